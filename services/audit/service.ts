@@ -7,6 +7,7 @@ import * as timelineMessages from "../bus/messages/timelines.ts";
 import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { databaseSilence } from "../db/silence.ts";
 import { sample } from "../runtime/repeat.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
@@ -35,7 +36,7 @@ export async function startAuditService(serviceDeps: ServiceDeps): Promise<Servi
   const database = openDatabase({ url, name: NAME, maxConnections: readers });
   const jsm = await jetstreamManager(bus.nc, { timeout: AUDIT_LIMITS.leaderMs, checkAPI: false });
   const deps: AuditDeps = { bus, jsm, logs, database, log };
-  const responder = { nc: bus.nc, log, queue: NAME };
+  const responder = { nc: bus.nc, log, queue: NAME, isSilent: databaseSilence(database) };
   const copier = startCopiers({ ...deps, database: copying, metrics: addCopierMetrics(metrics) });
   const lag = sample(() => readCopyLags(deps), AUDIT_LIMITS.lagReadMs);
   addLagMetrics(metrics, deps.logs, lag);

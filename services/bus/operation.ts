@@ -84,6 +84,11 @@ export interface ServeDeps {
   /** Keeps a request from being carried out by two processes; operations that may run once only need it. */
   readonly claim?: ClaimRequest;
   /**
+   * Whether this process cannot reach what its handlers need. It then reports neither progress nor failure, and
+   * takes no request over, so that the caller asks another process.
+   */
+  readonly isSilent?: () => boolean;
+  /**
    * The handler claims by itself, before its first change. So what it refuses costs no claim: for operations that anyone may
    * call.
    */
@@ -108,13 +113,17 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
   handler: (request: z.infer<TRequest>, claimNow: ClaimNow) => Promise<z.infer<TReply>>,
 ): Serving {
   const { nc, log, queue, claim, handlerClaims = false, requestsInFlight = BUS_LIMITS.requestsInFlight } = deps;
+  const { isSilent = () => false } = deps;
   const { subject, repetition } = operation;
   if (repetition !== "repeatable" && claim === undefined) {
     throw new Error(`${subject} may be carried out once only: its service must claim its requests.`);
   }
   countLate(nc, subject);
-  const running = new RunningRequests((inbox) => publish(nc, inbox, { working: true }));
-  const answer = async (message: Msg): Promise<Answer | Interim> => {
+  const running = new RunningRequests((inbox) => {
+    if (!isSilent()) publish(nc, inbox, { working: true });
+  });
+  /** Undefined when this process failed for want of what it cannot reach: another one may do better. */
+  const answer = async (message: Msg): Promise<Answer | Interim | undefined> => {
     try {
       const parsed = operation.request.safeParse(message.json(), FOR_FIELD_ERRORS);
       if (!parsed.success) return { refusal: invalidRequest(parsed.error) };
@@ -132,6 +141,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
       if (error instanceof ClaimedElsewhereError) return { claimed: true };
       if (error instanceof RefusedError) return { refusal: refusalOf(error) };
       log.error({ err: error, subject }, "a request failed");
+      if (isSilent()) return undefined;
       return { refusal: { code: "unavailable", retryAfterMs: 1_000 } };
     }
   };
@@ -141,12 +151,16 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
     if (mustWait(nc, subject)) return publish(nc, message.reply, { refusal: STORAGE_LOW });
     if (running.size >= requestsInFlight)
       return publish(nc, message.reply, { refusal: { code: "busy", retryAfterMs: 1_000 } });
-    running.run(message.reply, async () => publish(nc, message.reply, await answer(message)));
+    running.run(message.reply, async () => {
+      const body = await answer(message);
+      if (body !== undefined) publish(nc, message.reply, body);
+    });
   };
   const receiveForRequest = (message: Msg): void => forRequest(requestIdOf(message), () => receive(message));
   // What is sent here reaches this process alone.
   const direct = `${probeSubject(subject)}.${nuid.next()}`;
   const probed = (message: Msg): void => {
+    if (isSilent()) return;
     if (running.has(message.reply)) publish(nc, message.reply, { working: true });
     else if (running.size < requestsInFlight) publish(nc, message.reply, { offer: direct });
   };

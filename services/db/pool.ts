@@ -69,7 +69,8 @@ export function openDatabase(options: DatabaseOptions): Database {
   const { name = "unnamed", maxConnections = DATABASE_LIMITS.maxConnections } = options;
   const facts: PoolFacts = { name, maxConnections, connections: 0, calls: 0 };
   pools.add(facts);
-  return watchDatabase({
+  const answers = { atMs: Number.NEGATIVE_INFINITY };
+  const database = watchDatabase({
     open: () => openPool(options, gate, facts),
     onCalls: (change) => {
       facts.calls += change;
@@ -77,8 +78,20 @@ export function openDatabase(options: DatabaseOptions): Database {
     onEnd: () => pools.delete(facts),
     statementDeadlineMs: options.statementDeadlineMs ?? options.longestWorkMs ?? DATABASE_LIMITS.statementDeadlineMs,
     transactionDeadlineMs: options.longestWorkMs ?? DATABASE_LIMITS.transactionDeadlineMs,
-    onAnswered: () => gate.answered(),
+    onAnswered: () => {
+      answers.atMs = performance.now();
+      gate.answered();
+    },
   });
+  newestAnswers.set(database, answers);
+  return database;
+}
+
+/** When PostgreSQL last answered a statement on each pool, in milliseconds of `performance.now()`. */
+const newestAnswers = new WeakMap<Database, { atMs: number }>();
+
+export function answeredAtMs(database: Database): number {
+  return newestAnswers.get(database)?.atMs ?? Number.NEGATIVE_INFINITY;
 }
 
 function openPool(options: DatabaseOptions, gate: DialGate, facts: PoolFacts): Database {

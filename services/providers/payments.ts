@@ -179,7 +179,8 @@ async function answerOf(
   const { config, payment } = asked;
   try {
     const access = await accessOf(deps, config);
-    const signal = AbortSignal.timeout(asked.callMs);
+    // It takes whole milliseconds only.
+    const signal = AbortSignal.timeout(Math.ceil(asked.callMs));
     return { created: await deps.adapters[config.kind].createPayment(access, askedPaymentOf(deps, payment), signal) };
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;

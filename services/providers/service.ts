@@ -11,6 +11,7 @@ import { followSwitches } from "../bus/switches-replica.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
+import { databaseSilence } from "../db/silence.ts";
 import { type ClosingDeps, closeIssue, closeIssues, undoIssueClosing } from "../issues/closing.ts";
 import { getIssueOverview, listOperators } from "../issues/issue-overview.ts";
 import { assignIssue, commentIssue, listIssues } from "../issues/life-cycle.ts";
@@ -162,7 +163,13 @@ function startRepeated(deps: ProvidersDeps): Repeated[] {
 }
 
 function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
-  const responder = { nc: deps.bus.nc, log: deps.log, queue: NAME, claim: requestClaims(deps.database) };
+  const responder = {
+    nc: deps.bus.nc,
+    log: deps.log,
+    queue: NAME,
+    claim: requestClaims(deps.database),
+    isSilent: databaseSilence(deps.database),
+  };
   const { callbackRequestsInFlight, creationRequestsInFlight } = PROVIDER_LIMITS;
   const callbackResponder = { ...responder, requestsInFlight: callbackRequestsInFlight };
   const creationResponder = { ...responder, requestsInFlight: creationRequestsInFlight };

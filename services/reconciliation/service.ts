@@ -6,6 +6,7 @@ import { readFile } from "../bus/statement-files.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
+import { databaseSilence } from "../db/silence.ts";
 import { stoppable } from "../db/stoppable.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
@@ -72,7 +73,13 @@ function serveAll({ bus, log, environment }: ServiceDeps, deps: ReconciliationDe
   const { nc } = bus;
   const { CLOSING_SIGNING_KEY: secret } = parseSettings(reconciliationSettingsSchema, environment);
   const closingKey = secret && createSigningKey(secret);
-  const responder = { nc, log, queue: NAME, claim: requestClaims(deps.database) };
+  const responder = {
+    nc,
+    log,
+    queue: NAME,
+    claim: requestClaims(deps.database),
+    isSilent: databaseSilence(deps.database),
+  };
   return [
     serve(responder, reconciliationHealth, databaseHealth(nc, deps.database)),
     serve(responder, accountMessages.listStatementAccounts, async (request) =>

@@ -21,6 +21,7 @@ import { type ClaimNow, type Operation, type Serving, serve } from "../bus/opera
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
+import { databaseSilence } from "../db/silence.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
@@ -96,7 +97,7 @@ export async function startRegistryService({
 /** Every operation that the registry answers, with its handler. */
 function serveAll(deps: RegistryDeps): readonly Serving[] {
   const { nc, log, sql } = deps;
-  const responder = { nc, log, queue: NAME, claim: requestClaims(sql) };
+  const responder = { nc, log, queue: NAME, claim: requestClaims(sql), isSilent: databaseSilence(sql) };
   const on = <TRequest extends z.ZodType, TReply extends z.ZodType>(
     operation: Operation<TRequest, TReply>,
     handle: (deps: RegistryDeps, request: z.infer<TRequest>) => Promise<z.infer<TReply>>,

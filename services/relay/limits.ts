@@ -46,6 +46,9 @@ export const RELAY_LIMITS = {
   /** A stream counts as having lost its end when its leader reports it so often, with this pause between. */
   lossConfirmations: 3,
   lossConfirmMs: 300,
+  /** Stations that are read where a log may have been purged, and how many of that log are asked for: all of them are missing then. */
+  copiedStations: 1_000,
+  askedStations: 5,
   /** First and longest pause before a key that could not be delivered is tried again, doubling; retries never end. */
   retryPauseMs: 100,
   longestRetryPauseMs: 5_000,

@@ -7,6 +7,7 @@ import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { nameDatabase } from "../db/installation.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
+import { databaseSilence } from "../db/silence.ts";
 import { sample, shared } from "../runtime/repeat.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
@@ -53,9 +54,10 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
     if (!streams.isComplete()) return "streams_missing";
     return known !== undefined && known.oldestAgeMs > RELAY_LIMITS.lateMs ? "delivery_late" : null;
   };
-  const health = serve({ nc: bus.nc, log, queue: "relay" }, relayHealth, databaseHealth(bus.nc, sql, findFault));
+  const responder = { nc: bus.nc, log, queue: "relay" };
+  const health = serve(responder, relayHealth, databaseHealth(bus.nc, sql, findFault));
   const delivered = shared(() => listDeliveredEntries(sql, RELAY_LIMITS.deliveredWithinMs));
-  const positions = serve({ nc: bus.nc, log, queue: "relay" }, readDelivered, async ({ stream }) => ({
+  const positions = serve({ ...responder, isSilent: databaseSilence(sql) }, readDelivered, async ({ stream }) => ({
     sequence: (await delivered()).get(stream) ?? 0,
   }));
   const retention = startRetention(outboxRetention(relayDeps), log);

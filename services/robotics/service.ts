@@ -9,6 +9,7 @@ import { type Operation, type Serving, serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
+import { databaseSilence } from "../db/silence.ts";
 import { DueTime, repeat, sample } from "../runtime/repeat.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
@@ -56,7 +57,13 @@ export async function startRoboticsService(serviceDeps: ServiceDeps): Promise<Se
 }
 
 function serveAll({ bus: { nc }, log }: ServiceDeps, deps: RoboticsDeps): Serving[] {
-  const responder = { nc, log, queue: NAME, claim: requestClaims(deps.database) };
+  const responder = {
+    nc,
+    log,
+    queue: NAME,
+    claim: requestClaims(deps.database),
+    isSilent: databaseSilence(deps.database),
+  };
   const announce = announcer(nc, log);
   /** `changed` runs before the answer: the filial's events leave at once. */
   const on = <TRequest extends z.ZodType, TReply extends z.ZodType>(

@@ -8,6 +8,7 @@ import { serve } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
+import { databaseSilence } from "../db/silence.ts";
 import { addCount } from "../runtime/metrics.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
@@ -41,7 +42,13 @@ export async function startSettlementService({
     labels: { result: ["settled", ...SETTLEMENT_REFUSALS] },
   });
   const deps: SettlementDeps = { bus, logs, database, log };
-  const responder = { nc: bus.nc, log, queue: NAME, claim: requestClaims(database) };
+  const responder = {
+    nc: bus.nc,
+    log,
+    queue: NAME,
+    claim: requestClaims(database),
+    isSilent: databaseSilence(database),
+  };
   const serving = [
     serve(responder, openOrder, (request) => orders.openOrder(deps, request)),
     serve(responder, getOrder, (request) => orders.getOrder(deps, request)),

@@ -9,6 +9,7 @@ import { WEBHOOKS_DUE } from "../bus/subjects.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, type Database, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
+import { databaseSilence } from "../db/silence.ts";
 import { isShort } from "../runtime/disk-watch.ts";
 import { createKeyring, type Keyring } from "../runtime/keyring.ts";
 import type { Log } from "../runtime/log.ts";
@@ -139,7 +140,13 @@ function startSending(deps: SignerDeps): Owners {
 /** Every operation that the signer answers, with its handler. */
 function serveAll(deps: SignerDeps): readonly Serving[] {
   const { nc } = deps.bus;
-  const responder = { nc, log: deps.log, queue: NAME, claim: requestClaims(deps.database) };
+  const responder = {
+    nc,
+    log: deps.log,
+    queue: NAME,
+    claim: requestClaims(deps.database),
+    isSilent: databaseSilence(deps.database),
+  };
   const on = <TRequest extends z.ZodType, TReply extends z.ZodType>(
     operation: Operation<TRequest, TReply>,
     handle: (deps: SignerDeps, request: z.infer<TRequest>) => Promise<z.infer<TReply>>,

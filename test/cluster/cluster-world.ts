@@ -17,6 +17,7 @@ import { mountSmallDisk, type SmallDisk } from "../support/small-disk.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestProcess, type TestProcess } from "../support/test-process.ts";
 import { type Receiver, startReceiver } from "../webhook-signer/receiver.ts";
+import { Link } from "./link.ts";
 import { NatsCluster, NODES } from "./nats-cluster.ts";
 import type { OlderCheckout } from "./older-checkout.ts";
 
@@ -40,7 +41,7 @@ export type ProcessName = `${Kind}-${0 | 1}`;
 
 const SET_CLOCK = join(import.meta.dirname, "programs", "set-clock.mjs");
 const COPIES = [0, 1] as const;
-/** The process of each kind that reaches the NATS servers by way of links, and whose clock a test sets. */
+/** The process of each kind that reaches the NATS servers and PostgreSQL by way of links, and whose clock a test sets. */
 export const LINKED_COPY = 0;
 const REPLICAS = 3;
 /** The NATS server whose disk can be filled. */
@@ -77,6 +78,8 @@ export interface ClusterWorld {
   readonly receiver: Receiver | undefined;
   /** Brings the database and the streams to this version. */
   migrate(): Promise<void>;
+  /** The link between a process and PostgreSQL. Throws for a process that has none. */
+  databaseLinkOf(name: ProcessName): Link;
   /** What a process has logged so far: JSON lines. */
   log(name: ProcessName): string;
   stop(): Promise<void>;
@@ -138,10 +141,18 @@ export async function startClusterWorld(
     ...BEHIND_PROXY,
   };
   const processes = new Map<ProcessName, TestProcess>();
+  const databaseLinks = new Map<ProcessName, Link>();
+  const linkedDatabaseUrl = async (name: ProcessName): Promise<string> => {
+    const link = await Link.open(postgres.port);
+    databaseLinks.set(name, link);
+    const url = new URL(postgres.url);
+    url.port = String(link.port);
+    return url.href;
+  };
   const start = async (kind: Kind, copy: 0 | 1, nth: number): Promise<void> => {
     const name: ProcessName = `${kind}-${copy}`;
     const first = NODES[nth % NODES.length];
-    // One process of each kind can be cut off from its server, and its clock can be set.
+    // One process of each kind can be cut off from its server and from PostgreSQL, and its clock can be set.
     const natsUrl = copy === LINKED_COPY ? await nats.linkedUrl(name, first ?? NODES[0]) : nats.url(first);
     const NODE_OPTIONS = `${process.env["NODE_OPTIONS"] ?? ""} --import=${SET_CLOCK}`;
     const environment = {
@@ -149,7 +160,7 @@ export async function startClusterWorld(
       NATS_URL: natsUrl,
       SANDBOX_PROVIDER_PORT: String(sandboxPorts[copy]),
       SANDBOX_PROVIDER_URL: sandboxUrl(copy),
-      ...(copy === LINKED_COPY ? { NODE_OPTIONS } : {}),
+      ...(copy === LINKED_COPY ? { NODE_OPTIONS, DATABASE_URL: await linkedDatabaseUrl(name) } : {}),
     };
     const program =
       kind === "gateway"
@@ -197,10 +208,16 @@ export async function startClusterWorld(
     provider,
     receiver,
     migrate,
+    databaseLinkOf(name) {
+      const link = databaseLinks.get(name);
+      if (link === undefined) throw new Error(`There is no link of ${name} to PostgreSQL.`);
+      return link;
+    },
     log: (name) => readFileSync(logFile(name), "utf8"),
     async stop() {
       await bus.close();
       await Promise.all([...processes.values()].map((one) => one.kill9()));
+      await Promise.all([...databaseLinks.values()].map((link) => link.close()));
       await Promise.all([nats.stop(), postgres.stop(), receiver?.stop()]);
       disk.remove();
       folder.remove();

@@ -1,6 +1,7 @@
 /** What happens to a cluster less often: networks that lose one direction or are slow, lost disks, PostgreSQL, and two faults at once. */
 
 import { setTimeout as delay } from "node:timers/promises";
+import { CREDENTIALS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
 import { errorCode } from "../../services/runtime/user-error.ts";
 import type { Random } from "../chaos/random.ts";
 import { STATION_LOG } from "../support/one-log.ts";
@@ -48,6 +49,8 @@ const NEXT_STOP_MS = 100;
 const LEASE_MS = 3_000;
 /** `RestartSec` of the units. */
 const SUPERVISOR_MS = 1_000;
+/** The relay that leads next restores the buckets, and a gateway that starts waits for it. */
+const PURGED_MS = LEASE_MS;
 /** NATS answers when another server leads. */
 const STEP_DOWN_MS = 10_000;
 
@@ -155,6 +158,74 @@ const cutProcess =
       },
     };
   };
+
+/** Only that process loses PostgreSQL, without a word: nothing it sends is answered, and no connection ends. */
+const cutFromDatabase =
+  (kind: Kind): Draw =>
+  async (world) => {
+    const name: ProcessName = `${kind}-${LINKED_COPY}`;
+    return {
+      name: `cut a process of ${kind} from PostgreSQL`,
+      target: name,
+      withinMs: limitsOf(kind).stall,
+      async run() {
+        const link = world.databaseLinkOf(name);
+        link.cut();
+        await delay(CUT_MS);
+        link.join();
+      },
+    };
+  };
+
+/** A machine with a NATS server and one process of each kind: power and network are those of all of them. */
+const loseMachine =
+  (how: "kill" | "cut off"): Draw =>
+  async (world, random) => {
+    const node = random.pick(NODES);
+    const names = world.kinds.map((kind): ProcessName => `${kind}-${LINKED_COPY}`);
+    const processes = names.flatMap((name) => world.processes.get(name) ?? []);
+    return {
+      name: `${how} a machine with a server and one process of each kind`,
+      target: node,
+      withinMs: ELECTION_MS,
+      async run() {
+        if (how === "kill") {
+          await Promise.all([...processes.map((each) => each.kill9()), world.nats.killNode(node)]);
+          await delay(DOWN_MS);
+          await world.nats.startNode(node);
+          await Promise.all(processes.map(restartAsSupervisor));
+        } else {
+          // Within the machine everything reaches everything.
+          const toOthers = names.flatMap((name) =>
+            [...world.nats.linksOf(name)].flatMap(([to, link]) => (to === node ? [] : [link])),
+          );
+          const links = [...toOthers, ...names.map((name) => world.databaseLinkOf(name))];
+          world.nats.isolate(node);
+          for (const link of links) link.cut();
+          await delay(PARTITION_MS);
+          world.nats.reunite(node);
+          for (const link of links) link.join();
+        }
+      },
+    };
+  };
+
+/** As an operator does it by mistake (`nats stream purge`). Processes that start after it find what the relay has restored. */
+const purgeBuckets: Draw = async (world) => ({
+  name: "purge the buckets of credentials, sessions and switches, and restart relays and gateways",
+  target: "one after another",
+  withinMs: PURGED_MS,
+  async run() {
+    for (const { name } of [CREDENTIALS, SESSIONS, SWITCHES]) await world.bus.jsm.streams.purge(`KV_${name}`);
+    for (const kind of ["relay", "gateway"] as const) {
+      for (const copy of [0, 1] as const) {
+        const each = world.processes.get(`${kind}-${copy}`);
+        await each?.stop();
+        await each?.restart();
+      }
+    }
+  },
+});
 
 /** Long enough to miss what a process must do in time, and too short for others to miss the process. */
 const BRIEFLY = { name: "briefly", leastMs: 500, mostMs: 3_000 };
@@ -429,6 +500,11 @@ export const RARE: readonly Draw[] = [
     stallProcess(kind, FOR_MINUTE),
   ),
   deleteConsumers,
+  purgeBuckets,
+  cutFromDatabase("settlement"),
+  cutFromDatabase("registry"),
+  loseMachine("kill"),
+  loseMachine("cut off"),
   killMetaLeader,
   ...(["gateway", "stations", "settlement", "registry", "robotics", "reconciliation"] as const).map((kind) =>
     killBoth(kind, NO_COPY_MS),

@@ -67,22 +67,30 @@ describe("the creation of a payment", () => {
     expect(await refusalOf(changed)).toMatchObject({ code: "conflict" });
   });
 
-  test("a host that died during the question: another host asks with the same reference", async () => {
-    const place = await world.openPlace();
-    const configId = await world.addSandboxConfig(place);
-    const intent = await world.openIntent(place, 1203);
-    // What a killed process leaves: the row past its time, and no answer.
-    await world.database`
+  test.each([
+    ["some time ago", "- interval '1 second'"],
+    // Less time is left than a call may take.
+    ["only now", "+ interval '1.5 seconds'"],
+  ])(
+    "a host that died during the question, whose time ended %s: another host asks with the same reference",
+    async (_, after) => {
+      const place = await world.openPlace();
+      const configId = await world.addSandboxConfig(place);
+      const intent = await world.openIntent(place, 1203);
+      const reference = `LEFTBEHIND${intent.intentId}`;
+      // What a killed process leaves: the row past its time, and no answer.
+      await world.database`
       insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
         account, amount_minor, currency, expires_at, asked_until)
       select ${intent.intentId}, ${configId}, ${place.organizationId}, ${place.stationId}, ${intent.orderDisplayNumber},
-        'LEFTBEHIND', settings ->> 'account', ${intent.amountMinor}::bigint, 'EUR', now() + interval '1 minute',
-        now() - interval '1 second'
+        ${reference}, settings ->> 'account', ${intent.amountMinor}::bigint, 'EUR', now() + interval '1 minute',
+        now() ${world.database.unsafe(after)}
       from provider_configs where config_id = ${configId}`;
-    expect(await world.askProvider(place, configId, intent)).toMatchObject({ created: true });
-    const made = await world.database`select 1 from sandbox_provider_payments where reference = 'LEFTBEHIND'`;
-    expect(made).toHaveLength(1);
-  });
+      expect(await world.askProviderOnce(place, configId, intent)).toMatchObject({ created: true });
+      const made = await world.database`select 1 from sandbox_provider_payments where reference = ${reference}`;
+      expect(made).toHaveLength(1);
+    },
+  );
 
   test("a question that failed on our side: asked again at once, and not counted against the provider", async () => {
     const place = await world.openPlace();

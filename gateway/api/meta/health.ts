@@ -29,7 +29,7 @@ const FAULTS_EXPLAINED = [
   "`silent`: the feed does not arrive, or has not arrived completely.",
   "`incomplete`: the bus was started or created again, and the relay has not yet confirmed that the bus has everything of this.",
   "`no_answer`: no process of the service answers in time, or none that knows; a database that begins to hang is first reported as this.",
-  "`database_unreachable`: PostgreSQL does not answer the service.",
+  "`database_unreachable`: PostgreSQL does not answer the service, or it can only be read.",
   "`copy_late`: commits wait too long for their audit copy.",
   "`delivery_late`: changes wait too long in the outbox for their station or for the gateways.",
   "`streams_missing`: a stream or bucket of the bus is gone; the relay's log names it, and `migrate` makes it again.",

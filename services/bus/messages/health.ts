@@ -5,7 +5,7 @@ import { repeatable } from "../operation.ts";
 
 /** Why a service that answers cannot do its whole work. */
 export const SERVICE_FAULTS = [
-  /** PostgreSQL does not answer it in time. */
+  /** PostgreSQL does not answer it in time, or can only be read. */
   "database_unreachable",
   /** The audit copy is behind the station log for longer than it may be. */
   "copy_late",

@@ -107,6 +107,23 @@ export async function hasLost(
 }
 
 /**
+ * Whether a log has none of the newest commits that it keeps for good: of its stations among these, whose commits the audit copy
+ * has, some are asked for. One that was never restored after an earlier loss proves nothing alone.
+ */
+export async function isLogPurged(
+  jsm: JetStreamManager,
+  logs: StationLogs,
+  { stream, stationIds }: { readonly stream: string; readonly stationIds: readonly number[] },
+): Promise<boolean> {
+  const ofLog = stationIds.filter((stationId) => logs.of(stationId).name === stream);
+  const asked = ofLog.slice(0, RELAY_LIMITS.askedStations);
+  for (const stationId of asked) {
+    if ((await jsm.streams.getMessage(stream, { last_by_subj: logs.subject(stationId) })) !== null) return false;
+  }
+  return asked.length > 0;
+}
+
+/**
  * The newest message that the stream has at the marked number or below it. The server only finds the first message at a
  * number or above it, so this halves the range; 2^40 numbers take 40 requests.
  */

@@ -25,12 +25,21 @@ import {
   noteAnnounced,
   noteMarks,
   type PendingAnnouncement,
+  selectCopiedStations,
   selectMarks,
   selectNotedSequences,
   selectPendingAnnouncements,
 } from "../sql/bus-state.ts";
 import { ANNOUNCE, type AnnounceDeps } from "./announce.ts";
-import { BUCKET_OF_PART, checkStream, markOf, NoStreamError, streamInfo, watchedStreams } from "./check-streams.ts";
+import {
+  BUCKET_OF_PART,
+  checkStream,
+  isLogPurged,
+  markOf,
+  NoStreamError,
+  streamInfo,
+  watchedStreams,
+} from "./check-streams.ts";
 
 export interface RecoveryDeps extends AnnounceDeps {
   /** Of this relay's term: what another term writes is not written over. */
@@ -109,11 +118,18 @@ class Recovery {
       for (const [index, { name, part }] of streams.entries()) {
         const found = infos[index];
         const mark = this.#marks.get(name);
-        if (!isRequested && isReplaced(found, mark)) return this.requestCheck(true);
+        if (!isRequested && (isReplaced(found, mark) || this.#isNoticePurged(part, found)))
+          return this.requestCheck(true);
         if (found === undefined) throw new NoStreamError(name);
         const known = noted && { mark, notedSequence: noted.get(name) ?? 0 };
-        const { info, isLost } =
+        const { info, isLost: hasLostEnd } =
           known === undefined ? { info: found, isLost: false } : await checkStream(bus.jsm, found, known);
+        const isPurged =
+          part === "stations"
+            ? await this.#isLogPurged(info, mark)
+            : // Between two requested checks the bucket's first notice may still be missing.
+              isRequested && (await this.#isBucketPurged(part, mark));
+        const isLost = hasLostEnd || isPurged;
         const now = markOf(info);
         if (isLost) {
           if (!lost.includes(part)) lost.push(part);
@@ -136,6 +152,29 @@ class Recovery {
       this.#needsCheck ||= isRequested;
       throw error;
     }
+  }
+
+  /** Whether the newest notice is gone, although this relay alone replaces it: the bucket may have lost everything. */
+  #isNoticePurged(part: AnnouncedPart, info: StreamInfo | undefined): boolean {
+    const newest = Math.max(...(this.#notices.get(part) ?? NO_NOTICES));
+    return info !== undefined && newest > 0 && info.state.first_seq > newest;
+  }
+
+  /**
+   * Whether a bucket that was complete has no notice any more. A purge, as by `nats stream purge`, removes everything and lets the
+   * numbers go on, so the bucket's end does not show it.
+   */
+  async #isBucketPurged(part: AnnouncedPart, mark: Mark | undefined): Promise<boolean> {
+    if (mark === undefined || Math.max(...(this.#notices.get(part) ?? NO_NOTICES)) > 0) return false;
+    const pending = await selectPendingAnnouncements(this.#deps.sql);
+    return !pending.some((announcement) => announcement.part === part);
+  }
+
+  /** The same of a log, which keeps the newest commit of each of its stations. */
+  async #isLogPurged({ state }: StreamInfo, mark: Mark | undefined): Promise<boolean> {
+    if (mark === undefined || state.first_seq <= mark.sequence) return false;
+    const { bus, sql, logs } = this.#deps;
+    return await isLogPurged(bus.jsm, logs, { stream: mark.stream, stationIds: await selectCopiedStations(sql) });
   }
 
   async #startCheck(): Promise<void> {
@@ -193,6 +232,8 @@ class Recovery {
     this.#noticedAtMs.set(part, performance.now());
   }
 }
+
+const NO_NOTICES: NoticeSequences = [0, 0];
 
 /** Whether the stream was removed, created again or shortened while the bus was up. */
 function isReplaced(info: StreamInfo | undefined, mark: Mark | undefined): boolean {

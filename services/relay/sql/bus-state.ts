@@ -1,5 +1,6 @@
 /** What the relay knows about the bus: the newest message of each stream, and what it must announce to the bus again. */
 import type { Database } from "../../db/pool.ts";
+import { RELAY_LIMITS } from "../limits.ts";
 import { fence, LeaseLostError } from "./leader-lease.ts";
 
 /**
@@ -53,6 +54,13 @@ export async function noteMarks(
     select array(select stream from noted where uncopied) as uncopied from fence`;
   if (held === undefined) throw new LeaseLostError(epoch);
   return held.uncopied;
+}
+
+/** Stations of which the audit copy has a commit: some hundreds, so that every log with stations has a few among them. */
+export async function selectCopiedStations(sql: Database): Promise<readonly number[]> {
+  const rows = await sql<{ station_id: number }[]>`
+    select station_id from audit_heads where stream_sequence > 0 order by station_id limit ${RELAY_LIMITS.copiedStations}`;
+  return rows.map(({ station_id }) => station_id);
 }
 
 /** The logs that have lost what the audit copy did not have, until their stations are announced. */

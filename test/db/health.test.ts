@@ -1,0 +1,32 @@
+/** What a service reports of a database that answers and takes no change. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { databaseHealth } from "../../services/db/health.ts";
+import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
+
+let nats: TestServer;
+let target: TestDatabase;
+let bus: Bus;
+let database: Database;
+beforeAll(async () => {
+  [nats, target] = await Promise.all([startNats(), cloneDatabase()]);
+  bus = await connectBus({ url: nats.url, name: "test", log: { info: () => undefined, warn: () => undefined } });
+  database = openDatabase({ url: target.url, maxConnections: 1 });
+});
+afterAll(async () => {
+  await closeDatabase(database);
+  await bus.close();
+  await nats.stop();
+  await target.drop();
+});
+
+test("a database that can only be read is not ready, and is ready when it takes changes again", async () => {
+  const health = databaseHealth(bus.nc, database);
+  const ready = { databaseReady: true, fault: null };
+  expect(await health()).toEqual(ready);
+  await database`set default_transaction_read_only = on`;
+  expect(await health()).toEqual({ databaseReady: false, fault: "database_unreachable" });
+  await database`set default_transaction_read_only = off`;
+  expect(await health()).toEqual(ready);
+});
