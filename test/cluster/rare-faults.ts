@@ -1,6 +1,7 @@
 /** What happens to a cluster less often: networks that lose one direction or are slow, lost disks, PostgreSQL, and two faults at once. */
 
 import { setTimeout as delay } from "node:timers/promises";
+import postgres from "postgres";
 import { CREDENTIALS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
 import { errorCode } from "../../services/runtime/user-error.ts";
 import type { Random } from "../chaos/random.ts";
@@ -51,6 +52,8 @@ const LEASE_MS = 3_000;
 const SUPERVISOR_MS = 1_000;
 /** The relay that leads next restores the buckets, and a gateway that starts waits for it. */
 const PURGED_MS = LEASE_MS;
+/** A station of a trial has more than the eight orders that it remembers in this time. */
+const LOCKED_MS = 20_000;
 /** NATS answers when another server leads. */
 const STEP_DOWN_MS = 10_000;
 
@@ -352,6 +355,24 @@ const restartDatabase: Draw = async (world) => ({
   },
 });
 
+/**
+ * As a person's `alter table` or `vacuum full` does. No relay delivers meanwhile, and then they deliver what each station knows
+ * for long, of more orders than a station remembers.
+ */
+const lockRelays: Draw = async (world) => ({
+  name: "lock the table of the relays' lease",
+  target: "relay_lease",
+  withinMs: NOTHING_MS,
+  async run() {
+    const sql = postgres(world.postgres.url, { max: 1, max_lifetime: null, onnotice: () => undefined });
+    await sql.begin(async (tx) => {
+      await tx`lock table relay_lease in access exclusive mode`;
+      await delay(LOCKED_MS);
+    });
+    await sql.end();
+  },
+});
+
 /** One second later, whenever a start ends because it has lost its server (docs/operations.md, "Start order"). */
 async function restartAsSupervisor(each: TestProcess): Promise<void> {
   for (;;) {
@@ -490,6 +511,7 @@ export const RARE: readonly Draw[] = [
   stallDatabase,
   killDatabase,
   restartDatabase,
+  lockRelays,
   replaceAllAtOnce,
   stepDownLeaders,
   setClocks,

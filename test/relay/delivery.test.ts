@@ -102,6 +102,42 @@ describe("the relay", () => {
     );
   });
 
+  test("a description of an order that has a newer revision by now is not delivered: its station may have forgotten the order", async () => {
+    const [{ station_id: stationId, orders }] = await fixture.sql<[{ station_id: number; orders: [number, number] }]>`
+      with o as (insert into organizations (name) values ('Organization') returning organization_id),
+        f as (insert into filials (organization_id, name) select organization_id, 'Filial' from o returning filial_id, organization_id),
+        s as (insert into stations (organization_id, filial_id, name, currency)
+          select organization_id, filial_id, 'Counter', 'EUR' from f returning station_id, organization_id),
+        paid as (insert into orders (organization_id, station_id, display_number, currency, total_minor, opened_by, status, revision)
+          select organization_id, station_id, 1, 'EUR', 250, 1, 'paid', 2 from s returning order_id),
+        open as (insert into orders (organization_id, station_id, display_number, currency, total_minor, opened_by)
+          select organization_id, station_id, 2, 'EUR', 250, 1 from s returning order_id)
+      select station_id, array[paid.order_id, open.order_id] as orders from s, paid, open`;
+    const put = (nth: 0 | 1): OutboxRow => ({
+      key: stationKey(stationId),
+      kind: "station_command",
+      stationId,
+      actor: { kind: "cashier", id: 1, name: "Ada" },
+      command: {
+        type: "order_put",
+        order: {
+          orderId: Number(orders[nth]),
+          orderDisplayNumber: nth + 1,
+          amountMinor: "250",
+          currency: "EUR",
+          status: "open",
+          revision: 1,
+        },
+      },
+    });
+    await fixture.write(stationRow(stationId, 1), put(0), put(1));
+    const barrier = await fixture.flush(stationKey(stationId));
+    const commits = await fixture.commits(stationId);
+    expect(commits.flatMap(({ state }) => state.order?.orderId ?? [])).toEqual([Number(orders[1])]);
+    expect(barrier).toEqual({ positions: { STATION_LOG_0: commits.at(-1)?.sequence } });
+    await fixture.delivered();
+  });
+
   test("a row that its station refuses for good is recorded, and the rows behind it are delivered", async () => {
     const stationId = 300;
     const description = { kind: "customer_display", capabilities: [], handoffTarget: "" } as const;

@@ -22,11 +22,23 @@ export async function listPendingKeys(sql: Database, after: string, limit: numbe
   return row.keys;
 }
 
-/** The key's oldest undelivered rows, in the order of delivery. */
+/**
+ * The key's oldest undelivered rows, in the order of delivery. Removes the descriptions of orders that have a newer revision by
+ * now: a station remembers its newest orders only, and would take a late description of a paid one for a new order. The station
+ * has the newer revision from its own payment, or by a row behind this one.
+ */
 export async function listPendingRows(sql: Database, key: string, limit: number): Promise<PendingRow[]> {
   const rows = await sql<{ outbox_id: number; kind: string; payload: object }[]>`
+    with outdated as (
+      delete from outbox o using orders r
+      where o.key = ${key} and o.delivered_at is null and o.kind = 'station_command'
+        and o.payload #>> '{command,type}' = 'order_put'
+        and r.order_id = (o.payload #>> '{command,order,orderId}')::bigint
+        and r.revision > (o.payload #>> '{command,order,revision}')::bigint
+      returning o.outbox_id)
     select outbox_id, kind, payload from outbox
-    where key = ${key} and delivered_at is null order by outbox_id limit ${limit}`;
+    where key = ${key} and delivered_at is null and outbox_id not in (select outbox_id from outdated)
+    order by outbox_id limit ${limit}`;
   return rows.map((row) => ({ key, kind: row.kind, ...row.payload, outboxId: row.outbox_id }) as PendingRow);
 }
 
