@@ -121,7 +121,7 @@ describe("the relay", () => {
       command: {
         type: "order_put",
         order: {
-          orderId: Number(orders[nth]),
+          orderId: orders[nth],
           orderDisplayNumber: nth + 1,
           amountMinor: "250",
           currency: "EUR",
@@ -133,7 +133,7 @@ describe("the relay", () => {
     await fixture.write(stationRow(stationId, 1), put(0), put(1));
     const barrier = await fixture.flush(stationKey(stationId));
     const commits = await fixture.commits(stationId);
-    expect(commits.flatMap(({ state }) => state.order?.orderId ?? [])).toEqual([Number(orders[1])]);
+    expect(commits.flatMap(({ state }) => state.order?.orderId ?? [])).toEqual([orders[1]]);
     expect(barrier).toEqual({ positions: { STATION_LOG_0: commits.at(-1)?.sequence } });
     await fixture.delivered();
   });
