@@ -49,40 +49,39 @@ interface Arrived {
   readonly published: PublishedRoboticsEvent;
 }
 
-/** Rejects when it cannot follow the stream at first. After that it follows the stream again after each failure. */
-export async function followEvents({ bus, log, take }: FollowOptions): Promise<EventFollower> {
+/** Follows the stream until it is stopped, and again after each failure. Where it cannot, events wait in the stream. */
+export function followEvents({ bus, log, take }: FollowOptions): EventFollower {
   const stopping = new AbortController();
   const { signal } = stopping;
-  let messages = await consume(bus);
+  let messages: ConsumerMessages | undefined;
   const run = async (): Promise<void> => {
     let hasWarned = false;
     while (!signal.aborted) {
       try {
+        // Anew each time: a bus that lost its data has lost the consumer as well.
+        messages = await consume(bus);
+        if (signal.aborted) await messages.close();
         await follow(messages, { log, take });
         hasWarned = false;
       } catch (error) {
         if (!hasWarned && !signal.aborted) log.warn({ err: error }, "the events of robotics cannot be followed now");
         hasWarned = true;
       }
-      if (signal.aborted) return;
       await delay(SIGNER_LIMITS.followPauseMs, undefined, { signal }).catch(() => undefined);
-      // A bus that lost its data has lost the consumer as well; the publisher makes the stream again.
-      messages = await consume(bus).catch(() => messages);
-      if (signal.aborted) await messages.close();
     }
   };
   const running = run();
   return {
     async stop() {
       stopping.abort();
-      await messages.close();
+      await messages?.close();
       await running;
     },
   };
 }
 
 async function consume({ jsm, nc }: Bus): Promise<ConsumerMessages> {
-  await jsm.consumers.add(ROBOTICS_EVENTS.name, {
+  const consumer = await jsm.consumers.add(ROBOTICS_EVENTS.name, {
     durable_name: DURABLE,
     ack_policy: AckPolicy.Explicit,
     ack_wait: nanos(SIGNER_LIMITS.ackWaitMs),
@@ -90,8 +89,7 @@ async function consume({ jsm, nc }: Bus): Promise<ConsumerMessages> {
   });
   // The client asks for the consumer again when its server falls silent, and waits this long for the answer.
   const js = jetstream(nc, { timeout: SIGNER_LIMITS.consumerAnswerMs });
-  const consumer = await js.consumers.get(ROBOTICS_EVENTS.name, DURABLE);
-  return await consumer.consume({
+  return await js.consumers.getConsumerFromInfo(consumer).consume({
     max_messages: SIGNER_LIMITS.eventsPerBatch,
     expires: SIGNER_LIMITS.pullExpiresMs,
     idle_heartbeat: SIGNER_LIMITS.pullHeartbeatMs,

@@ -74,7 +74,7 @@ export async function startWebhookSignerService({
       if (error === null) owners.wake(message.json<number[]>());
     },
   });
-  const events = await followEvents({
+  const events = followEvents({
     bus,
     log,
     take: async (published) => {
