@@ -8,7 +8,7 @@ import { waitUntilCopied } from "./copy/progress.ts";
 import type { AuditDeps } from "./deps.ts";
 import { hasLaterEvents, selectStationEvents, stationExists } from "./sql/events.ts";
 
-/** Refuses with `permission_denied`, or with `not_found` for a station that is not the organization's. */
+/** Refuses with `permission_denied`, or with `not_found` for a station of another organization. */
 export const listStationEvents: Handler<AuditDeps, typeof messages.listStationEvents> = async (deps, request) => {
   const { caller, stationId, sinceVersion, limit } = request;
   const { organizationId } = caller;
@@ -16,7 +16,7 @@ export const listStationEvents: Handler<AuditDeps, typeof messages.listStationEv
   if (!(await stationExists(deps.database, { organizationId, stationId }))) {
     throw new RefusedError({ code: "not_found" });
   }
-  // A copy that lags has fewer events, and `hasMore` is right for it; the next page has the rest.
+  // Where the copy still lags, `events` and `hasMore` describe the copy; a later page has the rest.
   await waitUntilCopied(deps, stationId);
   const found = await selectStationEvents(deps.database, { organizationId, stationId, sinceVersion, limit });
   const events = wholeCommits(found);
@@ -24,11 +24,11 @@ export const listStationEvents: Handler<AuditDeps, typeof messages.listStationEv
   return { events, hasMore: await hasLaterEvents(deps.database, { stationId, version }) };
 };
 
-/** As many of these as one message can carry, without dividing a commit: the next page begins after a version. */
+/** As many events as one message can carry. A page never divides a commit, because the next page begins after a version. */
 function wholeCommits(found: readonly messages.AuditEvent[]): messages.AuditEvent[] {
   const { page } = firstPage(found, found.length);
   const cutVersion = found[page.length]?.version;
   const whole = page.filter(({ version }) => version !== cutVersion);
-  // A commit is far smaller than a message, so the first one is always whole.
+  // The page may end inside the first commit. A commit is far smaller than a message, so all of it fits.
   return whole.length > 0 ? whole : found.filter(({ version }) => version === cutVersion);
 }

@@ -1,7 +1,8 @@
 /**
- * A request carries its deadline: the moment after which its caller no longer waits. While a service is stalled, requests wait
- * in buffers. A service that handled them after the deadline would use up a code or open an order for a caller that already
- * has the answer "unavailable". Deadlines use the time of the bus (`bus-clock.ts`), so wrong clocks of machines do not matter.
+ * A request carries its deadline: the time after which its caller no longer waits. While a service is stalled, requests wait
+ * in buffers. By their deadline their callers have the answer "unavailable". A service that handled such a request later
+ * could spend an enrollment code or open an order for a caller that no longer waits. Deadlines use the time of the bus
+ * (`bus-clock.ts`), so a wrong clock of a machine does not matter.
  */
 import { headers, type Msg, type MsgHdrs, type NatsConnection } from "nats";
 import type { Registry } from "prom-client";
@@ -12,7 +13,7 @@ import { clockOf } from "./bus-clock.ts";
 const DEADLINE_HEADER = "Deadline-Ms";
 const REQUEST_ID_HEADER = "Request-Id";
 
-/** Headers of a message that is void after `timeoutMs`, with the id of the request for which it is sent. */
+/** Headers for a message whose deadline is `timeoutMs` from now. They carry the id of the current request. */
 export function deadlineHeaders(nc: NatsConnection, timeoutMs: number): MsgHdrs {
   const made = headers();
   made.set(DEADLINE_HEADER, String(clockOf(nc).nowMs() + timeoutMs));
@@ -21,12 +22,12 @@ export function deadlineHeaders(nc: NatsConnection, timeoutMs: number): MsgHdrs 
   return made;
 }
 
-/** The id of the request for which a message was sent; undefined where there is none. */
+/** The id of the request for which the sender sent this message; undefined where the message has none. */
 export function requestIdOf(message: Pick<Msg, "headers">): string | undefined {
   return message.headers?.get(REQUEST_ID_HEADER) || undefined;
 }
 
-/** By how many milliseconds a request came too late; zero for one in time, and for one without a deadline. */
+/** How many milliseconds have passed since the deadline of a request; 0 before the deadline, and without one. */
 export function lateByMs(nc: NatsConnection, message: Pick<Msg, "headers">): number {
   const deadlineMs = message.headers?.get(DEADLINE_HEADER) ?? "";
   return deadlineMs === "" ? 0 : Math.max(0, clockOf(nc).latestMs() - Number(deadlineMs));
@@ -36,16 +37,16 @@ export interface LateLog {
   warn(fields: object, message: string): void;
 }
 
-/** Requests that were not done because they came late, by operation. */
+/** The number of late requests that this process has dropped, by operation. */
 const dropped = new WeakMap<NatsConnection, Map<string, number>>();
 
-/** Lets the count of an operation that this process answers start at 0. */
-export function countLate(nc: NatsConnection, operation: string): void {
+/** Starts the count of an operation at 0, so that the metric has the operation before its first late request. */
+export function startLateCount(nc: NatsConnection, operation: string): void {
   const counts = dropped.get(nc) ?? new Map<string, number>();
   dropped.set(nc, counts.set(operation, counts.get(operation) ?? 0));
 }
 
-/** Whether a request came too late and must not be done. If so it is counted, and logged within the bounds of the log. */
+/** Returns true when a request is past its deadline; the caller must not handle it. Counts and logs such a request. */
 export function dropLate(
   deps: { readonly nc: NatsConnection; readonly log: LateLog },
   message: Pick<Msg, "headers">,
@@ -60,7 +61,7 @@ export function dropLate(
   return true;
 }
 
-/** Shows what `dropLate` has counted on this connection. */
+/** Adds the metric of the requests that `dropLate` has counted on this connection. */
 export function addLateCount(metrics: Registry | undefined, nc: NatsConnection): void {
   addReadCount(
     metrics,

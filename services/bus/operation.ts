@@ -5,7 +5,7 @@
 import { type Msg, type NatsConnection, nuid } from "nats";
 import { z } from "zod";
 import { forRequest } from "../runtime/log.ts";
-import { countLate, dropLate, type LateLog, requestIdOf } from "./deadline.ts";
+import { dropLate, type LateLog, requestIdOf, startLateCount } from "./deadline.ts";
 import { mustWait, STORAGE_LOW } from "./disk-gate.ts";
 import { type Answer, exchange, type Interim, probeSubject } from "./exchange.ts";
 import { FOR_FIELD_ERRORS, fieldErrors } from "./field-errors.ts";
@@ -118,7 +118,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
   if (repetition !== "repeatable" && claim === undefined) {
     throw new Error(`${subject} may be carried out once only: its service must claim its requests.`);
   }
-  countLate(nc, subject);
+  startLateCount(nc, subject);
   const running = new RunningRequests((inbox) => {
     if (!isSilent()) publish(nc, inbox, { working: true });
   });

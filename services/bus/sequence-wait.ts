@@ -1,9 +1,9 @@
-/** Waiting until a replica has come as far as a sequence of its stream. */
+/** Lets callers wait until a replica has applied a message of its stream, by the sequence of the message. */
 export class SequenceWait {
   #sequence = 0;
   readonly #waiting = new Set<{ readonly sequence: number; readonly wake: () => void }>();
 
-  /** The sequence that has been reached; another one after each message, and 0 when the stream starts over. */
+  /** The sequence of the message that the replica applied last; 0 when the stream starts over. */
   get sequence(): number {
     return this.#sequence;
   }
@@ -16,7 +16,7 @@ export class SequenceWait {
     }
   }
 
-  /** Resolves true once this sequence is reached, false when `timeoutMs` passes first. */
+  /** Resolves true once the replica has reached this sequence, false when `timeoutMs` passes first. */
   async waitFor(sequence: number, timeoutMs: number): Promise<boolean> {
     if (this.#sequence >= sequence) return true;
     const { promise, resolve } = Promise.withResolvers<boolean>();

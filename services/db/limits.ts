@@ -61,6 +61,6 @@ export const DATABASE_LIMITS = {
   migrationLockTimeoutMs: 30_000,
   /** By how much all numbers jump in a restored database: more than years of a large installation can have given. */
   restoredGap: 1_000_000,
-  /** `migrate` says what it waits for after this long: a person who sees nothing for longer takes it for hung. */
-  waitSaidMs: 2_000,
+  /** `migrate` logs what it waits for after this long: without a line, a person would think that it hangs. */
+  longWaitMs: 2_000,
 } as const;

@@ -1,6 +1,6 @@
 /**
- * Prepares an installation for this version: the database's schema first, then the streams and buckets of the bus. It is
- * the only way in which either is created or changed. Several at once take turns; a repeated one changes nothing.
+ * Prepares an installation for this version: first the schema of the database, then the streams and buckets of the bus.
+ * No other code creates or changes them. Concurrent migrations take turns, and a repeated migration changes nothing.
  */
 
 import { type Bus, connectBus } from "../bus/connection.ts";
@@ -20,28 +20,28 @@ export interface MigrateInstallationOptions {
   readonly natsUrl: string;
   /** How the command identifies itself to the bus. */
   readonly natsAccess?: ServerAccess;
-  /** What is left out stays as the bus has it. A new bus on one server then has one copy of one log; a new cluster needs both. */
+  /** A member left out keeps its value on the bus. On a new server it is 1; a new cluster requires both members. */
   readonly layout: Partial<BusLayout>;
-  /** The database was restored from a backup and counts: the bus is emptied for it (`pulse.ts`). */
+  /** The database was restored from a backup and is now the valid state, so the migration empties the bus (`pulse.ts`). */
   readonly isRestored?: boolean | undefined;
-  /** Receives one line for each thing done, and for each wait that a person notices. */
+  /** Receives one line for each completed step, and one for each long wait. */
   readonly log: (line: string) => void;
   readonly signal?: AbortSignal;
 }
 
-/** Throws a UserError with the next step; what was done by then stays done, and the next run continues. */
+/** Throws a UserError whose sentence names the next step. Completed steps stay completed, and the next run continues. */
 export async function migrateInstallation(options: MigrateInstallationOptions): Promise<Installation> {
   const { databaseUrl, natsUrl, natsAccess, layout, isRestored, log, signal } = options;
   const stop = signal === undefined ? {} : { signal };
   const database = `the PostgreSQL at ${addressOf(databaseUrl)} (DATABASE_URL)`;
-  await sayWait(log, `for ${database}`, reachDatabase({ url: databaseUrl, ...stop }));
+  await logLongWait(log, `for ${database}`, reachDatabase({ url: databaseUrl, ...stop }));
   const change = migrate({ databaseUrl, log, ...stop });
-  await sayWait(log, `until the schema of ${database} is changed, by this or another program`, change);
+  await logLongWait(log, `until the schema of ${database} is changed, by this or another program`, change);
   log("The database has the schema of this version.");
   const installation = await readInstallation(databaseUrl);
   if (isRestored === true) {
     await goOnRestored(databaseUrl);
-    log("The numbers of the restored database go on behind all that were given after its backup.");
+    log("The restored database continues with numbers above all that were assigned after its backup.");
   }
   const found = await migrateBus({
     natsUrl,
@@ -67,7 +67,7 @@ export interface MigrateBusOptions
   readonly installation: Installation;
 }
 
-/** The bus alone, for an installation whose database is migrated. Returns the layout that the bus has now. */
+/** Migrates only the bus of an installation whose database is migrated. Returns the layout that the bus has now. */
 export async function migrateBus(options: MigrateBusOptions): Promise<BusLayout> {
   const { natsUrl, natsAccess, log, signal } = options;
   const quiet = { info: () => undefined, warn: () => undefined };
@@ -76,9 +76,9 @@ export async function migrateBus(options: MigrateBusOptions): Promise<BusLayout>
   const servers = (parseNatsAddress(natsUrl)?.servers ?? []).map(hostAndPort).join(", ");
   const nats = `the NATS at ${servers} (NATS_URL)`;
   const connecting = connectBus({ url: natsUrl, name: "migrate", log: quiet, ...access, ...stop });
-  const bus = await sayWait(log, `for ${nats}`, connecting);
+  const bus = await logLongWait(log, `for ${nats}`, connecting);
   try {
-    return await sayWait(log, `until ${nats} keeps all copies of the streams`, prepareBus(bus, options));
+    return await logLongWait(log, `until ${nats} keeps all copies of the streams`, prepareBus(bus, options));
   } finally {
     await bus.close();
   }
@@ -95,9 +95,9 @@ async function prepareBus(bus: Bus, options: MigrateBusOptions): Promise<BusLayo
   return wanted;
 }
 
-/** Says what the work waits for, once it has lasted so long that a person would wonder. */
-async function sayWait<T>(log: (line: string) => void, forWhat: string, work: Promise<T>): Promise<T> {
-  const timer = setTimeout(() => log(`Waiting ${forWhat} …`), DATABASE_LIMITS.waitSaidMs);
+/** Logs what the work waits for, once the wait is so long that a person would wonder. */
+async function logLongWait<T>(log: (line: string) => void, forWhat: string, work: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => log(`Waiting ${forWhat} …`), DATABASE_LIMITS.longWaitMs);
   try {
     return await work;
   } finally {
@@ -107,7 +107,8 @@ async function sayWait<T>(log: (line: string) => void, forWhat: string, work: Pr
 
 function newLayout(bus: Bus, wanted: Partial<BusLayout>, known: BusLayout | undefined): BusLayout {
   const isCluster = bus.nc.info?.cluster !== undefined;
-  // The choice for a cluster is left to no default: one log would let the end of one server stop all stations, for ever.
+  // A new cluster has no default. With one log, the end of one server would stop all stations, and the number of logs never
+  // changes.
   const byDefault = known ?? (isCluster ? undefined : { replicas: 1, logs: 1 });
   const replicas = wanted.replicas ?? byDefault?.replicas;
   const logs = wanted.logs ?? byDefault?.logs;

@@ -1,19 +1,19 @@
 /** Every limit of the issues' life cycle, with its reason. */
 export const ISSUE_LIMITS = {
-  /** How often issues that people decide at the same moment are looked at again: a person decides one of them once. */
+  /** Attempts to raise issues that people decide at the same moment: a person decides an issue only once. */
   raisePasses: 5,
-  /** Earlier evidence that an undecided issue keeps: what a person compares; the imports have all of it. */
+  /** Earlier evidence that an undecided issue keeps, for a person to compare. The imports have all evidence. */
   priorEvidence: 8,
-  /** How long a closing can be undone by the person who made it: an error is seen the same day or at the next shift. */
+  /** How long the person who closed an issue can undo that: a person notices a mistake the same day or at the next shift. */
   undoMs: 24 * 3_600_000,
-  /** How long one request closes issues of money by a filter, one after the other; what is left is asked for again. */
+  /** How long one request closes the money issues of a filter, one after the other. Further requests close the rest. */
   closingMs: 3_000,
-  /** Comments of one issue: a long conversation, and the issue with them is one message. */
+  /** Comments of one issue: enough for a long conversation, and the issue with its comments still fits in one message. */
   comments: 100,
-  /** Steps of one issue in an answer; the audit log has all. */
+  /** Steps of one issue in an answer; the audit log has all steps. */
   steps: 100,
-  /** Issues in one event on the bus: a hundred bytes each, far below a message's bound. */
+  /** Issues in one event on the bus: at a hundred bytes each, the event is far smaller than a message may be. */
   issuesPerEvent: 200,
-  /** How often the metrics of unresolved issues are read: one index scan. */
+  /** How often the service reads the metrics of unresolved issues: one index scan. */
   summaryMs: 15_000,
 } as const;

@@ -1,4 +1,4 @@
-/** Lists the lines of statements, and the rows that are none. */
+/** Lists the lines of statements, and the malformed rows. */
 import { malformedReason } from "../bus/malformed-reasons.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/statement-lines.ts";

@@ -1,5 +1,4 @@
 /** Devices. An owner registers each device at one station, for good. The device works once it has claimed an enrollment code. */
-import { z } from "zod";
 import type { Actor } from "../../machines/actor.ts";
 import { take } from "../../machines/pure-transition.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
@@ -8,6 +7,7 @@ import type { Capability, DeviceKind } from "../../machines/station/state.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as devices from "../bus/messages/devices.ts";
+import { heartbeatSchema } from "../bus/messages/heartbeat.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { LIVENESS } from "../bus/streams.ts";
@@ -97,8 +97,6 @@ export const getDevice: RegistryHandler<typeof devices.getDevice> = async (deps,
   const row = existing(await sql.getDevice(deps.sql, caller.organizationId, deviceId));
   return { device: deviceMessage(row), lastHeartbeat: await readLastHeartbeat(deps, row) };
 };
-
-const heartbeatSchema = z.object({ atMs: z.number(), summary: z.record(z.string(), z.unknown()) });
 
 /** From the LIVENESS stream; null when the device has never sent one. */
 async function readLastHeartbeat({ jsm }: Pick<RegistryDeps, "jsm">, row: sql.DeviceRow) {

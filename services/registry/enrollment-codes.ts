@@ -1,5 +1,5 @@
 /**
- * Enrollment: the owner issues a one-time code for a pending device, and the device claims it for its credential.
+ * Enrollment: the owner issues a one-time code for a pending device, and the device exchanges the code for a credential.
  *
  * A code has ten characters of Crockford's base32, 50 bits, shown as XXXXX-XXXXX (design §4). A person types it, so case,
  * hyphens and spaces do not matter, O reads as 0, and I and L read as 1. A credential is
@@ -34,12 +34,12 @@ const WELL_FORMED = /^[0-9A-HJKMNP-TV-Z]{10}$/;
 /** Hashed when the input cannot be a code. No code has these characters, so no row has this hash. */
 const IMPOSSIBLE = "!".repeat(LENGTH);
 
-/** A new code in its canonical form, without the hyphen. The alphabet's size divides 256, so all characters are equally likely. */
+/** A new code without its hyphen. The size of the alphabet divides 256, so all characters are equally likely. */
 export function mintEnrollmentCode(): string {
   return Array.from(randomBytes(LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]).join("");
 }
 
-/** A code as it is shown to a person. */
+/** The form of a code that a person sees. */
 export function showEnrollmentCode(code: string): string {
   return `${code.slice(0, LENGTH / 2)}-${code.slice(LENGTH / 2)}`;
 }
@@ -52,21 +52,21 @@ export function readEnrollmentCode(typed: string): string | undefined {
 }
 
 /**
- * The hash under which a code is stored and found: HMAC-SHA-256 when the operator has set a key, else SHA-256. What cannot
- * be a code is hashed as well, so that it takes as long as an unknown code (I10).
+ * The hash under which the registry stores and finds a code: HMAC-SHA-256 when the operator has set a key, else SHA-256.
+ * Text that cannot be a code is hashed too, so that the answer takes as long as for an unknown code (I10).
  */
 export function hashEnrollmentCode(typed: string, key: string | undefined): Buffer {
   const code = readEnrollmentCode(typed) ?? IMPOSSIBLE;
   return (key === undefined ? createHash("sha256") : createHmac("sha256", key)).update(code).digest();
 }
 
-/** What a device of each kind may call. */
+/** The scopes of a credential: what a device of each kind may call. */
 const SCOPES: Readonly<Record<DeviceKind, readonly string[]>> = {
   smart_pos_companion: ["device:read", "device:heartbeat", "assignment:read", "assignment:report"],
   customer_display: ["device:read", "device:heartbeat", "display:read"],
 };
 
-/** A new credential. It names its station's partition, so that a load balancer can pick a gateway by it (design §3). */
+/** A new credential. It contains the partition of its station, by which a load balancer can select a gateway (design §3). */
 export function mintDeviceCredential(stationId: number): { readonly credential: string; readonly hash: Buffer } {
   const credential = `dp_${partitionToken(partitionOf(stationId))}_${randomBytes(32).toString("base64url")}`;
   return { credential, hash: hashSecret(credential) };
@@ -80,10 +80,10 @@ const codeMessage = (row: sql.EnrollmentCodeRow): codes.EnrollmentCode => ({
   createdAtMs: row.created_at.getTime(),
 });
 
-export interface CodeOrder {
+export interface NewCode {
   /** The key of the code's hash, if the operator has set one. */
   readonly key: string | undefined;
-  /** Pending, and locked by the transaction. */
+  /** A pending device whose row the transaction has locked. */
   readonly device: devices.DeviceRow;
   readonly lifetimeMs: number;
   readonly actor: RegistryActor;
@@ -92,7 +92,7 @@ export interface CodeOrder {
 /** Revokes the device's open code and makes a new one. The caller records the event after its last row lock. */
 export async function issueCode(
   tx: Transaction,
-  { key, device, lifetimeMs, actor }: CodeOrder,
+  { key, device, lifetimeMs, actor }: NewCode,
 ): Promise<{ readonly code: string; readonly row: sql.EnrollmentCodeRow; readonly event: RegistryEvent }> {
   const code = mintEnrollmentCode();
   const { device_id: deviceId, organization_id: organizationId } = device;
@@ -139,7 +139,7 @@ export const listEnrollmentCodes: RegistryHandler<typeof codes.listEnrollmentCod
   return { enrollmentCodes: page, hasMore };
 };
 
-/** Revokes an open code. Repeated, it changes nothing. A spent or expired code is refused as `conflict`. */
+/** Revokes an open code. A repeated call changes nothing. Refuses with `conflict` for a spent or expired code. */
 export const revokeEnrollmentCode: RegistryHandler<typeof codes.revokeEnrollmentCode> = async (
   deps,
   { caller, codeId },
@@ -163,8 +163,9 @@ export const revokeEnrollmentCode: RegistryHandler<typeof codes.revokeEnrollment
 };
 
 /**
- * Claims a code: one transaction spends the code, activates the device and creates its only credential. Any code that cannot
- * be claimed costs one hash and one index probe without a result, and is refused as `enrollment_code_invalid` (I10).
+ * Claims a code: one transaction spends the code, activates the device and creates its only credential. Refuses with
+ * `enrollment_code_invalid` for every code that cannot be claimed. Each such code costs the same: one hash and one index
+ * lookup without a result (I10).
  */
 export const enrollDevice: ClaimingHandler<typeof codes.enrollDevice> = async (deps, request, claimNow) => {
   const hash = hashEnrollmentCode(request.code, deps.settings.ENROLLMENT_CODE_KEY);
@@ -208,7 +209,7 @@ async function claimCode(tx: Transaction, hash: Buffer) {
     hash: credentialHash.toString("hex"),
     entry,
   };
-  // The station gets the active device before the gateways get its credential.
+  // The station receives the active device before the gateways receive its credential.
   const put = devicePut(row, { kind: "device", id: deviceId });
   await insertOutboxRows(tx, [...credentialDeletes(deviceId, earlier), put, credentialPut]);
   const station = await getStation(tx, organizationId, stationId);
@@ -223,7 +224,7 @@ async function claimCode(tx: Transaction, hash: Buffer) {
   };
 }
 
-/** A page of all credentials. The relay calls it for a bus that has lost data. A revoked credential has the entry null. */
+/** A page of all credentials. The relay calls it when the bus has lost data. The entry of a revoked credential is null. */
 export const announceCredentials: RegistryHandler<typeof AnnounceCredentials> = async (deps, { sinceId, limit }) => {
   const rows = await devices.announceCredentials(deps.sql, { sinceId, limit: limit + 1 });
   const found = rows.map((row) => {

@@ -49,7 +49,7 @@ export const getFilial: RegistryHandler<typeof filials.getFilial> = async (deps,
   return { filial: filialMessage(existing(await sql.getFilial(deps.sql, caller.organizationId, filialId))) };
 };
 
-/** The same name again changes nothing. */
+/** With the present name it changes nothing and records no event. */
 export const renameFilial: RegistryHandler<typeof filials.renameFilial> = async (deps, { caller, filialId, name }) => {
   requirePermission(caller, "organization.manage");
   return deps.sql.begin(async (tx) => {

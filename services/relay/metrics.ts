@@ -5,7 +5,7 @@ import { addCount, addGauge, type Count } from "../runtime/metrics.ts";
 import type { Sample } from "../runtime/repeat.ts";
 import type { PendingSummary } from "./sql/outbox.ts";
 
-/** `refused`: for good, by its receiver. `failed`: the relay will retry it. */
+/** `refused`: the receiver refused the row for good. `failed`: the relay will deliver the row again. */
 const DELIVERY_RESULTS = ["delivered", "refused", "failed"] as const;
 export type DeliveryResult = (typeof DELIVERY_RESULTS)[number];
 

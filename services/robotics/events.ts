@@ -1,6 +1,6 @@
 /**
- * Events of robotics: those that consumers receive by webhook, and those that the owner reads in the audit log. A webhook
- * payload has the fields of the contract and no others; a task's manifest and destination are not among them.
+ * Events of robotics: the events that consumers receive by webhook, and the events that the owner reads in the audit log.
+ * A webhook payload has only the fields of the contract, so it has no manifest and no destination of a task.
  */
 import type { NatsConnection } from "nats";
 import { BOUNDS } from "../bus/bounds.ts";
@@ -23,7 +23,7 @@ const outboxRow = (event: RoboticsEvent): OutboxRow => ({
   event,
 });
 
-/** For the task's consumer. */
+/** An event for the consumer of the task. */
 export function taskEvent(
   task: TaskRow,
   eventType: "serving_task.offered" | "serving_task.cancelled" | "serving_task.expired",
@@ -44,7 +44,7 @@ export function taskEvent(
   return outboxRow({ ...facts, eventType, payload: { ...payload, expires_at: task.expires_at.toISOString() } });
 }
 
-/** For every consumer of the filial. */
+/** An event for every consumer of the filial. */
 export function filialEvent(facts: {
   readonly organizationId: number;
   readonly filialId: number;
@@ -59,7 +59,7 @@ export function filialEvent(facts: {
 /** Asks the relay to deliver a filial's events now. */
 export type Announce = (filialId: number) => void;
 
-/** No request waits for the relay: without its answer it delivers the rows at its next poll. */
+/** The returned function does not wait for the relay. A relay that misses the call delivers the rows at its next poll. */
 export function announcer(nc: NatsConnection, log: Pick<Log, "warn">): Announce {
   return (filialId) => {
     call(nc, flushOutbox, { key: filialKey(filialId) }, ROBOTICS_LIMITS.flushTimeoutMs).catch((error: unknown) => {

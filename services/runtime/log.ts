@@ -1,6 +1,6 @@
 /**
- * Logs: one wide JSON line per unit of work on standard output, secrets taken out before they are written. A line never
- * waits for its reader (`log-output.ts`), and lines about errors are bounded (`LineLimiter`).
+ * Logs: one wide JSON line per unit of work on standard output, without secrets. The process never waits for the reader of
+ * a line (`log-output.ts`). `LineLimiter` bounds the number of lines about errors.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { getSystemErrorMap } from "node:util";
@@ -10,19 +10,19 @@ import { LogOutput, standardOutput, writeLast } from "./log-output.ts";
 import { printableJson } from "./printable.ts";
 
 /**
- * The id of the request that is worked on, for every line of the log that is about it. It follows the work through all its
- * steps, and from process to process in a header of the bus (`bus/deadline.ts`).
+ * The id of the current request, for each log line about it. The id follows the work through all its asynchronous steps,
+ * and from process to process in a header of the bus (`bus/deadline.ts`).
  */
 const requestIds = new AsyncLocalStorage<string | undefined>();
 
-/** Undefined where no request is worked on. */
+/** Undefined where the current work belongs to no request. */
 export function currentRequestId(): string | undefined {
   return requestIds.getStore();
 }
 
-/** Runs work for a request; without an id, for none. */
+/** Runs `work` for the request with this id; with undefined, for no request. */
 export function forRequest<T>(requestId: string | undefined, work: () => T): T {
-  // A process that never has an id pays nothing: the runtime follows asynchronous work only once it has been asked to.
+  // A process without request ids pays nothing: Node tracks asynchronous work only after the first `run`.
   if (requestId === undefined && requestIds.getStore() === undefined) return work();
   return requestIds.run(requestId, work);
 }
@@ -31,13 +31,13 @@ export type Log = Logger;
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Fields that are never written, at the top of a line and down to two objects below. `code` may be an enrollment code. */
+/** Fields whose values are redacted, at the top of a line and in two levels of objects below. `code` may be an enrollment code. */
 const SECRET_FIELDS = ["authorization", "cookie", "credential", "token", "password", "code", "secret"] as const;
-/** Error codes: words, with or without underscores, SQL states, and those of systems. An enrollment code has ten characters. */
+/** Error codes: words, codes of Node and of systems, SQL states. No match looks like an enrollment code. */
 const ERROR_CODE =
   /^(?:[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[a-z]{2,9}|[a-z]{11,40}|ERR_[A-Z0-9_]+|E[A-Z_0-9]{2,8}|[0-9A-Z]{5})$/;
-/** Numbers that are error codes: of closed sockets, of HTTP, of JetStream. */
-const NUMBERS_BELOW = 100_000;
+/** Smaller integers are error codes: of closed sockets, of HTTP, of JetStream. */
+const NUMERIC_CODES_BELOW = 100_000;
 const SYSTEM_CODES: ReadonlySet<string> = new Set([...getSystemErrorMap().values()].map(([name]) => name));
 const WARN = pino.levels.values["warn"] ?? 0;
 const FATAL = pino.levels.values["fatal"] ?? 0;
@@ -45,14 +45,14 @@ const LEFT_OUT = "similar lines were left out";
 /** The fields that name a known caller. */
 const CALLER_FIELDS = ["userId", "deviceId", "consumerId"] as const;
 
-/** The one output of this process; there is none until something logs. */
+/** The one output of this process; undefined until the first log line. */
 let output: LogOutput | undefined;
 let limiter: LineLimiter | undefined;
 
 /**
- * A log of one service. An error goes in as `err`; its `code` is written as `errorCode` and those of its causes as
- * `causeCodes`, because `code` is taken for a secret. A line with the field `refusal`, its error code, says what was not done for a caller: such lines are bounded as
- * those from `warn` on are.
+ * Creates the log of one service. Pass an error as `err`. Its `code` becomes `errorCode`, and the codes of its causes become
+ * `causeCodes`, because `code` counts as a secret. A line with the field `refusal` (an error code) reports what the service
+ * did not do for a caller. `LineLimiter` bounds such lines, whatever their level, and all lines from `warn` on.
  */
 export function createLog(options: { readonly service: string; readonly level: LogLevel }): Log {
   const base = { process: options.service, pid: process.pid };
@@ -85,7 +85,7 @@ export function lostLogLines(): Readonly<Record<"output" | "limit", number>> {
   return { output: output?.dropped ?? 0, limit: limiter?.leftOut ?? 0 };
 }
 
-/** Writes what is left before the process ends; resolves after half a second at most. */
+/** Writes the waiting lines before the process ends. Resolves after `LOG_LIMITS.flushMs` at the latest. */
 export async function flushLog(): Promise<void> {
   limiter?.endWindow();
   await output?.flush(LOG_LIMITS.flushMs);
@@ -101,17 +101,17 @@ function openOutput(base: object): LogOutput {
 
 function reportLeftOut(log: Log, { level, message, code, cause, lines }: LeftOut): void {
   const fields = { lines, of: message, ...(code === "" ? {} : { refusalOrError: code }), cause };
-  // Whichever request the window ends in, the lines are of several.
+  // A window may end during one request, but its lines are of several requests.
   forRequest(undefined, () => log[level as "warn"](fields, LEFT_OUT));
 }
 
-/** The fields by which a line is counted. */
+/** The fields by which `LineLimiter` counts a line. */
 interface CountedFields extends Readonly<Partial<Record<(typeof CALLER_FIELDS)[number], number | null>>> {
   readonly refusal?: string;
   readonly err?: unknown;
 }
 
-/** What a line is counted by; undefined for a line that is written in any case. */
+/** The properties by which `LineLimiter` counts a line; undefined for a line that is always written. */
 function errorLine(inputs: Parameters<LogFn>, level: number): ErrorLine | undefined {
   const [fields, message] = inputs as readonly unknown[];
   const facts: CountedFields = typeof fields === "object" && fields !== null ? fields : {};
@@ -129,23 +129,23 @@ function codeOf(error: unknown): string {
   return typeof code === "string" ? code : "";
 }
 
-/** The request that is worked on; a line may name another one. */
+/** The id of the current request. A `requestId` among the fields of a line takes precedence. */
 function requestFields(): object {
   const requestId = currentRequestId();
   return requestId === undefined ? {} : { requestId };
 }
 
-/** What is written in place of a secret; an error code is none. */
+/** Replaces a secret. An error code in the field `code` is not a secret. */
 function censor(value: unknown, path: readonly string[]): unknown {
   return path.at(-1) === "code" && isErrorCode(value) ? value : "[redacted]";
 }
 
 function isErrorCode(value: unknown): boolean {
-  if (typeof value === "number") return Number.isInteger(value) && value < NUMBERS_BELOW;
+  if (typeof value === "number") return Number.isInteger(value) && value < NUMERIC_CODES_BELOW;
   return typeof value === "string" && (ERROR_CODE.test(value) || SYSTEM_CODES.has(value));
 }
 
-/** `message` has the messages of the causes as well; their codes are beside it. */
+/** `message` includes the messages of the causes; `causeCodes` has their codes. */
 function serializeError(error: Error): object {
   const { code, ...fields } = stdSerializers.err(error) as { readonly code?: unknown };
   const causeCodes = causesOf(error).flatMap((cause) => ("code" in cause ? [cause.code] : []));
@@ -164,10 +164,10 @@ function causesOf(error: Error): readonly Error[] {
 
 type Limits = Readonly<Record<keyof typeof LOG_LIMITS, number>>;
 
-/** Who caused a line: a caller who is not known, a known device or person, or a fault inside. */
+/** Who caused a line: an unknown caller, a known caller (a person, a device or a consumer), or an internal fault. */
 export type Cause = "unknown_caller" | "known_caller" | "fault";
 
-/** What a line is counted by. Each value comes from a closed list, but for the caller's id. */
+/** The properties by which a line is counted. Each has a closed list of values, except the caller's id. */
 export interface ErrorLine {
   readonly level: string;
   readonly message: string;
@@ -178,7 +178,7 @@ export interface ErrorLine {
   readonly caller?: string;
 }
 
-/** The lines of one code that a window has left out. */
+/** The lines of one code that `LineLimiter` left out in a window. */
 export interface LeftOut extends Omit<ErrorLine, "caller"> {
   readonly lines: number;
 }
@@ -190,13 +190,13 @@ interface Counted {
   leftOut: number;
 }
 
-/** Codes beyond the bound share this one. */
+/** Codes beyond `LOG_LIMITS.codes` are counted together under this name. */
 const OTHER = "other";
 const CAUSES = { unknown_caller: 0, known_caller: 0, fault: 0 } as const satisfies Record<Cause, number>;
 
 /**
- * Bounds the log lines about errors: anybody can cause them, in any number. In each window the first lines of a code are
- * written and the others are counted; the window ends with one summary line for each code that has left out any.
+ * Bounds the log lines about errors, because a caller can cause any number of them. In each window it admits the first
+ * lines of a code and counts the others. The window ends with one summary line for each code of which it left out lines.
  */
 export class LineLimiter {
   readonly #report: (leftOut: LeftOut) => void;
@@ -207,18 +207,18 @@ export class LineLimiter {
   #timer: NodeJS.Timeout | undefined;
   #leftOutInAll = 0;
 
-  /** Other limits only in tests. */
+  /** Only tests pass other limits. */
   constructor(report: (leftOut: LeftOut) => void, limits: Limits = LOG_LIMITS) {
     this.#report = report;
     this.#limits = limits;
   }
 
-  /** Lines that were left out since the start. */
+  /** The number of lines left out since the start. */
   get leftOut(): number {
     return this.#leftOutInAll;
   }
 
-  /** Whether the line is written. */
+  /** Counts the line, and returns whether the log may write it. */
   admits(line: ErrorLine, nowMs: number): boolean {
     if (nowMs >= this.#windowEndsAtMs) {
       this.endWindow();
@@ -226,13 +226,15 @@ export class LineLimiter {
     }
     const counted = this.#find(line);
     if (this.#hasRoom(counted, line)) {
+      const { cause, caller = "" } = line;
       counted.written += 1;
-      this.#writtenInAll[line.cause] += 1;
+      this.#writtenInAll[cause] += 1;
+      if (cause === "known_caller") counted.callers.set(caller, (counted.callers.get(caller) ?? 0) + 1);
       return true;
     }
     counted.leftOut += 1;
     this.#leftOutInAll += 1;
-    // A flood may end before the window does; its summary is written all the same.
+    // The lines may stop before the window ends. The timer makes sure that their summary is written.
     this.#timer ??= setTimeout(() => this.endWindow(), this.#windowEndsAtMs - nowMs).unref();
     return false;
   }
@@ -272,11 +274,11 @@ export class LineLimiter {
         return counted.written < limits.faultLines && this.#writtenInAll.fault < limits.faultLinesInAll;
       case "known_caller": {
         const byCaller = counted.callers.get(caller) ?? 0;
-        if (byCaller >= limits.knownCallerLines) return false;
-        if (counted.written >= limits.knownCallersLines) return false;
-        if (this.#writtenInAll.known_caller >= limits.knownCallersLinesInAll) return false;
-        counted.callers.set(caller, byCaller + 1);
-        return true;
+        return (
+          byCaller < limits.knownCallerLines &&
+          counted.written < limits.knownCallersLines &&
+          this.#writtenInAll.known_caller < limits.knownCallersLinesInAll
+        );
       }
     }
   }

@@ -17,7 +17,7 @@ export async function prepareIntent(
   deps: SettlementDeps,
   request: RequestOf<typeof intents.prepareIntent>,
 ): Promise<ReplyOf<typeof intents.prepareIntent>> {
-  for (let attempt = 0; attempt < SETTLEMENT_LIMITS.drawAttempts; attempt += 1) {
+  for (let attempt = 0; attempt < SETTLEMENT_LIMITS.keyReadAttempts; attempt += 1) {
     const { intentId, keyedOrderId, ended, order } = await sql.prepareIntent(deps.database, request);
     if (keyedOrderId !== request.orderId) throw new RefusedError({ code: "idempotency_key_reused" });
     if (order === undefined) throw new RefusedError({ code: "not_found" });

@@ -8,7 +8,7 @@
  */
 import { partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
-import { countLate } from "../bus/deadline.ts";
+import { startLateCount } from "../bus/deadline.ts";
 import { LEASES, type StationLogDefinition, type StationLogs } from "../bus/streams.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import { forRequest, type Log } from "../runtime/log.ts";
@@ -135,7 +135,7 @@ export class StationHost {
   }
 
   async start(): Promise<void> {
-    countLate(this.#deps.bus.nc, STATION_COMMAND);
+    startLateCount(this.#deps.bus.nc, STATION_COMMAND);
     await this.#ownership.start();
     await this.#deps.bus.nc.flush();
   }

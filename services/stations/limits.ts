@@ -3,62 +3,62 @@ import { CREATE_PAYMENT_ANSWER_MS } from "../bus/messages/provider-payments.ts";
 
 export const STATION_LIMITS = {
   // Leases (design §2.3).
-  /** How often a host renews its record, with all partitions it holds in one message. */
+  /** How often a host renews its record, one message with all partitions that it holds. */
   renewMs: 500,
-  /** A renewal that is not acknowledged by then is tried anew; two fit before the host has to stop itself. */
+  /** The host repeats a renewal that is not acknowledged by then. Two attempts fit before `selfStopMs`. */
   renewTimeoutMs: 700,
-  /** Without an acknowledged renewal for this long a host answers `unavailable`; it goes on when one is acknowledged. */
+  /** After this long without an acknowledged renewal, a host answers `unavailable` until one is acknowledged. */
   selfStopMs: 1_500,
   /**
-   * A host that is silent for this long is removed, and its partitions are free. Silence may be measured too long by one
-   * `countedGapMs`, so a host stops itself 300 ms before that at the latest.
+   * Other hosts remove a host that is silent for this long, and its partitions are free. They may measure the silence
+   * `countedGapMs` too long. `selfStopMs` leaves 300 ms beside that, so the host has stopped when its partitions are free.
    */
   takeOverMs: 2_500,
-  /** A host that is this late makes the others renew at each review, so that they see its age to a tenth of a second. */
+  /** When a host is silent for this long, the others renew at each review, to measure its silence to a tenth of a second. */
   lateMs: 1_000,
-  /** The most that two renewals of this host measure of the silence of others: more time between them was an election or a stall. */
+  /** The most silence of others that this host counts between two of its renewals: a longer gap is an election or a stall. */
   countedGapMs: 700,
-  /** A record that is older when a host starts is of a dead host, whatever the server's clock is worth: it is removed at once. */
+  /** A host that starts removes an older record at once: its host is dead, even if the server's clock is somewhat wrong. */
   forgottenMs: 10_000,
-  /** How long after its removal the record of a host stays in a log: as long as in the bucket LEASES. */
+  /** How long a log keeps the record of a removed host: as long as the bucket LEASES does. */
   removedForMs: 3_600_000,
   /** How often the host reviews ownership when nothing happens. */
   reviewMs: 100,
-  /** How long a partition that is handed over may finish what it has begun; the whole hand-over stays below 500 ms. */
+  /** How long a host may finish begun work before it hands a partition over; the whole hand-over takes less than 500 ms. */
   handOverMs: 300,
 
   // Commands.
   /** Waiting commands per station; each takes about a millisecond, so a longer queue only delays the answer "busy". */
   mailboxLength: 32,
-  /** Waiting commands of the whole host: bounds its memory at some 10 MB when a burst hits many stations. */
+  /** Waiting commands of the whole host: at most about 10 MB of memory when a burst hits many stations. */
   hostQueueLength: 8_192,
   /** `retryAfterMs` of the answer when a queue is full. */
   busyRetryMs: 200,
-  /** `retryAfterMs` of the answer when something this host depends on does not answer. */
+  /** `retryAfterMs` of the answer when a service or server that this host depends on does not answer. */
   unavailableRetryMs: 1_000,
-  /** Attempts of one command against commits of others; two hosts that both believe they own a partition alternate at worst. */
+  /** Attempts of one command that conflicts with other commits: at worst, two hosts that claim one partition alternate. */
   conflictAttempts: 8,
-  /** Pause before an attempt after a conflict, times the attempt, so that two hosts do not stay in step. */
+  /** Pause after a conflict, multiplied by the number of the attempt, so that two hosts do not stay in step. */
   conflictPauseMs: 5,
   /**
-   * An append that is not acknowledged by then has an unknown outcome: the host reads the log back. A leader that moves loses
-   * what has just reached it; a client that waits for that notices little.
+   * An append that is not acknowledged by then has an unknown outcome, and the host reads the log back. A stream leader that
+   * moves loses the appends that have just reached it. A client hardly notices a wait of this length.
    */
   appendMs: 500,
-  /** How often appends are checked for that. */
+  /** How often the host checks for appends that exceed `appendMs`. */
   appendSweepMs: 100,
-  /** Attempts of the identical append while its outcome is unknown; the requester repeats the command after that. */
+  /** Attempts of the identical append while its outcome is unknown. After that the requester repeats the command. */
   appendAttempts: 3,
   /** First and longest pause between checks of an append with unknown outcome: its station takes no commands meanwhile. */
   unknownPauseMs: 50,
   unknownLongestPauseMs: 500,
   /** One read of a station's last commit. */
   loadMs: 1_000,
-  /** Asking the settlement service for an order's truth, or for an old intent: within the time that a requester waits. */
+  /** One request to the settlement service for order truth, or for an old intent: shorter than a requester waits. */
   gatherMs: 2_000,
 
   // Settlement.
-  /** One call of the payment seam; its own statements are bounded below this. */
+  /** One call of the payment seam. The statements of the seam have lower limits. */
   settleMs: 4_000,
   /** First and longest pause between calls while the seam does not answer. */
   settlePauseMs: 50,
@@ -69,49 +69,49 @@ export const STATION_LIMITS = {
   settleWaiters: 8,
 
   // Providers.
-  /** One question to the providers service. A provider may take longer: the next question joins the first one there. */
+  /** One question to the providers service. A provider may take longer; the next question then joins the first one. */
   providerAskMs: 4_000,
-  /** The check for a recorded confirmation before a QR expires: one row by its key. A cashier's next collection waits for one. */
+  /** The check for a recorded confirmation before a QR expires: one row by its key. The cashier's next collection waits. */
   confirmationCheckMs: 500,
-  /** The same check for a command, after an earlier one had no answer: the service may be back, and most likely is not. */
+  /** The same check for a command after an earlier check had no answer: most likely the service is still unavailable. */
   confirmationRecheckMs: 250,
-  /** Checks that deadlines have started and that run at once: after a take-over many QRs may be overdue. */
+  /** Concurrent checks that deadlines start: after a take-over many QRs may be overdue. */
   confirmationChecksAtOnce: 64,
-  /** How long a question may stay unanswered: the service's own deadline for a provider and one more question, bearable at a counter. */
+  /** How long a question may stay unanswered: the service's deadline for a provider, and one more question. */
   providerPatienceMs: CREATE_PAYMENT_ANSWER_MS + 4_000,
   /** First and longest pause between questions, and between attempts to commit an answer. */
   providerPauseMs: 50,
   providerLongestPauseMs: 1_000,
-  /** First and longest pause between attempts to report the end of a QR collection, which are made until one succeeds. */
+  /** First and longest pause between attempts to report the end of a QR collection. The host tries until one succeeds. */
   withdrawPauseMs: 200,
   withdrawLongestPauseMs: 10_000,
-  /** Ends that one host reports at once, so that it does not send all of them when the providers service comes back. */
+  /** Concurrent reports of such ends from one host, so that a providers service that comes back does not get all at once. */
   withdrawalsAtOnce: 64,
 
   // Deadlines and liveness.
-  /** How often the host checks for due deadlines; an expiry is this much late at most. */
+  /** How often the host checks for due deadlines; an expiry is late by this much at most. */
   tickMs: 50,
-  /** Deadlines taken per partition and check, so that a million that are due at once do not delay everything else. */
+  /** Deadlines that one check takes per partition, so that a million due deadlines do not delay all other work. */
   dueAtOnce: 100,
-  /** Pause before a deadline or a liveness change that could not be committed is tried again. */
+  /** Pause before the host retries a deadline or a liveness change that it could not commit. */
   retryMs: 500,
-  /** Commands that the host gives itself (deadlines, liveness, recovery), under way at once: a take-over must not starve requesters. */
+  /** Concurrent self-issued commands (deadlines, liveness, recovery): after a take-over, requesters need capacity too. */
   localConcurrency: 64,
-  /** A consumer of one partition makes the server search the whole stream, so from this many partitions on it is read as a whole. */
+  /** The server searches the whole stream for one partition. From this many partitions on, one consumer reads all of it. */
   scanWholeFrom: 16,
-  /** Consumers of single partitions at once. */
+  /** Concurrent consumers of single partitions. */
   scanConcurrency: 2,
-  /** About 50,000 stations a second. Unbounded, a scan of 200,000 takes half the time and stops all appends meanwhile. */
+  /** About 50,000 stations a second. Without it, a scan of 200,000 takes half the time but stops all appends meanwhile. */
   scanBitsPerSecond: 60_000_000,
-  /** Pause before a scan that failed is tried again. */
+  /** Pause before the host repeats a failed scan. */
   scanRetryMs: 500,
   /**
-   * How long after a scan the host waits for commits of the previous host. One that was under way at the release may be stored
-   * as long after it as a connection may stall before the bus drops it, which is 6 s.
+   * How long after a scan the host waits for commits of the previous host. A commit that was under way at the release may be
+   * stored up to 6 s later: a connection may stall for that long before the bus drops it.
    */
   lateCommitsMs: 10_000,
 
   // Memory.
-  /** States kept decoded (about 15 KB each): the stations of the busiest minutes; others are read again in one round trip. */
+  /** Decoded states (about 15 KB each) of the stations used last. The host reads another state again in one round trip. */
   cachedStates: 4_096,
 } as const;

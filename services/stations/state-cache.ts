@@ -1,4 +1,4 @@
-/** The states of the stations that were used last. Any of them can be dropped at any time and read again. */
+/** The states of the stations that the host used last. The host may drop any state at any time and read it again. */
 import { partitionOf } from "../../machines/partition.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { STATION_LIMITS } from "./limits.ts";
@@ -46,13 +46,13 @@ export class StateCache {
     this.#cached.delete(stationId);
   }
 
-  /** Drops what belongs to a partition that this host no longer owns. */
+  /** Drops the states of a partition that this host no longer owns. */
   deletePartition(partition: number): void {
     for (const stationId of this.#cached.keys())
       if (partitionOf(stationId) === partition) this.#cached.delete(stationId);
   }
 
-  /** Drops the states that were not used since then: a passive station costs nothing but its deadlines. */
+  /** Drops the states not used after `unusedSinceMs`. A passive station then needs memory only for its deadlines. */
   passivate(unusedSinceMs: number): void {
     for (const [stationId, cached] of this.#cached) {
       if (cached.usedAtMs > unusedSinceMs) return;

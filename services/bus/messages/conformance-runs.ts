@@ -9,7 +9,7 @@ import { callerSchema as caller } from "./caller.ts";
 
 const id = z.int().positive();
 
-/** `ended`: an owner ended it. `interrupted`: its process has ended. */
+/** `ended`: an owner ended the run. `interrupted`: the process of the run ended before the run did. */
 export const CONFORMANCE_RUN_STATUSES = [
   "running",
   "passed",
@@ -25,7 +25,7 @@ export const conformanceCheckSchema = z.object({
   capability: z.string(),
   outcome: z.enum(["passed", "failed", "not_run"]),
   duration_ms: z.number(),
-  /** What the check holds: sentences of the contract. */
+  /** The sentences of the contract that the check tests. */
   sentences: z.array(z.string()),
   failure: z.object({ what: z.string(), expected: z.string(), actual: z.string(), curl: z.string() }).optional(),
   because: z.string().optional(),
@@ -43,14 +43,14 @@ export const conformanceRunSchema = z.object({
   failed: z.int(),
   notRun: z.int(),
   leftBehind: z.array(z.string()),
-  /** Null until the suite has reported them. */
+  /** Both are null until the suite has reported its result. */
   suiteVersion: z.string().nullable(),
   contractSha256: z.string().nullable(),
   problem: z.string().nullable(),
 });
 export type ConformanceRun = z.infer<typeof conformanceRunSchema>;
 
-/** Refuses with `conflict` while another run goes on at the sandbox, and with `busy` when there is no place for one. */
+/** Refuses with `conflict` while the sandbox has another run, and with `busy` while the process has its maximum of runs. */
 export const startConformanceRun = once(
   "registry.startConformanceRun",
   z.object({ caller, sandboxId: id }),
@@ -66,7 +66,7 @@ export const getConformanceRun = repeatable(
   z.object({ caller, runId: id }),
   z.object({ run: conformanceRunSchema, checks: z.array(conformanceCheckSchema) }),
 );
-/** Asks the suite to end; it still cleans up. One that has ended is answered alike. */
+/** Requests the end of a run. The suite first cleans up. For a run that has ended, the reply is the same. */
 export const endConformanceRun = repeatable(
   "registry.endConformanceRun",
   z.object({ caller, runId: id }),

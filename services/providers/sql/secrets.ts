@@ -1,4 +1,4 @@
-/** Secrets as they are stored: sealed. */
+/** The secrets of provider configs. All of them are stored sealed. */
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { SealedSecret } from "../../runtime/keyring.ts";
 
@@ -13,7 +13,7 @@ export interface SecretRow {
   readonly expires_at: Date | null;
 }
 
-/** The live secrets of these configs, the newest first. */
+/** The live secrets of these configs, newest first. */
 export async function listLiveSecrets(sql: Queryable, configIds: readonly number[]): Promise<SecretRow[]> {
   return sql<SecretRow[]>`
     select * from provider_secrets
@@ -21,10 +21,13 @@ export async function listLiveSecrets(sql: Queryable, configIds: readonly number
     order by secret_id desc`;
 }
 
-/** The first half of the advisory locks that keep two configs of one organization from being given one secret at once. */
+/** First key of the advisory lock of an organization: two transactions cannot store one secret in two configs at once. */
 const SECRETS_LOCK_CLASS = 0x5ec2;
 
-/** Every secret of that name that another config of the organization has or had. Locks against additions meanwhile. */
+/**
+ * Every secret of this name that another config of the organization has or had. No transaction adds one until this
+ * transaction ends.
+ */
 export async function listSecretsOfOthers(
   sql: Transaction,
   of: { readonly organizationId: number; readonly configId: number; readonly name: string },
@@ -36,10 +39,10 @@ export async function listSecretsOfOthers(
     order by s.secret_id`;
 }
 
-/** The first half of the advisory locks of configs whose secret is being replaced. */
+/** First key of the advisory lock of a config: one transaction at a time replaces its secret. */
 const ROTATION_LOCK_CLASS = 0x5ec3;
 
-/** Locks the config's rotation until the transaction ends; false when another process is rotating. */
+/** Locks the replacement of the config's secret until the transaction ends; false when another transaction has the lock. */
 export async function lockRotation(sql: Transaction, configId: number): Promise<boolean> {
   const [row] = await sql<[{ is_held: boolean }]>`
     select pg_try_advisory_xact_lock(${ROTATION_LOCK_CLASS}, hashint8(${configId})) as is_held`;
@@ -55,7 +58,7 @@ export async function insertSecret(
     values (${secret.configId}, ${secret.name}, ${secret.keyId}, ${secret.nonce}, ${secret.sealed})`;
 }
 
-/** The current secret is accepted for `overlapMs` longer; one that was being replaced already ends now: two are live at most. */
+/** The current secret expires after `overlapMs`. A secret that already had an end expires now, so at most two are live. */
 export async function expireSecrets(
   sql: Transaction,
   replaced: { readonly configId: number; readonly name: string; readonly overlapMs: number },
@@ -67,7 +70,7 @@ export async function expireSecrets(
     where config_id = ${configId} and name = ${name} and (expires_at is null or expires_at > now())`;
 }
 
-/** Up to `limit` secrets that another key has sealed, locked until the transaction ends. */
+/** Up to `limit` secrets that are sealed with another key; their rows stay locked until the transaction ends. */
 export async function lockSecretsOfOtherKeys(sql: Transaction, keyId: string, limit: number): Promise<SecretRow[]> {
   return sql<SecretRow[]>`
     select * from provider_secrets where key_id <> ${keyId} order by secret_id limit ${limit} for update`;

@@ -1,4 +1,4 @@
-/** What is still to be done about payments. */
+/** The tasks of provider payments: questions to the provider, and commands to the station. */
 import { moneyName } from "../../bus/messages/intents.ts";
 import type { ProviderKind } from "../../bus/messages/provider-configs.ts";
 import type { Database, Json, Queryable, Transaction } from "../../db/pool.ts";
@@ -7,11 +7,14 @@ import { PROVIDER_LIMITS } from "../limits.ts";
 export const TASK_KINDS = ["confirm", "fail", "clear", "differ", "poll", "withdraw"] as const;
 export type TaskKind = (typeof TASK_KINDS)[number];
 
-/** A task that this process has taken. `attempts` counts this one, and fences the process that took the task before. */
+/**
+ * A task that this process has taken. `attempts` includes the current attempt. A process that took the task earlier has a
+ * lower number, so its updates change nothing.
+ */
 export interface Task {
   readonly intentId: number;
   readonly kind: TaskKind;
-  /** The payment's provider config and its kind: tasks of each have a share of the slots. */
+  /** The payment's provider config, and the config's kind of provider: each has a share of the slots. */
   readonly configId: number;
   readonly providerKind: ProviderKind;
   readonly detail: Readonly<Record<string, unknown>>;
@@ -47,8 +50,8 @@ const taskColumns = (sql: Queryable) => sql`
     as provider_kind`;
 
 /**
- * Writes a task, due after `dueInMs`; a task of that kind that is there already stays as it is. Returns the task when it
- * is new.
+ * Inserts a task that is due after `dueInMs`, and returns it. Where the intent has a task of this kind already, changes
+ * nothing and returns undefined.
  */
 export async function insertTask(
   sql: Queryable,
@@ -57,7 +60,7 @@ export async function insertTask(
     readonly kind: TaskKind;
     readonly detail?: Readonly<Record<string, unknown>>;
     readonly dueInMs: number;
-    /** The writer runs it at once; it is due for others only when this process has died. */
+    /** This process runs the task at once. Other processes take it after `dueInMs`, when this process has died. */
     readonly isTaken?: boolean;
   },
 ): Promise<Task | undefined> {
@@ -71,8 +74,9 @@ export async function insertTask(
 }
 
 /**
- * The money of a payment has moved: stores that, ends the polls and writes the task `confirm`, taken by this process, in one
- * round trip. The caller has locked the payment and has checked that it is unpaid. Undefined where the task exists already.
+ * Stores that the money of a payment has moved, ends the polls, and inserts the task `confirm` as taken by this process, all
+ * in one round trip. The caller has locked the payment and has checked that it is unpaid. Returns undefined where the task
+ * exists already.
  */
 export async function takeAsPaid(
   sql: Transaction,
@@ -102,8 +106,9 @@ interface PaidPayment {
 }
 
 /**
- * Writes a task that is to run also when it ran before, as taken by this process: due for others after `dueInMs`. A process
- * that runs the earlier one loses it; its notes (`noteInTask`) stay.
+ * Inserts a task as taken by this process, or starts it again where the intent has a task of this kind already. Other
+ * processes take it after `dueInMs`. A process that still runs the earlier attempt loses the task. An unfinished task keeps
+ * its notes (`noteInTask`).
  */
 export async function armTask(
   sql: Queryable,
@@ -125,7 +130,7 @@ export async function armTask(
   return toTask(row);
 }
 
-/** Adds to the detail of a task, for a later attempt; false when another process has taken the task since. */
+/** Adds to the detail of a task, for a later attempt. Returns false when another process has taken the task since. */
 export async function noteInTask(
   sql: Queryable,
   task: Task,
@@ -144,7 +149,10 @@ export async function findNewestNotice(sql: Queryable, intentId: number): Promis
   return row?.notice ?? undefined;
 }
 
-/** As `armTask`, for a notice of an issue: notices that wait stay before it, up to `atMost`, so that none of two is lost. */
+/**
+ * Like `armTask`, for a notice of an issue. Notices that still wait stay in the task, before this one. A task that has
+ * `atMost` notices drops this one.
+ */
 export async function armNotice(
   sql: Queryable,
   task: {
@@ -171,7 +179,6 @@ export async function armNotice(
   return toTask(row);
 }
 
-/** Whether any task is due. */
 export async function hasDueTask(sql: Queryable): Promise<boolean> {
   const rows = await sql`select from provider_tasks where done_at is null and due_at <= now() limit 1`;
   return rows.count > 0;
@@ -180,22 +187,24 @@ export async function hasDueTask(sql: Queryable): Promise<boolean> {
 /** Which due tasks a process has room for. */
 interface TaskRoom {
   readonly kinds: readonly TaskKind[];
-  /** Tasks in all. */
+  /** Tasks of all configs together. */
   readonly limit: number;
-  /** Tasks of each config, unless `ofConfigs` has fewer: the configs with tasks under way. */
+  /** Tasks of each config that is not in `ofConfigs`. */
   readonly perConfig: number;
+  /** The configs with tasks under way, and how many more each may have. */
   readonly ofConfigs: readonly { readonly key: number; readonly free: number }[];
-  /** Tasks of each kind of provider, unless `ofKinds` has fewer: the kinds with tasks under way. */
+  /** Tasks of each kind of provider that is not in `ofKinds`. */
   readonly perKind: number;
+  /** The kinds of providers with tasks under way, and how many more each may have. */
   readonly ofKinds: readonly { readonly group: ProviderKind; readonly room: number }[];
-  /** The last of a kind are for its configs that have no task under way. */
+  /** The last tasks of a kind of provider: only its configs without a task under way may use this room. */
   readonly keptForNewConfigs: number;
 }
 
 /**
- * Takes due tasks for `claimMs`, of each config and each kind of provider only as many as there is room for: the longest due
- * of each config first, then the second of each, so that one with many leaves room for the others. Other processes skip
- * them; when this process dies, they are due again after that time.
+ * Takes due tasks for `claimMs`: of each config and of each kind of provider only as many as `room` has. It takes the task
+ * of each config that is due the longest, then the second one of each config. So a config with many tasks leaves room for
+ * the others. Other processes skip the taken tasks; when this process dies, the tasks are due again after `claimMs`.
  */
 export async function takeDueTasks(database: Database, room: TaskRoom, claimMs: number): Promise<Task[]> {
   const { kinds, limit, perConfig, ofConfigs, perKind, ofKinds, keptForNewConfigs } = room;
@@ -239,14 +248,14 @@ export async function takeDueTasks(database: Database, room: TaskRoom, claimMs: 
   return rows.map(toTask);
 }
 
-/** The task is done. Without effect when another has taken it since. */
+/** Stores that the task is done. Changes nothing when another process has taken the task since. */
 export async function finishTask(sql: Queryable, task: Task, outcome: string): Promise<void> {
   await sql`
     update provider_tasks set done_at = now(), outcome = ${outcome}
     where intent_id = ${task.intentId} and kind = ${task.kind} and attempts = ${task.attempts} and done_at is null`;
 }
 
-/** The task is due again after `pauseMs`. Without effect when another has taken it since. */
+/** Makes the task due again after `pauseMs`. Changes nothing when another process has taken the task since. */
 export async function postponeTask(sql: Queryable, task: Task, pauseMs: number): Promise<void> {
   await sql`
     update provider_tasks set due_at = now() + ${pauseMs}::float8 * interval '1 ms'
@@ -274,12 +283,12 @@ export async function dropTask(
 }
 
 export interface DueTasks {
-  /** Counted to the limit. */
+  /** At most the `limit` of the count. */
   readonly tasks: number;
   readonly oldestAgeMs: number;
 }
 
-/** How much is due and not taken. What is taken is due later, so a service that keeps up has next to nothing here. */
+/** Counts the due tasks that no process has taken. A taken task is due later, so the count is close to 0 in normal work. */
 export async function summarizeDueTasks(sql: Queryable, limit: number): Promise<DueTasks> {
   const [row] = await sql<[{ tasks: number; oldest_age_ms: number }]>`
     select count(*) as tasks,
@@ -290,7 +299,6 @@ export async function summarizeDueTasks(sql: Queryable, limit: number): Promise<
   return { tasks: row.tasks, oldestAgeMs: Math.max(0, row.oldest_age_ms) };
 }
 
-/** Whether there is still something to do. */
 export async function hasOpenTask(
   sql: Queryable,
   key: { readonly intentId: number; readonly kind: TaskKind },

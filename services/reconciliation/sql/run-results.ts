@@ -1,10 +1,10 @@
-/** What a run leaves behind: matches, outcomes of lines, candidates, sums and hashes. Only what has changed is written. */
+/** Writes the results of a run: matches, outcomes of lines, candidates, sums and hashes. Writes only what has changed. */
 import type { Transaction } from "../../db/pool.ts";
 import { RUN_LIMITS } from "../limits.ts";
 import { removeMatches } from "./match-removal.ts";
 import type { RunScope } from "./runs.ts";
 
-/** Removes what is left of matches whose lines are gone with a withdrawn import, so that their payments are free again. */
+/** Removes matches whose lines all went with a withdrawn import, so that a run can match their payments again. */
 export async function removeBrokenMatches(sql: Transaction, { organizationId }: RunScope): Promise<void> {
   await removeMatches(
     sql,
@@ -15,9 +15,9 @@ export async function removeBrokenMatches(sql: Transaction, { organizationId }: 
 }
 
 /**
- * The former matches that still hold: one match has all lines and all payments of one group, and no others. Each step is a table
- * with statistics of its own. In one statement PostgreSQL takes the two keys of a group for independent, expects one row, and
- * reads each of a million matches by itself.
+ * Fills `run_kept` with the former matches that still hold: such a match has all lines and all payments of one group, and no
+ * others. Each step fills an analyzed table. In a single statement, PostgreSQL would take the two keys of a group as
+ * independent, expect one row, and read a million matches one by one.
  */
 async function findKept(sql: Transaction): Promise<void> {
   await sql.unsafe(`
@@ -27,7 +27,7 @@ async function findKept(sql: Transaction): Promise<void> {
     analyze run_former;
     create temporary table run_former_payments on commit drop as
       select match_id, count(*) as payments from match_payments where match_id in (select match_id from run_former) group by match_id;
-    -- The one former match of all lines, and that of all payments, of a group.
+    -- For each group: the one former match of all its lines, and the one former match of all its payments.
     create temporary table run_of_lines on commit drop as
       select group_key, min(match_id) as match_id, count(*) as lines from run_group_lines left join match_lines using (line_id)
       group by group_key having count(match_id) = count(*) and min(match_id) = max(match_id);
@@ -48,7 +48,7 @@ async function findKept(sql: Transaction): Promise<void> {
     analyze run_kept;`);
 }
 
-/** Writes the matches that are new and removes those that no longer hold; the others keep their ids. */
+/** Inserts the new matches and removes the matches that no longer hold. The other matches keep their ids. */
 export async function writeMatches(sql: Transaction, { runId, accountId }: RunScope): Promise<void> {
   await findKept(sql);
   await removeMatches(
@@ -68,7 +68,7 @@ export async function writeMatches(sql: Transaction, { runId, accountId }: RunSc
   await sql`insert into match_payments select payment_key, match_id from run_new join run_group_payments using (group_key)`;
 }
 
-/** Each line of the run that is not matched: its issue, or why it is rejected. */
+/** Writes for each unmatched line of the run its issue, or why it is rejected. */
 export async function writeOutcomes(sql: Transaction, { runId, accountId }: RunScope): Promise<void> {
   await sql`
     create temporary table run_outcomes on commit drop as
@@ -95,7 +95,7 @@ export async function writeOutcomes(sql: Transaction, { runId, accountId }: RunS
       is distinct from (excluded.outcome, excluded.reason, excluded.issue_id, excluded.payment_key, excluded.score)`;
 }
 
-/** The best candidates of the lines that have no certain payment. */
+/** Writes the best candidates of each line that has no certain payment. */
 export async function writeCandidates(sql: Transaction, { accountId }: RunScope): Promise<void> {
   await sql`
     create temporary table run_listed on commit drop as
@@ -115,7 +115,7 @@ export async function writeCandidates(sql: Transaction, { accountId }: RunScope)
     where (known.score, known.explanation) is distinct from (excluded.score, excluded.explanation)`;
 }
 
-/** The counts, the sums by currency and the hashes of the run. The hashes know nothing of ids, of the order of rows and of closings. */
+/** Writes the counts, the sums by currency and the hashes of a run. Ids, the order of rows and closings change no hash. */
 export async function summarize(sql: Transaction, { runId }: RunScope): Promise<void> {
   await sql`
     create temporary table run_hashed on commit drop as

@@ -7,7 +7,7 @@ export interface SessionRow {
   readonly expires_at: Date;
 }
 
-/** A session that was ended before it expired; the hash is its token's, in hex. */
+/** A session that ended before it expired; `hash` is the hash of its token, in hex. */
 export interface EndedSession {
   readonly session_id: number;
   readonly hash: string;
@@ -47,7 +47,7 @@ export async function endSession(sql: Transaction, session: OneSession): Promise
   return row;
 }
 
-/** Ends all but the newest `keep` sessions of the user. Returns those that had not expired. */
+/** Ends all but the newest `keep` sessions of the user. Returns the ended sessions that had not expired. */
 export async function endOlderSessions(sql: Transaction, userId: number, keep: number): Promise<EndedSession[]> {
   const rows = await sql<(EndedSession & { expired: boolean })[]>`
     update sessions set ended_at = now()
@@ -58,7 +58,7 @@ export async function endOlderSessions(sql: Transaction, userId: number, keep: n
   return rows.filter((row) => !row.expired);
 }
 
-/** Ends the user's sessions, all of them or all but one; returns those that had not expired. */
+/** Ends all sessions of the user, except `exceptId`. Returns the ended sessions that had not expired. */
 export async function endSessions(sql: Transaction, userId: number, exceptId?: number): Promise<EndedSession[]> {
   const others = exceptId === undefined ? sql`` : sql`and session_id <> ${exceptId}`;
   const rows = await sql<(EndedSession & { expired: boolean })[]>`
@@ -67,7 +67,7 @@ export async function endSessions(sql: Transaction, userId: number, exceptId?: n
   return rows.filter((row) => !row.expired);
 }
 
-/** Deletes up to `rows` sessions that expired so many days ago; returns how many. */
+/** Deletes up to `rows` sessions that expired more than `olderThanDays` ago. Returns how many it deleted. */
 export async function deleteOldSessions(sql: Queryable, { olderThanDays, rows }: Batch): Promise<number> {
   const result = await sql`
     delete from sessions where session_id in (
@@ -83,7 +83,7 @@ export interface AnnouncedSessionRow
   readonly is_open: boolean;
 }
 
-/** The sessions with an id above `sinceId` that have not expired, of all organizations, by id. */
+/** The unexpired sessions of all organizations with an id above `sinceId`, in the order of their ids. */
 export async function announceSessions(
   sql: Queryable,
   { sinceId, limit }: { readonly sinceId: number; readonly limit: number },
@@ -95,7 +95,7 @@ export async function announceSessions(
     where s.session_id > ${sinceId} and s.expires_at > now() order by s.session_id limit ${limit}`;
 }
 
-/** Locks the session open until the transaction ends. Returns false when it has ended or expired, or belongs to another person. */
+/** Keeps the session open until the transaction ends. Returns false when it has ended or expired, or is not the person's. */
 export async function holdSessionOpen(sql: Transaction, session: OneSession): Promise<boolean> {
   const rows = await sql`
     select from sessions
@@ -121,7 +121,7 @@ export async function countBoundStations(sql: Transaction, sessionId: number): P
   return row.count;
 }
 
-/** Removes the bindings of these sessions; returns each station with those of the sessions that were bound to it. */
+/** Removes the bindings of these sessions. Returns each station with its sessions among them. */
 export async function unbindStations(
   sql: Transaction,
   sessionIds: readonly number[],
@@ -135,8 +135,8 @@ export async function unbindStations(
 }
 
 /**
- * The keys of the stations that have not received the end of one of the user's sessions yet, or have received it within
- * `withinMs`; of `sessionId` alone where it is set.
+ * The keys of the stations to which the relay still has to deliver the end of a session of the user, or has delivered it in
+ * the last `withinMs`. With `sessionId`, only the end of that session counts.
  */
 export async function listSessionEndKeys(
   sql: Transaction,
@@ -160,7 +160,7 @@ export async function listSessionEndKeys(
   return rows.map(({ key }) => key);
 }
 
-/** Stores that the user logs in there now, and deletes all but the newest `keep` addresses. The user's row is locked. */
+/** Stores a login from this address. Deletes all but the newest `keep` addresses. The caller has locked the user's row. */
 export async function rememberAddress(
   sql: Transaction,
   { userId, addressHash }: { readonly userId: number; readonly addressHash: Buffer },
@@ -176,7 +176,7 @@ export async function rememberAddress(
       order by last_login_at desc, address_hash offset ${keep})`;
 }
 
-/** Deletes up to `rows` addresses that were last used so many days ago; returns how many. */
+/** Deletes up to `rows` addresses without a login in the last `olderThanDays`. Returns how many it deleted. */
 export async function deleteOldKnownAddresses(sql: Queryable, { olderThanDays, rows }: Batch): Promise<number> {
   const result = await sql`
     delete from known_addresses where (user_id, address_hash) in (
@@ -185,7 +185,7 @@ export async function deleteOldKnownAddresses(sql: Queryable, { olderThanDays, r
   return result.count;
 }
 
-/** Stores that the user logs in there now, and deletes all but the newest `keep` browsers. The user's row is locked. */
+/** Stores a login from this browser. Deletes all but the newest `keep` browsers. The caller has locked the user's row. */
 export async function rememberBrowser(
   sql: Transaction,
   { userId, browserHash }: { readonly userId: number; readonly browserHash: Buffer },
@@ -205,7 +205,7 @@ export async function forgetBrowser(sql: Queryable, userId: number, browserHash:
   await sql`delete from known_browsers where user_id = ${userId} and token_hash = ${browserHash}`;
 }
 
-/** Deletes up to `rows` browsers that were last used so many days ago; returns how many. */
+/** Deletes up to `rows` browsers without a login in the last `olderThanDays`. Returns how many it deleted. */
 export async function deleteOldKnownBrowsers(sql: Queryable, { olderThanDays, rows }: Batch): Promise<number> {
   const result = await sql`
     delete from known_browsers where (user_id, token_hash) in (
@@ -214,7 +214,7 @@ export async function deleteOldKnownBrowsers(sql: Queryable, { olderThanDays, ro
   return result.count;
 }
 
-/** Deletes up to `rows` counters of log-ins whose window is over; returns how many. */
+/** Deletes up to `rows` login counters whose window has ended. Returns how many it deleted. */
 export async function deleteOldLoginAttempts(sql: Queryable, rows: number): Promise<number> {
   const result = await sql`
     delete from login_attempts where key in (

@@ -1,11 +1,11 @@
-/** The lease of the relay that delivers, judged by PostgreSQL's clock alone. */
+/** The lease of the relay that delivers. Only the clock of PostgreSQL decides when it lapses. */
 import type { Database, Queryable } from "../../db/pool.ts";
 import { RELAY_LIMITS } from "../limits.ts";
 
 /**
- * Takes the lease when it has lapsed and returns its new epoch; undefined while another relay holds it. A lease that would
- * last longer than `leaseMs` was taken before the clock was set back, and counts as lapsed. Never waits for a lock:
- * a row that is locked is being renewed.
+ * Takes a lapsed lease and returns its new epoch; returns undefined while another relay holds the lease. A lease with more
+ * than `leaseMs` left exists only after the clock was set back, so it counts as lapsed. Never waits for a lock: when the row
+ * is locked, the holder is renewing the lease.
  */
 export async function takeLease(sql: Database, holder: string): Promise<number | undefined> {
   const [row] = await sql<{ epoch: number }[]>`
@@ -21,7 +21,7 @@ export async function takeLease(sql: Database, holder: string): Promise<number |
   return row?.epoch;
 }
 
-/** False when another relay has taken the lease. */
+/** Returns false when another relay has taken the lease. */
 export async function renewLease(sql: Database, epoch: number): Promise<boolean> {
   const result = await sql`
     update relay_lease set lapses_at = clock_timestamp() + ${RELAY_LIMITS.leaseMs} * interval '1 millisecond'
@@ -34,7 +34,7 @@ export async function releaseLease(sql: Database, epoch: number): Promise<void> 
   await sql`update relay_lease set lapses_at = '-infinity' where epoch = ${epoch}`;
 }
 
-/** Another relay has taken the lease: nothing was written. */
+/** Another relay has taken the lease, so the statement wrote nothing. */
 export class LeaseLostError extends Error {
   readonly code = "relay_lease_lost";
   constructor(epoch: number) {
@@ -44,8 +44,8 @@ export class LeaseLostError extends Error {
 }
 
 /**
- * The first part of a statement that only the relay with this epoch may run: its other parts join `fence`, which is empty
- * for any other. The row stays locked until the statement has committed, so that no relay can take over in between.
+ * The first part of a statement that only the relay with this epoch may run. The other parts join `fence`, which has no row
+ * for another epoch. The lease row stays locked until the statement has committed, so that no relay can take over in between.
  */
 export function fence(sql: Queryable, epoch: number) {
   return sql`with fence as (select epoch from relay_lease where epoch = ${epoch} for share)`;

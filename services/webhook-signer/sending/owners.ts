@@ -1,7 +1,7 @@
 /**
- * Which owners this process sends for. One process at a time holds an owner's lease, so that the limits in flight hold and
- * no first attempt is made twice; when a process dies, another one takes its owners after their leases have lapsed. A
- * process that holds more than its share releases owners, the idle ones first.
+ * Selects the owners for which this process sends. One process at a time holds an owner's lease, so that the limits of
+ * attempts in flight apply and no process repeats a first attempt. When a process dies, other processes take its owners
+ * after their leases have lapsed. A process that holds more than its share releases owners, the idle ones first.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -13,9 +13,8 @@ import { OwnerSender, type OwnerSenderDeps } from "./owner-sender.ts";
 import { Slots } from "./slots.ts";
 
 export interface Owners {
-  /** Wakes the senders of these owners, which may have due deliveries; for others it searches for free owners at once. */
+  /** Wakes the senders of these owners. Searches for free owners when an owner has no sender here. */
   wake(organizationIds: readonly number[]): void;
-  /** How many owners this process sends for. */
   readonly size: () => number;
   stop(): Promise<void>;
 }
@@ -100,7 +99,8 @@ export function startOwners(deps: OwnersDeps): Owners {
     return senders.size > Math.ceil(heldByAll / alive) ? longestIdleFirst()[0]?.sender : undefined;
   };
   const turn = async (): Promise<void> => {
-    // The clock comes first: after a sleep of the machine the requests that follow the renewal need the right time in their signatures.
+    // The clock comes first: after the machine slept, the requests that follow the renewal need the right time in their
+    // signatures.
     await deps.clock.compareIfMoved();
     const extra = surplus(await renew());
     if (extra !== undefined) {
@@ -113,7 +113,7 @@ export function startOwners(deps: OwnersDeps): Owners {
         if (Number.isFinite(sinceMs)) void release(sender);
       }
     }
-    // After a release this process takes nothing for a moment, so that another one takes the owner.
+    // After a release this process takes no owner for a moment, so that another process takes the released one.
     if (performance.now() >= restUntilMs && (await take())) woken.resolve();
   };
   const run = async (): Promise<void> => {
@@ -124,9 +124,10 @@ export function startOwners(deps: OwnersDeps): Owners {
         await turn();
         hasWarned = false;
       } catch (error) {
-        if (!hasWarned && !signal.aborted) deps.log.warn({ err: error }, "owners cannot be shared now");
+        if (!hasWarned && !signal.aborted)
+          deps.log.warn({ err: error }, "renewing and taking leases of owners failed; the next turn tries again");
         hasWarned = true;
-        // Without a renewal the leases belong to another process.
+        // Without a renewal the leases have lapsed, and another process may hold them.
         if (leaseAgeMs() > leaseMs) for (const sender of senders.values()) void release(sender);
       }
       await delay(SIGNER_LIMITS.shortestOwnerTurnMs);

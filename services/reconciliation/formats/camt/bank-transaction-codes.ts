@@ -1,19 +1,19 @@
-/** What the bank says an entry is: ISO 20022 "Bank Transaction Codes" of domain, family and sub-family, or the bank's own code. */
+/** How a bank classifies an entry: an ISO 20022 code of domain, family and sub-family, or a code of the bank. */
 import type { LineKind } from "../format.ts";
 import { textAt, type XmlElement } from "./element.ts";
 
 export interface BankTransactionCode {
-  /** "PMNT/RCDT/ESCT", else the bank's own code, else "". */
+  /** The ISO code ("PMNT/RCDT/ESCT"), else the proprietary code, else "". */
   readonly code: string;
   readonly subFamily: string;
   readonly domain: string;
-  /** The bank's own code beside it. */
+  /** The proprietary code, where the entry has an ISO code too; else "". */
   readonly proprietary: string;
 }
 
-/** Sub-families that exist in each family and always mean a charge of the bank. */
+/** Sub-families that every family has. They always mean a charge of the bank. */
 const CHARGES = new Set(["CHRG", "COME", "COMI", "COMM", "COMT", "FEES"]);
-/** Of the family of merchant cards: the card's holder or bank took the payment back. */
+/** A merchant's card payment that the cardholder or the cardholder's bank took back. */
 const UNPAID_CARD = "PMNT/MCRD/UPCT";
 
 export function bankTransactionCode(element: XmlElement): BankTransactionCode {
@@ -25,7 +25,7 @@ export function bankTransactionCode(element: XmlElement): BankTransactionCode {
   return { code: code === "" ? proprietary : code, subFamily, domain, proprietary: code === "" ? "" : proprietary };
 }
 
-/** A kind of its own only where the code leaves no doubt; most codes say how money moved and not why. */
+/** A specific kind only where the code is unambiguous. Most codes state how funds moved, not why. */
 export function kindOf({ code, domain, subFamily }: BankTransactionCode, amountMinor: bigint): LineKind {
   if (CHARGES.has(subFamily)) return "fee";
   if (code === UNPAID_CARD && amountMinor < 0n) return "chargeback";

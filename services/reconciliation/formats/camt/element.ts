@@ -1,4 +1,4 @@
-/** One element of a statement in memory, and how it is read by path. */
+/** Builds one XML element of a statement in memory, and reads it by path. */
 import { FORMAT_LIMITS } from "../limits.ts";
 import { cutTo } from "../records.ts";
 
@@ -6,12 +6,15 @@ export interface XmlElement {
   readonly name: string;
   /** The attribute `Ccy`. */
   readonly currency: string | undefined;
-  /** Of an element without children. */
+  /** "" for an element with children. */
   text: string;
   readonly children: XmlElement[];
 }
 
-/** Builds one element from its events. What is inside `reducedPath` is handed on as soon as it is complete, and is not held. */
+/**
+ * Builds one element from the events of the XML reader. Passes a `reduced` descendant to `onReduced` as soon as it is
+ * complete, and does not keep it. So an element with many of them stays small.
+ */
 export class ElementBuilder {
   readonly #open: XmlElement[] = [];
   readonly #onReduced: (element: XmlElement) => void;
@@ -25,7 +28,7 @@ export class ElementBuilder {
     this.#onReduced = onReduced;
   }
 
-  /** Whether the element is larger than an entry may be: then the rest of it is left out. */
+  /** Whether the element is larger than an entry may be. The builder then drops its content and ignores the rest. */
   get isTooLarge(): boolean {
     return this.#characters > FORMAT_LIMITS.entryCharacters;
   }
@@ -47,7 +50,7 @@ export class ElementBuilder {
     element.text += text;
   }
 
-  /** The whole element once it is complete. */
+  /** Returns the whole element once it is complete. */
   close(): XmlElement | undefined {
     const element = this.#open.at(-1);
     const isReduced = element !== undefined && this.#isReduced(element);
@@ -65,7 +68,8 @@ export class ElementBuilder {
     if (this.isTooLarge) for (const element of this.#open) element.children.length = 0;
   }
 }
-/** What an element costs in memory beside its name and its text, in characters. */
+
+/** The memory of an element without its name and its text, in characters. */
 const NODE_CHARACTERS = 60;
 
 export function elementsAt(element: XmlElement, path: string): readonly XmlElement[] {
@@ -90,7 +94,7 @@ function childOf({ children }: XmlElement, name: string): XmlElement | undefined
   return undefined;
 }
 
-/** The text at the first of the paths that has some, without space around it; "" where none has. */
+/** The trimmed text of the first path that has text; "" where no path has text. */
 export function textAt(element: XmlElement, ...paths: readonly string[]): string {
   for (const path of paths) {
     const text = elementAt(element, path)?.text.trim() ?? "";
@@ -99,7 +103,7 @@ export function textAt(element: XmlElement, ...paths: readonly string[]): string
   return "";
 }
 
-/** The element as XML again, for people: no more of it than a malformed line stores. */
+/** The element as XML text for a person, cut to the length that a malformed line stores. */
 export function sourceOf(element: XmlElement): string {
   const parts: string[] = [];
   let characters = 0;

@@ -1,6 +1,6 @@
 /**
- * The columns of Stripe's itemised reports. The exporter chooses them and their order; only those that the lines are read from
- * are named, and all others become details.
+ * The columns of Stripe's itemised reports. The person who exports a report chooses its columns and their order. This file
+ * names only the columns from which lines are read; the other columns become details.
  */
 import type { HeaderDictionary } from "../csv/dictionary.ts";
 
@@ -22,7 +22,7 @@ const COLUMNS = {
   charge: ["charge_id"],
   paymentIntent: ["payment_intent_id"],
   description: ["description"],
-  /** The merchant chooses the keys of metadata; under these ones its own reference is found. */
+  /** The merchant chooses the keys of metadata. Under these keys the reader expects the merchant's reference. */
   orderReference: ["payment_metadata[order_id]"],
   merchantReference: ["payment_metadata[merchant_reference]"],
   intentReference: ["payment_metadata[intent_reference]"],
@@ -32,7 +32,7 @@ export type StripeField = keyof typeof COLUMNS;
 
 const REQUIRED: readonly StripeField[] = ["balanceTransaction", "category", "currency", "gross", "fee", "net"];
 
-/** The itemised report of payouts has the time at which each leaves the balance. */
+/** The itemised report of payouts. Its time is when a payout leaves the balance. */
 const PAYOUTS_COLUMNS: Partial<Record<StripeField, readonly string[]>> = {
   ...COLUMNS,
   created: ["effective_at"],
@@ -40,7 +40,7 @@ const PAYOUTS_COLUMNS: Partial<Record<StripeField, readonly string[]>> = {
   payout: ["payout_id"],
 };
 
-/** The balance history as the dashboard exports it. */
+/** The balance history that the dashboard exports. */
 const HISTORY_COLUMNS: Partial<Record<StripeField, readonly string[]>> = {
   balanceTransaction: ["id"],
   category: ["Type"],
@@ -73,6 +73,6 @@ export const STRIPE_ACTIVITY_COLUMNS: HeaderDictionary<StripeField> = {
   ],
 };
 
-/** Columns with data of persons, which no one needs to reconcile. */
+/** Columns with personal data. Reconciliation does not need them, so they do not become details. */
 export const STRIPE_PERSONAL =
   /^(?:customer_(?:name|email|description|(?:shipping_)?address_.*)|card_address_.*|shipping_address_.*|card name|card address .*|customer (?:name|email|description))$/i;

@@ -1,26 +1,26 @@
 /**
- * Field :86:, what the bank says about an entry: free text, or text in sub-fields after a business transaction code of
- * three digits (`166?00…?20…?32…`), as banks in Germany, Austria, Poland and others write it.
+ * Field :86:, the bank's information about an entry. It is free text, or a business transaction code of three digits with
+ * sub-fields (`166?00…?20…?32…`), as banks in Germany, Austria, Poland and other countries write it.
  */
 
 export interface Information {
   readonly text: string;
   /** EREF+ of the purpose: the EndToEndId; "" where there is none. */
   readonly endToEndId: string;
-  /** KREF+ of the purpose: the account owner's reference when :61: only points here; "" where there is none. */
+  /** KREF+ of the purpose: the account owner's reference, where :61: only refers to it; "" where there is none. */
   readonly ownerReference: string;
   readonly details: readonly (readonly [name: string, value: string])[];
 }
 
-/** The purpose, in the order of its sub-fields. */
+/** The names of the sub-fields that form the purpose. */
 const PURPOSE = /^(?:2\d|6[0-3])$/;
-/** Banks separate by these; other characters stand between numbers in ordinary text too ("717.76.00", "044/12"). */
+/** The separators of banks. Other characters also occur between the numbers of free text ("717.76.00", "044/12"). */
 const STRUCTURED = /^\s*(\d{3})([?~<>^|@§])(?=\d\d)/;
-/** The keywords of SEPA. */
+/** The SEPA keywords inside the purpose. */
 const KEYWORDS = "EREF|KREF|MREF|BREF|RREF|TREF|CRED|DEBT|COAM|OAMT|SVWZ|ABWA|ABWE".split("|");
-/** Between two sub-fields; a bank may cut a keyword there. */
+/** Joins two sub-fields of the purpose. A bank may cut a keyword at this place. */
 const CUT = "\n";
-/** Most banks begin a sub-field with each keyword, some write them one after another with a space between. */
+/** Most banks begin a sub-field with each keyword. Some write several in one sub-field, with a space before each. */
 const KEYWORD = new RegExp(
   `(?:^|${CUT})([A-Z]{4})[+:]|[ ${CUT}](${KEYWORDS.map((word) => word.replaceAll(/\B/g, `${CUT}?`)).join("|")})${CUT}?\\+`,
   "g",
@@ -30,7 +30,7 @@ const NOT_PROVIDED = new Set(["NOTPROVIDED", "NOT PROVIDED", "NONREF"]);
 export function readInformation(lines: readonly string[]): Information {
   const [, code, separator] = STRUCTURED.exec(lines[0] ?? "") ?? [];
   if (code === undefined || separator === undefined) return plain(lines);
-  // The bank cuts lines at 65 characters, anywhere: they are put together without a space.
+  // The bank cuts lines at 65 characters, also inside a word. So lines are joined without a space.
   const parts = lines
     .join("")
     .trim()
@@ -54,13 +54,14 @@ export function readInformation(lines: readonly string[]): Information {
   };
 }
 
-/** Dutch banks name parts of free text: /EREF/…/; the text stays as it is. A reference may have slashes, too. */
+/** Free text, which stays unchanged. Dutch banks name its parts, for example `/EREF/…/`. A reference may contain slashes. */
 function plain(lines: readonly string[]): Information {
   const text = lines.join("\n").trim();
   const eref = END_TO_END.exec(lines.join("").trimEnd())?.[1]?.trim() ?? "";
   return { text, endToEndId: NOT_PROVIDED.has(eref) ? "" : eref, ownerReference: "", details: [] };
 }
 
+/** The names of such parts. */
 const PARTS =
   "ADDR|BENM|BIC|BUSP|CDTRREF|CDTRREFTP|CNTP|CREF|CSID|CUID|EREF|IBAN|ID|INIT|ISDT|MARF|NAME|NRTX|ORDP|PREF|PURP|REMI|RTRN|SVCL|TRCD|TRTP|UCRD|UDTR|ULTB|ULTC|ULTD";
 const END_TO_END = new RegExp(`(?:^|/)EREF/([^/].*?)(?://|/(?:${PARTS})/|/?$)`);
@@ -70,7 +71,7 @@ function referenceOf(keywords: readonly (readonly [name: string, value: string])
   return NOT_PROVIDED.has(value) ? "" : value;
 }
 
-/** A separator inside a text is not followed by two digits. */
+/** A separator before two digits begins a sub-field; any other separator belongs to the text. */
 function subFields(parts: readonly string[], separator: string): readonly (readonly [name: string, value: string])[] {
   const fields: [string, string][] = [];
   for (const part of parts) {
@@ -81,7 +82,7 @@ function subFields(parts: readonly string[], separator: string): readonly (reado
   return fields;
 }
 
-/** What stands before the first keyword has no name; what follows one belongs to it, up to the next. */
+/** Divides the purpose at its keywords. The text before the first keyword has the name "". */
 function keywordsOf(purpose: string): readonly (readonly [name: string, value: string])[] {
   const found = [...purpose.matchAll(KEYWORD)];
   const first = found[0]?.index ?? purpose.length;

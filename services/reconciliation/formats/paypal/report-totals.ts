@@ -1,11 +1,11 @@
-/** The sums of sections beside what their footers state. */
+/** Compares the sums of a report and of its sections with the sums that their footers state. */
 import { currencyCode } from "../amounts.ts";
 import { FieldProblem, quoted } from "../csv/field-problem.ts";
 import type { StatementRecord } from "../format.ts";
 import { totalRecord } from "../records.ts";
 import type { BodySums } from "./body-rows.ts";
 
-/** All of them positive, as in the report. */
+/** All sums are positive, as in the report. */
 export interface FooterSums {
   readonly grossCredits: bigint;
   readonly grossDebits: bigint;
@@ -27,21 +27,22 @@ export class ReportTotals {
   #section = new Map<string, Mutable>();
   readonly #report = new Map<string, Mutable>();
   #sections = 0;
-  /** A report that is longer than a file goes on in the next one, whose first section began in the file before. */
-  #isFirstFile = true;
-  /** By currency, so that there are not more than currencies. */
+  /** False where the first file of the report is missing: the first section may then have begun in the missing file. */
+  #hasFirstFile = true;
+  /** By currency: one entry for each currency at most. */
   readonly #reportFooters = new Map<string, FooterSums>();
 
-  fileNumber(number: number): void {
-    this.#isFirstFile = !(number > 1);
+  startAtFile(number: number): void {
+    // A number that cannot be read (NaN) counts as the first file.
+    this.#hasFirstFile = !(number > 1);
   }
 
-  /** Whether the section under way has begun in this file. */
+  /** Whether all rows of the current section since its beginning were read. */
   get isWholeSection(): boolean {
-    return this.#isFirstFile || this.#sections > 1;
+    return this.#hasFirstFile || this.#sections > 1;
   }
 
-  section(): void {
+  beginSection(): void {
     this.#section = new Map();
     this.#sections += 1;
   }
@@ -70,7 +71,7 @@ export class ReportTotals {
   }
 
   *end(): Generator<StatementRecord> {
-    if (!this.#isFirstFile) return;
+    if (!this.#hasFirstFile) return;
     for (const [currency, stated] of this.#reportFooters)
       yield* compared("report", currency, stated, this.#report.get(currency) ?? NONE);
   }

@@ -139,7 +139,7 @@ class TypedReport {
       this.#totals = new ReportTotals();
       this.#body = undefined;
     }
-    if (!isNext) this.#totals.fileNumber(number);
+    if (!isNext) this.#totals.startAtFile(number);
     this.#fileNumber = number;
     this.#fileHeader = row;
   }
@@ -176,7 +176,7 @@ class TypedReport {
     const [from, to, account] = [1, 2, 3].map((index) => field(row, index));
     this.#account = account ?? "";
     this.#sectionRows = 0;
-    this.#totals.section();
+    this.#totals.beginSection();
     return headerRecord({
       statementReference: "",
       account: this.#account,
