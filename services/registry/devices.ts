@@ -98,9 +98,10 @@ export const getDevice: RegistryHandler<typeof devices.getDevice> = async (deps,
   return { device: deviceMessage(row), lastHeartbeat: await readLastHeartbeat(deps, row) };
 };
 
+/** A heartbeat as the gateway stores it in LIVENESS. */
 const heartbeatSchema = z.object({ atMs: z.number(), summary: z.record(z.string(), z.unknown()) });
 
-/** From the LIVENESS stream; null when the device has never sent one. */
+/** Null when the device has never sent one. */
 async function readLastHeartbeat({ jsm }: Pick<RegistryDeps, "jsm">, row: sql.DeviceRow) {
   const subject = heartbeatSubject(row.station_id, row.device_id);
   const message = await jsm.direct.getMessage(LIVENESS.name, { last_by_subj: subject });
