@@ -189,6 +189,15 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
   };
 }
 
+/** `serve` for handlers of one service: each gets what the service works with. */
+export const serveWith =
+  <TDeps>(responder: ServeDeps, deps: TDeps) =>
+  <TRequest extends z.ZodType, TReply extends z.ZodType>(
+    operation: Operation<TRequest, TReply>,
+    handle: (deps: TDeps, request: z.infer<TRequest>, claimNow: ClaimNow) => Promise<z.infer<TReply>>,
+  ): Serving =>
+    serve(responder, operation, (request, claimNow) => handle(deps, request, claimNow));
+
 /** The codes with which a service says that it has done nothing yet. */
 const NOTHING_DONE: readonly string[] = ["busy", "storage_low"] satisfies BusRefusal["code"][];
 

@@ -1,6 +1,5 @@
 /** The reconciliation service: the statements of providers and banks, and what they are compared with. PostgreSQL is its truth. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { z } from "zod";
 import { reconciliationHealth } from "../bus/messages/health.ts";
 import * as decisionMessages from "../bus/messages/import-decisions.ts";
 import * as matchMessages from "../bus/messages/reconciliation-matches.ts";
@@ -10,7 +9,7 @@ import * as accountMessages from "../bus/messages/statement-accounts.ts";
 import * as importMessages from "../bus/messages/statement-imports.ts";
 import * as lineMessages from "../bus/messages/statement-lines.ts";
 import * as mappingMessages from "../bus/messages/statement-mappings.ts";
-import { type Operation, type Serving, serve } from "../bus/operation.ts";
+import { type Serving, serve, serveWith } from "../bus/operation.ts";
 import { readFile } from "../bus/statement-files.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
@@ -101,10 +100,7 @@ function serveAll(
     stopping,
   };
   const responder = { nc, log, queue: NAME, claim: requestClaims(database), isSilent: databaseSilence(database) };
-  const on = <TRequest extends z.ZodType, TReply extends z.ZodType>(
-    operation: Operation<TRequest, TReply>,
-    handle: (using: typeof deps, request: z.infer<TRequest>) => Promise<z.infer<TReply>>,
-  ): Serving => serve(responder, operation, (request) => handle(deps, request));
+  const on = serveWith(responder, deps);
   return [
     serve(responder, reconciliationHealth, databaseHealth(nc, database)),
     on(accountMessages.listStatementAccounts, accounts.listStatementAccounts),
