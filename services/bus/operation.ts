@@ -5,6 +5,7 @@
 import { type Msg, type NatsConnection, nuid } from "nats";
 import { z } from "zod";
 import { forRequest } from "../runtime/log.ts";
+import { within } from "../runtime/repeat.ts";
 import { countLate, dropLate, type LateLog, requestIdOf } from "./deadline.ts";
 import { mustWait, STORAGE_LOW } from "./disk-gate.ts";
 import { type Answer, exchange, type Interim, probeSubject } from "./exchange.ts";
@@ -280,9 +281,6 @@ class RunningRequests {
 
   /** Resolves when none runs, and after `BUS_LIMITS.finishMs` at the latest. */
   async finished(): Promise<void> {
-    const late = Promise.withResolvers<void>();
-    const timer = setTimeout(late.resolve, BUS_LIMITS.finishMs);
-    await Promise.race([Promise.allSettled(this.#running.values()), late.promise]);
-    clearTimeout(timer);
+    await within(Promise.allSettled(this.#running.values()), BUS_LIMITS.finishMs);
   }
 }

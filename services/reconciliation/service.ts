@@ -1,5 +1,4 @@
 /** The reconciliation service: the statements of providers and banks, and what they are compared with. PostgreSQL is its truth. */
-import { setTimeout as delay } from "node:timers/promises";
 import { reconciliationHealth } from "../bus/messages/health.ts";
 import * as decisionMessages from "../bus/messages/import-decisions.ts";
 import * as matchMessages from "../bus/messages/reconciliation-matches.ts";
@@ -16,7 +15,7 @@ import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
 import { databaseSilence } from "../db/silence.ts";
 import { stoppable } from "../db/stoppable.ts";
-import type { Repeated } from "../runtime/repeat.ts";
+import { within } from "../runtime/repeat.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
@@ -77,7 +76,9 @@ export async function startReconciliationService(serviceDeps: ServiceDeps): Prom
     async stop() {
       stopping.abort();
       await Promise.all(serving.map((served) => served.drain()));
-      await settle(deps, repeated);
+      // What is cut off with its connection leaves nothing.
+      const cancelled = [...repeated.map((work) => work.stop()), ...deps.underWay];
+      await within(Promise.all(cancelled), RUN_LIMITS.stopMs);
       await Promise.all([closeDatabase(database), closeDatabase(longDatabase)]);
     },
   };
@@ -139,15 +140,4 @@ function serveAll(
     on(decisionMessages.releaseImport, decisions.releaseImport),
     on(decisionMessages.withdrawImport, decisions.withdrawImport),
   ];
-}
-
-/** Waits for the end of the work that was cancelled, and not for ever: what is cut off with its connection leaves nothing. */
-async function settle(
-  { underWay }: Pick<ReconciliationDeps, "underWay">,
-  repeated: readonly Repeated[],
-): Promise<void> {
-  const waiting = new AbortController();
-  const all = Promise.all([...repeated.map((work) => work.stop()), ...underWay]);
-  const ended = all.then(() => waiting.abort());
-  await Promise.race([ended, delay(RUN_LIMITS.stopMs, undefined, { signal: waiting.signal }).catch(() => undefined)]);
 }
