@@ -11,8 +11,8 @@ import {
   statSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { createStream, type RotatingFileStream } from "rotating-file-stream";
+import { within } from "../services/runtime/repeat.ts";
 import { errorCode } from "../services/runtime/user-error.ts";
 import { deployLimits } from "./limits.ts";
 
@@ -189,8 +189,5 @@ export class RotatingLog {
 
 /** Waits for the end of a log, but not for ever. */
 export async function logIsClosed(closed: Promise<unknown>): Promise<void> {
-  const late = new AbortController();
-  const timeOut = delay(deployLimits.logCloseMs, undefined, { signal: late.signal }).catch(() => undefined);
-  await Promise.race([closed, timeOut]);
-  late.abort();
+  await within(closed, deployLimits.logCloseMs);
 }

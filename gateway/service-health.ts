@@ -17,6 +17,7 @@ import {
   webhookSignerHealth,
 } from "../services/bus/messages/health.ts";
 import { call, type Operation } from "../services/bus/operation.ts";
+import { within } from "../services/runtime/repeat.ts";
 import { LIMITS } from "./limits.ts";
 
 /** The services that work with the database. */
@@ -116,11 +117,4 @@ export class ServicesHealth {
       return undefined;
     }
   }
-}
-
-async function within(work: Promise<void>, limitMs: number): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(late.resolve, limitMs);
-  await Promise.race([work, late.promise]);
-  clearTimeout(timer);
 }

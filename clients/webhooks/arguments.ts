@@ -40,7 +40,6 @@ const OPTIONS = {
 } as const;
 
 type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
-export type Command = ReturnType<typeof parseCommand>;
 
 /** Throws `UsageError` for what it does not understand. */
 export function parseCommand(args: readonly string[]) {

@@ -4,7 +4,7 @@ import { AMOUNT_PATTERN } from "../../machines/currency.ts";
 import { FIELD_ERROR_CODES } from "../../services/bus/field-errors.ts";
 import { nameSchema as nameOnTheBus } from "../../services/bus/messages/name.ts";
 import { reasonSchema as reasonOnTheBus } from "../../services/bus/messages/sentence.ts";
-import { errorCodeSchema } from "./enums.ts";
+import { ERRORS, PUBLISHED_ERROR_CODES } from "./errors.ts";
 
 /** An id of the registry or of the settlement service. */
 export const idSchema = z
@@ -70,6 +70,23 @@ const earlierOrderSchema = z.object({
   amount: amountSchema,
   currency: currencySchema,
   settled_at: timestampSchema,
+});
+
+const yesOrNo = (value: boolean): string => (value ? "yes" : "no");
+const ERROR_ROWS = PUBLISHED_ERROR_CODES.map((code) => {
+  const { status, sentence, retryable, moneyMayHaveMoved } = ERRORS[code];
+  return `| \`${code}\` | ${status} | ${yesOrNo(retryable)} | ${yesOrNo(moneyMayHaveMoved)} | ${sentence} |`;
+});
+/** The document explains the codes here, and not in its introduction: a reader wants the operations first. */
+const errorCodeSchema = z.enum(PUBLISHED_ERROR_CODES).meta({
+  id: "ErrorCode",
+  description: [
+    "A stable word for a program; the list is closed. `x-error-codes` of the document has the same table for programs.",
+    "",
+    "| code | status | retry safe | money may have moved | meaning |",
+    "|---|---|---|---|---|",
+    ...ERROR_ROWS,
+  ].join("\n"),
 });
 
 /** The body of every refusal. */

@@ -5,7 +5,7 @@ import { type ConnectionOptions, connect, errors, type Msg, type NatsConnection 
 import type { Registry } from "prom-client";
 import { faultOf } from "../runtime/fault.ts";
 import { addCount, addGauge } from "../runtime/metrics.ts";
-import { backOffMs } from "../runtime/repeat.ts";
+import { backOffMs, within } from "../runtime/repeat.ts";
 import { UserError } from "../runtime/user-error.ts";
 import { type BusClock, startBusClock } from "./bus-clock.ts";
 import { exchangesOf } from "./exchange.ts";
@@ -173,7 +173,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
       isClosing = true;
       watch?.stop();
       clock.stop();
-      if (isUp) await within(BUS_LIMITS.closeMs, sendOutstanding(nc));
+      if (isUp) await within(sendOutstanding(nc), BUS_LIMITS.closeMs).catch(() => undefined);
       isUp = false;
       abandonRequests();
       await nc.close();
@@ -197,14 +197,6 @@ async function sendOutstanding(nc: NatsConnection): Promise<void> {
   await nc.flush();
   // What became ready while the server confirmed the rest.
   if (turnPublisher(nc).flush() > 0) await nc.flush();
-}
-
-/** Resolves when the work has ended, however it ends, or when the time is over. */
-async function within(limitMs: number, work: Promise<void>): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(late.resolve, limitMs);
-  await Promise.race([work.catch(() => undefined), late.promise]);
-  clearTimeout(timer);
 }
 
 interface Dialling {

@@ -5,6 +5,7 @@
 import { type Msg, type NatsConnection, nuid } from "nats";
 import { z } from "zod";
 import { forRequest } from "../runtime/log.ts";
+import { within } from "../runtime/repeat.ts";
 import { dropLate, type LateLog, requestIdOf, startLateCount } from "./deadline.ts";
 import { mustWait, STORAGE_LOW } from "./disk-gate.ts";
 import { type Answer, exchange, type Interim, probeSubject } from "./exchange.ts";
@@ -189,6 +190,15 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
   };
 }
 
+/** `serve` for handlers of one service: each gets what the service works with. */
+export const serveWith =
+  <TDeps>(responder: ServeDeps, deps: TDeps) =>
+  <TRequest extends z.ZodType, TReply extends z.ZodType>(
+    operation: Operation<TRequest, TReply>,
+    handle: (deps: TDeps, request: z.infer<TRequest>, claimNow: ClaimNow) => Promise<z.infer<TReply>>,
+  ): Serving =>
+    serve(responder, operation, (request, claimNow) => handle(deps, request, claimNow));
+
 /** The codes with which a service says that it has done nothing yet. */
 const NOTHING_DONE: readonly string[] = ["busy", "storage_low"] satisfies BusRefusal["code"][];
 
@@ -271,9 +281,6 @@ class RunningRequests {
 
   /** Resolves when none runs, and after `BUS_LIMITS.finishMs` at the latest. */
   async finished(): Promise<void> {
-    const late = Promise.withResolvers<void>();
-    const timer = setTimeout(late.resolve, BUS_LIMITS.finishMs);
-    await Promise.race([Promise.allSettled(this.#running.values()), late.promise]);
-    clearTimeout(timer);
+    await within(Promise.allSettled(this.#running.values()), BUS_LIMITS.finishMs);
   }
 }

@@ -2,6 +2,7 @@
 import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream";
 import { errors, type NatsConnection, type Server } from "nats";
+import { within } from "../runtime/repeat.ts";
 import { errorCode, UserError } from "../runtime/user-error.ts";
 import { beatHeaders, beatSubject, bucketBeats } from "./beats.ts";
 import { BUS_LIMITS } from "./limits.ts";
@@ -89,12 +90,11 @@ function isSilence(cause: unknown): boolean {
 
 /** Whether the server itself answers. */
 async function answers(nc: NatsConnection): Promise<boolean> {
-  const late = delay(BUS_LIMITS.quorumAnswerMs, false, { ref: false });
   const flushed = nc.flush().then(
     () => true,
     () => false,
   );
-  return await Promise.race([flushed, late]);
+  return (await within(flushed, BUS_LIMITS.quorumAnswerMs)) ?? false;
 }
 
 /** Which server the client dials next: once another one than the server that was left. */

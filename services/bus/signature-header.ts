@@ -3,6 +3,9 @@
  * carries no signature takes no place of what may carry a right one; only the providers service can check it.
  */
 
+/** The one header that adapters read. */
+export const SIGNATURE_HEADER = "x-provider-signature";
+
 /** Characters of the header that are read, and signatures in it that are compared. */
 const HEADER_CHARACTERS = 1_024;
 const MOST_SIGNATURES = 4;

@@ -10,6 +10,7 @@ import { randomBytes } from "node:crypto";
 import type * as bus from "../bus/messages/callbacks.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
+import { SIGNATURE_HEADER } from "../bus/signature-header.ts";
 import type { SignedCallback, Verdict } from "./adapters/callback-signature.ts";
 import type { CallbackKeys } from "./callback-configs.ts";
 import { eventKeyOf, recordCallback, repeatCallback } from "./callback-recording.ts";
@@ -68,8 +69,6 @@ async function check(deps: ProvidersDeps, request: RequestOf<typeof bus.receiveC
   const isLikelyRight = isSigned(verdictOf(deps, deps.callbackConfigs.lastRead(configId), callback));
   return await inSlot(deps, { configId, isLikelyRight }, () => decide(deps, request, callback));
 }
-
-const SIGNATURE_HEADER = "x-provider-signature";
 
 /** `stale` is a right signature too: a repetition gets its recorded answer. */
 const isSigned = (verdict: Verdict): boolean => verdict === "valid" || verdict === "stale";

@@ -9,6 +9,7 @@ import type { ProviderKind } from "../bus/messages/provider-configs.ts";
 import type { Database } from "../db/pool.ts";
 import { FairSlots } from "../runtime/fair-slots.ts";
 import type { Log } from "../runtime/log.ts";
+import { within } from "../runtime/repeat.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import type { ProviderMetrics } from "./metrics.ts";
 import type { PaymentRow } from "./sql/payments.ts";
@@ -153,8 +154,8 @@ export function startTaskRunner({ database, log, metrics, run }: TaskRunnerOptio
     async stop() {
       stopping.abort();
       for (const { slots } of lanes) slots.stopWaiting();
-      const timeout = delay(PROVIDER_LIMITS.drainTimeoutMs, undefined, { ref: false });
-      await Promise.race([polling.then(() => Promise.allSettled(atWork)), timeout]);
+      const ended = polling.then(() => Promise.allSettled(atWork));
+      await within(ended, PROVIDER_LIMITS.drainTimeoutMs);
     },
   };
 }

@@ -12,9 +12,8 @@ import { personActor, SYSTEM } from "../db/provider-audit-log.ts";
 import { WorkStoppedError } from "../db/stoppable.ts";
 import { checkReason } from "../issues/life-cycle.ts";
 import { announceIssues, recordSteps } from "../issues/recording.ts";
-import { type Repeated, repeat } from "../runtime/repeat.ts";
+import { type Repeated, repeat, within } from "../runtime/repeat.ts";
 import type { ReconciliationDeps } from "./deps.ts";
-import { doneOrAfter } from "./done-or-after.ts";
 import { DECISION_LIMITS, WITHDRAWAL_LIMITS } from "./limits.ts";
 import * as sql from "./sql/import-decisions.ts";
 import { closedPeriodOf } from "./sql/periods.ts";
@@ -45,7 +44,7 @@ export async function withdrawImport(deps: DecisionDeps, request: DecisionReques
   });
   if (stored.status === "withdrawn") return { import: decidedOf(stored) };
   const { firstMs, answerMs } = WITHDRAWAL_LIMITS;
-  await doneOrAfter(carryOut(deps, stored.import_id, firstMs), answerMs);
+  await within(carryOut(deps, stored.import_id, firstMs), answerMs);
   const { organization_id: organizationId, import_id: importId } = stored;
   return { import: decidedOf(existing(await sql.findDecidedImport(deps.database, { organizationId, importId }))) };
 }

@@ -182,7 +182,6 @@ export const REJECTION_RULES = {
   cash_not_compared: "A cash row without the reference of a payment; cash is counted in the drawer.",
   bank_debit: "Money that left the bank account; stations only collect.",
 } as const;
-export type RejectionReason = keyof typeof REJECTION_RULES;
 
 /** Minor units of the smallest coin, for currencies in which it is more than one minor unit. */
 export const SMALLEST_COIN: Readonly<Record<string, number>> = {

@@ -10,7 +10,7 @@ import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Database } from "../db/pool.ts";
 import { storedText } from "../db/stored-text.ts";
-import { doneOrAfter } from "./done-or-after.ts";
+import { within } from "../runtime/repeat.ts";
 import { type MalformedLine, type StatementLine, StatementRefusedError } from "./formats/format.ts";
 import { MAPPING_LIMITS } from "./limits.ts";
 import { type FileDeps, findMappedFile, type MappedFile, rowsOf } from "./mappings.ts";
@@ -42,7 +42,7 @@ export async function testStatementMapping(
   const done = new MappingTest(deps, file, testId).run();
   running.add(done);
   void done.finally(() => running.delete(done));
-  await doneOrAfter(done, MAPPING_LIMITS.testAnswerMs);
+  await within(done, MAPPING_LIMITS.testAnswerMs);
   return await readTest(database, { organizationId, testId });
 }
 

@@ -1,29 +1,42 @@
 /** The reconciliation service: the statements of providers and banks, and what they are compared with. PostgreSQL is its truth. */
 import { reconciliationHealth } from "../bus/messages/health.ts";
+import * as decisionMessages from "../bus/messages/import-decisions.ts";
+import * as matchMessages from "../bus/messages/reconciliation-matches.ts";
+import * as periodMessages from "../bus/messages/reconciliation-periods.ts";
+import * as runMessages from "../bus/messages/reconciliation-runs.ts";
 import * as accountMessages from "../bus/messages/statement-accounts.ts";
-import { type Serving, serve } from "../bus/operation.ts";
+import * as importMessages from "../bus/messages/statement-imports.ts";
+import * as lineMessages from "../bus/messages/statement-lines.ts";
+import * as mappingMessages from "../bus/messages/statement-mappings.ts";
+import { type Serving, serve, serveWith } from "../bus/operation.ts";
 import { readFile } from "../bus/statement-files.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
 import { databaseSilence } from "../db/silence.ts";
 import { stoppable } from "../db/stoppable.ts";
+import { within } from "../runtime/repeat.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
 import { createSigningKey } from "../runtime/signing-key.ts";
 import * as accounts from "./accounts.ts";
 import { startAutomaticRuns } from "./automatic-runs.ts";
+import * as closings from "./closings.ts";
+import { reportDay } from "./day-close.ts";
 import type { ReconciliationDeps } from "./deps.ts";
-import { startWithdrawals } from "./import-decisions.ts";
+import * as decisions from "./import-decisions.ts";
 import { startImports } from "./import-worker.ts";
-import { CONNECTIONS, IMPORT_LIMITS } from "./limits.ts";
+import * as imports from "./imports.ts";
+import { CONNECTIONS, IMPORT_LIMITS, RUN_LIMITS } from "./limits.ts";
+import * as lines from "./lines.ts";
+import * as mappingTests from "./mapping-tests.ts";
+import * as mappings from "./mappings.ts";
+import * as matches from "./matches.ts";
 import { addRunMetrics } from "./metrics.ts";
+import { listPeriods } from "./periods.ts";
 import { reconciliationRetention } from "./retention.ts";
-import { serveImports } from "./serve-imports.ts";
-import { serveMappings } from "./serve-mappings.ts";
-import { servePeriods } from "./serve-periods.ts";
-import { serveRuns, settleRuns } from "./serve-runs.ts";
+import * as runs from "./runs.ts";
 import { reconciliationSettingsSchema } from "./settings.ts";
 import { shortOfSpace } from "./space.ts";
 
@@ -56,47 +69,75 @@ export async function startReconciliationService(serviceDeps: ServiceDeps): Prom
   const repeated = [
     ...startImports({ ...deps, bus: serviceDeps.bus, stopping: stopping.signal }),
     startAutomaticRuns({ ...deps, isShortOfSpace: shortOfSpace(serviceDeps.bus) }),
-    ...startWithdrawals(deps),
+    ...decisions.startWithdrawals(deps),
     startRetention(reconciliationRetention({ database, bus: serviceDeps.bus }), log),
   ];
   return {
     async stop() {
       stopping.abort();
       await Promise.all(serving.map((served) => served.drain()));
-      await settleRuns(deps, repeated);
+      // What is cut off with its connection leaves nothing.
+      const cancelled = [...repeated.map((work) => work.stop()), ...deps.underWay];
+      await within(Promise.all(cancelled), RUN_LIMITS.stopMs);
       await Promise.all([closeDatabase(database), closeDatabase(longDatabase)]);
     },
   };
 }
 
-function serveAll({ bus, log, environment }: ServiceDeps, deps: ReconciliationDeps, stopping: AbortSignal): Serving[] {
+/** Every operation that the service answers, with its handler. */
+function serveAll(
+  { bus, log, environment }: ServiceDeps,
+  shared: ReconciliationDeps,
+  stopping: AbortSignal,
+): Serving[] {
   const { nc } = bus;
+  const { database } = shared;
   const { CLOSING_SIGNING_KEY: secret } = parseSettings(reconciliationSettingsSchema, environment);
-  const closingKey = secret && createSigningKey(secret);
-  const responder = {
-    nc,
-    log,
-    queue: NAME,
-    claim: requestClaims(deps.database),
-    isSilent: databaseSilence(deps.database),
+  const deps: closings.ClosingDeps & mappingTests.MappingTestDeps = {
+    ...shared,
+    closingKey: secret && createSigningKey(secret),
+    openFile: (name) => readFile(bus, name),
+    running: new Set(),
+    stopping,
   };
+  const responder = { nc, log, queue: NAME, claim: requestClaims(database), isSilent: databaseSilence(database) };
+  const on = serveWith(responder, deps);
   return [
-    serve(responder, reconciliationHealth, databaseHealth(nc, deps.database)),
-    serve(responder, accountMessages.listStatementAccounts, async (request) =>
-      accounts.listStatementAccounts(deps, request),
-    ),
-    serve(responder, accountMessages.getStatementAccount, async (request) =>
-      accounts.getStatementAccount(deps, request),
-    ),
-    serve(responder, accountMessages.createStatementAccount, async (request) =>
-      accounts.createStatementAccount(deps, request),
-    ),
-    serve(responder, accountMessages.changeStatementAccount, async (request) =>
-      accounts.changeStatementAccount(deps, request),
-    ),
-    ...serveRuns(responder, deps),
-    ...serveImports(responder, { database: deps.database, openFile: (name) => readFile(bus, name) }),
-    ...servePeriods(responder, { ...deps, closingKey }),
-    ...serveMappings(responder, { ...deps, openFile: (name) => readFile(bus, name), running: new Set(), stopping }),
+    serve(responder, reconciliationHealth, databaseHealth(nc, database)),
+    on(accountMessages.listStatementAccounts, accounts.listStatementAccounts),
+    on(accountMessages.getStatementAccount, accounts.getStatementAccount),
+    on(accountMessages.createStatementAccount, accounts.createStatementAccount),
+    on(accountMessages.changeStatementAccount, accounts.changeStatementAccount),
+    on(runMessages.startRun, runs.startRun),
+    on(runMessages.getRun, runs.getRun),
+    on(runMessages.listRuns, runs.listRuns),
+    on(runMessages.compareRuns, runs.compareRuns),
+    on(matchMessages.listMatches, matches.listMatches),
+    on(matchMessages.listCandidates, matches.listCandidates),
+    on(matchMessages.confirmMatch, matches.confirmMatch),
+    on(matchMessages.rejectMatch, matches.rejectMatch),
+    on(importMessages.prepareImport, imports.prepareImport),
+    on(importMessages.createImport, imports.createImport),
+    on(importMessages.confirmImportFormat, imports.confirmImportFormat),
+    on(importMessages.getImport, imports.getImport),
+    on(importMessages.listImports, imports.listImports),
+    on(periodMessages.listPeriods, listPeriods),
+    on(periodMessages.closePeriod, closings.closePeriod),
+    on(periodMessages.getClosing, closings.getClosing),
+    on(periodMessages.listClosings, closings.listClosings),
+    on(periodMessages.listClosingItems, closings.listClosingItems),
+    on(periodMessages.listClosingKeys, closings.listClosingKeys),
+    on(periodMessages.reportDay, reportDay),
+    on(mappingMessages.listStatementMappings, mappings.listStatementMappings),
+    on(mappingMessages.getStatementMapping, mappings.getStatementMapping),
+    on(mappingMessages.createStatementMapping, mappings.createStatementMapping),
+    on(mappingMessages.previewStatementMapping, mappings.previewStatementMapping),
+    on(mappingMessages.testStatementMapping, mappingTests.testStatementMapping),
+    on(mappingMessages.getMappingTest, mappingTests.getMappingTest),
+    on(lineMessages.listLines, lines.listLines),
+    on(lineMessages.listImportLines, lines.listImportLines),
+    on(lineMessages.listMalformedRows, lines.listMalformedRows),
+    on(decisionMessages.releaseImport, decisions.releaseImport),
+    on(decisionMessages.withdrawImport, decisions.withdrawImport),
   ];
 }

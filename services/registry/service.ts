@@ -1,5 +1,4 @@
 /** The registry: people, places and devices. PostgreSQL is its truth; the outbox publishes each change on the bus. */
-import type { z } from "zod";
 import * as announceMessages from "../bus/messages/announce.ts";
 import * as catalogueMessages from "../bus/messages/catalogue-items.ts";
 import * as certificationMessages from "../bus/messages/certification-artifacts.ts";
@@ -17,7 +16,7 @@ import * as sandboxesMessages from "../bus/messages/sandboxes.ts";
 import * as sessionMessages from "../bus/messages/sessions.ts";
 import * as stationMessages from "../bus/messages/stations.ts";
 import * as userMessages from "../bus/messages/users.ts";
-import { type ClaimNow, type Operation, type Serving, serve } from "../bus/operation.ts";
+import { type Serving, serve, serveWith } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
@@ -98,19 +97,9 @@ export async function startRegistryService({
 function serveAll(deps: RegistryDeps): readonly Serving[] {
   const { nc, log, sql } = deps;
   const responder = { nc, log, queue: NAME, claim: requestClaims(sql), isSilent: databaseSilence(sql) };
-  const on = <TRequest extends z.ZodType, TReply extends z.ZodType>(
-    operation: Operation<TRequest, TReply>,
-    handle: (deps: RegistryDeps, request: z.infer<TRequest>) => Promise<z.infer<TReply>>,
-  ): Serving => serve(responder, operation, (request) => handle(deps, request));
+  const on = serveWith(responder, deps);
   const { anonymousRequestsInFlight: requestsInFlight } = REGISTRY_LIMITS;
-  const onAnonymous = <TRequest extends z.ZodType, TReply extends z.ZodType>(
-    operation: Operation<TRequest, TReply>,
-    handle: (deps: RegistryDeps, request: z.infer<TRequest>, claimNow: ClaimNow) => Promise<z.infer<TReply>>,
-  ): Serving =>
-    serve({ ...responder, handlerClaims: true, requestsInFlight }, operation, (request, claimNow) =>
-      handle(deps, request, claimNow),
-    );
-
+  const onAnonymous = serveWith({ ...responder, handlerClaims: true, requestsInFlight }, deps);
   return [
     serve(responder, registryHealth, databaseHealth(nc, sql)),
     onAnonymous(sessionMessages.logIn, (using, request, claimNow) =>

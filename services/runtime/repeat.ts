@@ -93,6 +93,17 @@ export function backOffMs(attempt: number, limits: BackOffLimits, chance: number
   return Math.min(limits.longestMs, limits.firstMs * 2 ** (attempt - 1)) * (0.5 + chance / 2);
 }
 
+/** What the work resolves to, or undefined when the time is over; the work goes on then. */
+export async function within<T>(work: Promise<T>, limitMs: number): Promise<T | undefined> {
+  const late = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => late.resolve(undefined), limitMs);
+  try {
+    return await Promise.race([work, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Reads something that may not answer: one read for all callers at a time, and a bound on the wait of each. */
 export type Sample<T> = () => Promise<T | undefined>;
 
@@ -108,13 +119,7 @@ export function sample<T>(read: () => Promise<T>, limitMs: number): Sample<T> {
       .finally(() => {
         underWay = undefined;
       });
-    const late = Promise.withResolvers<undefined>();
-    const timer = setTimeout(() => late.resolve(undefined), limitMs);
-    try {
-      return await Promise.race([underWay, late.promise]);
-    } finally {
-      clearTimeout(timer);
-    }
+    return await within(underWay, limitMs);
   };
 }
 

@@ -1,7 +1,6 @@
 /** What the sandbox provider does without a request: decides payments, delivers callbacks, and deletes old payments. */
-import { setTimeout as delay } from "node:timers/promises";
 import type { Agent } from "undici";
-import { DueTime, type Repeated, repeat } from "../runtime/repeat.ts";
+import { DueTime, type Repeated, repeat, within } from "../runtime/repeat.ts";
 import { type Retention, startRetention } from "../runtime/retention.ts";
 import { agentTrusting } from "../runtime/trusted-certificate.ts";
 import { callbackSecret, signatureHeader } from "./accounts.ts";
@@ -42,8 +41,8 @@ export function startWork(deps: SandboxDeps): Repeated {
   const retention = startRetention(paymentRetention(deps), deps.log);
   return {
     async stop() {
-      const timeout = delay(SANDBOX_LIMITS.drainTimeoutMs, undefined, { ref: false });
-      await Promise.race([work.stop().then(() => Promise.allSettled(atWork)), timeout]);
+      const ended = work.stop().then(() => Promise.allSettled(atWork));
+      await within(ended, SANDBOX_LIMITS.drainTimeoutMs);
       await retention.stop();
       await agent.destroy();
     },

@@ -12,6 +12,7 @@ import { startLateCount } from "../bus/deadline.ts";
 import { LEASES, type StationLogDefinition, type StationLogs } from "../bus/streams.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import { forRequest, type Log } from "../runtime/log.ts";
+import { within } from "../runtime/repeat.ts";
 import { CommandRunner } from "./command-runner.ts";
 import { ConfirmationChecks } from "./confirmation-checks.ts";
 import { STATION_LIMITS } from "./limits.ts";
@@ -244,9 +245,8 @@ export class StationHost {
     const { bus } = this.#deps;
     const released = new Set(indexes);
     const deadline = performance.now() + STATION_LIMITS.handOverMs;
-    const timeIsUp = new Promise((resolve) => setTimeout(resolve, STATION_LIMITS.handOverMs));
     const drained = indexes.map(async (index) => await this.#partitions.get(index)?.drain());
-    if (bus.isUp()) await Promise.race([Promise.all(drained), timeIsUp]);
+    if (bus.isUp()) await within(Promise.all(drained), STATION_LIMITS.handOverMs);
     while (bus.isUp() && performance.now() < deadline && this.#isBusy(released)) {
       await new Promise((resolve) => setTimeout(resolve, 2));
     }

@@ -1,10 +1,9 @@
 /** The webhook signer: events become deliveries, deliveries become signed requests, and each attempt is recorded. */
-import type { z } from "zod";
 import { diskOf } from "../bus/disk-gate.ts";
 import { webhookSignerHealth } from "../bus/messages/health.ts";
 import * as deliveryMessages from "../bus/messages/webhook-deliveries.ts";
 import * as endpointMessages from "../bus/messages/webhook-endpoints.ts";
-import { type Operation, type Serving, serve } from "../bus/operation.ts";
+import { type Serving, serve, serveWith } from "../bus/operation.ts";
 import { WEBHOOKS_DUE } from "../bus/subjects.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, type Database, openDatabase } from "../db/pool.ts";
@@ -147,11 +146,7 @@ function serveAll(deps: SignerDeps): readonly Serving[] {
     claim: requestClaims(deps.database),
     isSilent: databaseSilence(deps.database),
   };
-  const on = <TRequest extends z.ZodType, TReply extends z.ZodType>(
-    operation: Operation<TRequest, TReply>,
-    handle: (deps: SignerDeps, request: z.infer<TRequest>) => Promise<z.infer<TReply>>,
-  ): Serving => serve(responder, operation, (request) => handle(deps, request));
-
+  const on = serveWith(responder, deps);
   return [
     serve(responder, webhookSignerHealth, databaseHealth(nc, deps.database)),
     on(endpointMessages.listWebhookEndpoints, endpoints.listWebhookEndpoints),

@@ -4,13 +4,12 @@ import type { Browser, Page, Route } from "playwright-core";
 import postgres from "postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { send } from "../support/http.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { addOperator, logIn, OPERATOR_PASSWORD, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { startBrowser } from "./chromium.ts";
 
 const SOON = { timeout: 30_000 };
-const PASSWORD = "a long enough password";
 const XSS = `<img src=x onerror="document.title='owned'">`;
 const DAY = new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 10);
 
@@ -29,13 +28,8 @@ beforeAll(async () => {
   sql = postgres(system.database.url, { max: 1, onnotice: () => undefined });
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const open = async (name: string): Promise<Person> => {
-    const details = { email: `${name.toLowerCase()}@sandbox.example`, password: PASSWORD };
-    await owner.good("POST", "users/", { body: { ...details, name, role: "reconciliation_operator" } });
-    return await logIn(system.baseUrl, "reconciliation", details);
-  };
-  rita = await open("Rita");
-  sam = await open("Sam");
+  rita = await addOperator(system.baseUrl, owner);
+  sam = await addOperator(system.baseUrl, owner, "sam@sandbox.example", "Sam");
   const facts = { provider: "sandbox", reference: "acct-1", name: "Bar", mode: "test", currency: "EUR" };
   const body = { ...facts, filial_id: system.sandbox.filialId, settlement_delay_days: 0 };
   ({ account_id: accountId } = await rita.good<{ account_id: number }>("POST", "accounts/", { body }));
@@ -56,7 +50,7 @@ beforeEach(async () => {
 const station = (): string => `stations/${system.sandbox.stations[0]?.stationId}`;
 async function signIn(): Promise<void> {
   await page.getByLabel("E-mail address").fill("rita@sandbox.example", SOON);
-  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByLabel("Password").fill(OPERATOR_PASSWORD);
   await page.getByRole("button", { name: "Sign in" }).click();
 }
 

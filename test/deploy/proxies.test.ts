@@ -22,7 +22,7 @@ import { enrollDevice, type TestDevice } from "../support/devices.ts";
 import { guideBlock, isInstalled, operationsGuide } from "../support/guide.ts";
 import { type Answer, type Refused, type Sending, send } from "../support/http.ts";
 import { openLive } from "../support/live-socket.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { addOperator, logIn, type Person } from "../support/people.ts";
 import { PROXY_NAMES, type ProxyName, type ReverseProxy, SITE, startProxy } from "../support/reverse-proxies.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
@@ -269,9 +269,7 @@ describe("an upload", () => {
   }
 
   it("a statement file of three megabytes that takes twelve seconds: each proxy passes it on", async () => {
-    const details = { email: "rita@sandbox.example", password: "a long enough password" };
-    await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
-    const operator = await logIn(system.baseUrl, "reconciliation", details);
+    const operator = await addOperator(system.baseUrl, owner);
     const account = { provider: "sandbox", reference: "acct-1", name: "Bar", mode: "test" };
     const { account_id: accountId } = await operator.good<{ account_id: number }>("POST", "accounts/", {
       body: account,

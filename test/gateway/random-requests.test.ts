@@ -6,7 +6,7 @@ import { hash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { addFleet, offerTask, type TestFleet } from "../support/fleets.ts";
 import { type Answer, send } from "../support/http.ts";
-import { logIn } from "../support/people.ts";
+import { addOperator, logIn } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { type RandomRequest, RandomRequests } from "./random-request.ts";
 import { sendRaw } from "./raw-request.ts";
@@ -39,9 +39,7 @@ beforeAll(async () => {
   const spareUser = await owner.good<{ user_id: number }>("POST", "users/", {
     body: { email: "spare@sandbox.example", name: "Spare", role: "cashier", password: "a spare password" },
   });
-  const operator = { email: "rita@sandbox.example", password: "a long enough password" };
-  await owner.good("POST", "users/", { body: { ...operator, name: "Rita", role: "reconciliation_operator" } });
-  const rita = await logIn(system.baseUrl, "reconciliation", operator);
+  const rita = await addOperator(system.baseUrl, owner);
   const statements = { provider: "bank", reference: "DE-1", name: "Bank", mode: "test" };
   const { account_id } = await rita.good<{ account_id: number }>("POST", "accounts/", { body: statements });
   await cashier.good("POST", `stations/${stationId}/lease/`);

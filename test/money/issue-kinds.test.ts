@@ -8,7 +8,7 @@ import { CALLBACK_ISSUE_KINDS, ISSUE_KINDS } from "../../services/bus/messages/i
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { type Answer, send } from "../support/http.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { addOperator, logIn, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 
@@ -41,9 +41,7 @@ beforeAll(async () => {
   system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const details = { email: "rita@issues.example", password: "a long enough password" };
-  await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
-  operator = await logIn(system.baseUrl, "reconciliation", details);
+  operator = await addOperator(system.baseUrl, owner, "rita@issues.example");
   station = `stations/${system.sandbox.stations[0]?.stationId}`;
   await cashier.good("POST", `${station}/lease/`);
   const { provider_config } = await owner.good<{ provider_config: { config_id: number } }>(

@@ -2,8 +2,9 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Bus } from "../../services/bus/connection.ts";
-import { CALLBACK_HEADERS, receiveCallback } from "../../services/bus/messages/callbacks.ts";
+import { receiveCallback } from "../../services/bus/messages/callbacks.ts";
 import { call } from "../../services/bus/operation.ts";
+import { SIGNATURE_HEADER } from "../../services/bus/signature-header.ts";
 
 export interface SeenCallback {
   readonly path: string;
@@ -27,7 +28,7 @@ export async function startCallbackGateway(bus: Bus): Promise<CallbackGateway> {
       const body = Buffer.concat(chunks);
       const path = request.url ?? "";
       const configId = Number(/^\/api\/providers\/v1\/(\d+)\/callback\/$/.exec(path)?.[1]);
-      const headers = Object.fromEntries(CALLBACK_HEADERS.map((name) => [name, String(request.headers[name] ?? "")]));
+      const headers = { [SIGNATURE_HEADER]: String(request.headers[SIGNATURE_HEADER] ?? "") };
       const asked = { configId, headers, bodyBase64: body.toString("base64"), address: "127.0.0.1" };
       const answer = await call(bus.nc, receiveCallback, asked).catch(() => ({ status: 503, body: "{}" }));
       seen.push({ path, headers, body: body.toString("utf8"), answer });

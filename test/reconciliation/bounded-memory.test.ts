@@ -13,7 +13,7 @@ import { pipeline } from "node:stream/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { paced } from "../../clients/reconciliation/paced.ts";
 import { LIMITS } from "../../gateway/limits.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { addOperator, logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { zipOf } from "./formats/zip-writer.ts";
 
@@ -41,9 +41,7 @@ let operator: Person;
 beforeAll(async () => {
   system = await startSystem();
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
-  const details = { email: "rita@sandbox.example", password: "a long enough password" };
-  await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
-  operator = await logIn(system.baseUrl, "reconciliation", details);
+  operator = await addOperator(system.baseUrl, owner);
 });
 afterAll(() => system.stop());
 

@@ -7,12 +7,11 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { send } from "../support/http.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { addOperator, logIn, type Person } from "../support/people.ts";
 import { addOrganization } from "../support/second-organization.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 
-const PASSWORD = "a long enough password";
 const API = "/api/reconciliation/v1/";
 const SAMPLES = join(import.meta.dirname, "samples");
 const CAMT = readFileSync(join(SAMPLES, "camt", "statement-v08.xml"));
@@ -39,17 +38,11 @@ let stranger: Person;
 
 beforeAll(async () => {
   system = await sharedSystem();
-  operator = await operatorOf(await logIn(system.baseUrl, "backoffice", system.owner), "rita@sandbox.example");
-  const elsewhere = await addOrganization(system);
-  stranger = await operatorOf(await logIn(system.baseUrl, "backoffice", elsewhere.owner), "rita@elsewhere.example");
+  operator = await addOperator(system.baseUrl, await logIn(system.baseUrl, "backoffice", system.owner));
+  const elsewhere = await logIn(system.baseUrl, "backoffice", (await addOrganization(system)).owner);
+  stranger = await addOperator(system.baseUrl, elsewhere, "rita@elsewhere.example");
 });
 afterAll(() => system.stop());
-
-async function operatorOf(owner: Person, email: string): Promise<Person> {
-  const details = { email, password: PASSWORD };
-  await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
-  return await logIn(system.baseUrl, "reconciliation", details);
-}
 
 async function addAccount(): Promise<number> {
   const body = { provider: "sandbox", reference: `acct-${randomUUID()}`, name: "Bar", mode: "test" };

@@ -7,7 +7,7 @@ import { storeFile } from "../../services/bus/statement-files.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { testStatementMapping } from "../../services/reconciliation/mapping-tests.ts";
 import { addRunMetrics } from "../../services/reconciliation/metrics.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { addOperator, logIn, type Person } from "../support/people.ts";
 import { addOrganization } from "../support/second-organization.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
@@ -72,21 +72,15 @@ let accountId: number;
 beforeAll(async () => {
   system = await sharedSystem();
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
-  operator = await operatorOf(await logIn(system.baseUrl, "backoffice", system.owner), "rita@sandbox.example");
-  const elsewhere = await addOrganization(system);
-  stranger = await operatorOf(await logIn(system.baseUrl, "backoffice", elsewhere.owner), "rita@elsewhere.example");
+  operator = await addOperator(system.baseUrl, await logIn(system.baseUrl, "backoffice", system.owner));
+  const elsewhere = await logIn(system.baseUrl, "backoffice", (await addOrganization(system)).owner);
+  stranger = await addOperator(system.baseUrl, elsewhere, "rita@elsewhere.example");
   accountId = await openAccount("DE-1");
 });
 afterAll(async () => {
   await closeDatabase(database);
   await system.stop();
 });
-
-async function operatorOf(owner: Person, email: string): Promise<Person> {
-  const details = { email, password: "a long enough password" };
-  await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
-  return await logIn(system.baseUrl, "reconciliation", details);
-}
 
 async function openAccount(reference: string): Promise<number> {
   const facts = { provider: "bank", reference, name: "Bank", mode: "test" };

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { send } from "../support/http.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { addOperator, logIn, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 
@@ -28,9 +28,7 @@ beforeAll(async () => {
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const details = { email: "rita@sandbox.example", password: "a long enough password" };
-  await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
-  operator = await logIn(system.baseUrl, "reconciliation", details);
+  operator = await addOperator(system.baseUrl, owner);
   station = `stations/${system.sandbox.stations[0]?.stationId}`;
   await cashier.good("POST", `${station}/lease/`);
   const [found] = await database<(typeof config)[]>`

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { send } from "../support/http.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { addOperator, logIn, type Person } from "../support/people.ts";
 import { addOrganization } from "../support/second-organization.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
@@ -28,20 +28,14 @@ let stranger: Person;
 beforeAll(async () => {
   system = await sharedSystem();
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
-  operator = await operatorOf(await logIn(system.baseUrl, "backoffice", system.owner), "rita@sandbox.example");
-  const elsewhere = await addOrganization(system);
-  stranger = await operatorOf(await logIn(system.baseUrl, "backoffice", elsewhere.owner), "rita@elsewhere.example");
+  operator = await addOperator(system.baseUrl, await logIn(system.baseUrl, "backoffice", system.owner));
+  const elsewhere = await logIn(system.baseUrl, "backoffice", (await addOrganization(system)).owner);
+  stranger = await addOperator(system.baseUrl, elsewhere, "rita@elsewhere.example");
 });
 afterAll(async () => {
   await closeDatabase(database);
   await system.stop();
 });
-
-async function operatorOf(owner: Person, email: string): Promise<Person> {
-  const details = { email, password: "a long enough password" };
-  await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
-  return await logIn(system.baseUrl, "reconciliation", details);
-}
 
 let accounts = 0;
 async function openAccount(): Promise<number> {

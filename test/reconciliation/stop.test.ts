@@ -6,7 +6,7 @@ import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { startGatewayProcess } from "../gateway/gateway-process.ts";
 import { type KillableProcess, startKillable } from "../money/killable-process.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { addOperator, logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 
 const STOPPED_WITHIN_MS = 1_000;
@@ -29,9 +29,7 @@ beforeAll(async () => {
     DATABASE_URL: system.database.url,
   });
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
-  const details = { email: "rita@sandbox.example", password: "a long enough password" };
-  await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
-  operator = await logIn(system.baseUrl, "reconciliation", details);
+  operator = await addOperator(system.baseUrl, owner);
   sql = postgres(system.database.url, { max: 2, onnotice: () => undefined });
   holder = await sql.reserve();
 });

@@ -1,7 +1,7 @@
 /** From a guest's payment at a terminal to a decision about its statement: by the APIs alone, as people and programs use them. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { send } from "../support/http.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { addOperator, logIn, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 
@@ -26,9 +26,7 @@ beforeAll(async () => {
   system = await sharedSystem();
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const details = { email: "rita@sandbox.example", password: "a long enough password" };
-  await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
-  operator = await logIn(system.baseUrl, "reconciliation", details);
+  operator = await addOperator(system.baseUrl, owner);
   const { filialId } = system.sandbox;
   const facts = { provider: "sumup", reference: "MC4VDM6A", name: "Bar", mode: "test", filial_id: filialId };
   const body = { ...facts, currency: "EUR", settlement_delay_days: 0 };

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, send } from "../support/http.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { addOperator, logIn, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 
@@ -42,13 +42,8 @@ let otto: Person;
 beforeAll(async () => {
   system = await sharedSystem();
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
-  const open = async (name: string): Promise<Person> => {
-    const details = { email: `${name}@sandbox.example`, password: "a long enough password" };
-    await owner.good("POST", "users/", { body: { ...details, name, role: "reconciliation_operator" } });
-    return await logIn(system.baseUrl, "reconciliation", details);
-  };
-  rita = await open("rita");
-  otto = await open("otto");
+  rita = await addOperator(system.baseUrl, owner, "rita@sandbox.example", "rita");
+  otto = await addOperator(system.baseUrl, owner, "otto@sandbox.example", "otto");
 });
 afterAll(() => system.stop());
 

@@ -27,3 +27,17 @@ export async function logIn(
   const { token, user } = answer.body;
   return { ...apiClient(root, token), token, userId: user.user_id, name: user.name };
 }
+
+export const OPERATOR_PASSWORD = "a long enough password";
+
+/** A reconciliation operator whom the owner adds, logged in. */
+export async function addOperator(
+  baseUrl: string,
+  owner: Person,
+  email = "rita@sandbox.example",
+  name = "Rita",
+): Promise<Person> {
+  const details = { email, password: OPERATOR_PASSWORD };
+  await owner.good("POST", "users/", { body: { ...details, name, role: "reconciliation_operator" } });
+  return await logIn(baseUrl, "reconciliation", details);
+}

@@ -1,7 +1,7 @@
 /** Callbacks of payment providers. The bytes go over the bus as they came, and the bytes of a recorded answer come back. */
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/callbacks.ts";
-import { parseSignatureHeader } from "../../../services/bus/signature-header.ts";
+import { parseSignatureHeader, SIGNATURE_HEADER } from "../../../services/bus/signature-header.ts";
 import { type Context, type Handler, Refusal, type Reply } from "../../http/handler-context.ts";
 import { anyone, rawBodyRoute } from "../../http/route.ts";
 import { amountSchema, currencySchema, idSchema } from "../../http/shared-schemas.ts";
@@ -65,9 +65,6 @@ const callbackHeadersSchema = z.object({
     examples: ["t=1790000000,v1=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd"],
   }),
 });
-
-/** The one header that adapters read. */
-const SIGNATURE_HEADER = "x-provider-signature";
 
 const { refusals: burst, windowMs } = bus.CALLBACK_REFUSAL_RATE;
 const REFUSAL_RATE: BucketRate = { intervalMs: windowMs / burst, burst };

@@ -8,11 +8,9 @@ import { indexedDbStorage } from "../../../clients/device-kit/storage/indexed-db
 import "../shared/tokens.css";
 import "./display.css";
 import { displayName, takeCode } from "./address.ts";
-import { keepAwake } from "./awake.ts";
 import { buildName, keepNewest, keepShell } from "./build.ts";
 import { Screen } from "./screen.tsx";
 import { type Actions, FIRST_VIEW, isPairing, isRead, type View } from "./view.ts";
-import { whenAlone } from "./whole-browser.ts";
 import { chooseLanguage, chosenLanguage } from "./words.ts";
 
 /** The age of what is shown counts in seconds. */
@@ -63,6 +61,37 @@ function start(): void {
   });
 }
 
+/** A display that goes dark after a minute is none. The browser ends the lock when the page is hidden. */
+function keepAwake(): void {
+  if (document.hidden || !("wakeLock" in navigator)) return;
+  // A browser may refuse it, for example with a low battery; it is asked again when the page is next visible.
+  navigator.wakeLock.request("screen").catch(() => undefined);
+}
+
+/**
+ * One display of a name for each browser: two tabs with one credential would use up its pace, and neither would be up to date. The
+ * next tab begins when the first one closes. A browser without locks trusts its person.
+ */
+function whenAlone(name: string, start: () => void, onWait: () => void): void {
+  if (!("locks" in navigator)) return start();
+  const { locks } = navigator;
+  const hold = (): Promise<never> => {
+    start();
+    // Held as long as the page lives.
+    return new Promise<never>(() => undefined);
+  };
+  const failed = (): void => start();
+  const lockName = `customer-display ${name}`;
+  locks
+    .request(lockName, { ifAvailable: true }, (lock) => {
+      if (lock !== null) return hold();
+      onWait();
+      locks.request(lockName, hold).catch(failed);
+      return undefined;
+    })
+    .catch(failed);
+}
+
 chooseLanguage(chosenLanguage());
 place.textContent = "";
 draw();
@@ -74,6 +103,7 @@ addEventListener("pageshow", ({ persisted }) => {
 });
 const check = keepNewest({ isPairing: () => isPairing(view), isRead: () => isRead(view) });
 keepShell();
+document.addEventListener("visibilitychange", keepAwake);
 keepAwake();
 whenAlone(
   displayName(),

@@ -9,14 +9,13 @@ import { SessionEnded } from "../shared/session-ended.tsx";
 import { FailureNotice, Skeleton } from "../shared/states.tsx";
 import { toastFailure } from "../shared/toasts.tsx";
 import { sharedWords } from "../shared/words.ts";
-import { SECTIONS, section } from "./address.ts";
+import { go, SECTIONS, type Section, section } from "./address.ts";
 import { ImportsSection } from "./imports/imports-section.tsx";
 import { IssuesSection } from "./issues/issues-section.tsx";
 import { begin, beginFailure, person } from "./known.ts";
 import { PeriodsSection } from "./periods-section.tsx";
 import { ReportSection } from "./report-section.tsx";
 import "./reconcile.css";
-import { SectionLink } from "./section-link.tsx";
 import { SignIn, signIn } from "./sign-in.tsx";
 import { words } from "./words.ts";
 
@@ -75,6 +74,22 @@ function Reconciliation() {
       </main>
       <SessionEnded signIn={signIn} />
     </div>
+  );
+}
+
+/** A section begins without the filters of the one before. */
+function SectionLink({ name }: { readonly name: Section }) {
+  const address = `${location.pathname}?section=${name}`;
+  const open = (event: MouseEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+    event.preventDefault();
+    history.pushState(null, "", address);
+    go({}, { isStep: false });
+  };
+  return (
+    <a class="nav-link" href={address} onClick={open} aria-current={section() === name ? "page" : undefined}>
+      {words().sections[name]}
+    </a>
   );
 }
 

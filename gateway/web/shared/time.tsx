@@ -1,7 +1,6 @@
-/** What runs: how long something still takes, and how old something is. */
+/** What runs: how long something still takes. */
 import { now } from "./clock.ts";
 import { minutesAndSeconds } from "./format.ts";
-import { sharedWords } from "./words.ts";
 
 interface CountdownProps {
   readonly until: string;
@@ -19,11 +18,4 @@ export function Countdown({ until, since, label }: CountdownProps) {
       {minutesAndSeconds(leftMs)}
     </span>
   );
-}
-
-/** How old data is. */
-export function Age({ since }: { readonly since: string | number }) {
-  const sinceMs = typeof since === "number" ? since : Date.parse(since);
-  const seconds = Math.max(0, Math.floor((now.value - sinceMs) / 1_000));
-  return <span class="soft numbers">{sharedWords().age(seconds)}</span>;
 }

@@ -4,7 +4,6 @@ import { language } from "../shared/language.ts";
 import { LanguageSwitch } from "../shared/language-switch.tsx";
 import { startPage } from "../shared/page.tsx";
 import { FailureNotice, Notice, Skeleton } from "../shared/states.tsx";
-import { takeToken } from "./address.ts";
 import { CompanionView } from "./companion.tsx";
 import { open, opening, type Place } from "./opening.ts";
 import { Phone } from "./phone.tsx";
@@ -12,8 +11,10 @@ import { useCompanion, useLive } from "./station.ts";
 import { words } from "./words.ts";
 import "./start.css";
 
-// Before anything else can read the address.
-const token = takeToken();
+/** The token of the one-time link that a start prints: `/start/#dpl_…`. A fragment is never sent to a server. */
+const token = /^#(dpl_[\w-]{1,190})$/.exec(location.hash)?.[1];
+// Out of the address bar and the history, before anything else can read it.
+if (location.hash !== "") history.replaceState(null, "", location.pathname);
 
 function Start() {
   const { value } = opening;

@@ -1,10 +1,11 @@
 /** The till: sign in, choose a station, collect. */
 import { useEffect } from "preact/hooks";
+import { LanguageSwitch } from "../shared/language-switch.tsx";
 import { startPage } from "../shared/page.tsx";
 import { SessionEnded } from "../shared/session-ended.tsx";
+import { SignInForm } from "../shared/sign-in-form.tsx";
 import { FailureNotice, Skeleton } from "../shared/states.tsx";
 import { loadSession, session, sessionFailure, signIn, stationId } from "./session.ts";
-import { SignIn } from "./sign-in.tsx";
 import { StationView } from "./station.tsx";
 import { Stations } from "./stations.tsx";
 import "./till.css";
@@ -29,6 +30,19 @@ function Till() {
         <p>{words().goesOn}</p>
       </SessionEnded>
     </>
+  );
+}
+
+function SignIn() {
+  return (
+    <main class="sign-in">
+      <SignInForm class="card stack" signIn={signIn}>
+        <div class="row row-spread">
+          <h1>{words().signInTitle}</h1>
+          <LanguageSwitch />
+        </div>
+      </SignInForm>
+    </main>
   );
 }
 

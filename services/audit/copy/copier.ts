@@ -13,7 +13,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { type ReadMessage, readBatch, readNext } from "../../bus/direct-reader.ts";
 import type { StationLogDefinition } from "../../bus/streams.ts";
-import { OutageLog } from "../../runtime/repeat.ts";
+import { OutageLog, within } from "../../runtime/repeat.ts";
 import type { AuditDeps } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
 import type { CopierMetrics } from "../metrics.ts";
@@ -50,11 +50,7 @@ export function startCopiers(deps: CopierDeps): Copier {
   return {
     async stop() {
       stopping.abort();
-      const hasEnded = await Promise.race([
-        running.then(() => true),
-        pause(AUDIT_LIMITS.stopMs, false, { ref: false }),
-      ]);
-      if (!hasEnded) {
+      if ((await within(running, AUDIT_LIMITS.stopMs)) === undefined) {
         // What was not committed is copied again, by another copier.
         deps.log.warn({}, "the audit copier stops without its last batch: the database does not answer");
         await deps.database.end({ timeout: 0 });

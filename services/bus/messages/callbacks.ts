@@ -12,15 +12,12 @@ export const CALLBACK_REFUSAL_RATE = { refusals: 20, windowMs: 60_000 } as const
 /** Why a callback was not taken: `status` 401, 429 and 413. */
 export const CALLBACK_REFUSALS = ["signature_invalid", "throttled", "body_too_large"] as const;
 
-/** The headers of a callback that an adapter may need. */
-export const CALLBACK_HEADERS = ["x-provider-signature"] as const;
-
 /** One callback as it came: nothing is decoded before the signature over the raw body holds. */
 export const receiveCallback = repeatable(
   "providers.receiveCallback",
   z.object({
     configId: id,
-    /** Lower-case names; only those of `CALLBACK_HEADERS` are read. */
+    /** Lower-case names; only `SIGNATURE_HEADER` is read. */
     headers: z.record(z.string(), z.string()),
     bodyBase64: z.string(),
     /** For the record of a refused signature. */

@@ -22,6 +22,13 @@ export interface RaisedIssue {
 }
 
 /**
+ * The key of an issue's account: that of its provider config, so that a callback and a statement raise the same issue. A
+ * statement's account without a config has the key `statement:` and its id. An account's key never changes, or all its issues
+ * would be raised again.
+ */
+export const providerAccountKey = (configId: number): string => `provider:${configId}`;
+
+/**
  * The columns of a query of candidates, in this order. `evidence_status` and `evidence_type` are part of the evidence hash: a
  * payment whose money has moved is `paid` and `payment`, whichever source reports it. `is_money`: the issue is about funds that
  * may still pay an order. Only such an issue can be attributed, and closing it closes the funds. `said_account` is the account

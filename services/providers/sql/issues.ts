@@ -5,9 +5,8 @@
 import type { Caller } from "../../bus/messages/caller.ts";
 import type { IssueEvidence, IssueKind } from "../../bus/messages/issues.ts";
 import type { Json, Queryable, Transaction } from "../../db/pool.ts";
-import { providerAccountKey } from "../../issues/identity.ts";
 import type { IssueKey, IssueRow } from "../../issues/sql/issues.ts";
-import { type RaisedIssue, raiseIssues } from "../../issues/sql/raise.ts";
+import { providerAccountKey, type RaisedIssue, raiseIssues } from "../../issues/sql/raise.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import type { ConfigRow } from "./configs.ts";
 

@@ -3,9 +3,8 @@
  * a byte that is no text in the declared encoding refuses the file, with its offset.
  */
 import iconvLite from "iconv-lite";
-import { DECODERS, type Decoding, type Encoding } from "./encodings.ts";
+import { DECODERS, type Decoding, ENCODINGS, type Encoding } from "./encodings.ts";
 import { StatementRefusedError } from "./format.ts";
-import { xmlEncoding } from "./xml-encoding.ts";
 
 export { ENCODINGS, type Encoding } from "./encodings.ts";
 
@@ -274,4 +273,28 @@ function joined(first: Uint8Array, second: Uint8Array): Uint8Array<ArrayBuffer> 
   bytes.set(first);
   bytes.set(second, first.length);
   return bytes;
+}
+
+const DECLARATION = /^<\?xml\s[^>]*?\bencoding\s*=\s*["']([A-Za-z][\w.-]*)["']/;
+/** A declaration is far shorter. */
+const DECLARATION_BYTES = 200;
+/** Other names of encodings, as XML has them; ASCII is a part of UTF-8. */
+const XML_NAMES: Readonly<Record<string, Encoding>> = {
+  "us-ascii": "utf-8",
+  utf8: "utf-8",
+  latin1: "iso-8859-1",
+  iso8859_1: "iso-8859-1",
+  "cp-1252": "windows-1252",
+  cp1252: "windows-1252",
+};
+
+/**
+ * What an XML file declares in its first line. Undefined when the file is no XML in a form of ASCII, declares nothing, or
+ * declares an encoding that is not read.
+ */
+function xmlEncoding(head: Uint8Array): Encoding | undefined {
+  const start = Array.from(head.subarray(0, DECLARATION_BYTES), (byte) => String.fromCharCode(byte)).join("");
+  const name = DECLARATION.exec(start)?.[1]?.toLowerCase();
+  if (name === undefined) return undefined;
+  return XML_NAMES[name] ?? ENCODINGS.find((encoding) => encoding === name);
 }

@@ -1,7 +1,7 @@
 /** The differences of a run as issues: named, raised, kept as people have decided, and ended when a run has explained them. */
 import type { Fragment, Transaction } from "../../db/pool.ts";
 import { endIssues } from "../../issues/sql/ending.ts";
-import { type RaisedIssue, raiseIssues } from "../../issues/sql/raise.ts";
+import { providerAccountKey, type RaisedIssue, raiseIssues } from "../../issues/sql/raise.ts";
 import { UNCERTAIN_KINDS } from "../kinds.ts";
 import { RUN_LIMITS } from "../limits.ts";
 import { openLine } from "./run-differences.ts";
@@ -9,7 +9,7 @@ import { nameAfterClosing } from "./run-late.ts";
 import type { RunScope } from "./runs.ts";
 
 const accountKeyOf = ({ accountId, configId }: RunScope): string =>
-  configId === null ? `statement:${accountId}` : `provider:${configId}`;
+  configId === null ? `statement:${accountId}` : providerAccountKey(configId);
 
 /** The subject of a line, and of the money that a callback may report as well. `l` is a row of `run_lines`. */
 const lineSubject = (sql: Transaction): Fragment => sql`'line:' || encode(l.fingerprint, 'hex')`;

@@ -4,7 +4,7 @@ import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { enrollDevice, type TestDevice } from "../../support/devices.ts";
 import { type Answer, type Refused, send } from "../../support/http.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { addOperator, logIn, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
@@ -60,9 +60,7 @@ beforeAll(async () => {
   system = await sharedSystem({ sandboxProvider: true });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const details = { email: "rita@sandbox.example", password: "a long enough password" };
-  await owner.good("POST", "users/", { body: { ...details, name: "Rita", role: "reconciliation_operator" } });
-  operator = await logIn(system.baseUrl, "reconciliation", details);
+  operator = await addOperator(system.baseUrl, owner);
   const stationId = system.sandbox.stations[0]?.stationId ?? 0;
   station = `stations/${stationId}`;
   qrDisplay = await newDisplay(stationId, ["display_total", "qr_dynamic_present"]);

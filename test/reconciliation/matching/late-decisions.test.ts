@@ -6,10 +6,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Bus, connectBus } from "../../../services/bus/connection.ts";
 import type { Caller } from "../../../services/bus/messages/caller.ts";
 import { confirmMatch, rejectMatch } from "../../../services/bus/messages/reconciliation-matches.ts";
-import { call, type Serving } from "../../../services/bus/operation.ts";
+import { call, type Serving, serve } from "../../../services/bus/operation.ts";
 import { requestClaims } from "../../../services/db/request-claims.ts";
-import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
-import { serveRuns } from "../../../services/reconciliation/serve-runs.ts";
+import * as matches from "../../../services/reconciliation/matches.ts";
 import { createLog } from "../../../services/runtime/log.ts";
 import { carryOut } from "../../support/carry-out-twice.ts";
 import { startNats, type TestServer } from "../../support/servers.ts";
@@ -24,16 +23,11 @@ beforeAll(async () => {
   const { database } = running;
   const log = createLog({ service: "test", level: "silent" });
   bus = await connectBus({ url: nats.url, name: "test", log });
-  const metrics = addRunMetrics(undefined, database);
-  const deps = {
-    database,
-    longDatabase: database,
-    log,
-    metrics,
-    underWay: new Set<never>(),
-    startedRuns: new Set<never>(),
-  };
-  serving = serveRuns({ nc: bus.nc, log, queue: "test", claim: requestClaims(database) }, deps);
+  const responder = { nc: bus.nc, log, queue: "test", claim: requestClaims(database) };
+  serving = [
+    serve(responder, confirmMatch, (request) => matches.confirmMatch({ database }, request)),
+    serve(responder, rejectMatch, (request) => matches.rejectMatch({ database }, request)),
+  ];
 });
 afterAll(async () => {
   await Promise.all(serving.map((served) => served.drain()));

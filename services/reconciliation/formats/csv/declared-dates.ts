@@ -3,7 +3,6 @@
  * length, so that `DD/MM/YYYY` and `MM/DD/YYYY` are never mistaken by the values of one file.
  */
 import { calendarDate, OFFSET } from "../dates.ts";
-import { MONTH_NAMES } from "../dictionaries/month-names.ts";
 import { instantOf } from "../local-time.ts";
 
 export interface ReadDate {
@@ -19,6 +18,14 @@ export interface DateFormat {
   readonly format: string;
   readonly pattern: RegExp;
 }
+
+/** The names of the months in the languages of the dictionaries: German, French, Italian, English. */
+const MONTH_NAMES = [
+  "januar februar märz april mai juni juli august september oktober november dezember".split(" "),
+  "janvier février mars avril mai juin juillet août septembre octobre novembre décembre".split(" "),
+  "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre".split(" "),
+  "january february march april may june july august september october november december".split(" "),
+] as const satisfies readonly (readonly string[])[];
 
 /** Longer tokens first. `MMM` is the name of a month, whole or shortened, in one of the languages of the dictionaries. */
 const TOKENS: readonly (readonly [token: string, pattern: string])[] = [

@@ -1,6 +1,6 @@
 /** The body rows (SB) of a section, read by the section's column headers. */
-import { currencyCode } from "../amounts.ts";
-import { instantOfDate, type ReadDate } from "../csv/declared-dates.ts";
+import { type AmountReading, currencyCode, readDecimal } from "../amounts.ts";
+import { dateFormat, instantOfDate, type ReadDate, readDate } from "../csv/declared-dates.ts";
 import type { BoundHeader } from "../csv/dictionary.ts";
 import { FieldProblem, minorOf, quoted } from "../csv/field-problem.ts";
 import type { CsvRow } from "../csv/read-csv.ts";
@@ -8,8 +8,6 @@ import { PAYPAL_PERSONAL, type PaypalField } from "../dictionaries/paypal-column
 import { type PaypalEvent, paypalEvent } from "../dictionaries/paypal-events.ts";
 import { type LineKind, NOT_MONEY_REASON, type StatementRecord } from "../format.ts";
 import { lineRecord } from "../records.ts";
-import { readHundredths } from "./hundredths.ts";
-import { paypalDate } from "./paypal-date.ts";
 
 /** What a row adds to the totals of its section. */
 export interface BodySums {
@@ -144,4 +142,21 @@ export class BodyRows {
 function feeAndNet({ currency, grossMinor, feeCurrency, feeMinor }: BodySums, hasFee: boolean) {
   if (currency !== feeCurrency) return { feeMinor: undefined, netMinor: undefined };
   return { feeMinor: hasFee ? feeMinor : undefined, netMinor: grossMinor + feeMinor };
+}
+
+/**
+ * Amounts count hundredths of every currency, so that 10000 is 100 dollars and 100 yen: whole numbers without a sign; the
+ * direction is in another field.
+ */
+export function readHundredths(text: string, currency: string): AmountReading {
+  if (!/^\d+$/.test(text)) return { reason: `${JSON.stringify(text.slice(0, 40))} is no whole number of hundredths.` };
+  const digits = text.padStart(3, "0");
+  return readDecimal(`${digits.slice(0, -2)}.${digits.slice(-2)}`, currency);
+}
+
+const DATE_FORMATS = ["YYYY/MM/DD HH:mm:ssZ", "YYYY/MM/DD HH:mm:ss"].flatMap((format) => dateFormat(format) ?? []);
+
+/** `2026/01/06 00:00:30 -0800`. */
+export function paypalDate(text: string): ReadDate | undefined {
+  return readDate(text.replace(/ ([+-]\d\d):?(\d\d)$/, "$1:$2"), DATE_FORMATS);
 }

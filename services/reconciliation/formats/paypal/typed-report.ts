@@ -15,9 +15,7 @@ import { PAYPAL_COLUMNS, type PaypalField } from "../dictionaries/paypal-columns
 import { type StatementFormat, type StatementRecord, StatementRefusedError } from "../format.ts";
 import { FORMAT_LIMITS } from "../limits.ts";
 import { headerRecord, malformedRecord, NEXT_FILE } from "../records.ts";
-import { BodyRows } from "./body-rows.ts";
-import { readHundredths } from "./hundredths.ts";
-import { paypalDate } from "./paypal-date.ts";
+import { BodyRows, paypalDate, readHundredths } from "./body-rows.ts";
 import { ReportTotals } from "./report-totals.ts";
 
 export const paypalStl: StatementFormat = {
