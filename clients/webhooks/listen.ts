@@ -1,6 +1,6 @@
 /**
- * Polls a consumer's deliveries and forwards them to a local address, in order and at least once: it forwards a delivery
- * only after the target has accepted the delivery before it.
+ * Polls a consumer's deliveries and forwards them to a local address, in order and at least once: it forwards a
+ * delivery only after the target has accepted the delivery before it.
  */
 import { createHmac, randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
@@ -36,7 +36,7 @@ interface ListenDeps {
   readonly progress: Progress;
 }
 
-/** Runs until the signal is aborted. Throws `CommandError` for a refused credential or a target that accepts nothing. */
+/** Runs until the signal is aborted. Throws `CommandError` for a refused credential or a target that keeps failing. */
 export async function listen(deps: ListenDeps): Promise<void> {
   const { signal, progress, target } = deps;
   let cursor = deps.sinceId ?? (await newestDeliveryId(deps));
@@ -132,7 +132,7 @@ async function forward({ target, secret, signal, progress }: ListenDeps, deliver
   return false;
 }
 
-/** Parses the address that deliveries are forwarded to. Throws `CommandError` unless it is http or https on loopback. */
+/** Parses the address of the target. Throws `CommandError` unless the address is http or https on loopback. */
 export async function checkLocalTarget(text: string): Promise<URL> {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol))
@@ -155,7 +155,7 @@ async function addressesOf(host: string): Promise<readonly string[]> {
 const isLoopback = (address: string): boolean =>
   address === "::1" || (isIP(address) === 4 && address.startsWith("127."));
 
-/** The status of the target's answer; undefined when no answer came in time. Only 2xx means that it has the delivery. */
+/** The status of the target's answer; undefined without an answer in time. Only 2xx means that it has the delivery. */
 async function post(
   target: URL,
   { body, secret, signal }: { readonly body: string; readonly secret: string; readonly signal: AbortSignal },
