@@ -67,7 +67,10 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
-/** Resolves once all replicas are fresh and the port is open. Throws UserError `port_taken` or `gateway_not_fresh`. */
+/**
+ * Resolves once everything in `REQUIRED` is ready and the port is open. Throws `UserError` with `port_taken` or
+ * `gateway_not_fresh`.
+ */
 export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const { bus, log, settings, metrics, disk = UNWATCHED } = deps;
   const startedAtMs = performance.now();
