@@ -54,7 +54,7 @@ export async function listen(deps: ListenDeps): Promise<void> {
     }
     if (page?.has_more !== true) await pause(clientLimits.listenPollMs, signal);
   }
-  progress(`To continue after the last delivery, use --since-id ${cursor}.`, { step: "ended", since_id: cursor });
+  progress(`To continue from here, use --since-id ${cursor}.`, { step: "ended", since_id: cursor });
 }
 
 /** The id of the last delivery that is stored: `listen` forwards only later ones. */

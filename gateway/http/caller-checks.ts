@@ -150,13 +150,13 @@ export class PlatformCheck {
   }
 }
 
-/** `rc_` and 32 bytes as base64url. The gateway refuses any other text without a call of the robotics service. */
+/** `rc_` and 32 bytes as base64url. The gateway refuses any other text without asking the robotics service. */
 const CREDENTIAL = /^rc_[\w-]{43}$/;
 
 /**
- * Which robotics consumer sends a request, by the credential in its bearer token. A credential is verified on every
- * request, so the gateway calls the robotics service each time. It remembers only that a credential was good: this
- * decides whether the throttle of the credential or of the sender's address counts the next request.
+ * Which robotics consumer sends a request, by its credential, which is the bearer token. The gateway asks the robotics
+ * service about every request. It remembers only that a credential was good: this decides whether the throttle of the
+ * credential or of the sender's address counts the next request.
  */
 export class ConsumerCheck {
   readonly #bus: Pick<GatewayBus, "call">;

@@ -64,7 +64,7 @@ export class DeviceGate {
     if (authorization.length > BEARER_CHARACTERS + LIMITS.credentialCharacters) return SHUT.invalid;
     const { table } = this;
     const slot = table.find(hash("sha256", authorization.slice(BEARER_CHARACTERS), "binary"));
-    // After `credential_invalid` a device may never send a request again, so the gateway must be certain of it.
+    // After `credential_invalid` a device may never send a request again, so the gateway must be certain.
     if (slot < 0) return this.#isComplete() ? SHUT.invalid : SHUT.stale;
     if (!this.#isStationFresh(table.stationId(slot), nowMs)) return SHUT.stale;
     const fullAtMs = takeToken(CREDENTIAL_RATE, table.fullAtMs(slot), nowMs);

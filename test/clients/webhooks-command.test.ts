@@ -166,7 +166,7 @@ describe("listen and trigger together", () => {
       expect(target.received.map(({ body }) => body)).toEqual(await storedBodies(ids));
       listening.process.kill("SIGINT");
       expect(await listening.ended).toBe(0);
-      expect(listening.output()).toContain(`To continue after the last delivery, use --since-id ${ids.at(-1)}.`);
+      expect(listening.output()).toContain(`To continue from here, use --since-id ${ids.at(-1)}.`);
       await target.stop();
     },
     TEST_MS,

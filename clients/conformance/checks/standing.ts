@@ -40,7 +40,7 @@ export const standingChecks: readonly Check[] = [
       "blocked_reason | string | standing reason when the device or station lost standing",
     ],
     async run(world) {
-      // The throttle of a new credential is full, whatever the earlier checks have sent.
+      // A new credential has a new throttle, which does not count the requests of earlier checks.
       await world.enrollAgain("companion");
       const path = `devices/${world.sandbox.companionId}`;
       await whileBlocked(world, [`${path}/suspend/`, `${path}/resume/`], async () => {
