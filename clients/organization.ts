@@ -21,12 +21,12 @@ const HELP = `Makes and lists organizations, and resets owners' passwords, by th
 
   npm run organization -- create --name NAME --owner-email EMAIL
       Makes an organization and its first owner, and prints the owner's initial
-      password, this once. The owner changes it after the first log-in.
-      --owner-name NAME   how the owner is called; the e-mail address when left out
-      --by NAME           who does it, for the audit log; the user of this machine
-                          when left out
+      password once. The owner changes it after the first log-in.
+      --owner-name NAME   the owner's name; the e-mail address when left out
+      --by NAME           the person who runs this command, for the audit log; the
+                          user of this machine when left out
   npm run organization -- reset-password --owner-email EMAIL
-      Gives an owner who cannot log in a new initial password, and prints it, this
+      Sets a new initial password for an owner who cannot log in, and prints it
       once. The owner's sessions end. --by as above.
   npm run organization -- list
       Lists the organizations by id.
@@ -54,7 +54,7 @@ const OPTIONS = {
 } as const;
 
 const REQUEST_MS = 15_000;
-/** A list of more pages than this is no list that a person reads. */
+/** The command lists at most this many pages: no person reads a longer list. */
 const MOST_PAGES = 1_000;
 
 const organizationSchema = z.object({
@@ -103,13 +103,13 @@ async function run(args: readonly string[]): Promise<void> {
   if (values.json === true) return print(JSON.stringify(made));
   print(`Organization ${made.organization.organization_id}, ${made.organization.name}, is made.`);
   print(`Its owner logs in as ${made.owner.email} with the initial password ${made.initial_password ?? ""}`);
-  print("The password is shown this once; the owner changes it after the first log-in.");
+  print("The password is not shown again; the owner changes it after the first log-in.");
 }
 
 function printReset(reset: z.infer<typeof resetSchema>, asJson = false): void {
   if (asJson) return print(JSON.stringify(reset));
   print(`${reset.owner.email} logs in with the initial password ${reset.initial_password ?? ""}`);
-  print("The password is shown this once; the owner changes it after the log-in. Their sessions have ended.");
+  print("The password is not shown again; the owner changes it after the log-in. The owner's sessions have ended.");
 }
 
 /** The key comes from the environment, else from the data folder of `npm start`. */
@@ -127,7 +127,7 @@ function printOrganizations(organizations: readonly Organization[], asJson = fal
   for (const { organization_id, name } of organizations) print(`${organization_id}\t${name}`);
 }
 
-/** All of them, page by page. */
+/** Throws `CommandError` when there are more than `MOST_PAGES` pages. */
 async function listOrganizations(platform: PlatformAccess): Promise<Organization[]> {
   const found: Organization[] = [];
   for (let pages = 0; pages < MOST_PAGES; pages += 1) {
@@ -162,7 +162,7 @@ async function request(
   throw new CommandError(`${refused.detail}${fields} (${refused.code})`);
 }
 
-/** Of TLS: the certificate is made for another name, or no authority that Node trusts has signed it. */
+/** Error codes of TLS: the certificate is for another name, or no authority that Node trusts has signed it. */
 const UNTRUSTED = /CERT|SIGNATURE/;
 
 function noAnswer(url: URL, error: unknown): string {
@@ -170,7 +170,7 @@ function noAnswer(url: URL, error: unknown): string {
   const code = typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : "";
   if (UNTRUSTED.test(code))
     return `The certificate of ${url.origin} is not trusted (${code}); name it in GATEWAY_CERTIFICATE_FILE.`;
-  if (code === "ENOENT") return "There is no such file as GATEWAY_CERTIFICATE_FILE names; correct the path.";
+  if (code === "ENOENT") return "The file that GATEWAY_CERTIFICATE_FILE names does not exist; correct the path.";
   const reason = code === "" ? "" : ` (${code})`;
   return `The service at ${url.origin} does not answer${reason}; check --base-url and that it runs.`;
 }

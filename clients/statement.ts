@@ -1,5 +1,5 @@
 /**
- * Imports statement files, reads them with mappings, and takes imports back.
+ * Imports statement files, tests mappings for them, and withdraws imports.
  *
  *   npm run statement -- --help
  */
@@ -43,7 +43,7 @@ const HELP = `Imports statements of providers and banks, by the API of reconcili
   npm run statement -- confirm IMPORT   with --format and --encoding, or --mapping
   npm run statement -- list             the newest imports; --account ID for one account
   npm run statement -- preview IMPORT --mapping ID | --definition FILE
-      Shows what a mapping makes of the first rows; --rows N
+      Shows how a mapping reads the first rows; --rows N for N rows
   npm run statement -- mapping list
   npm run statement -- mapping store NAME --definition FILE
       Stores a mapping from a JSON file; --corrects N names the version that it corrects
@@ -95,7 +95,7 @@ const testSchema = z.looseObject({ test_id: z.int(), status: z.string(), lines: 
 
 const importsSchema = z.looseObject({ imports: z.array(importSchema) });
 
-/** The work that the arguments name, checked before the log-in. Throws `UsageError`. */
+/** Checks the arguments, before the log-in, and returns the work that they ask for. Throws `UsageError`. */
 function workOf(words: readonly string[], options: Options): Work {
   const [command, ...rest] = words;
   if (command === "mapping") return mappingWork(rest, options);

@@ -1,4 +1,4 @@
-/** Puts one gateway together: replicas first, then the handlers' dependencies, then the server. */
+/** Starts one gateway: first the replicas, then the dependencies of the handlers, then the server. */
 import type { Registry } from "prom-client";
 import { reportClock } from "../services/bus/bus-clock.ts";
 import type { Bus } from "../services/bus/connection.ts";
@@ -54,20 +54,23 @@ export interface GatewayDeps {
   readonly settings: GatewaySettings;
   /** The disk that this process watches; none in most tests. */
   readonly disk?: Disk;
-  /** Where the gateway adds its metrics; undefined while nothing collects them. */
+  /** The gateway registers its metrics here; undefined when no program collects them. */
   readonly metrics?: Registry | undefined;
 }
 
 export interface Gateway {
   readonly port: number;
   readonly replicas: Replicas;
-  /** What it lacks to be sent requests: names of `REQUIRED`. */
+  /** The names in `REQUIRED` of the dependencies that are not ready. With one of them the gateway is not ready. */
   missing(): readonly string[];
-  /** Drains and closes the server, then leaves the feeds. */
+  /** Drains and closes the server, then stops the replicas. */
   stop(): Promise<void>;
 }
 
-/** Resolves once all that is required is fresh and the port is open. Throws UserError `port_taken` or `gateway_not_fresh`. */
+/**
+ * Resolves once everything in `REQUIRED` is ready and the port is open. Throws `UserError` with `port_taken` or
+ * `gateway_not_fresh`.
+ */
 export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const { bus, log, settings, metrics, disk = UNWATCHED } = deps;
   const startedAtMs = performance.now();
@@ -154,6 +157,10 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
       log_in: logInGate.throttledCount,
     }),
   });
+  const stop = async (): Promise<void> => {
+    await server.stop();
+    replicas.stop();
+  };
   try {
     await waitUntilFresh(bus, replicas);
     const port = server.listen({ host: settings.host, port: settings.port, shared: settings.sharedPort });
@@ -170,14 +177,10 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
       port,
       replicas,
       missing: () => missingDependencies(bus, replicas),
-      async stop() {
-        await server.stop();
-        replicas.stop();
-      },
+      stop,
     };
   } catch (error) {
-    await server.stop();
-    replicas.stop();
+    await stop();
     throw error;
   }
 }

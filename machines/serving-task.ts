@@ -1,6 +1,6 @@
 /**
- * How a serving task moves (contract, "Events"; design §4). Offered to one consumer's fleet, which accepts it before the
- * offer's deadline or not at all; the owner may cancel until it has ended.
+ * The states of a serving task (contract, "Events"; design §4). The service offers a task to one consumer's fleet. The
+ * fleet accepts it before the offer's deadline, or the offer expires. The owner may cancel a task until it has ended.
  *
  *   ┌─────────┐ ─ACCEPT─► ┌──────────┐ ─COMPLETE─► (completed)
  *   │ offered │           │ accepted │

@@ -1,6 +1,7 @@
 /**
- * Whether a webhook endpoint is sent to. A target that fails again and again is left alone for a while, so that it costs
- * neither itself nor its neighbours anything; deliveries wait meanwhile and use up no attempts.
+ * Decides whether the sender may send to a webhook endpoint. When a target fails several times in a row, the sender
+ * pauses its endpoint: the target can recover, and takes no place of other endpoints. Its deliveries wait meanwhile and
+ * use up no attempts.
  *
  *   closed ── failures in a row ──► open ── its time is over ──► half open (one probe)
  *     ▲                              ▲                                │
@@ -15,13 +16,13 @@ const MINUTE_MS = 60 * SECOND_MS;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 export const BREAKER_RULES = {
-  /** One slow target must not take the room of others (it would hold each place for ten seconds). */
+  /** A slow target holds a place for ten seconds. So it gets few places, and leaves the rest to other endpoints. */
   inFlightPerEndpoint: 4,
-  /** Failures in a row after which a target is left alone, and for how long at first and at most. */
+  /** The breaker opens after this many failures in a row: at first for `openMs`, at most for `longestOpenMs`. */
   failuresToOpen: 5,
   openMs: 30 * SECOND_MS,
   longestOpenMs: 15 * MINUTE_MS,
-  /** After this long without a success, and as many failures, an endpoint is disabled. */
+  /** An endpoint is disabled after this long without a success and at least `failuresToDisable` failures. */
   failingToDisableMs: 5 * DAY_MS,
   failuresToDisable: 20,
 } as const;
@@ -34,10 +35,10 @@ export const DISABLED_REASONS = [
 ] as const;
 export type DisabledReason = (typeof DISABLED_REASONS)[number];
 
-/** What an endpoint's row knows. Times are milliseconds since the epoch. */
+/** The state in an endpoint's row. Times are milliseconds since the epoch. */
 export interface BreakerState {
   readonly consecutiveFailures: number;
-  /** How often it has opened since the last success. */
+  /** How often the breaker has opened since the last success. */
   readonly timesOpened: number;
   readonly openUntilMs: number | null;
   readonly failingSinceMs: number | null;
@@ -60,9 +61,9 @@ export function breaking({ openUntilMs }: BreakerState, nowMs: number): Breaking
   return nowMs < openUntilMs ? "open" : "half_open";
 }
 
-/** How many more may be sent at once, beside those in flight. */
+/** How many more deliveries the sender may start now, beside those in flight. */
 export function roomOf(state: BreakerState, inFlight: number, nowMs: number): number {
-  // No more than could fail before it opens, so that it opens at that failure and not at some that were under way.
+  // As many as may fail before the breaker opens, so that no other attempt is in flight when it opens.
   const untilOpen = BREAKER_RULES.failuresToOpen - state.consecutiveFailures;
   const closed = Math.min(BREAKER_RULES.inFlightPerEndpoint, untilOpen);
   const most = { closed, half_open: 1, open: 0 }[breaking(state, nowMs)];
@@ -70,8 +71,8 @@ export function roomOf(state: BreakerState, inFlight: number, nowMs: number): nu
 }
 
 /**
- * After a failure. Failures of attempts that were under way when it opened change nothing about how long it is open:
- * one outage of many deliveries at once is one.
+ * The state after a failure. While the breaker is open, a failure of an attempt that was in flight does not open it for
+ * longer: one outage counts once, however many deliveries fail in it.
  */
 export function afterFailure(state: BreakerState, nowMs: number): BreakerState {
   const failed: BreakerState = {
@@ -87,7 +88,7 @@ export function afterFailure(state: BreakerState, nowMs: number): BreakerState {
   return { ...failed, timesOpened: state.timesOpened + 1, openUntilMs: nowMs + openMs };
 }
 
-/** Why the endpoint is to be disabled now; undefined when it is not. */
+/** Why the sender has to disable the endpoint now; undefined when it need not. */
 export function disabledBy(
   state: BreakerState,
   outcome: { readonly status: number | null; readonly nowMs: number },

@@ -2,10 +2,10 @@
 import type { Sandbox } from "../command.ts";
 
 /**
- * A demo is a list of steps: one request each, with what is kept of its answer for later steps. The same list is run
- * and printed as lines for a shell (`clients/demo.ts`), so that both do the same.
+ * A demo is a list of steps. Each step is one request, and may keep values of its answer for later steps.
+ * `clients/demo.ts` runs this list, or prints it as lines for a shell.
  *
- * In paths, addresses and bodies `$NAME` is a kept value; in a body, `"$NAME"` alone becomes a number and `"${NAME}"` a text.
+ * In a path or a body `$NAME` stands for a kept value. In a body `"$NAME"` becomes a number and `"${NAME}"` a text.
  */
 type Actor = "OWNER" | "CASHIER" | "OPERATOR" | "ROBOTS" | "COMPANION" | "SCREEN";
 
@@ -13,33 +13,33 @@ export interface Step {
   /** What the step shows, in one or two sentences. */
   readonly note?: string;
   readonly method: "GET" | "POST";
-  /** Below the service's address, or `$NAME` of an address that an answer has given. */
+  /** A path of the service, or `$NAME` where an earlier answer had the whole address. */
   readonly path: string;
-  /** Whose credential or session token it carries: the kept value of this name. */
+  /** The kept value that the request carries as its bearer token: the actor's credential or session token. */
   readonly as?: Actor;
   readonly body?: object;
-  /** A form instead of JSON. */
+  /** The body as a form, instead of `body`. */
   readonly form?: string;
-  /** The names of kept values, each with the field of the answer that it is. */
+  /** The values that the step keeps: the name of each, and the field of the answer that has it. */
   readonly keep?: Readonly<Record<string, string>>;
-  /** Repeated once a second, `UNTIL_TRIES` times at most, until the answer holds this text. */
+  /** The demo sends the request once a second until the answer contains this text, at most `UNTIL_TRIES` times. */
   readonly until?: string;
-  /** The error code that this step is answered with on purpose. */
+  /** The error code with which the service has to refuse this step. */
   readonly refusedWith?: string;
-  /** The kept value that this step needs: without it the demo skips the step. The service may refuse the step. */
+  /** Without this kept value the demo skips the step. With it the service may still refuse the step. */
   readonly onlyWith?: string;
 }
 
 export interface Demo {
   readonly title: string;
-  /** What is known before the first step. */
+  /** The values that are kept before the first step. */
   readonly given: Readonly<Record<string, string>>;
   readonly steps: readonly Step[];
 }
 
 export const UNTIL_TRIES = 15;
 
-/** A field of an answer, as the shell's `field` finds it: the first one of this name. */
+/** The first field of this name in an answer. The shell function `field` of `clients/demo.ts` finds the same one. */
 export function fieldOf(answer: string, name: string): string {
   return new RegExp(`"${name}":"?([^",}]*)`).exec(answer)?.[1] ?? "";
 }
@@ -75,7 +75,7 @@ const post = (as: Actor, path: string, more?: Partial<Step>): Step => ({ method:
 const display = (more?: Partial<Step>): Step => get("SCREEN", `${devices}/display/`, more);
 const timeline = (more?: Partial<Step>): Step => get("OWNER", `${backoffice}/intents/$INTENT/timeline/`, more);
 
-/** With devices of its own, so that the station's devices, and their codes, stay for the reader. */
+/** Enrolls new devices, so that the reader can still use the enrollment codes of the station's devices. */
 function collectionSteps(sandbox: Sandbox): Step[] {
   const cashier = cashierAt(sandbox.station);
   const { stationId: station_id } = sandbox.station;
@@ -91,7 +91,7 @@ function collectionSteps(sandbox: Sandbox): Step[] {
     }),
     get("CASHIER", `${cashier.path}/routes/`, { until: '"smart_pos","offered":true' }),
     cashier.createIntent("smart_pos", {
-      note: "The cashier picks it, with this companion: the collection begins.",
+      note: "The cashier chooses this route and this companion, and the collection begins.",
       body: { order_id: "$ORDER", route: "smart_pos", device_id: "$COMPANIONID" },
     }),
     get("COMPANION", `${devices}/assignment/`, {
@@ -105,7 +105,7 @@ function collectionSteps(sandbox: Sandbox): Step[] {
         client_idempotency_key: "first-try",
       },
     }),
-    cashier.attest("$INTENT", { note: "Reported is not paid: the cashier attests." }),
+    cashier.attest("$INTENT", { note: "A reported payment is not a paid order: the cashier attests the payment." }),
     display({ note: "The display shows paid, and idle eight seconds later." }),
     timeline({ note: "The owner reads the payment's timeline." }),
     revoke("COMPANION", { note: "The owner revokes the demo's devices." }),
@@ -121,7 +121,7 @@ function qrSteps(sandbox: Sandbox): Step[] {
     ...cashier.openOrder({ name: "Tea and a biscuit", quantity: 1, unit_amount: "12.03" }),
     cashier.createIntent("dynamic_qr", { note: "An amount that ends in 03 waits for the guest's page." }),
     display({
-      note: "The provider is asked, and the display shows its QR: the address of the guest's page.",
+      note: "The provider creates the payment. The display shows its QR code: the address of the guest's page.",
       until: '"state":"qr"',
       keep: { QR: "qr_payload" },
     }),
@@ -143,7 +143,7 @@ function issueSteps(sandbox: Sandbox): Step[] {
     ...cashier.openOrder({ name: "Lunch", quantity: 1, unit_amount: amount }, note),
     cashier.createIntent("dynamic_qr"),
     cashier.readIntent({
-      note: "The cashier sees at once that the provider reports something else, and ends the collection.",
+      note: "The cashier sees at once that the provider reports a different payment, and ends the collection.",
       until: '"money_may_have_moved":"money_differs"',
     }),
     post("CASHIER", `${cashier.path}/intents/$INTENT/cancel/`),
@@ -153,14 +153,14 @@ function issueSteps(sandbox: Sandbox): Step[] {
     signIn("OWNER", sandbox),
     signIn("OPERATOR", sandbox),
     ...differing("An amount that ends in 09: the provider reports a payment under an unknown reference.", "12.09"),
-    newestIssue("The operator finds the issue and attributes the payment to the order, which it pays."),
+    newestIssue("The operator finds the issue and attributes the payment to the order. This pays the order."),
     post("OPERATOR", `${issues}$ISSUE/attribute/`, {
       body: { order_id: "$ORDER", reason: "The guest showed the receipt." },
     }),
     get("CASHIER", "/api/cashier/v1/orders/$ORDER/"),
     timeline(),
     ...differing("An amount that ends in 07: the provider took one whole unit too much.", "12.07"),
-    newestIssue("It is paid back, and the operator closes the issue."),
+    newestIssue("The guest gets the money back, and the operator closes the issue."),
     post("OPERATOR", `${issues}$ISSUE/close/`, { body: { reason: "Paid back at the counter." } }),
     cashier.createIntent("dynamic_qr", {
       note: "The order is still open. To collect it again, the cashier confirms that money may have moved.",
@@ -205,7 +205,7 @@ function signIn(actor: "OWNER" | "CASHIER" | "OPERATOR", sandbox: Sandbox): Step
   return { note, method: "POST", path: `/api/${api}/v1/session/`, body, keep: { [actor]: "token" } };
 }
 
-/** A new device; its id is kept as well. */
+/** Registers and enrolls a new device. Keeps its id and its credential. */
 function enroll(
   actor: "COMPANION" | "SCREEN",
   body: { readonly kind: string; readonly [field: string]: unknown },
@@ -225,12 +225,12 @@ function enroll(
 const revoke = (actor: "COMPANION" | "SCREEN", more?: Partial<Step>): Step =>
   post("OWNER", `${backoffice}/devices/$${actor}ID/revoke/`, more);
 
-/** What the cashier does at a station. */
+/** The steps of a cashier at a station. */
 function cashierAt({ stationId }: Sandbox["station"]) {
   const path = `/api/cashier/v1/stations/${stationId}`;
   return {
     path,
-    /** The cashier takes the lease and ends what an earlier demo may have left, which would block the next collection. */
+    /** Takes the lease, and cancels a collection that an earlier demo left, because it would block the next one. */
     openOrder: (line: object, note = "The cashier takes the station and opens an order."): Step[] => [
       post("CASHIER", `${path}/lease/`, { note }),
       get("CASHIER", `${path}/intents/`, { keep: { EARLIER: "intent_id" } }),

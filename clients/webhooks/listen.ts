@@ -1,6 +1,6 @@
 /**
- * Reads a consumer's deliveries as they come and forwards each to a local address. In order and at least once: the next
- * one is only sent once the target has taken the one before.
+ * Polls a consumer's deliveries and forwards them to a local address, in order and at least once: it forwards a
+ * delivery only after the target has accepted the delivery before it.
  */
 import { createHmac, randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
@@ -36,12 +36,12 @@ interface ListenDeps {
   readonly progress: Progress;
 }
 
-/** Runs until the signal is aborted. Throws `CommandError` when the credential is refused or the target takes nothing. */
+/** Runs until the signal is aborted. Throws `CommandError` for a refused credential or a target that keeps failing. */
 export async function listen(deps: ListenDeps): Promise<void> {
   const { signal, progress, target } = deps;
-  let cursor = deps.sinceId ?? (await newest(deps));
+  let cursor = deps.sinceId ?? (await newestDeliveryId(deps));
   if (signal.aborted) return;
-  progress(`Forwarding what comes behind delivery ${cursor} to ${target.href}; Ctrl-C ends it.`, {
+  progress(`Forwarding the deliveries after delivery ${cursor} to ${target.href}; Ctrl-C ends it.`, {
     step: "listening",
     since_id: cursor,
     forward_to: target.href,
@@ -54,11 +54,11 @@ export async function listen(deps: ListenDeps): Promise<void> {
     }
     if (page?.has_more !== true) await pause(clientLimits.listenPollMs, signal);
   }
-  progress(`Go on where this ended with --since-id ${cursor}.`, { step: "ended", since_id: cursor });
+  progress(`To continue from here, use --since-id ${cursor}.`, { step: "ended", since_id: cursor });
 }
 
-/** The last delivery that exists: it and all before are not forwarded. */
-async function newest(deps: ListenDeps): Promise<number> {
+/** The id of the last delivery that is stored: `listen` forwards only later ones. */
+async function newestDeliveryId(deps: ListenDeps): Promise<number> {
   let cursor = 0;
   while (!deps.signal.aborted) {
     const page = await readPage(deps, cursor);
@@ -77,7 +77,7 @@ async function readPage(
   let printed = "";
   const onRetry = (error: unknown): void => {
     const reason = error instanceof Error ? error.message : "The service does not answer.";
-    if (reason !== printed) progress(`${reason} Waiting for it.`, { step: "waiting", reason });
+    if (reason !== printed) progress(`${reason} Waiting for the service.`, { step: "waiting", reason });
     printed = reason;
   };
   const attempt = () => transport.send({ method: "GET", path, credential, signal }, pageSchema);
@@ -86,15 +86,15 @@ async function readPage(
   } catch (error) {
     if (signal.aborted) return undefined;
     if (error instanceof ServiceError && error.httpStatus === 401)
-      throw new CommandError("The service does not take the consumer's credential; ask the owner for a new one.");
+      throw new CommandError("The service does not accept the consumer's credential; ask the owner for a new one.");
     throw error;
   }
 }
 
-/** Whether the target has taken it; false only when the signal was aborted. Throws `CommandError` after the last try. */
+/** False only when the signal was aborted. Throws `CommandError` when the target refuses every try. */
 async function forward({ target, secret, signal, progress }: ListenDeps, delivery: Delivery): Promise<boolean> {
   const { delivery_id, event_type, created_at, payload } = delivery;
-  // The very bytes that the service sends: the same fields in the same order.
+  // The same bytes as the service sends: the same fields in the same order.
   const body = JSON.stringify({ delivery_id, event_type, created_at, payload });
   const backoff = createBackoff({ firstMs: clientLimits.backoffFirstMs, maxMs: clientLimits.backoffMaxMs });
   for (let tries = 1; !signal.aborted; tries += 1) {
@@ -116,7 +116,7 @@ async function forward({ target, secret, signal, progress }: ListenDeps, deliver
     if (tries >= clientLimits.forwardTries) {
       const before = delivery_id - 1;
       throw new CommandError(
-        `${target.host} did not take delivery ${delivery_id} in ${tries} tries; start again with --since-id ${before} once it does.`,
+        `${target.host} did not accept delivery ${delivery_id} in ${tries} tries; fix the target and start again with --since-id ${before}.`,
       );
     }
     const waitMs = backoff.nextMs();
@@ -132,7 +132,7 @@ async function forward({ target, secret, signal, progress }: ListenDeps, deliver
   return false;
 }
 
-/** The address as it will be called. Throws `CommandError` unless it is http or https on loopback. */
+/** Parses the address of the target. Throws `CommandError` unless the address is http or https on loopback. */
 export async function checkLocalTarget(text: string): Promise<URL> {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol))
@@ -146,7 +146,7 @@ export async function checkLocalTarget(text: string): Promise<URL> {
   return url;
 }
 
-/** Only the name of this machine is resolved: any other name could mean another machine a moment later. */
+/** Resolves `localhost` only: the address of any other name could change after this check. */
 async function addressesOf(host: string): Promise<readonly string[]> {
   if (host !== "localhost") return [];
   return (await lookup(host, { all: true })).map(({ address }) => address);
@@ -155,7 +155,7 @@ async function addressesOf(host: string): Promise<readonly string[]> {
 const isLoopback = (address: string): boolean =>
   address === "::1" || (isIP(address) === 4 && address.startsWith("127."));
 
-/** The status that the target answered, or undefined when it did not in time. Only 2xx means that it has the delivery. */
+/** The status of the target's answer; undefined without an answer in time. Only 2xx means that it has the delivery. */
 async function post(
   target: URL,
   { body, secret, signal }: { readonly body: string; readonly secret: string; readonly signal: AbortSignal },
@@ -177,7 +177,7 @@ async function post(
 
 const SIGNATURE_HEADER = "X-Service-Robotics-Signature";
 
-/** A secret in the form of the service's. */
+/** Makes a secret in the format of the service's secrets. */
 export const newSecret = (): string => `whsec_${randomBytes(32).toString("base64url")}`;
 
 function sign(secret: string, { body, nowMs }: { readonly body: string; readonly nowMs: number }): string {

@@ -1,7 +1,7 @@
 /**
- * Who sends a request, by kind of caller: a person's session, the operator's platform key, a robotics consumer, a device.
- * Each check throws a `Refusal` or returns the caller. A person's program sends a bearer token, a page a cookie; a cookie
- * counts only from the service's own pages (design §5).
+ * Who sends a request, by kind of caller: a person with a session, the operator with the platform key, a robotics
+ * consumer, or a device. Each check throws a `Refusal` or returns the caller. A program sends a person's session as a
+ * bearer token and a page sends it as a cookie. The gateway accepts a cookie only from the service's pages (design §5).
  */
 
 import { hash, timingSafeEqual } from "node:crypto";
@@ -34,7 +34,7 @@ export interface SessionCheckDeps {
   readonly sessions: SessionReplica;
   nowMs(): number;
   areSessionsFresh(nowMs: number): boolean;
-  /** False while a session may be valid that is not in the replica, because the bus has lost it. */
+  /** False while the replica may lack a valid session, because the bus has lost it. */
   areSessionsComplete(): boolean;
 }
 
@@ -45,13 +45,13 @@ export function checkSession(deps: SessionCheckDeps, facts: RequestFacts, permis
 
 export interface UpgradingSession {
   readonly session: SessionEntry;
-  /** By this the session is found again for as long as the socket lives. */
+  /** The gateway finds the session again by this digest, for as long as the socket is open. */
   readonly digest: string;
 }
 
 /**
- * The same for a request that becomes a WebSocket: a page of another origin could read what comes over it, which the
- * browser would keep from it for a GET, so the origin counts here too.
+ * The same for a request that becomes a WebSocket. It is a GET, but this check includes the origin: a browser hides the
+ * answer to a GET from a page of another origin, and does not hide the messages of a WebSocket.
  */
 export function checkUpgrade(
   deps: SessionCheckDeps,
@@ -82,8 +82,8 @@ function findSession(
 }
 
 /**
- * Cross-site request forgery: a browser sends the cookie for the page of any site, but it also names that site.
- * `Origin` decides where it was sent, else `Sec-Fetch-Site`; a request with neither does not come from a browser's page.
+ * Prevents cross-site request forgery. A browser sends the cookie with the requests of any site's page, but it also
+ * names that site: in `Origin`, or else in `Sec-Fetch-Site`. A request with neither header does not come from a page.
  */
 export function refuseForeignOrigin(facts: RequestFacts): void {
   if (facts.method !== "GET" && facts.method !== "HEAD") refuseForeign(facts);
@@ -105,10 +105,10 @@ export function bearerToken(authorization: string): string {
 }
 
 /**
- * Whether the page came from where the request went: scheme, host and port. A connection that is known to be encrypted
- * (TLS here, or a trusted proxy that says so) has pages of `https` only: one of `http` may have been written by anybody
- * on the way. Of any other connection the scheme is not known, because a proxy that no setting names may have ended TLS;
- * then the page's own scheme counts.
+ * Whether the page has the same origin (scheme, host and port) as the address of the request. `own.secure` is true when
+ * the gateway knows that the connection is encrypted: by its TLS, or from a trusted proxy. Then only a page of `https`
+ * has the same origin, because an attacker in the network can write a page of `http`. Otherwise the gateway does not
+ * know the scheme of the request: a proxy that no setting names may have ended TLS. It then uses the page's scheme.
  */
 export function isOwnOrigin(origin: string, own: { readonly host: string; readonly secure: boolean }): boolean {
   const page = URL.parse(origin);
@@ -119,7 +119,7 @@ export function isOwnOrigin(origin: string, own: { readonly host: string; readon
 
 /** Whether a request comes from the operator of the installation: the platform key as a bearer token. */
 export class PlatformCheck {
-  /** Of the key; undefined where none is set. */
+  /** The digest of the platform key; undefined where no key is set. */
   readonly #digest: Buffer | undefined;
   readonly #throttle: AddressThrottle;
 
@@ -128,16 +128,16 @@ export class PlatformCheck {
     this.#throttle = throttle;
   }
 
-  /** Whether the platform's paths exist. */
+  /** Without a key the platform's paths do not exist. */
   get hasKey(): boolean {
     return this.#digest !== undefined;
   }
 
   /**
-   * Throws `path_not_found` where no key is set, `platform_key_missing`, `platform_key_invalid`, or `throttled` for a wrong
-   * key when its address has sent too many. The right key is never counted nor kept waiting: the emergency freeze must
-   * work beside guesses from the operator's own address. Digests are compared, in constant time, so that neither
-   * the key's length nor its beginning can be found out by the clock.
+   * Throws `path_not_found` where no key is set, `platform_key_missing`, `platform_key_invalid`, or `throttled` for a
+   * wrong key when its address has sent too many. The throttle never applies to the right key: the emergency freeze
+   * must work while an attacker guesses keys from the operator's address. The check compares digests in constant time,
+   * so that its duration shows neither the length of the key nor its first characters.
    */
   check(facts: RequestFacts): void {
     if (this.#digest === undefined) throw new Refusal("path_not_found");
@@ -150,19 +150,19 @@ export class PlatformCheck {
   }
 }
 
-/** `rc_` and 32 bytes as base64url; nothing else is worth asking about. */
+/** `rc_` and 32 bytes as base64url. The gateway refuses any other text without asking the robotics service. */
 const CREDENTIAL = /^rc_[\w-]{43}$/;
 
 /**
- * Who a robotics consumer is, by the credential that it sends as a bearer token. The robotics service is asked each time,
- * because a credential is verified on every read: nothing of its answer is kept but that the credential was good, which
- * only decides by what its next request is throttled.
+ * Which robotics consumer sends a request, by its credential, which is the bearer token. The gateway asks the robotics
+ * service about every request. It remembers only that a credential was good: this decides whether the throttle of the
+ * credential or of the sender's address counts the next request.
  */
 export class ConsumerCheck {
   readonly #bus: Pick<GatewayBus, "call">;
   readonly #known = new CredentialThrottle(CONSUMER_RATE, MAX_CONSUMERS);
   readonly #unknown = new AddressThrottle(UNKNOWN_CONSUMER_RATE);
-  /** First checks of credentials that are under way, by digest: never more than the addresses have tokens for. */
+  /** The first checks that are under way, by the credential's digest. The address throttle bounds their number. */
   readonly #firstChecks = new Map<string, Promise<unknown>>();
 
   constructor(bus: Pick<GatewayBus, "call">) {
@@ -175,15 +175,17 @@ export class ConsumerCheck {
   }
 
   /**
-   * Throws `credential_missing`, `credential_invalid`, `consumer_suspended`, `throttled`, or what the bus throws. A credential that is not known
-   * to be good takes a token of its sender's address before the service is asked, and gets it back when it is good. So a
-   * sender that tries credentials can neither load the service nor lock out the fleets behind the same address.
+   * Throws `credential_missing`, `credential_invalid`, `consumer_suspended`, `throttled`, or what the bus throws.
+   *
+   * Before the gateway asks the service about an unknown credential, it takes a token of the sender's address. It gives
+   * the token back for a good credential. So a sender that guesses credentials can neither overload the service nor
+   * lock out the fleets behind the same address.
    */
   async check(facts: RequestFacts): Promise<ConsumerCaller> {
     const token = bearerToken(facts.headers.authorization ?? "");
     if (token === "") throw new Refusal("credential_missing");
     const digest = hash("sha256", token, "hex");
-    // A fleet's first requests come at once; those behind the first one wait to see whether its credential is good.
+    // A fleet may send several requests at once. The later ones wait for the first check of their credential.
     await this.#firstChecks.get(digest)?.catch(() => undefined);
     return this.#known.knows(digest) ? await this.#checkAgain(digest) : await this.#checkFirst(digest, token, facts);
   }
@@ -192,7 +194,7 @@ export class ConsumerCheck {
     requireToken("consumer", this.#known.rate, this.#known.take(digest, performance.now()));
     const { consumer, suspended } = await this.#find(digest);
     if (consumer !== null) return consumer;
-    // A suspended one's credential is good: it goes on being throttled as one.
+    // The credential of a suspended consumer is still good, so the throttle of the credential still counts it.
     if (suspended !== true) this.#known.forget(digest);
     throw consumerRefusal(suspended);
   }
@@ -219,7 +221,7 @@ export class ConsumerCheck {
   }
 }
 
-/** The holder of a good credential learns that it rests and need not be replaced. */
+/** `consumer_suspended` shows a fleet that its credential is good, and that it needs no new one. */
 function consumerRefusal(isSuspended = false): Refusal {
   return new Refusal(isSuspended ? "consumer_suspended" : "credential_invalid");
 }
@@ -244,8 +246,8 @@ export class DeviceCheck {
 
   /**
    * The device of a credential. Throws `replica_stale`, `credential_missing`, `credential_invalid`, `throttled`,
-   * `scope_denied` or, where a blocked device is refused, the reason of its standing. A device that has passed the gate
-   * already comes with its slot and is not throttled a second time.
+   * `scope_denied` or, where a blocked device is refused, the reason of its standing. `passed` is the slot of a device
+   * that the gate has let through already: the throttle does not count its request again.
    */
   check(authorization: string, scope: DeviceScope, blocked: Blocked, passed: number | undefined): DeviceCaller {
     const { gate } = this.#deps;
@@ -259,8 +261,8 @@ export class DeviceCheck {
   }
 
   /**
-   * A device's current view. Throws `credential_invalid` when its station has revoked it, and `replica_stale` when the station
-   * has not received the device yet.
+   * A device's current view. Throws `credential_invalid` when its station has revoked it, and `replica_stale` when the
+   * station has not received the device yet.
    */
   view(name: PollName, device: DeviceCaller, nowMs: number): Rendered {
     const { views } = this.#deps;

@@ -1,11 +1,11 @@
-/** A station of the caller's organization, or `not_found`: a foreign one gets the same answer as one that does not exist. */
+/** Finds a station of the caller's organization. The answer for another organization's station is `not_found` too. */
 import type { Actor } from "../../machines/actor.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { Refusal, type SessionContext } from "./handler-context.ts";
 
 /**
- * The state of the station named by `{station_id}`, from the replica. Throws `not_found`, or `replica_stale` while neither
- * the replica has the station nor the registry has denied that it exists.
+ * The state of the station that `{station_id}` names, from the replica. Throws `not_found`, or `replica_stale` while
+ * the replica does not have the station and the registry has not answered that it does not exist.
  */
 export async function ownStation(
   context: SessionContext<unknown, unknown>,

@@ -1,6 +1,6 @@
 /**
- * How every long list is read: by the ids of its things. Lists that grow at their end come oldest first, after
- * `since_id`; lists whose newest thing matters come newest first, before `before_id`. Also the numbers in a query.
+ * How a client reads a long list page by page: by the ids of its entries. Some lists come oldest first, after
+ * `since_id`. Lists whose newest entry matters most come newest first, before `before_id`. Also the numbers in a query.
  */
 import { z } from "zod";
 import type { StationState } from "../../machines/station/state.ts";
@@ -12,26 +12,26 @@ import { idSchema } from "./shared-schemas.ts";
 const DIGITS = /^\d+$/;
 
 /** The error text of a number in a query. An id has no upper bound that a client needs to know. */
-function sentence(least: number, most: number | undefined): string {
+function numberError(least: number, most: number | undefined): string {
   const bounds = most === undefined ? `, at least ${least}` : `, ${least} to ${most}`;
   return `Must be a whole number in decimal digits${bounds}.`;
 }
 
-function read(value: unknown): unknown {
+function digitsToNumber(value: unknown): unknown {
   if (typeof value !== "string" || !DIGITS.test(value)) return value;
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : value;
 }
 
 /**
- * A whole number in plain decimal digits. What else JavaScript would read as a number (`1e2`, ` 5`, `0x10`, the empty
- * text) is refused: a cursor that a client has built wrongly must not read as another one.
+ * A whole number in plain decimal digits. The schema refuses other texts that JavaScript reads as a number (`1e2`,
+ * ` 5`, `0x10`, the empty text): a wrong cursor of a client must not become a different valid cursor.
  */
 export function queryNumber(bounds: { readonly least: number; readonly most?: number }) {
   const { least, most } = bounds;
-  const error = sentence(least, most);
+  const error = numberError(least, most);
   const upTo = most ?? Number.MAX_SAFE_INTEGER;
-  return z.preprocess(read, z.int({ error }).min(least, { error }).max(upTo, { error }));
+  return z.preprocess(digitsToNumber, z.int({ error }).min(least, { error }).max(upTo, { error }));
 }
 
 /** An id in a query. */
@@ -40,7 +40,7 @@ export const queryId = () => queryNumber({ least: 1 });
 const limit = queryNumber({ least: 1, most: BOUNDS.listed })
   .default(BOUNDS.listedUnlessAsked)
   .meta({
-    // Repeated for the document, which leaves out the default of a schema that preprocesses its input.
+    // Repeats the default: the OpenAPI document leaves out that of a schema that preprocesses its input.
     override: { default: BOUNDS.listedUnlessAsked },
     description: "The most that one page carries. A page may be shorter although there are more; `has_more` says so.",
   });
@@ -132,20 +132,20 @@ export const hasMoreAfterVersion = z
   .meta({ description: "Whether there are more: ask again with the last event's version as `since_version`." });
 
 /**
- * A page from the bus as it is sent: as many of its things as one answer carries, one at least. On the wire a thing may be
- * longer than on the bus, and a longer answer than `BOUNDS.listedBytes` would be cut off for a client that reads slowly.
+ * The first entries of a page from the bus: as many as one answer can carry, at least one. An entry may be longer in
+ * the answer than on the bus. The server could cut off a slow client's answer that exceeds `BOUNDS.listedBytes`.
  */
 export function pageOnWire<T>(
-  things: readonly T[],
+  entries: readonly T[],
   hasMore: boolean,
 ): { readonly page: T[]; readonly hasMore: boolean } {
-  const { page, hasMore: isCut } = firstPage(things, things.length);
+  const { page, hasMore: isCut } = firstPage(entries, entries.length);
   return { page, hasMore: hasMore || isCut };
 }
 
 /**
- * The stations of one list, as the replica has them. Each is decoded once, however many things of the list are about it:
- * hundreds of decodes would keep all other clients waiting. Throws `replica_stale`.
+ * Reads the stations of one list from the replica, and decodes each station once, also when many entries are about it:
+ * hundreds of decodes would delay the requests of all other clients. Throws `replica_stale`.
  */
 export function stationsOfList({ station }: Pick<HandlerDeps, "station">): HandlerDeps["station"] {
   const decoded = new Map<number, StationState | undefined>();

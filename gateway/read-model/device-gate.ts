@@ -1,4 +1,4 @@
-/** Who a device is and whether it may ask now: credential, scope, throttle; all from memory and without a promise. */
+/** Checks the credential, the throttle and the scope of a device's request, from memory and without a promise. */
 import { hash } from "node:crypto";
 import type { StationLogs } from "../../services/bus/streams.ts";
 import type { ErrorCode } from "../http/errors.ts";
@@ -6,7 +6,7 @@ import { LIMITS } from "../limits.ts";
 import type { CredentialTable } from "./credential-replica.ts";
 import { CREDENTIAL_RATE, takeToken } from "./throttles.ts";
 
-/** Why the gate stays shut, as negative numbers beside the slots, so that passing it makes no object. */
+/** Why the gate refuses a request. A slot is never negative, so `pass` can return either one without a new object. */
 export const SHUT = { stale: -1, missing: -2, invalid: -3, scope: -4, throttled: -5 } as const;
 
 export const SHUT_CODES: Readonly<Record<number, ErrorCode>> = {
@@ -25,7 +25,7 @@ export interface DeviceGateDeps {
   readonly logs: StationLogs;
   /** Whether the replica of this log is fresh. */
   readonly isLogFresh: (log: number, nowMs: number) => boolean;
-  /** False while a credential may be valid that is not in the table, because the bus has lost it. */
+  /** False while the table may lack a valid credential, because the bus has lost it. */
   readonly isComplete: () => boolean;
 }
 
@@ -35,10 +35,11 @@ export class DeviceGate {
   readonly #isComplete: () => boolean;
   readonly #logs: StationLogs;
   readonly #isLogFresh: (log: number, nowMs: number) => boolean;
+  /** When the replicas were last found fresh. */
   #freshAtMs = -1;
-  /** The same of each log. */
+  /** When the replica of each log was last found fresh. */
   readonly #logFreshAtMs: number[];
-  /** Of the last throttled request: what the refusal says about waiting. */
+  /** When the bucket of the last throttled credential is full again: the refusal's `Retry-After` follows from it. */
   throttledUntilFullAtMs = 0;
   /** Requests that were throttled so far, polls and others. */
   throttledCount = 0;
@@ -54,7 +55,7 @@ export class DeviceGate {
 
   /** The credential's slot in the table, or one of `SHUT`. Each request that gets to the throttle takes a token. */
   pass(authorization: string, scopeBit: number, nowMs: number): number {
-    // Freshness is a matter of seconds, so it is checked once a millisecond and not once a poll.
+    // The replicas get stale after seconds, so one check per millisecond is enough, also for several polls.
     if (nowMs !== this.#freshAtMs) {
       if (!this.#isFresh(nowMs)) return SHUT.stale;
       this.#freshAtMs = nowMs;
@@ -63,7 +64,7 @@ export class DeviceGate {
     if (authorization.length > BEARER_CHARACTERS + LIMITS.credentialCharacters) return SHUT.invalid;
     const { table } = this;
     const slot = table.find(hash("sha256", authorization.slice(BEARER_CHARACTERS), "binary"));
-    // A device whose credential is called invalid may never come back, so the gateway says so only when it is certain.
+    // After `credential_invalid` a device may never send a request again, so the gateway must be certain.
     if (slot < 0) return this.#isComplete() ? SHUT.invalid : SHUT.stale;
     if (!this.#isStationFresh(table.stationId(slot), nowMs)) return SHUT.stale;
     const fullAtMs = takeToken(CREDENTIAL_RATE, table.fullAtMs(slot), nowMs);
@@ -85,7 +86,7 @@ export class DeviceGate {
   }
 }
 
-/** The scheme's name is case-insensitive (RFC 9110 §11.1); nearly everybody writes it like this. */
+/** The scheme's name is case-insensitive (RFC 9110 §11.1). Nearly all clients send `Bearer`: that is compared first. */
 function isBearer(authorization: string): boolean {
   if (authorization.length <= BEARER_CHARACTERS) return false;
   return authorization.startsWith("Bearer ") || authorization.slice(0, BEARER_CHARACTERS).toLowerCase() === "bearer ";

@@ -1,4 +1,4 @@
-/** When companions poll for their assignment: each gateway publishes notes of it, and all gateways follow them. */
+/** When companions poll for their assignment: each gateway publishes a note of a poll, and all gateways read it. */
 import type { NatsConnection } from "nats";
 import { LIVENESS } from "../../services/bus/streams.ts";
 import { POLLS_ALL, parseHeartbeatSubject, pollSubject } from "../../services/bus/subjects.ts";
@@ -8,8 +8,8 @@ import type { CredentialTable } from "./credential-replica.ts";
 import type { FeedTarget } from "./replica-feed.ts";
 
 /**
- * Publishes notes for all gateways, at most one per device in ten seconds. A poll must not wait for the bus, so no
- * acknowledgement is awaited: the next note replaces one that is lost.
+ * Publishes notes for all gateways, at most one per device in ten seconds. A poll must not wait for the bus, so the
+ * gateway awaits no acknowledgement: the next note replaces a lost one.
  */
 export class PollNotes {
   readonly #nc: NatsConnection;
@@ -20,14 +20,14 @@ export class PollNotes {
     this.#noted = noted;
   }
 
-  /** Nearly always returns after one read of the credential's slot, which is in the processor's cache by then. */
+  /** Usually returns after one read of the credential's slot, which the gate has just loaded into the CPU cache. */
   note(table: CredentialTable, slot: number, nowMs: number): void {
     const sinceMs = nowMs - table.polledAtSeconds(slot) * 1_000;
-    // A clock that was set back must not keep notes away until it has caught up.
+    // Negative after the clock was set back: then the gateway publishes, and does not wait until the clock catches up.
     if (sinceMs >= 0 && sinceMs < LIMITS.pollNoteMs) return;
     table.setPolledAtSeconds(slot, Math.floor(nowMs / 1_000));
     const deviceId = table.deviceId(slot);
-    // Another gateway may have noted it already.
+    // Another gateway may have published a note of this device already.
     const notedForMs = nowMs - (this.#noted.polledAtMs(deviceId) ?? 0);
     if (notedForMs >= 0 && notedForMs < LIMITS.pollNoteMs) return;
     turnPublisher(this.#nc).publish(pollSubject(table.stationId(slot), deviceId), "");
@@ -35,22 +35,22 @@ export class PollNotes {
 }
 
 /**
- * When each companion last asked for its assignment, followed from the notes that all gateways leave in LIVENESS; by the
- * bus server's clock, so that every gateway answers the same about a device, whichever it polls.
+ * When each companion last polled for its assignment, from the notes of all gateways in LIVENESS. The times are of the
+ * bus server's clock, so all gateways answer the same about a device, whichever of them the device polls.
  */
 export class PollReplica implements FeedTarget {
   readonly stream = LIVENESS.name;
   readonly filter = POLLS_ALL;
-  /** One entry per companion that ever polled, as there is one message of it in the stream. */
+  /** One entry per companion that has polled: the stream keeps one message of each. */
   readonly #polledAtMs = new Map<number, number>();
   readonly #listeners = new Set<(stationId: number) => void>();
 
-  /** Null when it never has. */
+  /** Null when the device has never polled. */
   polledAtMs(deviceId: number): number | null {
     return this.#polledAtMs.get(deviceId) ?? null;
   }
 
-  /** Called with the station of each device that is noted. */
+  /** Calls the listener with the station of each device whose note arrives. */
   onChange(listener: (stationId: number) => void): void {
     this.#listeners.add(listener);
   }

@@ -37,7 +37,7 @@ test("a certificate file that does not exist: the sentence names the setting", a
   const settings = { BASE_URL: `https://127.0.0.1:${port}`, GATEWAY_CERTIFICATE_FILE: "/there/is/none" };
   expect(await list(settings)).toEqual({
     code: 1,
-    output: "There is no such file as GATEWAY_CERTIFICATE_FILE names; correct the path.\n",
+    output: "The file that GATEWAY_CERTIFICATE_FILE names does not exist; correct the path.\n",
   });
 });
 

@@ -139,7 +139,7 @@ describe("listen and trigger together", () => {
       const target = await localTarget();
       const listening = command(["listen", "--forward-to", target.url]);
       const secret = (await listening.waitFor(/^Signing with the secret (whsec_\S{43})$/m))[1] as string;
-      await listening.waitFor(/Forwarding what comes behind delivery \d+ to /);
+      await listening.waitFor(/Forwarding the deliveries after delivery \d+ to /);
       for (const event of TRIGGERS) {
         const { exit, output } = await run(["trigger", event]);
         expect(exit, output).toBe(0);
@@ -166,7 +166,7 @@ describe("listen and trigger together", () => {
       expect(target.received.map(({ body }) => body)).toEqual(await storedBodies(ids));
       listening.process.kill("SIGINT");
       expect(await listening.ended).toBe(0);
-      expect(listening.output()).toContain(`Go on where this ended with --since-id ${ids.at(-1)}.`);
+      expect(listening.output()).toContain(`To continue from here, use --since-id ${ids.at(-1)}.`);
       await target.stop();
     },
     TEST_MS,
@@ -207,9 +207,9 @@ describe("listen", () => {
     async () => {
       const target = await localTarget();
       const listening = command(["listen", "--forward-to", target.url]);
-      await listening.waitFor(/Forwarding what comes behind delivery \d+ to /);
+      await listening.waitFor(/Forwarding the deliveries after delivery \d+ to /);
       await system.processes.gateway.kill9();
-      await listening.waitFor(/does not answer\. Waiting for it\./);
+      await listening.waitFor(/does not answer\. Waiting for the service\./);
       await system.processes.gateway.restart();
       expect((await run(["trigger", "robotics.resumed"])).exit).toBe(0);
       const events = ["robotics.paused", "robotics.resumed"];
@@ -260,7 +260,7 @@ describe("a command for webhooks that fails: it prints one sentence with the rea
       "a wrong credential",
       ["listen", "--forward-to", HERE],
       { ROBOTICS_CREDENTIAL: "rc_wrong" },
-      /^.*The service does not take the consumer's credential; ask the owner for a new one\.$/s,
+      /^.*The service does not accept the consumer's credential; ask the owner for a new one\.$/s,
     ],
     [
       "a wrong password",

@@ -4,7 +4,7 @@ import { type Refused, send } from "../support/http.ts";
 import { type GatewayProcess, startGatewayProcess } from "./gateway-process.ts";
 import { COMPANION_SCOPES, type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
 
-const LINE = "a blocked device's report may not have been kept";
+const LINE = "the station may not have stored a blocked device's report";
 
 /** No actor host runs in this world: every station is out of reach. */
 let world: GatewayWorld;

@@ -1,4 +1,4 @@
-/** Standing and kill switches: a blocked device or station may not act, and cash still collects. */
+/** Standing and kill switches: a blocked device or station may not act, and a cashier still collects cash. */
 import { clientLimits } from "../../limits.ts";
 import type { Check } from "../check.ts";
 import { hasStatus, isRefused, isSame, objectOf } from "../expect.ts";
@@ -7,7 +7,7 @@ import type { World } from "../world.ts";
 const capability = "kill_switches";
 const REASON = { json: { reason: "Conformance suite" } };
 
-/** Blocks, checks, and unblocks also when the check fails. */
+/** The owner blocks the device or station before the check and unblocks it afterwards, also when the check fails. */
 async function whileBlocked(world: World, [block, unblock]: readonly [string, string], check: () => Promise<void>) {
   hasStatus(await world.owner.send("POST", block, REASON), 200);
   try {
@@ -17,7 +17,7 @@ async function whileBlocked(world: World, [block, unblock]: readonly [string, st
   }
 }
 
-/** The companion's reads are refused, and its snapshot says why. */
+/** The service refuses the companion's polls with `code`, and the companion's snapshot has `code` as the reason. */
 async function isBlocked(world: World, code: string): Promise<void> {
   const fetch = () => world.fetchAssignment();
   isRefused(await world.answered(403, 2_000, fetch), 403, code);
@@ -40,7 +40,7 @@ export const standingChecks: readonly Check[] = [
       "blocked_reason | string | standing reason when the device or station lost standing",
     ],
     async run(world) {
-      // A new credential has a new throttle.
+      // A new credential has a new throttle, which does not count the requests of earlier checks.
       await world.enrollAgain("companion");
       const path = `devices/${world.sandbox.companionId}`;
       await whileBlocked(world, [`${path}/suspend/`, `${path}/resume/`], async () => {
@@ -124,7 +124,7 @@ export const standingChecks: readonly Check[] = [
   },
 ];
 
-/** These run while a collection of another check lapses, because they need no collection. */
+/** These checks need no collection, so they run while the collection of another check lapses. */
 export const displayStandingChecks: readonly Check[] = [
   {
     id: "standing.display_suspended",

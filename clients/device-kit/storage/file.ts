@@ -8,7 +8,7 @@ export function fileStorage(path: string): DeviceStorage {
     async read() {
       try {
         const text = await readFile(path, "utf8");
-        // A copied or restored file may be readable by all users. Where nothing can be written, it stays so.
+        // All users may be able to read a copied or restored file. On a read-only file system `chmod` cannot change it.
         await chmod(path, 0o600).catch(() => undefined);
         return text;
       } catch (error) {
@@ -16,7 +16,7 @@ export function fileStorage(path: string): DeviceStorage {
         throw error;
       }
     },
-    /** Writes beside and renames, so that a power cut leaves the old or the new text, never half of one. */
+    /** Writes a second file and renames it, so that a power cut leaves the whole old text or the whole new text. */
     async write(text) {
       const temporary = `${path}.new`;
       await makeFolder(dirname(path));
@@ -39,14 +39,14 @@ export function fileStorage(path: string): DeviceStorage {
 const isCode = (error: unknown, code: string): boolean =>
   error instanceof Error && "code" in error && error.code === code;
 
-/** The new name is on the disk only after this. Windows cannot open a folder, and needs none of it. */
+/** The new name is on the disk only after this sync. Windows cannot open a folder, and does not need the sync. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r").catch(() => undefined);
   await folder?.sync().catch(() => undefined);
   await folder?.close();
 }
 
-/** Makes a folder and those above it. Not by the option for that, with which Node 22 never returns below /proc or /sys. */
+/** Makes a folder and its parents. With `recursive: true` Node 22 would never return for a path below /proc or /sys. */
 async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 });

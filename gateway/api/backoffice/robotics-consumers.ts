@@ -72,7 +72,7 @@ const listRoboticsConsumers: SessionHandler<undefined, z.infer<typeof roboticsCo
   return ok({ robotics_consumers: consumers.map(roboticsConsumerJson), has_more: hasMore });
 };
 
-/** A foreign filial is `not_found`. */
+/** Refuses the filial of another organization with `not_found`. */
 const createRoboticsConsumer: SessionHandler<z.infer<typeof createRoboticsConsumerBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const { filial_id: filialId, name, mode } = body;

@@ -1,6 +1,6 @@
 /**
- * Sandboxes: stations for tests, which the owner seeds, resets and deletes. They behave exactly like others (contract,
- * "Rules" 9): a reset is made of what a cashier and an owner can do at any station.
+ * Sandboxes: stations for tests, which the owner seeds, resets and deletes. They behave exactly like other stations
+ * (contract, "Rules" 9): a reset uses only commands that a cashier and an owner can send to any station.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -75,7 +75,7 @@ const sandboxSchema = z
     id: "Sandbox",
     examples: [{ ...EXAMPLE, display: EXAMPLE_DISPLAY, companion: EXAMPLE_COMPANION, cashier: EXAMPLE_CASHIER }],
   });
-/** With what is shown this once. */
+/** With the codes and the password, which only the answers to a seed and a reset contain. */
 const freshSandboxSchema = z
   .object({
     ...sandboxShape,
@@ -168,12 +168,12 @@ const seedSandbox: SessionHandler<z.infer<typeof seedBodySchema>> = async (conte
   const creation = creationOf(context, "sandbox");
   const request = { caller, filialId, configId, ownsConfig, name, currency, creation };
   const fresh = await deps.bus.call(messages.seedSandboxStation, request);
-  // Again, so that the new station has the provider at once and not with the next announcement.
+  // The second call announces the config to the new station, which otherwise waits for the next announcement.
   await deps.bus.call(ensureTestConfig, { caller, filialId });
   return created(freshSandboxJson(fresh));
 };
 
-/** Ends all access first, then clears the station. A reset that stopped half-way is repeated as a whole. */
+/** Ends all access first, then clears the station. After a reset that stopped half-way, the owner repeats all of it. */
 const resetSandbox: SessionHandler<z.infer<typeof resetBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, sandboxId: context.id("sandbox_id"), keepsSettings: body.keeps_settings };
@@ -196,8 +196,8 @@ const deleteSandbox: SessionHandler = async (context) => {
 };
 
 /**
- * Takes the station as the seeded cashier, cancels its collection, voids its open orders, and frees it: what the cashier
- * could do at the till, by the same commands. Throws `busy` while a collection cannot be cancelled yet.
+ * Acts as the seeded cashier, by the commands of the till: takes the station, cancels its collection, voids its open
+ * orders, and frees the station. Throws `busy` when the collection cannot be cancelled in time.
  */
 async function clearStation(
   context: Pick<SessionContext, "caller" | "deps">,
@@ -236,7 +236,7 @@ async function cancelCollection(
     const intent = deps.station(stationId)?.intent ?? null;
     if (intent === null) return;
     await cancel(intent.intentId).catch((error: unknown) => {
-      // It has ended meanwhile, or the payment seam is just settling it; both show in the station's state.
+      // The collection has ended, or the payment seam settles it now. The next round reads which from the station.
       if (!(error instanceof Refusal)) throw error;
     });
     if (performance.now() > deadlineMs) {

@@ -95,7 +95,7 @@ const listServingTasks: SessionHandler<undefined, z.infer<typeof ownServingTasks
   return ok({ serving_tasks: tasks.map(ownServingTaskJson), has_more: hasMore });
 };
 
-/** The key counts for this person only, so that two people may use the same one. */
+/** The idempotency key is valid for this person only, so two people may use the same key. */
 const offerServingTask: SessionHandler<z.infer<typeof offerServingTaskBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const { consumer_id: consumerId, leg, manifest, destination, valid_for_seconds: validForSeconds } = body;

@@ -1,4 +1,4 @@
-/** A page of the owner's stations as this gateway's replica has them; stations without what is listed are left out. */
+/** A page of the owner's stations, from this gateway's replica. It leaves out stations without an entry. */
 import { z } from "zod";
 import type { StationState } from "../../../machines/station/state.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
@@ -13,7 +13,7 @@ export const stationPageQuerySchema = z.strictObject({
   }),
   ...pageAfterQuery,
 });
-/** What every such page has beside its entries. */
+/** The fields of each of these pages beside its entries. */
 export const stationPageMembers = {
   has_more: z.boolean().meta({
     description:
@@ -27,14 +27,14 @@ export const stationPageMembers = {
       examples: [42],
     }),
 };
-/** Which station an entry is about. */
+/** The fields of an entry that name its station. */
 export const stationNameMembers = { station_id: idSchema, station_name: z.string() };
 
 export const stationNameJson = ({ stationId, name }: StationState) => ({ station_id: stationId, station_name: name });
 
 /**
- * The entries of the organization's next stations, by id. The page ends before a station whose entry would make the answer
- * too long: an entry about a collection has the reports of its device, which are as long as the device writes them.
+ * The entries of the organization's next stations, by id. The page ends before an entry that would make the answer too
+ * long: an entry about a collection contains the reports of its device, and a device may write long reports.
  */
 export async function stationPage<TEntry>(
   { caller, deps, query }: SessionContext<undefined, z.infer<typeof stationPageQuerySchema>>,

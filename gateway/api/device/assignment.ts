@@ -1,6 +1,6 @@
 /**
- * The collection that is handed to a companion: the companion fetches it, acts, and reports evidence (contract, "GET
- * assignment", "POST assignment/report").
+ * The collection of a companion: the companion fetches it as an assignment, runs its payment application, and reports
+ * evidence (contract, "GET assignment", "POST assignment/report").
  */
 import { z } from "zod";
 import { isEnded, type PaymentIntent, type Report } from "../../../machines/payment-intent.ts";
@@ -73,7 +73,7 @@ const VERBATIM =
 
 const reportBodySchema = z
   .looseObject({
-    // Any integer is accepted, so that a number that cannot be an id gets the answer of an id that is not this device's.
+    // Accepts any integer: the answer to a number that is no id is the same as to the id of another device's intent.
     intent_id: z.int().meta({
       description:
         "Must be assigned to this device; any other id, also 0 and below, is refused with `handoff_not_assigned`.",
@@ -126,7 +126,7 @@ const reportReplySchema = z.object({ report: reportedOutcomeSchema, assignment: 
   examples: [{ report: REPORTED_EXAMPLE, assignment: { ...ASSIGNMENT_EXAMPLE, status: "processing" } }],
 });
 
-/** The assignment has one state that no tag matches. */
+/** Describes one exception: no tag matches an assignment that this fetch presents. */
 const assignmentConditionSchema = z.object({
   "If-None-Match": conditionalHeaderSchema.shape["If-None-Match"].meta({
     description:
@@ -136,8 +136,8 @@ const assignmentConditionSchema = z.object({
 });
 
 /**
- * What memory cannot answer: the intent still is `created`, and this fetch presents it. No other read of a device changes
- * state (contract, "States and transitions").
+ * Answers the polls that memory cannot answer: the intent is still `created`, and this fetch presents it. No other read
+ * by a device changes state (contract, "States and transitions").
  */
 const fetchAssignment: DeviceHandler = async (context) => {
   const { deps, device: caller } = context;
@@ -147,18 +147,18 @@ const fetchAssignment: DeviceHandler = async (context) => {
   const presented = await present(context, view.presents);
   const after = deps.deviceView("assignment", caller);
   if (after.presents === null) return answer(context, after.head, after.etag);
-  // The replica has not received the commit in time, so the station's answer is shown.
+  // The replica has not received the commit in time, so the device gets the state from the station's answer.
   const assignment = presented === null || isEnded(presented.status) ? null : assignmentView(presented);
   const text = JSON.stringify({ assignment });
   return answer(context, `${text.slice(0, -1)},"server_time":"`, etagOf(text));
 };
 
-/** The intent as it is after the fetch; null when it is no longer this device's to collect. */
+/** The intent after the fetch; null when this device may no longer collect it. */
 async function present(context: DeviceContext, intentId: number): Promise<PaymentIntent | null> {
   const { deps, device: caller } = context;
   try {
     const { intent } = await deps.bus.command(caller.stationId, {
-      // One intent is presented to one device once, however often it is fetched.
+      // All fetches of an intent by a device have the same id, so the station presents the intent to it once.
       commandId: `present:${caller.deviceId}:${intentId}`,
       actor: { kind: "device", id: caller.deviceId },
       command: { type: "intent_present", intentId },
@@ -174,12 +174,12 @@ function answer(context: DeviceContext, head: string, etag: string): Reply {
   return { status: 200, ready: head + serverTime(context.deps.nowMs()) + TAIL, headers: { ETag: etag } };
 }
 
-/** Evidence, never truth (contract, "POST assignment/report"). */
+/** A report is evidence, never truth (contract, "POST assignment/report"). */
 const reportOutcome: DeviceHandler<z.infer<typeof reportBodySchema>> = async (context) => {
   const { deps, device: caller, body } = context;
   // The station refuses a blocked device with the reason of its block, and keeps the report as evidence.
   const { blocked } = deps.deviceView("self", caller);
-  // No intent has such an id, so the station is not asked.
+  // No intent has such an id, so the gateway does not ask the station.
   if (body.intent_id < 1) throw new Refusal(blocked === "" ? "handoff_not_assigned" : (blocked as BlockedReason));
   const wait = blocked === "" ? {} : { timeoutMs: LIMITS.blockedReportMs };
   // The station answers alike for an unknown intent, another device's and another station's: `handoff_not_assigned`.
@@ -198,15 +198,16 @@ const reportOutcome: DeviceHandler<z.infer<typeof reportBodySchema>> = async (co
   const asked = deps.bus.command(caller.stationId, request, wait);
   const { reply, intent } = await asked.catch((error: unknown) => {
     if (blocked === "" || !(error instanceof UnavailableError)) throw error;
-    // The device is blocked in any case. The station may still store the report; otherwise only this line has it.
+    // The gateway refuses a blocked device also without the station's answer. The station may still store the report;
+    // if it does not, only this log line has it.
     const { stationId, deviceId } = caller;
     const { intent_id: intentId, outcome, provider_reference: providerReference } = body;
     const report = { requestId: context.requestId, stationId, deviceId, intentId, outcome, providerReference };
-    deps.log.warn({ err: error, blocked, ...report }, "a blocked device's report may not have been kept");
+    deps.log.warn({ err: error, blocked, ...report }, "the station may not have stored a blocked device's report");
     throw new Refusal(blocked as BlockedReason);
   });
   if (reply.type !== "report" || intent === null) throw new Refusal("handoff_not_assigned");
-  return ok({ report: reportJson(reply.report), assignment: assignmentView(intent satisfies PaymentIntent) });
+  return ok({ report: reportJson(reply.report), assignment: assignmentView(intent) });
 };
 
 function reportJson(report: Report) {

@@ -1,4 +1,4 @@
-/** The lines of statements, and the rows of their files that are no lines. */
+/** The lines of statements, and the malformed rows of their files. */
 import { z } from "zod";
 import { parseSignedAmount } from "../../../machines/currency.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
@@ -107,7 +107,7 @@ const malformedRowsSchema = z.object({
 
 type Filter = z.infer<z.ZodObject<typeof filterShape>>;
 
-/** Refuses with `invalid_request` an amount that is none of its currency. */
+/** Throws `invalid_request` for an amount without a currency, or with more decimals than its currency has. */
 export function filterOf({ kind, reference, currency, min_amount, max_amount }: Filter): bus.LineFilter {
   const minorOf = (name: string, text: string | undefined): string | undefined => {
     if (text === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Buttons that say when they work, and why they do not. */
+/** A button that shows while its work runs, and why a person cannot use it now. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId } from "preact/hooks";
@@ -12,12 +12,12 @@ interface ButtonProps {
   /** While its promise is pending the button is busy, and further clicks do nothing. */
   readonly onClick?: (() => unknown) | undefined;
   readonly kind?: "main" | "danger" | "quiet" | undefined;
-  /** A sentence: the button cannot be used now. It can still be focused, so that everyone can read why. */
+  /** Why a person cannot use the button now, as a sentence. The button keeps the focus, so screen readers read this. */
   readonly disabledBecause?: string | null | undefined;
-  /** Works without the service too. */
+  /** The button works while the page is offline. */
   readonly local?: boolean | undefined;
   readonly submit?: boolean | undefined;
-  /** For a form's submit button, whose work the form does. */
+  /** For a submit button: whether the form's work runs. */
   readonly busy?: boolean | undefined;
   readonly label?: string | undefined;
   readonly class?: string | undefined;
@@ -30,8 +30,8 @@ export function Button(props: ButtonProps) {
   const isBusy = props.busy === true || isRunning.value;
   const reason = props.disabledBecause ?? (isOffline.value && !local ? sharedWords().offline : null);
   const isDisabled = isBusy || reason !== null;
-  // The bar above the page has the sentence; at each button it would tear the page apart.
-  const isSaidAbove = (props.disabledBecause ?? null) === null;
+  // The bar above the page shows that it is offline. The same sentence at each button would break the layout.
+  const isShownInBar = (props.disabledBecause ?? null) === null;
   const busySinceMs = useSignal(0);
   useEffect(() => {
     if (isBusy) busySinceMs.value = Date.now();
@@ -61,21 +61,21 @@ export function Button(props: ButtonProps) {
         {children}
       </button>
       {reason !== null && (
-        <span id={reasonId} class={isSaidAbove ? "button-reason for-readers" : "button-reason"}>
+        <span id={reasonId} class={isShownInBar ? "button-reason for-readers" : "button-reason"}>
           {reason}
         </span>
       )}
-      {isBusy && reason === null && busySinceMs.value > 0 && <Patience sinceMs={busySinceMs.value} />}
+      {isBusy && reason === null && busySinceMs.value > 0 && <TimeLeft sinceMs={busySinceMs.value} />}
     </span>
   );
 }
 
-/** A wait that is shorter than this needs no words. */
+/** A shorter wait shows no text. */
 const SLOW_MS = 2_000;
 
-/** How long the page waits for the answer at most. */
-function Patience({ sinceMs }: { readonly sinceMs: number }) {
-  // The clock of the page ticks; the wait is measured by the machine's own.
+/** How long the page still waits for the answer. */
+function TimeLeft({ sinceMs }: { readonly sinceMs: number }) {
+  // `now` only renders this each second. It is the server's time, and `sinceMs` is this machine's.
   const waitedMs = now.value > 0 ? Date.now() - sinceMs : 0;
   if (waitedMs < SLOW_MS) return null;
   return (

@@ -6,7 +6,7 @@ const QUIET_MODULES = 4;
 
 interface QrCodeProps {
   readonly content: string;
-  /** What it is for, read out by screen readers. */
+  /** What the code is for. Screen readers read this. */
   readonly label: string;
 }
 
@@ -25,7 +25,7 @@ export function QrCode({ content, label }: QrCodeProps) {
 
 function encoded(content: string): { readonly size: number; readonly path: string } | null {
   try {
-    // Level M: 15 % of the code may be scratched or reflect a lamp. A higher level would make the modules smaller.
+    // Level M: a phone reads the code although 15 % of it is damaged. A higher level would make the modules smaller.
     const { size, data } = encode(content, { ecc: "M", boostEcc: false, border: QUIET_MODULES });
     return { size, path: data.map(rowPath).join("") };
   } catch {
@@ -33,7 +33,7 @@ function encoded(content: string): { readonly size: number; readonly path: strin
   }
 }
 
-/** One bar for each run of black modules. */
+/** One rectangle for each run of black modules in the row. */
 function rowPath(row: readonly boolean[], y: number): string {
   let path = "";
   for (let x = 0; x < row.length; x += 1) {

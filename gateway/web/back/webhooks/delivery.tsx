@@ -17,7 +17,7 @@ import { words } from "./words.ts";
 type Detail = ReplyOf<"GET /api/backoffice/v1/webhook-deliveries/{delivery_id}/">;
 type Attempt = Detail["attempts"][number];
 
-const EVERY_MS = 3_000;
+const RELOAD_EVERY_MS = 3_000;
 
 interface DeliveryProps {
   readonly deliveryId: number;
@@ -30,7 +30,7 @@ export function Delivery({ deliveryId, consumers }: DeliveryProps) {
   const detail = useLoad(
     `delivery ${deliveryId}`,
     () => call("GET /api/backoffice/v1/webhook-deliveries/{delivery_id}/", { path }),
-    { everyMs: EVERY_MS },
+    { everyMs: RELOAD_EVERY_MS },
   );
   return (
     <>
@@ -77,7 +77,7 @@ export function Delivery({ deliveryId, consumers }: DeliveryProps) {
   );
 }
 
-function resend(deliveryId: number, then: () => unknown): void {
+function resend(deliveryId: number, reload: () => unknown): void {
   ask({
     title: words().redeliverTitle,
     text: [words().redeliverText],
@@ -88,7 +88,7 @@ function resend(deliveryId: number, then: () => unknown): void {
         key,
       }),
     done: words().redelivered,
-    after: then,
+    after: reload,
   });
 }
 

@@ -1,4 +1,4 @@
-/** Whether an amount is above a limit, both decimal strings, whatever the sign. They never become numbers. */
+/** Whether an amount is above a limit, without their signs. Compares decimal strings, because numbers lose digits. */
 export function isAbove(amount: string, limit: string): boolean {
   const [a, b] = [partsOf(amount), partsOf(limit)];
   const wholeWidth = Math.max(a.whole.length, b.whole.length);
@@ -23,7 +23,7 @@ interface Difference {
   readonly found: string | null;
 }
 
-/** The currency of each side of a comparison. An issue has that of the line, and the payment may have another one. */
+/** The currency of each side of a comparison. The issue has the line's currency; the payment may have another one. */
 export function currenciesOf(
   differences: readonly Difference[],
   ofIssue: string | null,

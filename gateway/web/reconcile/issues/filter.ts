@@ -1,12 +1,12 @@
-/** Which issues are listed, from the address, and the same for the API. */
+/** The filter of the issue list: reads it from the page's address, and makes the queries of the API from it. */
 import { param } from "../address.ts";
 
 export const VIEWS = ["all_open", "needs_attention", "waiting", "missing", "stale", "decided"] as const;
 export type View = (typeof VIEWS)[number];
-/** As the service counts them. */
+/** The service's count of stale issues uses the same number of days. */
 const STALE_AFTER_DAYS = 7;
 
-/** The parts of the address that confine a view further. */
+/** The parameters of the address that narrow a view. */
 export const FILTERS = [
   "account",
   "kind",
@@ -33,7 +33,7 @@ const VIEW_QUERIES: Readonly<Record<View, Readonly<Record<string, string>>>> = {
 const chosen = (): Record<string, string> => {
   const found: Record<string, string> = {};
   for (const name of FILTERS) if (param(name) !== "") found[name] = param(name);
-  // An amount counts with its currency only.
+  // The API accepts an amount only together with its currency.
   if (found["currency"] === undefined) {
     delete found["min_amount"];
     delete found["max_amount"];
@@ -46,13 +46,13 @@ export const issuesQuery = (): Record<string, string> => ({ ...chosen(), ...VIEW
 
 export const filterCount = (): number => Object.keys(chosen()).length;
 
-/** The filter of the bulk closing, which takes numbers; it closes undecided issues alone. */
+/** The filter for closing many issues: ids are numbers. It has no `decision`: the API closes undecided issues only. */
 export function bulkFilter(): Record<string, string | number> {
   const { decision, ...rest } = issuesQuery();
   const filter: Record<string, string | number> = { ...rest };
   for (const name of ["station_id", "assignee_id", "min_age_days"]) {
     if (filter[name] !== undefined) filter[name] = Number(filter[name]);
   }
-  // The service wants a filter of at least one part: all that wait have waited for no day or more.
+  // The service requires a filter with at least one part. This one matches every undecided issue.
   return Object.keys(filter).length === 0 && decision === "pending" ? { min_age_days: 0 } : filter;
 }

@@ -1,4 +1,4 @@
-/** The listed issues, the overview and the chosen issue; loaded when the address changes, and again now and then. */
+/** The listed issues, the overview and the chosen issue: loads them when the address changes and each `REFRESH_MS`. */
 import { computed, effect, signal, untracked } from "@preact/signals";
 import { call, hasNoSession } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
@@ -12,12 +12,14 @@ export type Issue = ReplyOf<"GET /api/reconciliation/v1/issues/">["issues"][numb
 export type IssueDetails = ReplyOf<"GET /api/reconciliation/v1/issues/{issue_id}/">;
 type Overview = ReplyOf<"GET /api/reconciliation/v1/issue-overview/">;
 
-/** Callbacks and other people change the list; a decision of this page shows at once. */
+/** Callbacks and other people change the list. After a decision on this page, the page loads the list at once. */
 const REFRESH_MS = 15_000;
-/** A person who reads on asks for more. */
+/** Issues of one load. "Show more" loads as many again. */
 const PAGE = 100;
+/** The API lists at most this many at once. */
+const LIST_LIMIT = 500;
 
-/** Undefined before the first answer. */
+/** Undefined until the first answer of a view. */
 export const issues = signal<readonly Issue[] | undefined>(undefined);
 export const hasMore = signal(false);
 export const listFailure = signal<Failure | null>(null);
@@ -28,22 +30,22 @@ export const detailsFailure = signal<Failure | null>(null);
 export const chosenId = (): number => Number(param("issue")) || 0;
 export const choose = (issueId: number | null): void => go({ issue: issueId }, { isStep: false });
 
-/** Counts the loads: an answer that a newer load has overtaken is no longer shown. */
-let era = 0;
+/** Counts the loads: the page does not show an answer when a newer load has begun. */
+let newestLoad = 0;
 
 export async function loadIssues(): Promise<void> {
-  era += 1;
-  const mine = era;
+  newestLoad += 1;
+  const thisLoad = newestLoad;
   const query = issuesQuery();
-  // As many as are shown, so that a refresh does not take away what a person reads.
-  const limit = Math.min(500, Math.max(PAGE, issues.peek()?.length ?? 0));
+  // As many as the page shows, so that a refresh does not remove what a person reads.
+  const limit = Math.min(LIST_LIMIT, Math.max(PAGE, issues.peek()?.length ?? 0));
   const [listed, counted] = await Promise.all([
     call("GET /api/reconciliation/v1/issues/", { query: { ...query, limit } }),
     call("GET /api/reconciliation/v1/issue-overview/", { query }),
   ]);
-  if (mine !== era) return;
+  if (thisLoad !== newestLoad) return;
   listFailure.value = listed.ok ? (counted.ok ? null : counted) : listed;
-  // Sums of another view, or of an earlier moment, must not stand beside this list: a person closes all by them.
+  // The page must not show older sums, or sums of another view, with this list: a person closes all issues by them.
   overview.value = counted.ok ? counted.reply : undefined;
   if (!listed.ok) return;
   issues.value = listed.reply.issues;
@@ -54,9 +56,9 @@ export async function loadMore(): Promise<void> {
   const shown = issues.peek() ?? [];
   const before_id = shown[shown.length - 1]?.issue_id;
   const query = { ...issuesQuery(), limit: PAGE, ...(before_id === undefined ? {} : { before_id }) };
-  const mine = era;
+  const thisLoad = newestLoad;
   const listed = await call("GET /api/reconciliation/v1/issues/", { query });
-  if (mine !== era) return;
+  if (thisLoad !== newestLoad) return;
   listFailure.value = listed.ok ? null : listed;
   if (!listed.ok) return;
   issues.value = [...shown, ...listed.reply.issues];
@@ -73,7 +75,7 @@ export async function loadDetails(): Promise<void> {
   if (chosenId() !== issue_id) return;
   detailsFailure.value = found.ok ? null : found;
   if (found.ok) details.value = found.reply;
-  // Other failures leave on the screen what a person reads.
+  // After other failures the page still shows the issue that a person reads.
   else if (found.code === "not_found") details.value = undefined;
 }
 
@@ -95,7 +97,7 @@ const shownId = computed(chosenId);
 
 effect(() => {
   if (!isHere.value || queryText.value === "") return;
-  // What the load itself reads of the address must not load again: the list would disappear at each step.
+  // `loadIssues` reads the address too. Without `untracked` this effect would run, and clear the list, at each step.
   untracked(() => {
     issues.value = undefined;
     void loadIssues();
@@ -105,7 +107,7 @@ effect(() => {
   if (!isHere.value) return;
   if (details.peek()?.issue.issue_id !== shownId.value) {
     details.value = undefined;
-    // It was about another issue.
+    // The failure is about another issue.
     detailsFailure.value = null;
   }
   untracked(() => void loadDetails());
