@@ -154,6 +154,8 @@ export const BUS_LIMITS = {
   /** Chunks that a reader has at once: a megabyte for each import under way. */
   fileReadChunks: 8,
   fileReadMs: 5_000,
+  /** Such a read without any answer after this long asks again: a server that is stalled or cut off never answers. */
+  fileReadAgainMs: 500,
   /** A chunk is lost when the leader reports it so often, with this pause between. */
   fileReadAttempts: 3,
   fileReadPauseMs: 300,

@@ -136,10 +136,11 @@ async function readOn(
   bus: Pick<Bus, "nc">,
   query: { readonly from: number; readonly subjects: string },
 ): Promise<readonly Pick<ReadMessage, "sequence" | "data">[]> {
-  const { fileReadMs: timeoutMs, fileReadChunks: most, fileReadAttempts, fileReadPauseMs } = BUS_LIMITS;
+  const { fileReadMs: timeoutMs, fileReadAgainMs: askAgainMs, fileReadChunks: most } = BUS_LIMITS;
+  const { fileReadAttempts, fileReadPauseMs } = BUS_LIMITS;
   const read = { stream: STREAM, timeoutMs, ...query };
   for (let attempt = 1; attempt <= fileReadAttempts; attempt += 1) {
-    const messages = await readBatch(bus.nc, { ...read, most });
+    const messages = await readBatch(bus.nc, { ...read, most, askAgainMs });
     if (messages.length > 0) return messages;
     const next = await readNextOfLeader(bus, read);
     if (next !== null) return [next];

@@ -5,6 +5,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
+import { NoCopyAnswersError } from "../bus/direct-reader.ts";
 import type { FileRefusal } from "../bus/messages/statement-formats.ts";
 import { FileLostError } from "../bus/statement-files.ts";
 import type { Database, Transaction } from "../db/pool.ts";
@@ -79,7 +80,11 @@ export async function importNext(deps: ImportDeps): Promise<boolean> {
     else if (error instanceof ImportHeldError) await work.hold(error);
     else if (error instanceof ImportStoppedError || error instanceof WorkStoppedError)
       await sql.returnImport(deps.database, { importId: taken.import_id, attempt });
-    else if (isDiskFull(error)) {
+    else if (error instanceof NoCopyAnswersError) {
+      // The bus elects or is away: the file is well, and the lease would make a person wait for it.
+      await sql.returnImport(deps.database, { importId: taken.import_id, attempt });
+      throw error;
+    } else if (isDiskFull(error)) {
       await sql.uncountAttempt(deps.database, { importId: taken.import_id, attempt });
       throw error;
     } else if (!(error instanceof ImportLostError)) throw error;

@@ -43,6 +43,21 @@ async function* pieces(...parts: readonly Uint8Array[]): AsyncIterable<Uint8Arra
   yield* parts;
 }
 
+test("a file is read while one of the three servers is stalled", async () => {
+  const content = randomBytes(1);
+  const { name } = await storeFile(bus, pieces(content));
+  cluster.signalNode(LAGGING, "SIGSTOP");
+  try {
+    for (let nth = 0; nth < READS; nth += 1) {
+      const parts: Uint8Array[] = [];
+      for await (const part of readFile(bus, name)) parts.push(part);
+      expect(Buffer.concat(parts).equals(content)).toBe(true);
+    }
+  } finally {
+    cluster.signalNode(LAGGING, "SIGCONT");
+  }
+}, 60_000);
+
 test("a file that a majority has stored is read, whichever copy answers", async () => {
   cluster.lag(LAGGING);
   await vi.waitFor(async () => {

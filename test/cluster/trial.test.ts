@@ -5,6 +5,8 @@
  *
  *   CLUSTER_SEED=42 CLUSTER_FAULTS=20 npx vitest run test/cluster/trial.test.ts
  */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { CREDENTIALS, INSTALLATION, LEASES, LIVENESS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
@@ -27,6 +29,8 @@ const SEED = Number(process.env.CLUSTER_SEED ?? "20261122");
 const TARGET = (process.env.CLUSTER_TARGETS ?? "all") as Targets;
 if (!(TARGET in TARGETS)) throw new Error(`CLUSTER_TARGETS is none of ${Object.keys(TARGETS).join(", ")}.`);
 
+/** An existing folder that receives the logs of all processes. */
+const LOGS = process.env.CLUSTER_LOGS;
 /** A commit: the trial is a rolling upgrade from it. */
 const UPGRADE_FROM = process.env.CLUSTER_UPGRADE_FROM;
 const WHAT = UPGRADE_FROM === undefined ? `${FAULTS} faults (CLUSTER_SEED=${SEED})` : `an upgrade from ${UPGRADE_FROM}`;
@@ -56,6 +60,8 @@ beforeAll(async () => {
   world = await startClusterWorld(STATIONS, { older, ...(IS_SHORT ? SHORT : {}) });
 }, 300_000);
 afterAll(async () => {
+  if (LOGS !== undefined)
+    for (const name of world.processes.keys()) writeFileSync(join(LOGS, `${name}.log`), world.log(name));
   await world.stop();
   await older?.remove();
 });

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { NoCopyAnswersError } from "../../services/bus/direct-reader.ts";
 import { FileLostError } from "../../services/bus/statement-files.ts";
 import { adyenSettlementDetails } from "../../services/reconciliation/formats/adyen.ts";
 import { CAMT_053 } from "../../services/reconciliation/formats/camt/camt.ts";
@@ -243,6 +244,18 @@ test("a file that the object store has lost: refused with the next step", async 
     world.depsOf({ openFile }),
   );
   expect(refused).toMatchObject({ status: "refused", status_code: "file_lost" });
+});
+
+test("no copy of the file answers: its import waits again at once, however often, and no attempt is counted", async () => {
+  const importId = await world.upload(await world.addAccount(), statementOf([{ id: "a" }]));
+  const openFile = (): never => {
+    throw new NoCopyAnswersError("OBJ_STATEMENTS");
+  };
+  for (let attempt = 0; attempt <= IMPORT_LIMITS.attempts; attempt += 1) {
+    await expect(importNext(world.depsOf({ openFile }))).rejects.toThrow(NoCopyAnswersError);
+  }
+  expect(await importNext(world.depsOf())).toBe(true);
+  expect(await world.factsOf(importId)).toMatchObject({ status: "imported", lines_new: 1 });
 });
 
 test("an import that has failed too often: refused, and not begun again", async () => {

@@ -99,7 +99,7 @@ export async function keepImport(
   return kept.count === 1;
 }
 
-/** Gives the import back to those that wait: the process of its attempt stops, which counts as no attempt. */
+/** Gives the import back to those that wait, for example because the process of its attempt stops. This counts as no attempt. */
 export async function returnImport(sql: Queryable, { importId, attempt }: AttemptKey): Promise<void> {
   await sql`
     update statement_imports set status = 'waiting', leased_by = null, leased_until = null, attempts = attempts - 1
