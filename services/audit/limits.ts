@@ -9,6 +9,8 @@ export const AUDIT_LIMITS = {
   lingerMs: 25,
   /** A read of the log; any of its copies answers it in a few milliseconds, and another attempt follows at once. */
   readMs: 300,
+  /** Without an answer for this long the copier reports an outage: seven reads in a row do not go to one stalled copy by chance. */
+  silentMs: 2_000,
   /**
    * How often a copier polls for the next commit, and for how long after the last one. Each poll costs the server a read at
    * the end of the stream.

@@ -5,6 +5,7 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
+import { moveLeaders } from "../cluster/leaders.ts";
 import { NatsCluster, NODES, type NodeName } from "../cluster/nats-cluster.ts";
 import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
@@ -17,6 +18,9 @@ const ELECTION = { timeout: 30_000, interval: 20 };
 /** How long after the election the copy may be incomplete. */
 const RECOVERED_MS = 5_000;
 
+/** Each is read by several requests, of which a third goes to the stalled server. */
+const COLLECTIONS = 12;
+
 /** What is no commit, at the subject of a station that there is not. */
 const NO_STATION = 900_000;
 
@@ -28,6 +32,9 @@ let reader: Bus;
 let audit: Service;
 let station: ScriptedStation;
 let intents = 0;
+/** What the audit service has logged. */
+const lines: string[] = [];
+const note = (_fields: object, message: string): void => void lines.push(message);
 
 beforeAll(async () => {
   [cluster, testDatabase] = await Promise.all([NatsCluster.start(), cloneDatabase()]);
@@ -36,7 +43,8 @@ beforeAll(async () => {
   writer = await connectBus({ url: cluster.nodeUrl("n0"), name: "test", log });
   reader = await connectBus({ url: cluster.url("n1"), name: "audit", log });
   const settings = { natsUrl: cluster.url("n1"), databaseUrl: testDatabase.url, logLevel: "silent" as const };
-  audit = await startAuditService({ bus: reader, logs: ONE_LOG, log, settings, environment: {} });
+  const noted = Object.assign(createLog({ service: "audit", level: "silent" }), { info: note, warn: note });
+  audit = await startAuditService({ bus: reader, logs: ONE_LOG, log: noted, settings, environment: {} });
   await elected();
   station = await (await newStation(writer, database)).open();
 });
@@ -96,5 +104,21 @@ describe("the audit copy on a cluster", () => {
     if (node === "n0") await writer.nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${STATION_LOG.name}`, "");
     await vi.waitFor(async () => expect(await leader()).not.toBe("n0"), ELECTION);
     await kill(await leader());
+  });
+
+  it("a server with a copy of the log is stalled: the copier reads the other copies, and logs nothing", async () => {
+    await moveLeaders(writer, "n0", [STATION_LOG.name]);
+    await untilCopied(RECOVERED_MS);
+    lines.length = 0;
+    cluster.signalNode("n2", "SIGSTOP");
+    try {
+      for (let nth = 0; nth < COLLECTIONS; nth += 1) {
+        await collect();
+        await untilCopied(RECOVERED_MS);
+      }
+      expect(lines).toEqual([]);
+    } finally {
+      cluster.signalNode("n2", "SIGCONT");
+    }
   });
 });

@@ -81,6 +81,8 @@ class LogCopier {
   /** Until then another commit is likely. */
   #busyUntilMs = 0;
   #heldAtMs = 0;
+  /** Since when no read of the log was answered. */
+  #silentSinceMs: number | undefined;
 
   constructor(deps: CopierDeps, log: StationLogDefinition, holder: string) {
     this.#deps = deps;
@@ -161,13 +163,19 @@ class LogCopier {
     await sleep(AUDIT_LIMITS.lingerMs, signal);
   }
 
-  /** Undefined where no copy of the log answers: another attempt follows soon. */
+  /**
+   * Undefined where no copy of the log answers: another attempt follows soon. The server picks a copy by chance, so with one
+   * server stalled a third of the reads has no answer: only a longer silence is an outage.
+   */
   async #read<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T | undefined> {
     try {
-      return await read();
+      const answer = await read();
+      this.#silentSinceMs = undefined;
+      return answer;
     } catch (error) {
       if (signal.aborted) return undefined;
-      this.#outage.failed(error);
+      this.#silentSinceMs ??= performance.now();
+      if (performance.now() - this.#silentSinceMs > AUDIT_LIMITS.silentMs) this.#outage.failed(error);
       await sleep(AUDIT_LIMITS.pollMs, signal);
       return undefined;
     }
