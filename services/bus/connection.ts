@@ -22,6 +22,7 @@ import {
   unreachableBus,
 } from "./nats-server.ts";
 import { QuorumWatch, reachJetStream, ServerChoice } from "./quorum.ts";
+import { isNoResponders } from "./refusals.ts";
 import { turnPublisher } from "./turn-publisher.ts";
 
 /** What the connection logs; pino fits. */
@@ -76,6 +77,16 @@ export class BusDownError extends Error {
   constructor() {
     super("The connection to NATS is down.");
     this.name = "BusDownError";
+  }
+}
+
+/** No server takes messages for a stream: its servers elect or do not reach each other, or there is no such stream. */
+export class NoLeaderError extends Error {
+  readonly code = "no_stream_leader";
+  constructor(subject: string, cause: unknown) {
+    // The rest of a subject may be the hash of a secret.
+    super(`No server takes messages at ${subject.split(".").slice(0, 2).join(".")} now.`, { cause });
+    this.name = "NoLeaderError";
   }
 }
 
@@ -161,7 +172,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   return {
     nc,
     clock,
-    js: jetstream(nc, { timeout: BUS_LIMITS.manageMs }),
+    js: withLeaderErrors(jetstream(nc, { timeout: BUS_LIMITS.manageMs })),
     jsm,
     isUp: () => isUp,
     hasQuorum: () => isUp && watch?.hasQuorum() !== false,
@@ -179,6 +190,20 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
       await nc.close();
     },
   };
+}
+
+/** The client of JetStream calls a stream without a leader a JetStream that is not enabled. */
+function withLeaderErrors(js: JetStreamClient): JetStreamClient {
+  const publish = js.publish.bind(js);
+  js.publish = async (subject, ...content) => {
+    try {
+      return await publish(subject, ...content);
+    } catch (error) {
+      if (error instanceof Error && isNoResponders(error.cause)) throw new NoLeaderError(subject, error.cause);
+      throw error;
+    }
+  };
+  return js;
 }
 
 /** A process goes to the servers of NATS_URL alone, so it should name all of them. A host name may stand for several. */

@@ -25,6 +25,13 @@ describe("the connection to the bus", () => {
     expect((await bus.jsm.getAccountInfo()).streams).toBe(0);
   });
 
+  it("names a stream without a leader, and not a JetStream that is switched off", async () => {
+    const bus = await connect();
+    const failed = bus.js.publish("$KV.NOTHING.secret", "");
+    await expect(failed).rejects.toThrow("No server takes messages at $KV.NOTHING now.");
+    await expect(failed).rejects.toMatchObject({ code: "no_stream_leader" });
+  });
+
   it("fails requests at once when it breaks, those under way too, and works again when the server is back", async () => {
     const bus = await connect();
     const changes: boolean[] = [];
