@@ -1,11 +1,11 @@
 /**
- * Why a row of a statement is no line. The parsers write a sentence for logs, commands and the database; here each sentence
- * has its code, by which programs and pages decide, and its parameters. A sentence is read back as it was written, so rows
- * that were stored before have their codes as well.
+ * Why a row of a statement is malformed. The parsers write a sentence for logs, commands and the database. Here each
+ * sentence has a code, which programs and pages use, and its parameters. `malformedReason` parses a sentence, so rows
+ * that were stored earlier have codes, too.
  */
 import { z } from "zod";
 
-/** By code, the sentence with its parameters. `{text}` is what the file has, in quotes. */
+/** By code: the sentence with its parameters. `{text}` is the text of the file, in quotes. */
 export const MALFORMED_SENTENCES = {
   /** Of every format. */
   unknown_currency: "{text} is no ISO 4217 currency.",
@@ -72,7 +72,7 @@ export const MALFORMED_SENTENCES = {
   entry_date_not_in_calendar: "The entry date {date} is not in the calendar.",
 } as const;
 type Sentences = typeof MALFORMED_SENTENCES;
-/** `other`: a version of the service that this one does not know has written the sentence. */
+/** `other`: another version of the service has written the sentence, and this one does not know it. */
 export type MalformedReason = keyof Sentences | "other";
 export const MALFORMED_REASONS: readonly MalformedReason[] = [
   ...(Object.keys(MALFORMED_SENTENCES) as (keyof Sentences)[]),
@@ -80,12 +80,12 @@ export const MALFORMED_REASONS: readonly MalformedReason[] = [
 ];
 
 type NamesIn<S extends string> = S extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never;
-/** The parameters of a code, by their names. All of them are text. */
+/** The parameters of a code by name, all as text. */
 export type MalformedParameters<C extends MalformedReason> = Readonly<
   Record<C extends keyof Sentences ? NamesIn<Sentences[C]> : never, string>
 >;
 
-/** What a service of another version sends besides is no reason to refuse the row: its sentence is there. */
+/** An unknown code of another version must not make the row invalid: the row has its sentence. */
 export const malformedReasonSchema = z.object({
   reasonCode: z.enum(MALFORMED_REASONS).catch("other"),
   reasonParameters: z.record(z.string(), z.string()).catch({}),
@@ -99,7 +99,7 @@ const PATTERNS = Object.entries(MALFORMED_SENTENCES).map(([code, sentence]) => {
   return { code: code as MalformedReason, pattern: new RegExp(`^${source}$`, "su") };
 });
 
-/** The code and the parameters of a sentence that a parser has written. */
+/** The code and the parameters of a parser's sentence. */
 export function malformedReason(sentence: string): z.infer<typeof malformedReasonSchema> {
   for (const { code, pattern } of PATTERNS) {
     const match = pattern.exec(sentence);
@@ -110,7 +110,10 @@ export function malformedReason(sentence: string): z.infer<typeof malformedReaso
   return { reasonCode: "other", reasonParameters: {} };
 }
 
-/** The database holds no NUL and no half of a surrogate pair, but what a quoted text writes for them. */
+/**
+ * A parameter without its quotes. The database cannot hold NUL or half of a surrogate pair; a quoted text has escapes
+ * for them.
+ */
 function unquoted(value: string): string {
   if (!/^".*"$/su.test(value)) return value;
   try {

@@ -68,9 +68,9 @@ async function run(databaseUrl: string, folder: string): Promise<readonly string
       direction: "up",
       migrationsTable: "schema_migrations",
       advisoryLockMode: "wait",
-      // Each migration commits by itself, so that one that must stand outside a transaction can say so.
+      // Each migration commits separately, so that a migration can opt out of its transaction.
       singleTransaction: false,
-      // Its progress is logged by the caller, and a failure is thrown with PostgreSQL's own words.
+      // The caller logs the progress, and the runner throws an error with PostgreSQL's message.
       logger: { info: ignore, warn: ignore, error: ignore, debug: ignore },
     });
     return migrations.map((migration) => migration.name);
@@ -102,7 +102,10 @@ async function refuseNewerSchema(databaseUrl: string, folder: string): Promise<v
   }
 }
 
-/** The first migration of this program that the database lacks; undefined when it has all. A newer schema has more. */
+/**
+ * The first migration of this program that the database lacks; undefined when it has all. A newer schema has further
+ * migrations.
+ */
 export async function findMissingMigration(sql: Database): Promise<string | undefined> {
   const known = (await readdir(MIGRATIONS_FOLDER)).map((file) => parse(file).name).toSorted();
   const [table] = await sql<{ present: boolean }[]>`
