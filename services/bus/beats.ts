@@ -7,9 +7,9 @@
  *     └── through the reader's consumer, in the order of the stream ◄─────────────────────────────┘
  *
  * All messages that were acknowledged before the reader sent the beat are before the beat in the stream. So a reader
- * that gets its beat back has everything up to the moment at which it sent the beat. Only the reader's own clocks are
- * compared with each other: neither a server's clock nor an old beat that arrives late can make a stale replica pass
- * for a current one.
+ * that gets its beat back has everything up to the moment at which it sent the beat. A reader compares only the times
+ * of its two clocks: neither a server's clock nor an old beat that arrives late can make a stale replica pass for a
+ * current one.
  *
  * Each reader sends separate beats. The beat of one common writer would have the time of the writer's clock, which a
  * reader cannot compare with its clock. And all readers would be stale when that writer stalls.

@@ -17,8 +17,7 @@ export const BOUNDS = {
    */
   passwordCharacters: { min: 12, max: 1_000 },
   /**
-   * How many people may have logged in before in one browser that their log-in recognizes: the cashiers of a station's
-   * shifts.
+   * Browser tokens in one log-in: one for each person who uses the browser, such as the cashiers of a station's shifts.
    */
   browserTokens: 8,
   /** A browser token is 128 random bits in 22 characters. A longer text is not such a token. */

@@ -7,8 +7,8 @@
  *        └── every 10 s, after a reconnect, ◄──┘   between two measurements the steady clock of this machine counts on
  *            and when this machine's clock is set
  *
- * The bus's time is the clock of the server that leads the bucket LEASES: its stream info says when it was made. Before
- * the first measurement, while that bucket does not exist yet, this machine's clock counts.
+ * The bus's time is the clock of the server that leads the bucket LEASES: the server puts its time into the bucket's
+ * stream info. Before the first measurement, while that bucket does not exist yet, this machine's clock counts.
  */
 import type { NatsConnection } from "nats";
 import type { Registry } from "prom-client";

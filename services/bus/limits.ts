@@ -93,7 +93,7 @@ export const BUS_LIMITS = {
    */
   ownerPauseMs: 500,
 
-  /** How long `call` waits unless its caller says otherwise: longer than any single database statement may take. */
+  /** How long `call` waits by default: longer than any single database statement may take. */
   callMs: 5_000,
   /**
    * A process sends a progress message for a request after this long, and then at this interval. It answers most
@@ -131,7 +131,7 @@ export const BUS_LIMITS = {
    */
   flushPauseMs: 50,
 
-  /** How long `askStation` keeps trying, unless its caller says otherwise. */
+  /** How long `askStation` tries by default. */
   askMs: 4_000,
   /**
    * After how long `askStation` sends a request without an answer again: the request was lost with its host or with a

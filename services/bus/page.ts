@@ -1,6 +1,6 @@
 /**
- * Pages of a list that may be longer than one bus message. Every list is ordered by id: oldest first after `sinceId`, or
- * newest first before `beforeId`. `hasMore` says whether there is a further page.
+ * Pages of a list that may be longer than one bus message. Every list is ordered by id: oldest first after `sinceId`,
+ * or newest first before `beforeId`. `hasMore` shows whether there is a further page.
  */
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";

@@ -54,7 +54,7 @@ export type BusRefusalCode = (typeof BUS_REFUSAL_CODES)[number];
 
 export const busRefusalSchema = z.object({
   code: z.enum(BUS_REFUSAL_CODES),
-  /** One sentence for a person where the code's own sentence is not enough. */
+  /** One sentence for a person, where the gateway's sentence for the code is not enough. */
   detail: z.string().optional(),
   /** The intent's or the serving task's status, where the refusal is about one. */
   status: z.string().optional(),

@@ -66,7 +66,7 @@ export function watchDatabase(options: WatchOptions): Database {
   );
   // Everything else, such as `json`, comes from the current pool.
   return new Proxy(watched, {
-    get: (own, name) => Reflect.get(Object.hasOwn(own, name) ? own : pools.current, name),
+    get: (target, name) => Reflect.get(Object.hasOwn(target, name) ? target : pools.current, name),
   }) as unknown as Database;
 }
 

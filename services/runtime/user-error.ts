@@ -24,7 +24,7 @@ export class UserError extends Error {
   }
 }
 
-/** The `code` of any thrown value: a UserError's own, a system error's (`EACCES`) or `unexpected`. */
+/** The `code` of any thrown value: of a UserError, of a system error (`EACCES`), or `unexpected`. */
 export function errorCode(error: unknown): string {
   if (typeof error === "object" && error !== null && "code" in error && typeof error.code === "string") {
     return error.code;

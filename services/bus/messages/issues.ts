@@ -102,8 +102,8 @@ export const ISSUE_CONFLICTS = [
   /** The provider payment has no reference. */
   "money_unnamed",
   /**
-   * The provider payment has paid an order, an attribution of it is under way, or a person has closed it. The payment
-   * itself or another issue shows this.
+   * The provider payment has paid an order: by itself, or by the attribution of another issue. Or a person has closed
+   * it.
    */
   "money_has_paid",
   "money_attributed",
