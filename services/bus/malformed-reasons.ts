@@ -7,7 +7,7 @@ import { z } from "zod";
 
 /** By code: the sentence with its parameters. `{text}` is the text of the file, in quotes. */
 export const MALFORMED_SENTENCES = {
-  /** Of every format. */
+  /** All formats. */
   unknown_currency: "{text} is no ISO 4217 currency.",
   no_number: "{text} is no decimal number.",
   no_minor_units: "{text} is no whole number of minor units.",
@@ -17,7 +17,7 @@ export const MALFORMED_SENTENCES = {
   too_long: "The value is longer than {limit} characters.",
   known_with_other_amount:
     "The account has this line already, with the amount {known} {known_currency} in minor units; this file has {found} {found_currency}. Withdraw the file that is wrong.",
-  /** Of tables. */
+  /** CSV files and other tables. */
   wrong_quotes: "A quote is in the wrong place or is never closed.",
   wrong_width: "The row has {fields} fields, and the header has {columns} columns.",
   wrong_width_after_type: "The row has {fields} fields after its type, and the header has {columns} columns.",
@@ -34,7 +34,7 @@ export const MALFORMED_SENTENCES = {
   changed_by_spreadsheet: "{text} is an id that a spreadsheet has changed; import the file as the provider made it.",
   two_ways_to_read: "{text} can be read in two ways, and no amount before it shows which one is meant.",
   negative_sale: "A sale has a negative amount.",
-  /** Of tables with a stored mapping. */
+  /** Tables with a stored mapping. */
   unmapped_kind: "The mapping has no kind for {text}.",
   unmapped_direction: "The mapping has no direction for {text}.",
   no_direction: "{text} has no direction that the mapping knows.",
@@ -43,14 +43,14 @@ export const MALFORMED_SENTENCES = {
   other_separator: "{text} has another separator than the mapping declares.",
   date_in_other_format: "{text} is no date in {formats}.",
   not_a_time: "{text} is no time of day.",
-  /** Of PayPal. */
+  /** PayPal reports. */
   fee_not_between: "The fee is not what lies between gross and net.",
   neither_cr_nor_dr: "{text} is neither CR nor DR.",
   no_footer: "The file has no footer (FF), so its end may be missing; download it again.",
   wrong_row_count: "The section states {stated} rows and has {found}; download the file again.",
   no_column_headers: "The row has no column headers (CH) before it.",
   unknown_row_type: "{text} is no type of row that the report has.",
-  /** Of camt. */
+  /** camt files. */
   neither_crdt_nor_dbit: "CdtDbtInd is neither CRDT nor DBIT.",
   unknown_status: "The status is none of BOOK, PDNG, INFO and FUTR.",
   date_not_in_calendar: "The date is not in the calendar.",
@@ -60,7 +60,7 @@ export const MALFORMED_SENTENCES = {
   negative_amount: "The amount is negative; camt gives the sign in CdtDbtInd.",
   balance_unreadable: "The balance {balance} cannot be read: {detail}",
   balance_without_direction: "The balance {balance} has no CdtDbtInd that is CRDT or DBIT.",
-  /** Of MT940. */
+  /** MT940 files. */
   entry_outside_statement: "The entry stands after the end of its statement, or before its :20:.",
   entry_after_closing: "The entry stands after the closing balance of its statement.",
   no_opening_balance: "The statement has no opening balance that names the currency.",

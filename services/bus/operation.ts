@@ -158,8 +158,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
     }
   };
   const receive = (message: Msg): void => {
-    // The deadline of a late request is over, and its caller already has an error: the caller would not learn of the
-    // effect.
+    // The caller of a late request already has an error: the request must not take effect any more.
     if (dropLate(deps, message, subject) || running.has(message.reply)) return;
     if (mustWait(nc, subject)) return publish(nc, message.reply, { refusal: STORAGE_LOW });
     if (running.size >= requestsInFlight)

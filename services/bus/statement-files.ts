@@ -90,7 +90,7 @@ async function write({ js }: Pick<Bus, "js">, name: string, bytes: AsyncIterable
   return { name, sizeBytes, sha256: digest.toString("hex") };
 }
 
-/** The same bytes in pieces of one size, the last one shorter. */
+/** The same bytes in chunks of equal size; only the last chunk may be shorter. */
 async function* chunked(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
   let pieces: Uint8Array[] = [];
   let held = 0;

@@ -24,7 +24,7 @@ export const DATABASE_LIMITS = {
    * replaces the pool.
    */
   statementDeadlineMs: 6_000,
-  /** The same for a transaction once it has begun; a few statements, none of which may take longer than its time-out. */
+  /** The same for a transaction, from its begin: a transaction has a few statements, each with its time-out. */
   transactionDeadlineMs: 10_000,
   /**
    * How often a process uses the connection whose name shows its connection limit: often enough that the connection is

@@ -151,7 +151,10 @@ export async function closeDatabase(database: Database): Promise<void> {
   await database.end({ timeout: DATABASE_LIMITS.closeTimeoutSeconds });
 }
 
-/** An int8 as a number. Throws `RangeError` for one that a double cannot hold exactly, rather than round an id or an amount. */
+/**
+ * An int8 as a number. Throws `RangeError` when a double cannot hold it exactly: an id or an amount must not be
+ * rounded.
+ */
 export function parseSafeInteger(text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value)) throw new RangeError(`The integer ${text} is too large for a number.`);

@@ -30,9 +30,9 @@ export class DatabaseEndedError extends Error {
 export interface WatchOptions {
   /** Makes a pool; called again for each replacement. */
   readonly open: () => Database;
-  /** For one statement, and for a transaction to begin. */
+  /** The deadline for one statement, and for the begin of a transaction. */
   readonly statementDeadlineMs: number;
-  /** For a whole transaction, from its begin. */
+  /** The deadline for a whole transaction, from its begin. */
   readonly transactionDeadlineMs: number;
   /** Called when the server has answered a statement, or has begun a transaction. */
   readonly onAnswered: () => void;
@@ -52,7 +52,7 @@ interface Statement extends Promise<unknown> {
 
 type Work = (transaction: unknown) => unknown;
 
-/** The same interface as the pool that `open` makes; `end` ends it for good. */
+/** A database with the interface of the pools that `open` makes. `end` ends it for good. */
 export function watchDatabase(options: WatchOptions): Database {
   const pools = new Pools(options);
   const watched = Object.assign(

@@ -3,7 +3,7 @@
  * sentence with the next step. The code is in brackets, for a search.
  */
 
-interface Words {
+interface Explanation {
   /** What is wrong, as a clause. */
   readonly because: string;
   /** What a person can do about it. */
@@ -11,47 +11,47 @@ interface Words {
 }
 
 /** An explained fault, with its code. */
-export interface Fault extends Words {
+export interface Fault extends Explanation {
   readonly code: string;
   /** The file, the address or the host that the error names. */
   readonly place: string | undefined;
 }
 
-const SILENT: Words = {
+const SILENT: Explanation = {
   because: "the server does not answer",
   next: "check the address, the network and whether the server hangs",
 };
-const HANGS_UP: Words = {
+const HANGS_UP: Explanation = {
   because: "the server accepts connections and closes them",
   next: "check that the address leads to the right kind of server, and read its log",
 };
-const NO_ROUTE: Words = {
+const NO_ROUTE: Explanation = {
   because: "this machine has no way to that address",
   next: "correct it, or check the network",
 };
-const FORBIDDEN: Words = {
+const FORBIDDEN: Explanation = {
   because: "this user has no permission",
   next: "give the permission to this user, or start as another one",
 };
-const TOO_MANY_FILES: Words = {
+const TOO_MANY_FILES: Explanation = {
   because: "too many files and connections are open",
   next: "raise the limit of open files (`ulimit -n`)",
 };
-const UNTRUSTED: Words = {
+const UNTRUSTED: Explanation = {
   because: "no authority that this machine trusts has signed the server's certificate",
   next: "name the authority's certificate in NODE_EXTRA_CA_CERTS",
 };
-const NO_TLS: Words = {
+const NO_TLS: Explanation = {
   because: "the server does not speak TLS there",
   next: "switch TLS on at the server, or leave it out of the address",
 };
 
-const REFUSED_CERTIFICATE: Words = {
+const REFUSED_CERTIFICATE: Explanation = {
   because: "the server does not trust the certificate of this process",
   next: "name one that its authority has signed in NATS_CERT_FILE, with its key in NATS_KEY_FILE",
 };
 
-export const FAULTS: Readonly<Record<string, Words>> = {
+export const FAULTS: Readonly<Record<string, Explanation>> = {
   // Connections
   ECONNREFUSED: { because: "nothing listens at that address", next: "start the server, or correct host and port" },
   ECONNRESET: HANGS_UP,
@@ -182,8 +182,8 @@ const DEEPEST = 5;
 export function faultOf(error: unknown, depth = 0): Fault | undefined {
   if (!(error instanceof Error) || depth > DEEPEST) return undefined;
   const code = "code" in error && typeof error.code === "string" ? error.code : undefined;
-  const words = code === undefined ? undefined : FAULTS[code];
-  if (code !== undefined && words !== undefined) return { ...words, code, place: placeOf(error) };
+  const explanation = code === undefined ? undefined : FAULTS[code];
+  if (code !== undefined && explanation !== undefined) return { ...explanation, code, place: placeOf(error) };
   const below = [error.cause, ...(error instanceof AggregateError ? error.errors : [])];
   for (const inner of below) {
     const fault = faultOf(inner, depth + 1);

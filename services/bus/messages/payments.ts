@@ -85,7 +85,7 @@ const hourSchema = z.object({
 
 const routeSchema = z.object({
   route: z.enum(ROUTES),
-  /** As `medianMs` of an hour, over the whole day. */
+  /** The median of the whole day. */
   medianMs: z.number().nullable(),
 });
 

@@ -43,7 +43,7 @@ export const runSchema = z.object({
   differing: z.int(),
   rejected: z.int(),
   differences: z.int(),
-  /** By currency: the sum of all lines, and of those that are matched, that differ and that are rejected. */
+  /** By currency: the sums of all lines, and of the matched, differing and rejected lines. */
   totals: z.array(
     z.object({
       currency: z.string(),
