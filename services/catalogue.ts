@@ -1,4 +1,4 @@
-/** The services of this product: what each does, what it reads from the environment, and how it is started. */
+/** The services of this product: what each does, its settings, and its start. */
 import type { z } from "zod";
 import type { StartService } from "./runtime/run-services.ts";
 import { diskSettingsSchema, parseSettings, requireDatabaseUrl, sharedSettingsSchema } from "./runtime/settings.ts";
@@ -7,12 +7,12 @@ import type { ProcessDescription } from "./runtime/settings-help.ts";
 interface ServiceEntry {
   /** One sentence. */
   readonly does: string;
-  /** Undefined: only the settings of all services. */
+  /** Undefined when the service has only the settings of all services. */
   readonly settings?: () => Promise<z.ZodType>;
   readonly start: StartService;
 }
 
-/** Each service is loaded only where it runs, so that an actor host needs no database driver. */
+/** A process imports only the services that it runs, so that an actor host needs no database driver. */
 export const SERVICES: Readonly<Record<string, ServiceEntry>> = {
   registry: {
     does: "Organizations, people, stations, devices, sessions and kill switches.",
@@ -64,7 +64,7 @@ export const SERVICES: Readonly<Record<string, ServiceEntry>> = {
   },
 };
 
-/** The process that runs these services; settings that several of them read are there once. */
+/** The description of the process that runs these services. */
 export async function describeServices(names: readonly string[]): Promise<ProcessDescription> {
   const entries = names.flatMap((name) => SERVICES[name] ?? []);
   const schemas = await Promise.all(entries.flatMap(({ settings }) => settings?.() ?? []));
@@ -84,12 +84,12 @@ export async function checkSettings(names: readonly string[], environment: NodeJ
   if (usesDatabase) requireDatabaseUrl(parseSettings(sharedSettingsSchema, environment));
 }
 
-/** Only the actor hosts do without PostgreSQL. */
+/** All services except the actor hosts need PostgreSQL. */
 export function needsDatabase(names: readonly string[]): boolean {
   return names.some((name) => name !== "stations");
 }
 
-/** What `node services/main.ts --help` prints. */
+/** The text that `node services/main.ts --help` prints. */
 export function servicesHelp(): string {
   const rows = Object.entries(SERVICES).map(([name, { does }]) => `  ${name.padEnd(17)} ${does}`);
   return [

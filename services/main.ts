@@ -5,7 +5,7 @@ import { type ReachDatabase, runServices } from "./runtime/run-services.ts";
 import { requireDatabaseUrl } from "./runtime/settings.ts";
 import { helpText } from "./runtime/settings-help.ts";
 
-/** PostgreSQL has to answer before a service starts; only the actor hosts do without it. */
+/** PostgreSQL has to answer before a service starts, except for the actor hosts, which do not need it. */
 const reachDatabase: ReachDatabase = async (names, { settings, signal, metrics, connections, log }) => {
   if (!needsDatabase(names)) return undefined;
   const url = requireDatabaseUrl(settings);

@@ -6,14 +6,16 @@
  *     ▲                                                                                           │
  *     └── through the reader's consumer, in the order of the stream ◄─────────────────────────────┘
  *
- * What was acknowledged before the beat was sent is before it in the stream. So a reader that gets its beat back has
- * everything up to the moment at which it sent the beat. Only the reader's own clocks are compared with each other: neither
- * a server's clock nor an old beat that arrives late can make a stale replica pass for a current one.
+ * All messages that were acknowledged before the reader sent the beat are before the beat in the stream. So a reader
+ * that gets its beat back has everything up to the moment at which it sent the beat. A reader compares only the times
+ * of its two clocks: neither a server's clock nor an old beat that arrives late can make a stale replica pass for a
+ * current one.
  *
- * Each reader sends beats of its own. A beat of one common writer would say when that writer's clock sent it, which no
- * reader can compare with its own clock, and all readers would be stale when that writer stalls.
+ * Each reader sends separate beats. The beat of one common writer would have the time of the writer's clock, which a
+ * reader cannot compare with its clock. And all readers would be stale when that writer stalls.
  *
- * A reader that does not know beats takes one for the deletion of an entry that never existed: no data, and a deletion marker.
+ * A beat has no data and a deletion marker. So a reader that does not know beats ignores it, as the deletion of an
+ * entry that never existed.
  */
 import { randomInt, randomUUID } from "node:crypto";
 import { headers, type MsgHdrs, type NatsConnection } from "nats";
@@ -21,20 +23,20 @@ import { BUS_LIMITS } from "./limits.ts";
 
 const BEAT_HEADER = "Beat";
 
-/** The subjects of a bucket's beats; those of a station log are in its definition. */
+/** The subjects of a bucket's beats, without the last token. For a station log they are in its definition. */
 export const bucketBeats = (bucket: { readonly name: string }): string => `$KV.${bucket.name}.beat`;
 
-/** Whether a message of this subject is a beat; false where the stream has none. */
+/** Whether a message of this subject is a beat; false when `beats` is undefined. */
 export const isBeat = (subject: string, beats: string | undefined): boolean =>
   beats !== undefined && subject.length > beats.length && subject.startsWith(beats) && subject[beats.length] === ".";
 
 /**
- * One of a fixed number of subjects, so that the beats of ended readers leave a bounded number of messages. A stream may keep
- * only the newest message of a subject: of two readers that share one, some beats may not come back.
+ * A random subject of a fixed number, so that readers that have ended leave a bounded number of beats. When two readers
+ * share a subject and the stream keeps only its newest message, some of their beats do not come back.
  */
 export const beatSubject = (beats: string): string => `${beats}.${randomInt(BUS_LIMITS.beatSubjects)}`;
 
-/** A message that changes nothing for any reader. */
+/** The headers of a message that changes nothing for any reader. */
 export function beatHeaders(content: string): MsgHdrs {
   const facts = headers();
   facts.set(BEAT_HEADER, content);
@@ -77,7 +79,7 @@ export class Beats {
   start(): void {
     clearTimeout(this.#timer);
     this.#send();
-    // With a random part, so that two readers that share a subject do not stay in step.
+    // With a random part, so that two readers of the same subject do not always send at the same time.
     this.#timer = setTimeout(() => this.start(), BUS_LIMITS.beatMs * (0.8 + 0.2 * Math.random()));
   }
 
@@ -85,7 +87,7 @@ export class Beats {
     clearTimeout(this.#timer);
   }
 
-  /** Receives a beat, of this reader or of another, and ignores those of others. */
+  /** Handles a beat of this reader, and ignores the beats of others. */
   take({ subject, headers: facts }: { readonly subject: string; readonly headers: MsgHdrs | undefined }): void {
     if (subject !== this.#subject) return;
     const [reader, steadyMs, wallMs] = (facts?.get(BEAT_HEADER) ?? "").split(" ");

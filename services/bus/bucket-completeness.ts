@@ -1,8 +1,8 @@
 /**
- * The relay's notice that a bucket has everything that PostgreSQL knows (design §3). A server that was killed may come back
- * without its newest data, or without any, and reports it nowhere. So the notice names the run of the server for which it
- * was written, by the id that a server gives itself at each start. It is in the bucket itself, behind the entries that it
- * is about: a reader that has read it has read them.
+ * The relay's notice that a bucket has everything that PostgreSQL knows (design §3). A server that was killed may come
+ * back without its newest data, or without any data, and does not report that. So the notice has the id of the server
+ * for which it was written: a server has a new id after each start. The notice is in the bucket, after the entries that
+ * it is about. So a reader of the notice has read them.
  */
 import { z } from "zod";
 import type { Bus } from "./connection.ts";
@@ -11,9 +11,9 @@ import type { BucketDefinition } from "./streams.ts";
 const PREFIX = "complete.";
 
 /**
- * The bucket's keys for notices, of which the newest counts. There are two by turns: a reader that comes back finds out by
- * the last message that it has read whether the bucket has lost something, and that message is often the notice, which must
- * not be overwritten meanwhile.
+ * The bucket's keys for notices; the newest notice counts. The relay uses the two keys in turn. After a reconnect, a
+ * reader checks whether the bucket still has the last message that it has read. That is often a notice, so the next
+ * notice must not overwrite it.
  */
 export const COMPLETE_KEYS = [`${PREFIX}0`, `${PREFIX}1`] as const;
 
@@ -31,21 +31,21 @@ export class BucketCompleteness {
     this.#prefix = `$KV.${bucket.name}.${PREFIX}`;
   }
 
-  /** Takes in a notice, or its deletion; false when the message is an entry like any other. */
+  /** Handles a notice or its deletion. Returns false for any other message. */
   take(message: { readonly subject: string; readonly data: Uint8Array }): boolean {
     if (!message.subject.startsWith(this.#prefix)) return false;
     this.#notice = readNotice(message.data);
     return true;
   }
 
-  /** The bucket was created again, or has lost its end. */
+  /** Called when the bucket was created again or has lost its end. */
   reset(): void {
     this.#notice = undefined;
   }
 
   /**
-   * Whether the notice is for the server that this process is connected to. The servers of a cluster restore what one of
-   * them has lost, so there it is for all of them.
+   * Whether the notice is for the server that this process is connected to. In a cluster it counts for all servers,
+   * because they restore the data that one of them has lost.
    */
   isComplete(): boolean {
     const { info } = this.#bus.nc;
@@ -53,7 +53,7 @@ export class BucketCompleteness {
   }
 }
 
-/** Undefined for what cannot be read. */
+/** Undefined for data that is not a notice. */
 function readNotice(data: Uint8Array): CompletenessNotice | undefined {
   try {
     const text = Buffer.from(data.buffer, data.byteOffset, data.length).toString("utf8");

@@ -1,14 +1,14 @@
 /**
- * The time of the bus, which all processes of an installation share: deadlines of requests and of stations count in it,
- * so that a machine whose clock is wrong drops nothing and lets nothing expire early or late.
+ * The time of the bus, which all processes of an installation share. The deadlines of requests and stations use it. So
+ * a machine with a wrong clock drops no request, and nothing expires early or late.
  *
  *   ask the bus for its time ──► the best of a few answers: its time, and half of the round trip
  *        ▲                                     │
  *        └── every 10 s, after a reconnect, ◄──┘   between two measurements the steady clock of this machine counts on
  *            and when this machine's clock is set
  *
- * The bus's time is the clock of the server that leads the bucket LEASES: its stream info says when it was made. Before
- * the first measurement, while that bucket does not exist yet, this machine's clock counts.
+ * The bus's time is the clock of the server that leads the bucket LEASES: the server puts its time into the bucket's
+ * stream info. Before the first measurement, while that bucket does not exist yet, this machine's clock counts.
  */
 import type { NatsConnection } from "nats";
 import type { Registry } from "prom-client";
@@ -20,15 +20,15 @@ export interface BusClock {
   /** Whole milliseconds since the epoch, by the clock of the bus. */
   nowMs(): number;
   /**
-   * The latest time that it may be. It differs from `nowMs` after this machine slept, or after its clock was set, until
-   * the next measurement: the steady clock does not count while a machine sleeps.
+   * The latest time that it can be now. It differs from `nowMs` when this machine slept or its clock was set, until the
+   * next measurement: the steady clock stops while a machine sleeps.
    */
   latestMs(): number;
   /** By how much this machine's clock is ahead of the bus; undefined before the first measurement. */
   aheadMs(): number | undefined;
-  /** Whether that is more than `wrongClockMs`, in either direction. */
+  /** Whether this machine's clock is ahead or behind by more than `wrongClockMs`. */
   isWrong(): boolean;
-  /** Resolves after a measurement; one that fails leaves the clock as it was. Never rejects. */
+  /** Resolves after a measurement. A failed measurement does not change the clock. Never rejects. */
   measure(): Promise<void>;
   /** Calls the listener after each measurement that succeeds. */
   onMeasured(listener: () => void): void;
@@ -36,12 +36,12 @@ export interface BusClock {
 
 export type KnownClock = Pick<BusClock, "nowMs" | "latestMs" | "isWrong">;
 
-/** The clock of a process that has no connection of its own to compare with. */
+/** The clock for a connection that has no measured clock. */
 const MACHINE_CLOCK: KnownClock = { nowMs: () => Date.now(), latestMs: () => Date.now(), isWrong: () => false };
 
 const clocks = new WeakMap<NatsConnection, BusClock>();
 
-/** The clock of a connection that `connectBus` has made; any other one has this machine's. */
+/** The clock of a connection of `connectBus`; any other connection has this machine's clock. */
 export function clockOf(nc: NatsConnection): KnownClock {
   return clocks.get(nc) ?? MACHINE_CLOCK;
 }
@@ -122,7 +122,7 @@ class MeasuredClock implements BusClock {
     return Math.abs(machineAtStartMs() - this.#best.machineAtStartMs) > BUS_LIMITS.clockMovedMs;
   }
 
-  /** An answer that took long says little: its error is up to half of the time that it took. */
+  /** Measures with the fastest of a few answers: the error of an answer is up to half of the time that it took. */
   async #measure(): Promise<void> {
     let best: Sample | undefined;
     for (let count = 0; count < BUS_LIMITS.clockSamples; count += 1) {
@@ -146,7 +146,7 @@ class MeasuredClock implements BusClock {
       if (Number.isNaN(busMs)) return undefined;
       return { atStartMs: busMs - askedAtMs - tookMs / 2, machineAtStartMs: machineAtStartMs(), tookMs };
     } catch {
-      // The bus is away or has no such bucket yet; the next check asks again.
+      // The bus is down or has no such bucket yet; the next check asks again.
       return undefined;
     }
   }
@@ -157,7 +157,7 @@ export interface ClockLog {
   warn(fields: object, message: string): void;
 }
 
-/** Shows the operator how wrong this machine's clock is: one line when it becomes wrong, one when it is right again. */
+/** Logs when this machine's clock becomes wrong and when it is right again, and adds a metric for the difference. */
 export function reportClock(deps: {
   readonly clock: BusClock;
   readonly log: ClockLog;

@@ -1,4 +1,4 @@
-/** The connection to the bus, with the behaviour on failure that every process shares: requests fail at once while it is down. */
+/** The connection to the bus, as every process uses it: while the connection is down, requests fail at once. */
 import { lookup } from "node:dns/promises";
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectionOptions, connect, errors, type Msg, type NatsConnection } from "nats";
@@ -40,31 +40,31 @@ export interface Bus {
   /** False from the moment the connection is lost until it is back. */
   isUp(): boolean;
   /**
-   * The same, and false while the server's cluster answers without a majority, for a process that serves (`awaitsQuorum`).
-   * Nothing can be stored then.
+   * Like `isUp`, and in a process with `awaitsQuorum` also false while the server reaches no majority of its cluster:
+   * then the bus can store nothing.
    */
   hasQuorum(): boolean;
-  /** Calls the listener on each change; returns what ends that. */
+  /** Calls the listener on each change; the returned function removes the listener. */
   onChange(listener: (isUp: boolean) => void): () => void;
-  /** Sends what is outstanding and closes; requests that are under way fail. */
+  /** Sends all published messages, then closes the connection. Requests under way fail. */
   close(): Promise<void>;
 }
 
 export interface ConnectOptions {
   readonly url: string;
-  /** Files beside the address; none when it is left out. */
+  /** Files with credentials and certificates, besides the address. */
   readonly access?: ServerAccess | undefined;
   /** Shown by the server's monitoring. */
   readonly name: string;
   readonly log: BusLog;
   /**
-   * How long to try to connect (by default `BUS_LIMITS.firstConnectMs`), and then how long to wait for a quorum (by default
-   * `BUS_LIMITS.ensureMs`, and without an end where `awaitsQuorum` is set).
+   * How long to try to connect (by default `BUS_LIMITS.firstConnectMs`), and then how long to wait for a quorum (by
+   * default `BUS_LIMITS.ensureMs`; without a limit when `awaitsQuorum` is set).
    */
   readonly withinMs?: number;
   /**
-   * Set by a process that serves: it waits for a quorum for as long as that takes, and it leaves a server that loses the
-   * quorum. A command that a person waits for does neither.
+   * Set by a service: it waits for a quorum without a limit, and it leaves a server that loses the quorum. A command
+   * that a person waits for does neither.
    */
   readonly awaitsQuorum?: boolean;
   /** Ends the attempt. */
@@ -112,7 +112,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   const change = (next: boolean): void => {
     if (isUp === next || isClosing) return;
     isUp = next;
-    // The search for a server with a majority has lines of its own.
+    // The search for a server with a majority writes its own log lines.
     if (watch?.isSearching() !== true) {
       if (next) options.log.info({ server: nc.getServer() }, "the bus is back");
       else options.log.warn({}, "the bus is down");
@@ -123,15 +123,21 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   const clock = startBusClock(nc);
   let isRefused = false;
   let isDenied = false;
-  /** What the server refuses to the user, once for each connection: what is refused may be one subject of very many. */
-  const deniedWith = (error: Error): void => {
+  /**
+   * Logs the first subject that the server denies to the user, once for each connection: it may deny very many
+   * subjects.
+   */
+  const logDenied = (error: Error): void => {
     const denied = deniedByBus(nc.getServer(), error);
     if (denied === undefined || isDenied) return;
     isDenied = true;
     options.log.warn({ errorCode: denied.code }, denied.message);
   };
-  /** While the bus is down: its password was changed, or a server that starts refuses all for a moment. Logged once. */
-  const refusedWith = (error: Error): void => {
+  /**
+   * Logs once that the server refuses the credentials while the bus is down: the password was changed, or a starting
+   * server refuses all credentials for a moment.
+   */
+  const logRefused = (error: Error): void => {
     if (isUp || isClosing || isRefused || !(error instanceof errors.AuthorizationError)) return;
     isRefused = true;
     options.log.warn({}, refusedByBus(connectionOptions(options, dialling), error).message);
@@ -144,8 +150,8 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
         abandonRequests();
       } else if (status.type === "reconnecting") pauses.dialled();
       else if (status.type === "error") {
-        refusedWith(status.error);
-        deniedWith(status.error);
+        logRefused(status.error);
+        logDenied(status.error);
       } else if (status.type === "reconnect") {
         pauses.connected();
         isRefused = false;
@@ -206,7 +212,10 @@ function withLeaderErrors(js: JetStreamClient): JetStreamClient {
   return js;
 }
 
-/** A process goes to the servers of NATS_URL alone, so it should name all of them. A host name may stand for several. */
+/**
+ * Logs a warning when NATS_URL names only one server of a cluster: the process connects to no other. A host name may
+ * have several addresses.
+ */
 async function warnOfOneServer({ url, log }: ConnectOptions, info: NatsConnection["info"]): Promise<void> {
   const [server, ...others] = parseNatsAddress(url)?.servers ?? [];
   const { cluster, connect_urls: known = [] } = info ?? {};
@@ -216,11 +225,11 @@ async function warnOfOneServer({ url, log }: ConnectOptions, info: NatsConnectio
   log.warn({ server: hostAndPort(server), known }, "NATS_URL names one server of its cluster: name all");
 }
 
-/** Resolves when the server has everything that was published, the replies of this turn of the event loop included. */
+/** Resolves when the server has all published messages, with the replies of this turn of the event loop. */
 async function sendOutstanding(nc: NatsConnection): Promise<void> {
   turnPublisher(nc).flush();
   await nc.flush();
-  // What became ready while the server confirmed the rest.
+  // Messages that became ready while the server confirmed the others.
   if (turnPublisher(nc).flush() > 0) await nc.flush();
 }
 
@@ -237,7 +246,7 @@ async function firstConnection(
   const limitMs = withinMs ?? BUS_LIMITS.firstConnectMs;
   const deadlineMs = performance.now() + limitMs;
   const stopped = whenAborted(signal);
-  // One attempt dials all servers, one after another; silent ones would take a multiple of the limit.
+  // One attempt dials all servers one after another. If they did not answer, it would take a multiple of the limit.
   const late = Promise.withResolvers<never>();
   late.promise.catch(() => undefined);
   const timer = setTimeout(() => late.reject(new errors.TimeoutError()), Math.max(limitMs, BUS_LIMITS.dialMs));
@@ -250,7 +259,8 @@ async function firstConnection(
         void connecting.then((nc) => nc.close()).catch(() => undefined);
         if (signal?.aborted === true) throw cause;
         if (cause instanceof errors.AuthorizationError) throw refusedByBus(options, cause);
-        if (performance.now() >= deadlineMs) throw unreachableBus(options.servers, await tellingCause(options, cause));
+        if (performance.now() >= deadlineMs)
+          throw unreachableBus(options.servers, await explainTimeout(options, cause));
         const pause = new Promise((resolve) => setTimeout(resolve, backOffMs(attempt, BUS_LIMITS.redial)));
         await Promise.race([pause, stopped]);
       }
@@ -261,10 +271,11 @@ async function firstConnection(
 }
 
 /**
- * A server that refuses the certificate of the process does so after the handshake of TLS. The client reports that as silence,
- * unless it has one attempt only; and the server's reason is lost where the connection is reset before it was read.
+ * Finds out why a TLS connection fails. A server refuses the certificate of the process after the TLS handshake. The
+ * client then reports a time-out, unless it makes only one attempt. A connection reset may hide the server's reason, so
+ * this makes several such attempts.
  */
-async function tellingCause(options: ConnectionOptions, cause: unknown): Promise<unknown> {
+async function explainTimeout(options: ConnectionOptions, cause: unknown): Promise<unknown> {
   if (options.tls === undefined || !(cause instanceof errors.TimeoutError)) return cause;
   let last: unknown = cause;
   for (let dial = 0; dial < BUS_LIMITS.lastDials; dial += 1) {
@@ -282,7 +293,7 @@ async function tellingCause(options: ConnectionOptions, cause: unknown): Promise
   });
 }
 
-/** Rejects once the signal is aborted; never settles without. */
+/** Rejects when the signal is aborted; otherwise it never settles. */
 function whenAborted(signal: AbortSignal | undefined): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
   promise.catch(() => undefined);
@@ -292,7 +303,7 @@ function whenAborted(signal: AbortSignal | undefined): Promise<never> {
   return promise;
 }
 
-/** The pauses between dials of a lost connection. The client asks several times about the same pause. */
+/** The pauses between dials of a lost connection. The client reads the same pause several times. */
 class RedialPauses {
   #attempts = 0;
   #pauseMs = 0;
@@ -311,7 +322,7 @@ class RedialPauses {
     this.#connectedAtMs = performance.now();
   }
 
-  /** A server that takes every connection and ends it at once is dialled no more often than one that takes none. */
+  /** After a short connection the pauses go on growing: a server may accept every connection and close it at once. */
   lost(): void {
     if (performance.now() - this.#connectedAtMs < BUS_LIMITS.goodConnectionMs) return;
     this.#attempts = 0;
@@ -319,7 +330,7 @@ class RedialPauses {
   }
 }
 
-/** The client does not read credentials from a URL, so they are taken out of it here. */
+/** The client does not read credentials from a URL, so this takes them out of it. */
 function connectionOptions(
   { url, access = {}, name }: Pick<ConnectOptions, "url" | "access" | "name">,
   { pauses, choice }: Dialling,
@@ -335,8 +346,8 @@ function connectionOptions(
     ...address.credentials,
     timeout: BUS_LIMITS.dialMs,
     maxReconnectAttempts: -1,
-    // A server names the others of its cluster before it accepts or refuses the credentials. A client that dials those as well
-    // never comes to an end where all of them refuse. Their own addresses may also lead nowhere from here.
+    // A server names the others of its cluster before it accepts or refuses the credentials. A client that dials those
+    // as well never ends when all of them refuse. Their addresses may also be unreachable from here.
     ignoreClusterUpdates: true,
     // A restarting server may refuse all credentials for a moment. A client that stopped then would leave its process without a bus.
     ignoreAuthErrorAbort: true,
@@ -351,7 +362,8 @@ function connectionOptions(
 
 /**
  * The client lets a request wait for its full time-out while disconnected, and drops its outbound buffer at the next
- * dial. Here it fails at once instead, and so do those under way when the connection breaks. Returns what fails them.
+ * dial. This makes the request fail at once instead, and also requests under way when the connection breaks. The
+ * returned function fails them.
  */
 function failFast(nc: NatsConnection, isUp: () => boolean): () => void {
   const underWay = new Set<(error: Error) => void>();
@@ -385,7 +397,7 @@ function failFast(nc: NatsConnection, isUp: () => boolean): () => void {
   };
 }
 
-/** Shows whether the bus can be used, and how often its connection was lost. */
+/** Metrics: whether the bus can be used, and how often its connection was lost. */
 export function addBusMetrics(metrics: Registry | undefined, bus: Bus): void {
   addGauge(metrics, "bus_up", "1 while the bus can be used: a majority of its servers answers.", () =>
     Number(bus.hasQuorum()),

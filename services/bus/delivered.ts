@@ -1,13 +1,14 @@
 /**
- * The second proof of how current a replica is, for the buckets that the relay alone writes (design §2.2). While such a bucket
- * elects its leader no beat comes back (`beats.ts`), and nothing can be stored in it either. A change counts as effective only
- * after the relay has noted in PostgreSQL where it is stored. So PostgreSQL knows the newest entry that anyone relies on:
+ * The second proof of how current a replica is, for the buckets that the relay alone writes (design §2.2). While such a
+ * bucket elects its leader no beat comes back (`beats.ts`), and nothing can be stored in it either. A change counts as
+ * effective only after the relay has noted in PostgreSQL where it is stored. So PostgreSQL has the newest effective
+ * entry:
  *
  *   reader ── asks, with its own time ──► any relay ──► PostgreSQL: the newest entry that was noted
  *   reader has read as far as that ──► it has everything that was effective when it asked
  *
- * Readers ask only while their beats are late. What was noted long ago is deleted, so a proof counts only for a while after the
- * newest beat: the reader already has what was effective before that beat.
+ * Readers ask only while their beats are late. The relay deletes old notes, so a proof counts only for a limited time
+ * after the newest beat. The reader already has what was effective before that beat.
  */
 import type { NatsConnection } from "nats";
 import { ageOf, type Moment, NEVER, now } from "./beats.ts";
@@ -17,14 +18,14 @@ import { call } from "./operation.ts";
 
 interface Answered {
   readonly askedAt: Moment;
-  /** What the reader must have read. */
+  /** The sequence that the reader must reach. */
   readonly sequence: number;
 }
 
 interface DeliveredDeps {
   readonly bus: { readonly nc: NatsConnection; isUp(): boolean };
   readonly stream: string;
-  /** The newest message that the reader has read. */
+  /** The sequence of the newest message that the reader has read. */
   readonly sequence: () => number;
   readonly beatAgeMs: () => number;
 }
@@ -34,7 +35,7 @@ export class Delivered {
   readonly #deps: DeliveredDeps;
   readonly #timer: NodeJS.Timeout;
   #provedAt: Moment = NEVER;
-  /** The newest answer, until the reader has read as far. */
+  /** The newest answer, until the reader has reached its sequence. */
   #answered: Answered | undefined;
   #isAsking = false;
 
@@ -47,7 +48,7 @@ export class Delivered {
     clearInterval(this.#timer);
   }
 
-  /** How long ago the moment is up to which the reader has everything that was effective. */
+  /** The reader has everything that was effective this long ago. */
   ageMs(): number {
     if (this.#deps.beatAgeMs() > BUS_LIMITS.deliveredCountsMs) return Number.POSITIVE_INFINITY;
     this.#prove();
@@ -71,7 +72,7 @@ export class Delivered {
       this.#prove();
       this.#answered = { askedAt, sequence };
     } catch {
-      // Without an answer nothing is proved, and the replica is stale in time.
+      // Without an answer there is no proof, and the replica becomes stale.
     } finally {
       this.#isAsking = false;
     }

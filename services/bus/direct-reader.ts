@@ -1,6 +1,6 @@
 /**
- * Reads a stream in order by direct get: any server that has a copy answers, so the loss of one server
- * changes nothing and no consumer must be created. A copy that lags answers with less, and the next read continues there.
+ * Reads a stream in order by direct get, without a consumer. Any server with a copy answers, so the loss of one server
+ * changes nothing. A copy that lags answers with fewer messages, and the next read continues there.
  */
 import { createInbox, type Msg, type MsgHdrs, type NatsConnection, type Subscription } from "nats";
 import type { Bus } from "./connection.ts";
@@ -12,12 +12,12 @@ export interface ReadMessage {
   readonly storedAtMs: number;
   readonly headers: MsgHdrs | undefined;
   readonly data: Uint8Array;
-  /** How many more the copy has behind it, of the subjects that were asked for. */
+  /** How many later messages of the requested subjects the copy has. */
   readonly pending: number;
   string(): string;
 }
 
-/** No copy answered in time, or the answer came in part. */
+/** No copy answered in time, or only a part of the answer came. */
 export class NoCopyAnswersError extends Error {
   readonly code = "no_copy_answers";
   constructor(stream: string, options: ErrorOptions = {}) {
@@ -32,9 +32,9 @@ export interface DirectRead {
 }
 
 /**
- * Up to `most` messages from this sequence on, of these subjects or of all, fewer when they are large; none where the copy
- * ends before. With `askAgainMs` it asks again each time that long has passed without any answer, and takes the answer that is
- * complete first: the server picks a copy by chance, and one of a stalled server never answers.
+ * Up to `most` messages from the sequence `from` on, of these subjects or of all; fewer when they are large, and none
+ * when the copy ends before. With `askAgainMs` it repeats the request at this interval until an answer begins, and
+ * returns the first complete answer: the server picks a copy by chance, and the copy of a stalled server never answers.
  * Throws NoCopyAnswersError.
  */
 export async function readBatch(
@@ -71,7 +71,7 @@ interface BatchQuery {
   readonly subjects?: string;
 }
 
-/** One request for a batch, and what one copy answers to it. */
+/** One request for a batch, and the answer of one copy. */
 class BatchAnswer {
   isBegun = false;
   readonly #messages: ReadMessage[] = [];
@@ -92,7 +92,8 @@ class BatchAnswer {
         const before = Number(message.headers?.get("Nats-Last-Sequence") ?? 0);
         if (code === 404) return ended.resolve([]);
         if (code !== 0 && code !== 204) return fail();
-        // Each names the one before it, and so does the end: a missing one shows.
+        // Each message, and the end of the batch, has the sequence of the message before it. So a missing message is
+        // noticed.
         if (before !== (this.#messages.at(-1)?.sequence ?? 0)) return fail();
         if (code === 204) ended.resolve(this.#messages);
         else this.#messages.push(asRead(message));
@@ -133,7 +134,7 @@ interface LeaderAnswer {
   readonly error?: { readonly err_code?: number; readonly description?: string };
 }
 
-/** The same from the leader of the stream: what it lacks is not only late. Throws NoCopyAnswersError. */
+/** The same from the leader of the stream, which does not lag. Throws NoCopyAnswersError. */
 export async function readNextOfLeader(
   { nc }: Pick<Bus, "nc">,
   read: DirectRead & { readonly from: number; readonly subjects: string },

@@ -1,8 +1,8 @@
 /**
- * What waits while the disk is short of space, by the subject of the operation. The process that answers an operation
- * refuses it with `storage_low` before anything is done: first what can wait, and only on a full disk new collections.
- * Everything else is done as long as the servers can store it: what completes or ends a collection, what makes the
- * system safer (kill switches, suspensions, revocations), and reads.
+ * The operations that a process refuses while the disk is short of space. It refuses them with `storage_low` before it
+ * does anything. Below the reserve it refuses operations that can wait, and only on a full disk new collections. It
+ * carries out all other operations as long as the servers can store them: those that complete or end a collection,
+ * those that make the system safer (kill switches, suspensions, revocations), and reads.
  */
 import type { NatsConnection } from "nats";
 import { type Disk, type DiskTier, isShort, UNWATCHED } from "../runtime/disk-watch.ts";
@@ -30,12 +30,12 @@ const WAITS: ReadonlyMap<string, Tier> = new Map<string, Tier>([
   ["webhooks.resendWebhookDelivery", "reserve"],
   ["settlement.openOrder", "full"],
 ]);
-/** The subjects above. */
+/** The subjects of these operations. */
 export const WAITING_SUBJECTS: readonly string[] = [...WAITS.keys()];
 
 const disks = new WeakMap<NatsConnection, Disk>();
 
-/** The disk that the process of this connection watches; set once, at its start. */
+/** Sets the disk that the process of this connection watches; called once, at the start. */
 export function setDisk(nc: NatsConnection, disk: Disk): void {
   disks.set(nc, disk);
 }
@@ -49,7 +49,7 @@ export const STORAGE_LOW = {
   retryAfterMs: BUS_LIMITS.storageRetryMs,
 } as const satisfies BusRefusal;
 
-/** Whether the operation of this subject is refused now. */
+/** Whether the process must refuse the operation with this subject now. */
 export function mustWait(nc: NatsConnection, subject: string): boolean {
   const tier = WAITS.get(subject);
   return tier !== undefined && isShort(diskOf(nc), tier);

@@ -1,9 +1,9 @@
 /**
- * Makes the streams and buckets of `streams.ts` exist as defined, and checks that they do. Only `migrate` makes them: a
- * process that changed streams by itself could take their copies away by a wrong setting. Each process checks at its start.
+ * Creates and updates the streams and buckets of `streams.ts`, and checks them. Only `migrate` creates and updates
+ * them: a service with a wrong setting could otherwise remove their copies. Each service checks them at its start.
  *
- * A cluster that still elects refuses for a while, and so does one whose servers have not all joined: each request is
- * repeated until the time is over.
+ * A cluster refuses requests during an election, and until all its servers have joined. So this repeats each request
+ * until the time is over.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { JetStreamApiCodes, JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
@@ -23,13 +23,13 @@ import {
 } from "./stream-config.ts";
 import { INSTALLATION } from "./streams.ts";
 
-/** Fewer servers with JetStream and space run than the stream has copies. */
+/** The stream has more copies than there are running servers with JetStream and free space. */
 const NO_SUITABLE_PEERS = 10_005;
-/** More than one copy is wanted of a server without a cluster. */
+/** The stream has more than one copy, and the server has no cluster. */
 const NO_CLUSTER = 10_074;
 /** The account's streams, its share of the disk and the memory, or the server's are used up. */
 const NO_SPACE_CODES: ReadonlySet<number> = new Set([10_002, 10_023, 10_027, 10_028, 10_047]);
-/** Errors that end when the cluster has elected and all its servers have joined. */
+/** Errors that no longer occur when the cluster has elected its leaders and all its servers have joined. */
 const PASSING_CODES: ReadonlySet<number> = new Set([
   // A server has not joined yet.
   NO_SUITABLE_PEERS,
@@ -37,18 +37,18 @@ const PASSING_CODES: ReadonlySet<number> = new Set([
   10_008,
   10_009,
   10_118,
-  // Another program has created the same stream at this moment.
+  // Another program has created the same stream at the same moment.
   10_058,
 ]);
 
 export interface EnsureOptions extends BusLayout {
-  /** Ends the attempts. */
+  /** Aborts the attempts. */
   readonly signal?: AbortSignal;
   readonly withinMs?: number;
 }
 
 /**
- * Creates or updates everything, and resolves when each stream has a leader and all its copies are complete. Throws
+ * Creates or updates all streams and buckets. Resolves when each has a leader and all its copies are complete. Throws
  * UserError `nats_storage` or `nats_no_quorum` with the next step.
  */
 export async function ensureStreams(bus: Bus, options: EnsureOptions): Promise<void> {
@@ -75,7 +75,7 @@ async function ensureConfigs(bus: Bus, configs: readonly WantedConfig[], options
   for (const { name } of configs) await insist(bus, name, options, () => requireComplete(bus, name));
 }
 
-/** The stream as its leader knows it; undefined when there is none of that name. */
+/** The stream's info from its leader; undefined when there is no such stream. */
 export async function streamInfo(bus: Pick<Bus, "jsm">, name: string): Promise<StreamInfo | undefined> {
   return await bus.jsm.streams.info(name).catch((error: unknown) => {
     if (error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound) return undefined;
@@ -83,7 +83,7 @@ export async function streamInfo(bus: Pick<Bus, "jsm">, name: string): Promise<S
   });
 }
 
-/** Whether the error says that no quorum answers now, and not that the request is wrong. */
+/** Whether the error shows that no quorum answers now, and not that the request is wrong. */
 export function isPassing(error: unknown): boolean {
   if (error instanceof JetStreamApiError) return PASSING_CODES.has(error.code);
   return error instanceof IncompleteError || error instanceof errors.TimeoutError || error instanceof BusDownError;
@@ -135,7 +135,7 @@ function refused(bus: Bus, stream: string, cause: unknown): unknown {
 }
 
 function nextStep({ code }: JetStreamApiError): string {
-  if (code === NO_SUITABLE_PEERS) return "start as many servers as there are to be copies, or ask for fewer";
+  if (code === NO_SUITABLE_PEERS) return "start as many servers as the stream has copies, or ask for fewer copies";
   if (code === NO_CLUSTER) return "ask for one copy, or make it a server of a cluster";
   if (NO_SPACE_CODES.has(code)) return "raise the limits of JetStream for this account, or free space";
   return "the server's log has the details";
@@ -147,19 +147,19 @@ export function noQuorum(bus: Bus, stream: string, cause: unknown): UserError {
   return new UserError(sentence, { code: "nats_no_quorum", cause });
 }
 
-/** The streams and buckets of this version that a bus with so many station logs does not have. */
+/** The streams and buckets of this version that the bus lacks. `logs` is its number of station logs. */
 export async function missingStreams(bus: Pick<Bus, "jsm">, logs: number): Promise<readonly string[]> {
   const found = new Set<string>();
   for await (const name of bus.jsm.streams.names()) found.add(name);
   return wantedConfigs({ replicas: 1, logs }).flatMap(({ name }) => (found.has(name) ? [] : [name]));
 }
 
-/** It carries the layout as every stream does, and `migrate` creates it before all others. */
+/** `migrate` creates this stream before all others. As every stream it has the layout in its metadata. */
 const FIRST = `KV_${INSTALLATION.name}`;
 
 export interface CheckOptions {
   readonly signal?: AbortSignal;
-  /** With it the check waits for a quorum for as long as it takes, and says so. */
+  /** When set, the check waits for a quorum without a limit, and logs that. */
   readonly log?: QuorumLog;
 }
 
@@ -192,7 +192,7 @@ async function check(bus: Bus): Promise<MigratedLayout> {
     wantedConfigs(layout).map(async (wanted) => {
       const info = await streamInfo(bus, wanted.name);
       if (info === undefined) throw notMigrated(bus, `has no stream ${wanted.name}`);
-      // A newer version has migrated: during an upgrade the older processes run until they are replaced.
+      // A newer version has migrated the bus: during an upgrade the older processes still run.
       if (layout.version > LAYOUT_VERSION) return;
       const difference = firstDifference(info.config, wanted);
       if (difference === undefined) return;

@@ -1,6 +1,6 @@
 /**
- * What a caller and the processes of a service say to each other beside the request and its answer, all of it to the
- * inbox of the request.
+ * The messages between a caller and the processes of a service, besides the request and its answer. The processes send
+ * all of them to the inbox of the request.
  *
  *   caller ── request, to one process of the queue group
  *          ◄── {working}                 after 150 ms, and again and again until the answer
@@ -12,7 +12,8 @@
  *          ── the same request, to the first that offers
  *          ◄── {claimed}                 another process carries it out, and may carry it out only once
  *
- * This file is the caller's side; `serve` in `operation.ts` is the other one. The queue group alone would not do: a server prefers the process that is connected to it, also one that is stalled.
+ * This file is the caller's side; `serve` in `operation.ts` is the other side. The queue group alone is not enough: a
+ * server prefers a process that is connected to it, even a stalled one.
  */
 
 import { createInbox, errors, type Msg, type NatsConnection } from "nats";
@@ -57,7 +58,7 @@ export function exchangesOf(nc: NatsConnection): Exchanges {
 export class Exchanges {
   readonly #nc: NatsConnection;
   readonly #inbox = createInbox();
-  /** Each ends with its deadline, and its caller is held to a limit of its own. */
+  /** It needs no limit: each exchange ends with its deadline, and each caller limits its requests. */
   readonly #waiting = new Map<string, Exchange>();
   readonly #repeated = new Map<string, number>();
   #begun = 0;
@@ -73,7 +74,7 @@ export class Exchanges {
     return this.#repeated;
   }
 
-  /** Requests are refused at once while `whyNot` returns an error. */
+  /** Requests fail at once while `whyNot` returns an error. */
   refuseWhile(whyNot: () => Error | undefined): void {
     this.#whyNot = whyNot;
   }
@@ -95,7 +96,7 @@ export class Exchanges {
     }
   }
 
-  /** Ends all that wait. */
+  /** Fails all exchanges that wait. */
   fail(error: Error): void {
     for (const waiting of this.#waiting.values()) waiting.fail(error);
   }
@@ -121,10 +122,10 @@ class Exchange {
   readonly #onRepeated: () => void;
   readonly #headers;
   readonly #deadlineMs: number;
-  /** When the caller has received nothing for too long. */
+  /** The time at which the caller has received nothing for too long. */
   #silentAtMs: number;
   #probes = 0;
-  /** A probe is out, and no process has answered it. */
+  /** The caller has sent a probe, and no process has answered it. */
   #isProbing = false;
   #repetitions = 0;
   #isClaimed = false;
@@ -171,12 +172,15 @@ class Exchange {
     this.#reject(error);
   }
 
-  /** Before the first probe nothing was delivered. After it the process that had the request may have ended. */
+  /**
+   * Before the first probe: the bus has delivered the request to no process. After a probe, the process with the
+   * request may have ended.
+   */
   #foundNone(): void {
     if (this.#probes === 0) this.fail(new errors.NoRespondersError(this.#asked.subject));
   }
 
-  /** The process that carries it out answers soon, says that it works, or is gone. */
+  /** The process that has claimed the request answers soon, sends progress messages, or has ended. */
   #foundClaimed(): void {
     this.#isClaimed = true;
     this.#received();
@@ -236,7 +240,10 @@ class Exchange {
   }
 }
 
-/** Shows how often a request was sent to another process because none answered, for each of the `operations`. */
+/**
+ * A metric: how often a request was sent to another process because the first one did not answer, for each of the
+ * `operations`.
+ */
 export function addRepeatedCount(
   metrics: Registry | undefined,
   nc: NatsConnection,

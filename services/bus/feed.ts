@@ -6,8 +6,9 @@
  * the feed creates another one after the last handled message. We do not use the client's ordered consumer: after its first
  * restart its idle heartbeat takes 30 s, which is too slow for a replica that must not be stale.
  *
- * In a cluster a consumer is at one server, and only the leader of JetStream's metadata can create another one. When one of
- * them is stalled or dead, this takes until an election. Until then the feed reads from any copy of the stream:
+ * In a cluster a consumer is at one server, and only the leader of JetStream's metadata can create another one. When
+ * one of these servers is stalled or dead, that takes an election. Until then the feed reads from any copy of the
+ * stream:
  *
  *   consumer sends ── silent for 0.6 s ──► read new messages, ten times a second ── consumer sends again ──► …
  */
@@ -29,7 +30,7 @@ export interface FeedMessage {
   readonly sequence: number;
   /** When the server stored it, by the server's clock. */
   readonly storedAtMs: number;
-  /** How many later messages the feed had not received yet. */
+  /** How many later messages of the stream the feed had not received yet. */
   readonly pending: number;
 }
 
@@ -41,7 +42,7 @@ export interface FeedOptions {
    * proves by beats how current it is. `onMessage` does not receive beats.
    */
   readonly beats?: string;
-  /** The relay alone writes the stream: while it has no leader, a relay proves how current the feed is (`delivered.ts`). */
+  /** Only the relay writes the stream: without a leader, a relay proves how current the feed is (`delivered.ts`). */
   readonly isOfRelay?: boolean;
   readonly headersOnly?: boolean;
   /** The stream keeps one message per subject, so the feed reads all of it and the server need not search for the newest ones. */
@@ -61,13 +62,14 @@ export interface Feed {
   /** Milliseconds since a server last sent something on this feed. */
   silentForMs(): number;
   /**
-   * The age of the feed, which decides whether a replica is stale: it certainly has everything up to that long ago. With beats
-   * it is the time since the newest returned beat was sent, else the time since the server last sent something.
+   * The feed certainly has everything that was stored this long ago or earlier. So the age decides whether a replica is
+   * stale. With beats it counts from the sending of the newest beat that has come back, else from the server's last
+   * message.
    */
   ageMs(): number;
-  /** The same by the proof of a relay (`delivered.ts`), for the time when no beat comes back; infinity without such a proof. */
+  /** The age by the proof of a relay (`delivered.ts`), while no beat comes back; infinity without a proof. */
   deliveredAgeMs(): number;
-  /** How many stored messages the feed has not handled yet, as far as it knows: after a long silence a consumer answers first. */
+  /** How many stored messages the feed has not handled yet, by the last message or direct read. */
   behind(): number;
   stop(): void;
 }
@@ -87,13 +89,13 @@ export function openFeed(bus: Bus, options: FeedOptions): Feed {
 class RunningFeed {
   readonly caughtUp = Promise.withResolvers<void>();
   receivedAt = performance.now();
-  /** The same of the consumer alone. */
+  /** When the consumer last sent something. */
   #consumerReceivedAt = performance.now();
   behind = 0;
-  /** Undefined while the stream is not known to be replicated: one server needs no majority. */
+  /** Undefined until the feed knows that the stream has several copies: one copy needs no majority. */
   beats: Beats | undefined;
   #deliveredProof: Delivered | undefined;
-  /** When everything read before became void. */
+  /** When the feed last started over. What it read before is void. */
   #startedOverAt = Number.NEGATIVE_INFINITY;
   readonly #bus: Bus;
   readonly #options: FeedOptions;
@@ -102,15 +104,15 @@ class RunningFeed {
   readonly #watch: NodeJS.Timeout;
   #subscription: Subscription | undefined;
   #consumerName: string | undefined;
-  /** Of the last message handled, in the stream; the next consumer starts behind it. */
+  /** The stream sequence of the last handled message; the next consumer starts after it. */
   #sequence = 0;
-  /** Counts the messages of the current consumer; a jump is a gap. */
+  /** How many messages the current consumer has sent; a jump shows a gap. */
   #delivered = 0;
-  /** Of the last message that is no beat: beats make room for newer ones at once, and nothing can be compared with them. */
+  /** The last message that is not a beat. Beats are no use for a comparison: the stream soon deletes them. */
   #lastContent = { sequence: 0, storedAtMs: 0 };
-  /** Differs when the stream was deleted and created again under the same name. */
+  /** When the stream was created. It changes when the stream was deleted and created again under the same name. */
   #streamCreated: string | undefined;
-  /** Of the server that the last consumer was on; another one after each start of it. */
+  /** The id of the server that the last consumer was on. A server has a new id after each start. */
   #serverId: string | undefined;
   #isStopped = false;
   #isStarting = false;
@@ -119,7 +121,7 @@ class RunningFeed {
   #isReplicated = false;
   /** How often in a row the stream was shorter than what was read of it. */
   #shorterTimes = 0;
-  /** Whether the first read is over, which gives of each subject the newest message alone; no other read does. */
+  /** Whether the first read is over. Only that read skips messages: it has just the newest one of each subject. */
   #isLoaded = false;
 
   constructor(bus: Bus, options: FeedOptions) {
@@ -148,7 +150,7 @@ class RunningFeed {
     this.caughtUp.reject(new Error("The feed was stopped."));
   }
 
-  /** The relay's word counts for what was read since the feed started over, once a beat has proved that to be everything. */
+  /** After a new start the relay's proof counts only when a beat has proved that the feed has read everything. */
   deliveredAgeMs(): number {
     const isBegun = this.beats !== undefined && performance.now() - this.beats.ageMs() > this.#startedOverAt;
     return isBegun && this.#deliveredProof !== undefined ? this.#deliveredProof.ageMs() : Number.POSITIVE_INFINITY;
@@ -178,10 +180,10 @@ class RunningFeed {
     const { stream } = this.#options;
     const { created, state, config } = await this.#bus.jsm.streams.info(stream);
     this.#setProofs(config.num_replicas);
-    const isAnew = this.#streamCreated !== undefined && this.#streamCreated !== created;
+    const isRecreated = this.#streamCreated !== undefined && this.#streamCreated !== created;
     this.#streamCreated = created;
-    // A stream that has lost its end voids what was read from it as a deleted one does.
-    if (isAnew || this.#hasLostEnd(state.last_seq) || !(await this.#isSharedPast())) {
+    // When the stream has lost its end, what the feed has read is void, as after a deletion of the stream.
+    if (isRecreated || this.#hasLostEnd(state.last_seq) || !(await this.#isSharedPast())) {
       this.#startedOverAt = performance.now();
       this.#sequence = 0;
       this.#isLoaded = false;
@@ -200,7 +202,7 @@ class RunningFeed {
     const consumer = await this.#bus.jsm.consumers.add(stream, this.#consumerConfig(inbox));
     this.#consumerName = consumer.name;
     this.#noteConsumer();
-    // The first messages may arrive before the answer to the request that asked for them; then their count of pending messages is newer.
+    // The first messages may arrive before this answer; then their count of pending messages is newer.
     if (this.#delivered === 0) this.behind = consumer.num_pending;
     if (consumer.num_pending === 0 && consumer.delivered.consumer_seq === 0) this.#load();
     this.beats?.start();
@@ -228,8 +230,8 @@ class RunningFeed {
   }
 
   /**
-   * Whether the stream is shorter than what was read of it. A leader that was elected a moment ago may not have applied all that
-   * it has, so in a cluster it must say so several times in a row. Throws until then.
+   * Whether the stream is shorter than what the feed has read of it. A newly elected leader may not have applied all
+   * its messages yet. So a leader must report it several times in a row; until then this throws.
    */
   #hasLostEnd(lastSequence: number): boolean {
     const isShorter = lastSequence < this.#lastContent.sequence;
@@ -239,9 +241,9 @@ class RunningFeed {
   }
 
   /**
-   * Whether the stream still has the message that the feed handled last. A restarted server may have lost it and stored
-   * others with the same sequence. A message that the stream has deleted for newer ones counts as lost, because the feed cannot
-   * check it. In a cluster a change of server needs no check: a majority has the message.
+   * Whether the stream still has the message that the feed handled last. A restarted server may have lost it and have
+   * stored another message with the same sequence. A message that the stream has deleted to make room counts as lost,
+   * because the feed cannot check it. In a cluster a change of server needs no check: a majority has the message.
    */
   async #isSharedPast(): Promise<boolean> {
     const serverId = this.#bus.nc.info?.server_id;
@@ -302,7 +304,7 @@ class RunningFeed {
           timeoutMs: BUS_LIMITS.feedReadMs,
           askAgainMs: BUS_LIMITS.feedReadAgainMs,
         });
-        // The feed has started over meanwhile.
+        // The feed was stopped or has started over meanwhile.
         if (this.#isStopped || !this.#isLoaded || this.#sequence < from - 1) return;
         this.receivedAt = performance.now();
         for (const message of messages) this.#take(message);
@@ -311,7 +313,7 @@ class RunningFeed {
         await new Promise((resolve) => setTimeout(resolve, BUS_LIMITS.feedReadPauseMs));
       }
     } catch {
-      // No copy has answered: the next turn asks again.
+      // No copy has answered: the next turn reads again.
     } finally {
       this.#isReading = false;
     }
@@ -320,7 +322,7 @@ class RunningFeed {
   #receive(message: Msg): void {
     this.#noteConsumer();
     if (message.headers?.code === 100) return this.#receiveControl(message, message.headers);
-    // A message without a place in the stream is a refusal of the server, for example of a consumer it has deleted.
+    // A message without a place in the stream is an error of the server, for example that it has deleted the consumer.
     const place = parsePlace(message.reply);
     if (place === undefined || place.delivered !== this.#delivered + 1) return void this.#start();
     this.#delivered = place.delivered;
@@ -335,11 +337,11 @@ class RunningFeed {
     this.caughtUp.resolve();
   }
 
-  /** A message in its turn; one that the feed has read already comes again from a consumer that was begun before. */
+  /** Handles a message, unless the feed has handled it already: a consumer repeats what a direct read has read. */
   #take({ subject, data, headers, sequence, storedAtMs, pending }: FeedMessage): void {
     if (sequence <= this.#sequence) return;
     this.#sequence = sequence;
-    // Beats may be left from a time in which the stream had more copies.
+    // A stream with one copy may still have beats from a time when it had more copies.
     if (isBeat(subject, this.#options.beats)) return this.beats?.take({ subject, headers });
     this.#lastContent = { sequence, storedAtMs };
     try {
@@ -349,7 +351,7 @@ class RunningFeed {
     }
   }
 
-  /** Flow control is answered, or the server stops sending; an idle heartbeat says how many messages there were. */
+  /** Answers flow control, without which the server stops sending. An idle heartbeat may show a gap. */
   #receiveControl(message: Msg, headers: MsgHdrs): void {
     if (message.reply !== undefined && message.reply !== "") {
       message.respond();
@@ -367,7 +369,7 @@ class RunningFeed {
     const name = this.#consumerName;
     this.#consumerName = undefined;
     if (name === undefined || !this.#bus.isUp()) return;
-    // Without a reader the server deletes it by itself, only later.
+    // If this fails, the server deletes the consumer after `feedForgottenMs`.
     this.#bus.jsm.consumers.delete(this.#options.stream, name).catch(() => undefined);
   }
 }

@@ -1,34 +1,34 @@
 /**
- * What is wrong with the fields of a request. Programs and pages decide by the code, which is from a closed list; the sentence is
+ * Errors about the fields of a request. Programs and pages use the code, which is from a closed list. The sentence is
  * for the person who writes the client.
  */
 import { z } from "zod";
 import { issueSentence, NOT_A_FIELD } from "./issue-sentence.ts";
 
 export const FIELD_ERROR_CODES = [
-  /** It is left out, or empty. */
+  /** The field is left out, or empty. */
   "missing",
   /** The request has no such field. */
   "unknown_field",
   "wrong_type",
-  /** It is not written as the API's description says. */
+  /** The value does not have the format in the API's description. */
   "wrong_format",
-  /** It is none of the values that are allowed. */
+  /** The value is not one of the allowed values. */
   "not_one_of",
-  /** Text or a list; `limit` says how many characters or elements it has at least or at most. */
+  /** For text or a list; `limit` is the least or the largest number of characters or elements. */
   "too_short",
   "too_long",
-  /** A number; `limit` is the least or the largest one. */
+  /** For a number; `limit` is the least or the largest one. */
   "too_small",
   "too_large",
-  /** It holds characters that are no text. */
+  /** The value has characters that are not text. */
   "not_text",
   "not_json",
-  /** It does not fit the other fields, or the thing that they are about. */
+  /** The value does not fit the other fields, or the thing that the request is about. */
   "does_not_fit",
   "unknown_currency",
   "unknown_time_zone",
-  /** The currency cannot have this amount, or is not given with it. */
+  /** The currency cannot have this amount, or the amount has no currency. */
   "not_of_currency",
   /** An amount that the contract cannot carry. */
   "amount_too_large",
@@ -39,7 +39,7 @@ export const FIELD_ERROR_CODES = [
   /** A period is longer than `limit` days. */
   "period_too_long",
   "wrong_password",
-  /** Any other rule; the sentence says which. */
+  /** Any other rule; the sentence has it. */
   "invalid",
 ] as const;
 const fieldErrorCodeSchema = z.enum(FIELD_ERROR_CODES);
@@ -67,7 +67,7 @@ export function fieldErrors(
   pointerOf: (path: readonly PropertyKey[]) => string = pointerTo,
 ): FieldError[] {
   return issues.flatMap((issue): FieldError[] => {
-    // Reported on the object that has them; a client wants to know which.
+    // Zod reports unknown fields on their object. A client needs the name of each field.
     if (issue.code === "unrecognized_keys") {
       return issue.keys.map((key) => ({
         pointer: pointerOf([...issue.path, key]),
@@ -81,7 +81,7 @@ export function fieldErrors(
 
 type Kind = Pick<FieldError, "code" | "limit">;
 
-/** A code of Zod that is missing here does not compile. */
+/** The compiler reports a code of Zod that is missing here. */
 function kindOf(issue: Exclude<z.core.$ZodIssue, z.core.$ZodIssueUnrecognizedKeys>): Kind {
   switch (issue.code) {
     case "invalid_type":
@@ -111,7 +111,7 @@ function kindOf(issue: Exclude<z.core.$ZodIssue, z.core.$ZodIssueUnrecognizedKey
 
 const isCounted = (origin: string): boolean => origin === "string" || origin === "array" || origin === "set";
 
-/** A rule of a schema names its code in `params`. */
+/** A custom rule of a schema has its code in `params`. */
 function customCode(params: Readonly<Record<string, unknown>> | undefined): FieldErrorCode {
   const { data } = fieldErrorCodeSchema.safeParse(params?.["code"]);
   return data ?? "invalid";

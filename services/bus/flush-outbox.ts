@@ -1,4 +1,6 @@
-/** What a service does after it has written outbox rows: it asks the relay to deliver them now, and learns how far that went. */
+/**
+ * Used by a service that has written outbox rows: it requests their delivery from the relay and receives the barrier.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "nats";
 import { BUS_LIMITS } from "./limits.ts";
@@ -10,19 +12,19 @@ import { isNoResponders, RefusedError, UnavailableError } from "./refusals.ts";
 export interface FlushDeps {
   readonly nc: NatsConnection;
   readonly log: { warn(fields: object, message: string): void };
-  /** How long the service waits for the relay in all. */
+  /** How long the service waits for the relay in total. */
   readonly timeoutMs: number;
 }
 
 /**
- * Has the relay deliver these keys now and returns how far the replicas must come to show it. Without the relay's answer in
- * time the barrier is `isUndelivered`: the rows are stored, and the relay delivers them later by itself.
+ * Requests the delivery of these keys. Returns the positions at which the replicas show the changes. Without an answer
+ * of the relay in time the barrier is `isUndelivered`: the rows are stored, and the relay delivers them later.
  */
 export async function flushKeys(deps: FlushDeps, keys: readonly string[]): Promise<Barrier> {
   return mergeBarriers(await Promise.all(keys.map((key) => flushKey(deps, key))));
 }
 
-/** The furthest of each position; undelivered when one of them is. */
+/** The highest position of each stream; undelivered when one barrier is. */
 function mergeBarriers(barriers: readonly Barrier[]): Barrier {
   const merged: Barrier = { positions: {} };
   for (const { positions, isUndelivered } of barriers) {

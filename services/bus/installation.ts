@@ -1,6 +1,6 @@
 /**
- * Which installation a bus belongs to. `migrate` writes the installation's id there once; a process of another installation
- * would mix its stations, devices and payments with those of the first one, and is refused.
+ * Which installation a bus belongs to. `migrate` writes the installation's id on the bus once. A process of another
+ * installation does not start: it would mix its stations, devices and payments with those of the first one.
  */
 import { JetStreamApiCodes, JetStreamApiError } from "@nats-io/jetstream";
 import { UserError } from "../runtime/user-error.ts";
@@ -18,7 +18,7 @@ const PULSE_SUBJECT = `$KV.${INSTALLATION.name}.pulse`;
 
 export interface Installation {
   readonly id: string;
-  /** Where its database is, for a person: host, port and name, without user and password. */
+  /** The address of its database, for a person: host, port and name, without user and password. */
   readonly database: string;
 }
 
@@ -28,14 +28,15 @@ export interface OwnerOptions {
 }
 
 /**
- * Writes the installation's id on a bus that has none. Throws UserError `installations_differ` when the bus belongs to
- * another installation; then nothing on it was changed.
+ * Writes the installation's id on a bus that has none. Throws UserError `installations_differ`, without a change of the
+ * bus, when the bus belongs to another installation.
  */
 export async function claimBus({ bus, installation }: OwnerOptions, options: EnsureOptions): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     const owner = await readOwner(bus);
     if (owner !== undefined && owner !== installation.id) throw installationsDiffer(bus, owner, installation);
-    // Also where the bus is claimed: another program may have been ended between the bucket and the id.
+    // Always, also when the bucket exists: another program may have ended after it created the bucket and before it
+    // wrote the id.
     await ensureInstallationBucket(bus, options);
     if (owner !== undefined) return;
     try {
@@ -43,16 +44,16 @@ export async function claimBus({ bus, installation }: OwnerOptions, options: Ens
       return;
     } catch (error) {
       if (attempt === BUS_LIMITS.claimAttempts) throw error;
-      // Another program has written at the same moment: what it wrote counts, and is read.
+      // Another program has written an id at the same moment: that id counts, and the next attempt reads it.
       if (error instanceof JetStreamApiError) continue;
-      // The bucket is new, and not every server of the cluster knows yet which of them stores it.
+      // The bucket is new, and not every server of the cluster knows yet which servers store it.
       if (!(error instanceof Error && isNoResponders(error.cause))) throw error;
       await new Promise((resolve) => setTimeout(resolve, BUS_LIMITS.ensurePauseMs));
     }
   }
 }
 
-/** Throws UserError `installations_differ`, or `bus_not_migrated` when the bus belongs to none. */
+/** Throws UserError `installations_differ`, or `bus_not_migrated` when the bus belongs to no installation. */
 export async function checkOwner({ bus, installation }: OwnerOptions): Promise<void> {
   const owner = await readOwner(bus);
   if (owner === undefined) {
@@ -63,9 +64,9 @@ export async function checkOwner({ bus, installation }: OwnerOptions): Promise<v
 }
 
 /**
- * Checks whose the bus is, and checks it again whenever the connection is back: another server may answer at its address.
- * `onRefused` receives the UserError when it then belongs to another installation. A bus that has lost its data belongs to
- * none until `migrate` has run. Returns what ends the checks.
+ * Checks to which installation the bus belongs, now and after each reconnect: another server may answer at the address.
+ * `onRefused` receives the UserError when the bus then belongs to another installation. A bus that has lost its data
+ * belongs to no installation until `migrate` has run. The returned function ends the checks.
  */
 export async function keepOwnerChecked(
   options: OwnerOptions,
@@ -83,7 +84,8 @@ export async function keepOwnerChecked(
           return await checkOwner(options);
         } catch (error) {
           if (error instanceof UserError && error.code === "installations_differ") return onRefused(error);
-          // JetStream is not ready yet, or the bus has lost its data. A connection that is lost comes back with another check.
+          // JetStream is not ready yet, or the bus has lost its data. When the connection is lost, the next reconnect
+          // starts another check.
           await new Promise((resolve) => setTimeout(resolve, BUS_LIMITS.ownerPauseMs));
         }
       }
@@ -96,7 +98,7 @@ export async function keepOwnerChecked(
   });
 }
 
-/** The newest pulse of the database that was written on the bus (`services/db/pulse.ts`); 0 where none was. */
+/** The newest pulse of the database that is stored on the bus (`services/db/pulse.ts`); 0 when there is none. */
 export async function readPulse(bus: Bus): Promise<number> {
   return Number((await readEntry(bus, PULSE_SUBJECT)) ?? 0);
 }
@@ -105,15 +107,15 @@ export async function writePulse(bus: Bus, pulse: number): Promise<void> {
   await bus.js.publish(PULSE_SUBJECT, String(pulse));
 }
 
-/** UserError `database_older`: the bus has met a newer state of the database. */
+/** UserError `database_older`: the bus has worked with a newer state of the database. */
 export function databaseOlder(bus: Bus, database: string): UserError {
   const sentence = `The database at ${database} (DATABASE_URL) is older than the NATS at ${bus.nc.getServer()} (NATS_URL), as one is that was restored from a backup: stop all processes, run \`npm run migrate -- --database-restored\`, and start again; with \`npm start\` run \`npm start -- --database-restored\` in place of both.`;
   return new UserError(sentence, { code: "database_older" });
 }
 
 /**
- * Removes what the bus has of the installation, and the installation's id last. Uploaded files stay. Throws UserError
- * `installations_differ` when the bus belongs to another installation; then nothing was changed.
+ * Deletes the installation's streams and buckets from the bus, the bucket with its id last. Uploaded files stay. Throws
+ * UserError `installations_differ`, without a change of the bus, when the bus belongs to another installation.
  */
 export async function emptyBus({ bus, installation }: OwnerOptions): Promise<void> {
   const owner = await readOwner(bus);
@@ -127,7 +129,7 @@ export async function emptyBus({ bus, installation }: OwnerOptions): Promise<voi
   }
 }
 
-/** Undefined: the bus is new, or it has lost its data. */
+/** Undefined when the bus is new, or has lost its data. */
 async function readOwner(bus: Bus): Promise<string | undefined> {
   return await readEntry(bus, SUBJECT);
 }

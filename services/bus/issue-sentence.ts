@@ -1,13 +1,13 @@
 /**
- * What is wrong with a field, in words for the person who writes the client. Given to `safeParse` as its `error`; a
- * sentence that a schema has of its own comes first.
+ * The sentences of field errors, for the person who writes the client. `safeParse` gets this as `error`. A sentence
+ * that a schema defines has priority.
  */
 import type { z } from "zod";
 
 type Issue = z.core.$ZodRawIssue;
 type IssueOf<TCode extends Issue["code"]> = Extract<Issue, { readonly code: TCode }>;
 
-/** One sentence for an issue; a code that is missing here does not compile. */
+/** One sentence for an issue. The compiler reports a code that is missing here. */
 export function issueSentence(issue: Issue): string {
   if (issue.input === undefined && (issue.code === "invalid_type" || issue.code === "invalid_value")) {
     return "Is missing.";
@@ -42,7 +42,7 @@ export function issueSentence(issue: Issue): string {
   }
 }
 
-/** Of a field that the schema does not know. */
+/** The sentence for a field that the schema does not have. */
 export const NOT_A_FIELD = "Is not a field of this request.";
 
 const TYPE_NAMES: Readonly<Record<string, string>> = {
@@ -63,7 +63,7 @@ const FORMAT_NAMES: Readonly<Record<string, string>> = {
   datetime: "a moment such as 2026-11-20T12:00:00.000Z",
 };
 
-/** The empty text is a value as well, but it would be invisible in a list. */
+/** An empty text would be invisible in a list. */
 function shown(value: unknown): string {
   return value === "" ? "the empty text" : String(value);
 }
@@ -80,5 +80,5 @@ function tooBig({ origin, maximum, inclusive = true }: IssueOf<"too_big">): stri
   return `Must have at most ${maximum} ${maximum === 1 ? unit : `${unit}s`}.`;
 }
 
-/** What is counted of a value; of a number nothing is. */
+/** The units that a size bound counts. A number has no unit. */
 const COUNTED: Readonly<Record<string, string>> = { string: "character", array: "element", set: "element" };

@@ -1,57 +1,79 @@
 /** Every wait and retry of the bus, in one place, each with its reason. Milliseconds unless the name says otherwise. */
 export const BUS_LIMITS = {
-  /** How long a starting process tries to reach the bus before it ends with an error: a server that starts at the same time is up by then. */
+  /**
+   * How long a starting process tries to reach the bus before it ends with an error. A server that starts at the same
+   * time is up by then.
+   */
   firstConnectMs: 10_000,
   /** One attempt to connect; a server that needs longer counts as down. */
   dialMs: 3_000,
-  /** The attempt that finds out why TLS does not come about: a server that refuses a certificate does so at once. */
+  /** One attempt that finds out why the TLS handshake fails: a server that refuses a certificate does so at once. */
   lastDialMs: 1_000,
-  /** So many, where a reset hides the reason; about half of them show it. */
+  /**
+   * How many such attempts follow one another while a connection reset hides the reason. About half of them show it.
+   */
   lastDials: 4,
   /**
-   * Pause between two attempts to connect to a server that does not answer, with a random part. So a process finds a restarted
-   * server well within the 1.5 s after which replicas are stale, and no server gets more than four attempts a second for long.
+   * Pause between two attempts to connect to a server that does not answer, with a random part. A process finds a
+   * restarted server before its replicas are stale, which takes 1.5 s. After the first moments a server gets at most
+   * four attempts a second from one process.
    */
   redial: { firstMs: 100, longestMs: 500 },
   /** After a connection that lasted this long, the pauses begin again at `redial.firstMs`. */
   goodConnectionMs: 2_000,
-  /** How long the end of a process waits for the server to confirm what was sent. */
+  /** How long a process that ends waits until the server confirms what the process sent. */
   closeMs: 1_000,
-  /** A half-open connection is noticed after `pingMs * (unansweredPings + 1)`; the client's own default is six minutes. */
+  /**
+   * The client notices a half-open connection after `pingMs * (unansweredPings + 1)`. The client's default is six
+   * minutes.
+   */
   pingMs: 2_000,
   unansweredPings: 2,
-  /** How often the clock is compared with the bus: crystals drift apart by a millisecond in this time at most. */
+  /**
+   * How often a process compares its clock with the bus: in this time two clocks drift apart by a millisecond at most.
+   */
   clockMeasureMs: 10_000,
   /** How often a process checks whether its machine slept or its clock was set, and, until the first measurement, tries to measure. */
   clockCheckMs: 1_000,
-  /** A larger change between this machine's two clocks means that its clock was set or it slept: they drift less between two measurements. */
+  /**
+   * A larger change between this machine's two clocks means that its clock was set, or that it slept. Between two
+   * measurements they drift apart by less.
+   */
   clockMovedMs: 100,
-  /** An answer within this time is good enough; otherwise the best of so many counts. */
+  /** An answer within this time is good enough. Otherwise the process uses the fastest of `clockSamples` answers. */
   clockSampleMs: 20,
   clockSamples: 5,
-  /** An answer that takes longer is not used: its error could be half of this. */
+  /** The process does not use an answer that takes longer: its error could be half of this. */
   clockAnswerMs: 1_000,
-  /** A clock that is more than this ahead or behind is reported as wrong. A machine with a time service keeps within milliseconds. */
+  /**
+   * A process reports a clock that is ahead or behind by more than this as wrong. With a time service a machine's clock
+   * is right to milliseconds.
+   */
   wrongClockMs: 1_000,
   /** JetStream management calls at start: creating a stream on a busy disk may take a while. */
   manageMs: 10_000,
-  /** How long `migrate` repeats one request that a cluster without a leader refuses: three elections of the slowest kind. */
+  /**
+   * How long `migrate` repeats one request that a cluster without a leader refuses: the time of three slow elections.
+   */
   ensureMs: 60_000,
-  /** One request to JetStream at a start: an answer comes within milliseconds or not at all. */
+  /** The time-out of one request to JetStream at a start: an answer comes within milliseconds or not at all. */
   quorumAnswerMs: 2_000,
   /**
-   * How often a process checks that its server reaches a majority, and how long a question to it may take: two questions and a
-   * dial fit into the 3 s in which a process leaves a server without one.
+   * How often a process checks that its server reaches a majority. A process leaves a server without a majority within
+   * 3 s: two unanswered checks and a new connection fit into that time.
    */
   quorumAskMs: 500,
   quorumQuestions: 2,
-  /** After an answer of a majority no question is asked for this long. */
+  /** After an answer of a majority the process sends no check for this long. */
   quorumFreshMs: 750,
-  /** First and longest time between leaving two servers, while none reaches a majority: a new connection costs a moment. */
+  /**
+   * While no server reaches a majority: the first and the longest time between two changes of server. Requests fail
+   * during each change.
+   */
   leaveAgain: { firstMs: 3_000, longestMs: 30_000 },
   /**
-   * By how many pulses the bus may be ahead of a database that is taken for current. The relay raises the pulse every five
-   * seconds: a fail-over to an asynchronous stand-by may lose some, and every backup is older than a minute.
+   * By how many pulses the bus may be ahead of a database that counts as current. The relay raises the pulse every five
+   * seconds. A fail-over to an asynchronous stand-by may lose some pulses, and every backup is older than a minute.
    */
   pulsesAhead: 12,
   /** How often a process that waits for a quorum logs it. */
@@ -61,66 +83,94 @@ export const BUS_LIMITS = {
   /** Pause between two attempts to prepare, check or claim the bus while its cluster elects. */
   ensurePauseMs: 250,
   /**
-   * Attempts to write the installation's id. One that fails: another program has written it at the same moment, or the
-   * server does not know yet which of its cluster stores the new bucket.
+   * Attempts to write the installation's id. An attempt fails when another program has written the id at the same
+   * moment, or when the server does not know yet which servers of its cluster store the new bucket.
    */
   claimAttempts: 20,
-  /** Pause before a process reads again to which installation the bus belongs, while JetStream comes up behind a connection that is back. */
+  /**
+   * After a reconnect, while JetStream is not ready: the pause before a process reads again to which installation the
+   * bus belongs.
+   */
   ownerPauseMs: 500,
 
-  /** How long `call` waits unless its caller says otherwise: longer than any single database statement may take. */
+  /** How long `call` waits by default: longer than any single database statement may take. */
   callMs: 5_000,
   /**
-   * A process sends a progress message for a request after this long, and again after each such interval. Most requests are
-   * answered before the first one, and cost no extra message.
+   * A process sends a progress message for a request after this long, and then at this interval. It answers most
+   * requests before the first progress message, so they cost no extra message.
    */
   workingAfterMs: 150,
-  /** A caller that receives neither a progress message nor the answer for this long asks another process: two messages in a row are missing then. */
+  /**
+   * A caller that receives neither a progress message nor the answer for this long asks another process: two progress
+   * messages in a row are missing then.
+   */
   silenceMs: 400,
   /** How long a caller waits for a progress message of the process that has claimed its request. */
   claimedSilenceMs: 1_000,
-  /** Processes that one request is sent to after the first: it bounds the extra work for services that are all slow. */
+  /**
+   * How many further processes may get the same request. This bounds the extra work when all processes of a service are
+   * slow.
+   */
   repetitions: 2,
   /** How long a process that ends finishes requests: their callers wait no longer (`callMs`). */
   finishMs: 5_000,
-  /** When a caller may repeat a request that was refused for lack of disk space: a person has to free space first. */
+  /**
+   * After how long a caller may repeat a request that a service refused for lack of disk space: a person has to free
+   * space first.
+   */
   storageRetryMs: 10_000,
-  /** Requests one process works on at once per operation; more are refused as busy rather than queued without bound. */
+  /**
+   * Requests of one operation that a process works on at once. It refuses more as `busy`, and does not queue them
+   * without bound.
+   */
   requestsInFlight: 256,
 
-  /** The pause before a flush is requested again while no relay answers: a relay that takes over answers within its first turn. */
+  /**
+   * The pause before a process requests a flush again, while no relay answers. A relay that takes over answers within
+   * its first turn.
+   */
   flushPauseMs: 50,
 
-  /** How long `askStation` keeps trying, unless its caller says otherwise. */
+  /** How long `askStation` tries by default. */
   askMs: 4_000,
   /**
-   * When a request without an answer is sent again: it was lost with its host, or with a server that was stopped. A host that is
-   * succeeded after 2.5 s has its successor asked within the 3 s in which a stalled host's stations answer again.
+   * After how long `askStation` sends a request without an answer again: the request was lost with its host or with a
+   * server. A successor takes over a stalled host's stations after 2.5 s and gets the request before 3 s are over.
    */
   askAgainMs: 400,
   /** First and longest pause between attempts while a partition has no owner (a planned hand-over takes less than 500 ms). */
   askPauseMs: 20,
   askLongestPauseMs: 100,
 
-  /** A feed without a message or idle heartbeat for this long is requested again, well within the 1.5 s after which a replica is stale. */
+  /**
+   * A feed that receives neither a message nor an idle heartbeat for this long creates a new consumer. A replica is
+   * stale only after 1.5 s.
+   */
   feedSilenceMs: 1_000,
   /**
-   * A feed of a replicated stream that was silent for this long reads from any copy of it until its consumer answers again:
-   * two heartbeats are missing then, and 0.9 s are left in which the replica is not stale yet.
+   * When the consumer of a replicated stream is silent for this long, the feed reads from any copy until the consumer
+   * sends again. Two heartbeats are missing then, and the replica becomes stale 0.9 s later.
    */
   feedDirectMs: 600,
-  /** A replicated stream counts as having lost its end after its leader has reported it this often, `feedRetryMs` apart. */
+  /**
+   * A replicated stream counts as having lost its end after its leader has reported a shorter stream this often,
+   * `feedRetryMs` apart.
+   */
   feedLossConfirmations: 5,
-  /** One such read: a copy answers within milliseconds, or the feed asks another copy at the next turn. */
+  /**
+   * The time-out of one such direct read: a copy answers within milliseconds, or the feed asks another copy at the next
+   * turn.
+   */
   feedReadMs: 500,
   /**
-   * Such a read without any answer after this long asks again, so five times at most. With one of three servers stalled, each
-   * request has one chance in three to reach its copy: two lost reads in a row of one request each would make a replica stale.
+   * A direct read without an answer sends its request again at this interval, so five times at most. When one of three
+   * servers is stalled, each request reaches the stalled copy with a chance of one in three. With one request per read,
+   * two lost reads in a row would make a replica stale.
    */
   feedReadAgainMs: 100,
-  /** Pause between two such reads: a beat that is stored twice a second must be read well before the replica is stale. */
+  /** Pause between two direct reads: the feed must read the beats, two a second, well before the replica is stale. */
   feedReadPauseMs: 100,
-  /** Messages of one such read: more than a busy log stores between two reads. */
+  /** Messages of one direct read: more than a busy log stores between two reads. */
   feedReadMessages: 1_000,
   /** How often the server proves that an idle feed is alive. */
   feedHeartbeatMs: 250,
@@ -130,33 +180,37 @@ export const BUS_LIMITS = {
   feedRetryMs: 200,
 
   /**
-   * The longest time between two beats of a reader of a replicated stream: two may be lost or late before the replica is
-   * stale after 1.5 s. A beat costs the cluster one small append.
+   * The longest time between two beats of a reader of a replicated stream. The replica is stale after 1.5 s, so two
+   * beats may be lost or late. A beat costs the cluster one small append.
    */
   beatMs: 500,
   /**
-   * A reader of a bucket that the relay writes asks the relay how far it has delivered when its newest beat is this old, and
-   * then this often: 0.9 s are left for the answer. While the bucket has a leader, a beat comes back sooner.
+   * Some buckets are written by the relay alone. When the newest beat of their reader is this old, the reader asks the
+   * relay how far it has delivered, every `deliveredAskMs`. 0.9 s are left for the answer. While the bucket has a
+   * leader, a beat comes back sooner.
    */
   deliveredFromMs: 600,
   deliveredAskMs: 200,
-  /** One such request; within it, another process answers in place of one that does not. */
+  /** The time-out of one such request: long enough that another process answers when the first one does not. */
   deliveredAnswerMs: 1_000,
-  /** How long such answers count after the newest beat: several elections. The relay searches twice this far back. */
+  /**
+   * How long such answers count after the newest beat: the time of several elections. The relay searches twice this far
+   * back.
+   */
   deliveredCountsMs: 30_000,
   /** Subjects of beats in a stream: two of a hundred gateways rarely share one, and few messages stay. */
   beatSubjects: 256,
-  /** A chunk of a file: what object stores have by convention, an eighth of the longest message. */
+  /** The size of a file's chunks: the convention of NATS object stores, and an eighth of the longest message. */
   fileChunkBytes: 128 * 1_024,
-  /** How long one chunk may take to be stored, and how often it is sent while a cluster elects. */
+  /** How long the bus may take to store one chunk, and how often a process sends a chunk while the cluster elects. */
   fileChunkMs: 10_000,
   fileChunkTries: 3,
-  /** Chunks that a reader has at once: a megabyte for each import under way. */
+  /** Chunks that a reader holds in memory at once: a megabyte for each import under way. */
   fileReadChunks: 8,
   fileReadMs: 5_000,
-  /** Such a read without any answer after this long asks again: a server that is stalled or cut off never answers. */
+  /** A read without any answer after this long asks again: a server that is stalled or cut off never answers. */
   fileReadAgainMs: 500,
-  /** A chunk is lost when the leader reports it so often, with this pause between. */
+  /** A chunk counts as lost after the leader has reported it missing this often, `fileReadPauseMs` apart. */
   fileReadAttempts: 3,
   fileReadPauseMs: 300,
 } as const;

@@ -1,13 +1,13 @@
 /**
- * Why a row of a statement is no line. The parsers write a sentence for logs, commands and the database; here each sentence
- * has its code, by which programs and pages decide, and its parameters. A sentence is read back as it was written, so rows
- * that were stored before have their codes as well.
+ * Why a row of a statement is malformed. The parsers write a sentence for logs, commands and the database. Here each
+ * sentence has a code, which programs and pages use, and its parameters. `malformedReason` parses a sentence, so rows
+ * that were stored earlier have codes, too.
  */
 import { z } from "zod";
 
-/** By code, the sentence with its parameters. `{text}` is what the file has, in quotes. */
+/** By code: the sentence with its parameters. `{text}` is the text of the file, in quotes. */
 export const MALFORMED_SENTENCES = {
-  /** Of every format. */
+  /** All formats. */
   unknown_currency: "{text} is no ISO 4217 currency.",
   no_number: "{text} is no decimal number.",
   no_minor_units: "{text} is no whole number of minor units.",
@@ -17,7 +17,7 @@ export const MALFORMED_SENTENCES = {
   too_long: "The value is longer than {limit} characters.",
   known_with_other_amount:
     "The account has this line already, with the amount {known} {known_currency} in minor units; this file has {found} {found_currency}. Withdraw the file that is wrong.",
-  /** Of tables. */
+  /** CSV files and other tables. */
   wrong_quotes: "A quote is in the wrong place or is never closed.",
   wrong_width: "The row has {fields} fields, and the header has {columns} columns.",
   wrong_width_after_type: "The row has {fields} fields after its type, and the header has {columns} columns.",
@@ -34,7 +34,7 @@ export const MALFORMED_SENTENCES = {
   changed_by_spreadsheet: "{text} is an id that a spreadsheet has changed; import the file as the provider made it.",
   two_ways_to_read: "{text} can be read in two ways, and no amount before it shows which one is meant.",
   negative_sale: "A sale has a negative amount.",
-  /** Of tables with a stored mapping. */
+  /** Tables with a stored mapping. */
   unmapped_kind: "The mapping has no kind for {text}.",
   unmapped_direction: "The mapping has no direction for {text}.",
   no_direction: "{text} has no direction that the mapping knows.",
@@ -43,14 +43,14 @@ export const MALFORMED_SENTENCES = {
   other_separator: "{text} has another separator than the mapping declares.",
   date_in_other_format: "{text} is no date in {formats}.",
   not_a_time: "{text} is no time of day.",
-  /** Of PayPal. */
+  /** PayPal reports. */
   fee_not_between: "The fee is not what lies between gross and net.",
   neither_cr_nor_dr: "{text} is neither CR nor DR.",
   no_footer: "The file has no footer (FF), so its end may be missing; download it again.",
   wrong_row_count: "The section states {stated} rows and has {found}; download the file again.",
   no_column_headers: "The row has no column headers (CH) before it.",
   unknown_row_type: "{text} is no type of row that the report has.",
-  /** Of camt. */
+  /** camt files. */
   neither_crdt_nor_dbit: "CdtDbtInd is neither CRDT nor DBIT.",
   unknown_status: "The status is none of BOOK, PDNG, INFO and FUTR.",
   date_not_in_calendar: "The date is not in the calendar.",
@@ -60,7 +60,7 @@ export const MALFORMED_SENTENCES = {
   negative_amount: "The amount is negative; camt gives the sign in CdtDbtInd.",
   balance_unreadable: "The balance {balance} cannot be read: {detail}",
   balance_without_direction: "The balance {balance} has no CdtDbtInd that is CRDT or DBIT.",
-  /** Of MT940. */
+  /** MT940 files. */
   entry_outside_statement: "The entry stands after the end of its statement, or before its :20:.",
   entry_after_closing: "The entry stands after the closing balance of its statement.",
   no_opening_balance: "The statement has no opening balance that names the currency.",
@@ -72,7 +72,7 @@ export const MALFORMED_SENTENCES = {
   entry_date_not_in_calendar: "The entry date {date} is not in the calendar.",
 } as const;
 type Sentences = typeof MALFORMED_SENTENCES;
-/** `other`: a version of the service that this one does not know has written the sentence. */
+/** `other`: another version of the service has written the sentence, and this one does not know it. */
 export type MalformedReason = keyof Sentences | "other";
 export const MALFORMED_REASONS: readonly MalformedReason[] = [
   ...(Object.keys(MALFORMED_SENTENCES) as (keyof Sentences)[]),
@@ -80,12 +80,12 @@ export const MALFORMED_REASONS: readonly MalformedReason[] = [
 ];
 
 type NamesIn<S extends string> = S extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never;
-/** The parameters of a code, by their names. All of them are text. */
+/** The parameters of a code by name, all as text. */
 export type MalformedParameters<C extends MalformedReason> = Readonly<
   Record<C extends keyof Sentences ? NamesIn<Sentences[C]> : never, string>
 >;
 
-/** What a service of another version sends besides is no reason to refuse the row: its sentence is there. */
+/** An unknown code of another version must not make the row invalid: the row has its sentence. */
 export const malformedReasonSchema = z.object({
   reasonCode: z.enum(MALFORMED_REASONS).catch("other"),
   reasonParameters: z.record(z.string(), z.string()).catch({}),
@@ -99,7 +99,7 @@ const PATTERNS = Object.entries(MALFORMED_SENTENCES).map(([code, sentence]) => {
   return { code: code as MalformedReason, pattern: new RegExp(`^${source}$`, "su") };
 });
 
-/** The code and the parameters of a sentence that a parser has written. */
+/** The code and the parameters of a parser's sentence. */
 export function malformedReason(sentence: string): z.infer<typeof malformedReasonSchema> {
   for (const { code, pattern } of PATTERNS) {
     const match = pattern.exec(sentence);
@@ -110,7 +110,10 @@ export function malformedReason(sentence: string): z.infer<typeof malformedReaso
   return { reasonCode: "other", reasonParameters: {} };
 }
 
-/** The database holds no NUL and no half of a surrogate pair, but what a quoted text writes for them. */
+/**
+ * A parameter without its quotes. The database cannot hold NUL or half of a surrogate pair; a quoted text has escapes
+ * for them.
+ */
 function unquoted(value: string): string {
   if (!/^".*"$/su.test(value)) return value;
   try {

@@ -1,6 +1,6 @@
 /**
- * Request and reply over the bus with one schema for both sides. An operation is data (subject, request, reply);
- * `serve` answers it from one of several processes, `call` asks.
+ * Request and reply over the bus with one schema for both sides. An operation is data: subject, request and reply.
+ * `call` sends a request; `serve` answers it in one of several processes.
  */
 import { type Msg, type NatsConnection, nuid } from "nats";
 import { z } from "zod";
@@ -19,16 +19,21 @@ import { turnPublisher } from "./turn-publisher.ts";
  * (`exchange.ts`), while the first process may still carry it out later. So each operation declares what a second execution does.
  */
 export const REPETITIONS = [
-  /** It changes nothing more, and its answer is as good as the first one: reads, and writes under a key of their own. */
+  /**
+   * A second execution changes nothing more, and its answer is as good as the first one: reads, and writes with a
+   * unique key.
+   */
   "repeatable",
-  /** It would do something twice, or undo what happened in between: one process alone may carry it out. */
+  /** A second execution would do something twice, or undo a change in between: only one process may carry it out. */
   "once",
   /** `repeatable` with the request's `idempotencyKey`, `once` without it. */
   "repeatable_with_key",
 ] as const;
 export type Repetition = (typeof REPETITIONS)[number];
 
-/** Resolves to whether this process may carry out the request; of all processes that ask under one id, one may. */
+/**
+ * Resolves to whether this process may carry out the request. Of all processes that claim the same id, only one may.
+ */
 export type ClaimRequest = (requestId: string) => Promise<boolean>;
 
 /** Claims the request that a handler works on. Rejects when another process has claimed it: the handler must not go on. */
@@ -54,7 +59,7 @@ export type ReplyOf<TOperation> = TOperation extends Operation<z.ZodType, infer 
 export type Handler<TDeps, TOperation> = (deps: TDeps, request: RequestOf<TOperation>) => Promise<ReplyOf<TOperation>>;
 
 const subjects = new Set<string>();
-/** The subjects of all operations that this process can ask for: counts by operation begin with each of them at 0. */
+/** The subjects of all operations that this process may call: a counter by operation starts each of them at 0. */
 export const knownOperations = (): readonly string[] => [...subjects];
 
 const define =
@@ -80,33 +85,39 @@ export interface ServeDeps {
   readonly nc: NatsConnection;
   readonly log: FailureLog;
   readonly queue: string;
-  /** Requests that one process works on at once; a handler that refuses by limits of its own has a higher one. */
+  /** Requests that one process works on at once. It is higher for a handler that has its own limits. */
   readonly requestsInFlight?: number;
-  /** Keeps a request from being carried out by two processes; operations that may run once only need it. */
+  /**
+   * Prevents two processes from carrying out the same request; required for operations that only one process may carry
+   * out.
+   */
   readonly claim?: ClaimRequest;
   /**
-   * Whether this process cannot reach what its handlers need. It then reports neither progress nor failure, and
-   * takes no request over, so that the caller asks another process.
+   * Whether this process cannot reach what its handlers need. It then reports neither progress nor failure and offers
+   * to take no request, so that the caller asks another process.
    */
   readonly isSilent?: () => boolean;
   /**
-   * The handler claims by itself, before its first change. So what it refuses costs no claim: for operations that anyone may
-   * call.
+   * The handler claims the request itself, before its first change. So a refused request costs no claim: for operations
+   * that need no session.
    */
   readonly handlerClaims?: boolean;
 }
 
 /** One operation that this process answers. */
 export interface Serving {
-  /** Takes no request any more; those under way are carried out and answered. */
+  /** Receives no more requests; this process carries out and answers those under way. */
   unsubscribe(): void;
-  /** The same; resolves when they are answered, and after `BUS_LIMITS.finishMs` at the latest. Never rejects. */
+  /**
+   * Like `unsubscribe`. Resolves when all requests are answered, and after `BUS_LIMITS.finishMs` at the latest. Never
+   * rejects.
+   */
   drain(): Promise<void>;
 }
 
 /**
- * Answers an operation, beside other processes of the same queue group. A `RefusedError` becomes the reply; anything else
- * is logged and answered as unavailable, so that a caller never waits for a reply that will not come.
+ * Answers an operation, beside other processes of the same queue group. A `RefusedError` becomes the reply. For any
+ * other error it logs the error and answers `unavailable`, so that no caller waits for a reply that never comes.
  */
 export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
   deps: ServeDeps,
@@ -123,7 +134,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
   const running = new RunningRequests((inbox) => {
     if (!isSilent()) publish(nc, inbox, { working: true });
   });
-  /** Undefined when this process failed for want of what it cannot reach: another one may do better. */
+  /** Undefined when the request failed while this process is silent: another process may reach what it needs. */
   const answer = async (message: Msg): Promise<Answer | Interim | undefined> => {
     try {
       const parsed = operation.request.safeParse(message.json(), FOR_FIELD_ERRORS);
@@ -147,7 +158,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
     }
   };
   const receive = (message: Msg): void => {
-    // Its caller has waited too long and has an answer already; done now, it would be done without the caller's knowledge.
+    // The caller of a late request already has an error: the request must not take effect any more.
     if (dropLate(deps, message, subject) || running.has(message.reply)) return;
     if (mustWait(nc, subject)) return publish(nc, message.reply, { refusal: STORAGE_LOW });
     if (running.size >= requestsInFlight)
@@ -158,7 +169,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
     });
   };
   const receiveForRequest = (message: Msg): void => forRequest(requestIdOf(message), () => receive(message));
-  // What is sent here reaches this process alone.
+  // Only this process receives messages on this subject.
   const direct = `${probeSubject(subject)}.${nuid.next()}`;
   const probed = (message: Msg): void => {
     if (isSilent()) return;
@@ -183,14 +194,15 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
       for (const subscription of subscriptions) subscription.unsubscribe();
     },
     async drain() {
-      // What the server has sent already still comes. Without a connection there is nothing to drain, and that fails.
+      // A drain still receives what the server has sent already. Without a connection it fails, and there is nothing to
+      // receive.
       await Promise.allSettled(subscriptions.map((subscription) => subscription.drain()));
       await running.finished();
     },
   };
 }
 
-/** `serve` for handlers of one service: each gets what the service works with. */
+/** `serve` for the handlers of one service: each handler gets the service's `deps`. */
 export const serveWith =
   <TDeps>(responder: ServeDeps, deps: TDeps) =>
   <TRequest extends z.ZodType, TReply extends z.ZodType>(
@@ -199,12 +211,12 @@ export const serveWith =
   ): Serving =>
     serve(responder, operation, (request, claimNow) => handle(deps, request, claimNow));
 
-/** The codes with which a service says that it has done nothing yet. */
+/** The codes of a service that has done nothing yet. */
 const NOTHING_DONE: readonly string[] = ["busy", "storage_low"] satisfies BusRefusal["code"][];
 
 /**
- * A handler that answers `busy` has done nothing. When another service says `busy` to the handler, the handler may have done
- * something before it asked, so its caller gets `unavailable`.
+ * A service that answers `busy` has done nothing. But when a handler receives `busy` from another service, it may have
+ * changed something before its call. So its caller gets `unavailable`.
  */
 function refusalOf(error: RefusedError): BusRefusal {
   const { refusal } = error;
@@ -224,8 +236,8 @@ function publish(nc: NatsConnection, inbox: string | undefined, body: Answer | I
 const envelopeSchema = z.union([z.object({ refusal: busRefusalSchema }), z.object({ reply: z.unknown() })]);
 
 /**
- * Asks; a process that does not answer is replaced by another one while there is time. Throws `RefusedError` when the
- * service refuses, and `UnavailableError` when no process answers in time.
+ * Sends the request and returns the reply. When a process does not answer, it asks another one while there is time.
+ * Throws `RefusedError` when the service refuses, and `UnavailableError` when no process answers in time.
  */
 export async function call<TRequest extends z.ZodType, TReply extends z.ZodType>(
   nc: NatsConnection,
@@ -242,18 +254,18 @@ export async function call<TRequest extends z.ZodType, TReply extends z.ZodType>
   const envelope = envelopeSchema.parse(answer);
   if (!("refusal" in envelope)) return operation.reply.parse(envelope.reply);
   const refused = new AskedServiceRefused(envelope.refusal);
-  // The process that did not answer may have done it all the same.
+  // The process that did not answer may have carried out the request.
   if (isRepeated && NOTHING_DONE.includes(envelope.refusal.code)) throw new UnavailableError(subject, refused);
   throw refused;
 }
 
-/** The requests that one process carries out for one operation: it says of each that it works on it (`exchange.ts`). */
+/** The requests of one operation that a process works on. It sends progress messages for each (`exchange.ts`). */
 class RunningRequests {
-  readonly #sayWorking: (inbox: string) => void;
+  readonly #reportWorking: (inbox: string) => void;
   readonly #running = new Map<string | symbol, Promise<void>>();
 
-  constructor(sayWorking: (inbox: string) => void) {
-    this.#sayWorking = sayWorking;
+  constructor(reportWorking: (inbox: string) => void) {
+    this.#reportWorking = reportWorking;
   }
 
   get size(): number {
@@ -264,12 +276,12 @@ class RunningRequests {
     return inbox !== undefined && this.#running.has(inbox);
   }
 
-  /** Runs the work of a request; `inbox` is where its caller waits, undefined where no caller waits. Never rejects. */
+  /** Runs the work of a request. The caller waits on `inbox`; it is undefined when no caller waits. Never rejects. */
   run(inbox: string | undefined, work: () => Promise<void>): void {
     const key = inbox ?? Symbol("no inbox");
-    const timer = inbox === undefined ? undefined : setTimeout(() => say(inbox), BUS_LIMITS.workingAfterMs);
-    const say = (caller: string): void => {
-      this.#sayWorking(caller);
+    const timer = inbox === undefined ? undefined : setTimeout(() => report(inbox), BUS_LIMITS.workingAfterMs);
+    const report = (caller: string): void => {
+      this.#reportWorking(caller);
       timer?.refresh();
     };
     const ended = work().finally(() => {
@@ -279,7 +291,7 @@ class RunningRequests {
     this.#running.set(key, ended);
   }
 
-  /** Resolves when none runs, and after `BUS_LIMITS.finishMs` at the latest. */
+  /** Resolves when no request runs, and after `BUS_LIMITS.finishMs` at the latest. */
   async finished(): Promise<void> {
     await within(Promise.allSettled(this.#running.values()), BUS_LIMITS.finishMs);
   }

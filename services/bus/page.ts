@@ -1,6 +1,6 @@
 /**
- * Pages of a list that may be longer than one bus message. Every list is ordered by id: oldest first after `sinceId`, or
- * newest first before `beforeId`. `hasMore` says whether there is a further page.
+ * Pages of a list that may be longer than one bus message. Every list is ordered by id: oldest first after `sinceId`,
+ * or newest first before `beforeId`. `hasMore` shows whether there is a further page.
  */
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
@@ -28,7 +28,9 @@ export function firstPage<T>(found: readonly T[], limit: number): { readonly pag
   return { page, hasMore: page.length < found.length };
 }
 
-/** The same of items that come one by one: none is asked for beyond the page and the one that shows that there are more. */
+/**
+ * The same for an async iterable. It reads the items of the page and one more item, which shows that there are more.
+ */
 export async function takePage<T>(
   items: AsyncIterable<T>,
   limit: number,
@@ -56,7 +58,10 @@ export function eventsOfPage<T extends { readonly eventId: number }>(
   return { events, throughId: (hasMore ? events.at(-1)?.eventId : searchedThroughId) ?? null };
 }
 
-/** The first read of `readPage`: more of the longest items than one message carries, and the whole page of most lists. */
+/**
+ * The items of `readPage`'s first read: the whole page of most lists, and of the longest items more than one message
+ * can carry.
+ */
 const FIRST_READING = 20;
 /** Each further read asks for this many times the items found so far. A list's first items may be its shortest. */
 const READING_GROWTH = 4;

@@ -25,8 +25,8 @@ export interface ReachOptions {
 }
 
 /**
- * Waits until JetStream answers. A cluster without a quorum answers nothing, or says that it is not available: that ends by
- * itself, so a process waits for it, with one line in the log that says why. Throws UserError `nats_without_jetstream`,
+ * Waits until JetStream answers. A cluster without a quorum does not answer, or answers that it is not available. That
+ * usually ends without a person, so the process waits and logs why. Throws UserError `nats_without_jetstream`,
  * `nats_denied`, `nats_no_quorum`, `nats_unreachable` or `start_stopped`.
  */
 export async function reachJetStream(nc: NatsConnection, options: ReachOptions): Promise<void> {
@@ -53,11 +53,11 @@ export async function reachJetStream(nc: NatsConnection, options: ReachOptions):
   }
 }
 
-/** Says that a process waits for a quorum: once, then each minute, and once when it is over. */
+/** Logs that a process waits for a quorum: at the beginning, then each minute, and once at the end. */
 export class QuorumWait {
   readonly #log: QuorumLog;
   #sinceMs: number | undefined;
-  #saidAtMs = 0;
+  #loggedAtMs = 0;
 
   constructor(log: QuorumLog) {
     this.#log = log;
@@ -67,8 +67,8 @@ export class QuorumWait {
     const nowMs = performance.now();
     const isFirst = this.#sinceMs === undefined;
     this.#sinceMs ??= nowMs;
-    if (!isFirst && nowMs - this.#saidAtMs < BUS_LIMITS.quorumLogMs) return;
-    this.#saidAtMs = nowMs;
+    if (!isFirst && nowMs - this.#loggedAtMs < BUS_LIMITS.quorumLogMs) return;
+    this.#loggedAtMs = nowMs;
     const { message } = busWithoutQuorum(server, undefined);
     this.#log.warn(
       { waitedMs: Math.round(nowMs - this.#sinceMs) },
@@ -97,7 +97,7 @@ async function answers(nc: NatsConnection): Promise<boolean> {
   return (await within(flushed, BUS_LIMITS.quorumAnswerMs)) ?? false;
 }
 
-/** Which server the client dials next: once another one than the server that was left. */
+/** Chooses the next server for the client: after `leave`, once another server than that one. */
 export class ServerChoice {
   #left: string | undefined;
 
@@ -105,11 +105,11 @@ export class ServerChoice {
     this.#left = server;
   }
 
-  /** For the client, at each dial: null leaves the choice to it. */
+  /** The client calls this at each dial. Null leaves the choice to the client. */
   choose(servers: readonly Server[]): Server | null {
     const [first, second] = servers;
     if (this.#left === undefined || first?.listen !== this.#left) return null;
-    // Once: the others may be away, and then a server without a majority is better than none.
+    // Only once: when the other servers are down, a server without a majority is better than none.
     this.#left = undefined;
     return second ?? null;
   }
@@ -123,8 +123,8 @@ export interface QuorumWatchDeps {
 }
 
 /**
- * Leaves a server that no longer reaches a majority of its cluster: it takes connections and requests as before, and
- * nothing that has to be stored is ever answered (design §3).
+ * Leaves a server that no longer reaches a majority of its cluster. Such a server accepts connections and requests as
+ * before, but it never answers a request that has to be stored (design §3).
  *
  *   a majority has answered ── 1 s ──► ask one bucket ── 0.5 s ──► ask all ── 0.5 s ──► go to another server
  *            ▲                              │                        │ ▲                       │
@@ -141,7 +141,7 @@ export class QuorumWatch {
   #asked = 0;
   #hasQuorum = true;
   #nextBucket = 0;
-  /** Servers left in a row; a server that is left may be the best there is. */
+  /** How many servers the process has left in a row. */
   #left = 0;
   #mayLeaveAtMs = 0;
 
@@ -151,12 +151,12 @@ export class QuorumWatch {
     this.#timer.unref();
   }
 
-  /** Whether it searches for a server with a majority. */
+  /** Whether the process searches for a server with a majority. */
   isSearching(): boolean {
     return this.#left > 0;
   }
 
-  /** False from the moment when all questions were in vain until a majority answers. */
+  /** False when all checks got no answer, until a majority answers. */
   hasQuorum(): boolean {
     return this.#hasQuorum;
   }
@@ -167,7 +167,7 @@ export class QuorumWatch {
 
   async #check(): Promise<void> {
     const { nc, isUp } = this.#deps;
-    // After a stall of this process its answers have arrived and are not read yet.
+    // After a stall of this process, answers may have arrived that it has not read yet.
     await nextTurn();
     if (!isUp()) return this.#reset();
     if (nc.info?.cluster === undefined) {
@@ -185,7 +185,7 @@ export class QuorumWatch {
     for (const one of this.#asked === 1 ? [bucket] : BUCKETS) if (one !== undefined) void this.#ask(one);
   }
 
-  /** A lost connection is another matter, and one server alone needs no majority. */
+  /** For a lost connection, and for a single server, which needs no majority. */
   #reset(): void {
     this.#answeredAtMs = performance.now();
     this.#asked = 0;
@@ -199,7 +199,7 @@ export class QuorumWatch {
       const answer = (await nc.request(subject, "", options)).json<{ readonly seq?: number }>();
       if (answer.seq === undefined) return;
     } catch {
-      // No answer, or an error instead of a majority's acknowledgement: the next check decides.
+      // The majority has not acknowledged the beat: the next check decides.
       return;
     }
     this.#reset();
@@ -209,7 +209,10 @@ export class QuorumWatch {
     this.#mayLeaveAtMs = 0;
   }
 
-  /** False while it may not leave: the process goes on asking then, because this server's majority may come back. */
+  /**
+   * Returns false while the process may not leave yet. It then continues its checks, because the majority may come
+   * back.
+   */
   #leave(): boolean {
     const { nc, choice, log } = this.#deps;
     const nowMs = performance.now();

@@ -1,6 +1,6 @@
 /**
- * The codes with which services refuse, beside the station's own (`machines/station/reply.ts`). The gateway maps each to
- * a status and one sentence in `gateway/http/errors.ts`; a code that is missing there does not compile.
+ * The refusal codes of the services; those of stations are in `machines/station/reply.ts`. The gateway maps each code
+ * to a status and one sentence in `gateway/http/errors.ts`. The compiler reports a code that is missing there.
  */
 
 import { errors } from "nats";
@@ -11,36 +11,41 @@ import { fieldErrorSchema } from "./field-errors.ts";
 export const SERVICE_REFUSAL_CODES = [
   /** The request is well-formed but its values are not: `errors` names each by JSON pointer. */
   "invalid_request",
-  /** The thing does not exist, or belongs to another organization: both get the same answer. */
+  /** The thing does not exist, or belongs to another organization: the answer is the same. */
   "not_found",
-  /** The thing is not in a state in which this can be done to it. */
+  /** The state of the thing does not allow the operation. */
   "conflict",
-  /** An earlier request with this idempotency key has made it, and its answer had something that is shown once. */
+  /**
+   * An earlier request with this idempotency key has created the thing, and only the first answer may show its secret.
+   */
   "already_created",
-  /** The e-mail address is another person's. */
+  /** Another person has the e-mail address. */
   "already_exists",
   /** The person may not do this. */
   "permission_denied",
   "login_failed",
   "login_throttled",
   "enrollment_code_invalid",
-  /** Robotics is paused at the filial: no task is offered or accepted. */
+  /** Robotics is paused at the filial: tasks can be neither offered nor accepted. */
   "robotics_paused",
-  /** The offer's time is over. */
+  /** The offer has expired. */
   "task_expired",
-  /** The task is in a status in which this cannot be done; `status` names it. */
+  /** The status of the task does not allow the operation; `status` has it. */
   "task_not_actionable",
-  /** The address is not one that webhooks may go to; `reason` says why. */
+  /** The service must not send webhooks to this address; `reason` has the cause. */
   "webhook_target_refused",
-  /** The delivery has no endpoint that is in use. */
+  /** The delivery has no active endpoint. */
   "endpoint_unavailable",
-  /** The delivery is about an offer that has expired: it is not sent any more. */
+  /** The delivery is about an expired offer, so the service does not send it any more. */
   "delivery_lapsed",
-  /** The disk is short of space, and this can wait; nothing was done. */
+  /** The disk is short of space, and the operation can wait. The service has done nothing. */
   "storage_low",
-  /** Too much at once; nothing was done; try again. */
+  /** The service has too much to do. It has done nothing, and the caller may repeat the request. */
   "busy",
-  /** Something this service depends on does not answer; whether the command took effect is found by repeating it. */
+  /**
+   * A dependency of the service does not answer, so the outcome is unknown. The caller repeats the request to find it
+   * out.
+   */
   "unavailable",
 ] as const;
 
@@ -49,18 +54,18 @@ export type BusRefusalCode = (typeof BUS_REFUSAL_CODES)[number];
 
 export const busRefusalSchema = z.object({
   code: z.enum(BUS_REFUSAL_CODES),
-  /** One sentence for a person where the code's own sentence is not enough. */
+  /** One sentence for a person, where the gateway's sentence for the code is not enough. */
   detail: z.string().optional(),
   /** The intent's or the serving task's status, where the refusal is about one. */
   status: z.string().optional(),
-  /** Why a route is withdrawn or an issue not resolved, or who holds a lease. */
+  /** Why a route is withdrawn, why an issue is not resolved, or who holds a lease. */
   reason: z.string().optional(),
   errors: z.array(fieldErrorSchema).optional(),
   retryAfterMs: z.number().optional(),
 });
 export type BusRefusal = z.infer<typeof busRefusalSchema>;
 
-/** Thrown by a service's handler instead of its reply. With `retryAfterMs` the same request may pass later. */
+/** Thrown by a service's handler instead of a reply. With `retryAfterMs` the same request may succeed later. */
 export class RefusedError extends Error {
   readonly refusal: BusRefusal;
   constructor(refusal: BusRefusal) {
@@ -82,7 +87,10 @@ export class UnavailableError extends Error {
   }
 }
 
-/** What a query has found; throws `not_found` where it has found nothing. An id of the body is named by its field. */
+/**
+ * Returns what a query has found; throws `not_found` where it has found nothing. `field` is the name of the id's field
+ * in the body.
+ */
 export function existing<T>(found: T | undefined, field?: string): T {
   if (found === undefined) {
     const detail = field === undefined ? undefined : `There is nothing here with this \`${field}\`.`;

@@ -1,22 +1,23 @@
 /**
- * The header of a signed callback: `x-provider-signature: t=<unix seconds>,v1=<hex>`. The gateway reads its form, so that what
- * carries no signature takes no place of what may carry a right one; only the providers service can check it.
+ * The header of a signed callback: `x-provider-signature: t=<unix seconds>,v1=<hex>`. The gateway parses the header, so
+ * that callbacks without a signature do not use up the places of valid ones. Only the providers service can check the
+ * signature.
  */
 
 /** The one header that adapters read. */
 export const SIGNATURE_HEADER = "x-provider-signature";
 
-/** Characters of the header that are read, and signatures in it that are compared. */
+/** The longest header, and the most signatures in it that are compared. */
 const HEADER_CHARACTERS = 1_024;
 const MOST_SIGNATURES = 4;
 
 export interface SignatureHeader {
-  /** As in the header: those bytes were signed. */
+  /** The text of the header, because the signature covers it. */
   readonly timestamp: string;
   readonly signatures: readonly Buffer[];
 }
 
-/** Undefined for what no secret can have signed. */
+/** Undefined for a header without a well-formed signature. */
 export function parseSignatureHeader(header: string): SignatureHeader | undefined {
   if (header.length > HEADER_CHARACTERS) return undefined;
   const parts = header.split(",").map((part) => part.trim());

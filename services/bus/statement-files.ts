@@ -1,7 +1,7 @@
 /**
- * Uploaded statement files in the object store of the bus. A file is written and read in chunks, and the next one waits for
- * the one before: neither side holds more than a megabyte of a file, however slow the other is. The client library's
- * object store hands a file over as fast as it comes, and would hold most of it in memory.
+ * Uploaded statement files in the object store of the bus. Files are written and read in chunks, one after another. So
+ * a process holds at most a megabyte of a file in memory, even when the other side is slow. The client library's object
+ * store does not wait for a slow reader, and would hold most of a file in memory.
  *
  *   $O.STATEMENTS.C.<name>            the chunks, in order
  *   $O.STATEMENTS.M.<base64 of name>  written last: the file is complete, its size and its hash
@@ -22,7 +22,7 @@ const chunksOf = (name: string): string => `$O.${STATEMENT_FILES.name}.C.${name}
 const completionOf = (name: string): string =>
   `$O.${STATEMENT_FILES.name}.M.${Buffer.from(name).toString("base64url")}`;
 
-/** JetStream's refusals of a message beyond the stream's or the account's bounds. */
+/** JetStream's error codes for a message beyond the bounds of the stream or the account. */
 const FULL_CODES: ReadonlySet<number> = new Set([10_077, 10_047, 10_023]);
 
 const completionSchema = z.object({ size: z.int().min(0), digest: z.string() });
@@ -35,12 +35,12 @@ export interface StoredFile {
   readonly sha256: string;
 }
 
-/** A file is not in the object store, or not as it was written. */
+/** The object store has no such file, or only a part of it. */
 export class FileLostError extends Error {
   readonly code = "file_lost";
 }
 
-/** Stores all bytes or none. Rejects with the error of `bytes`, or with `storage_low` where the store takes no more. */
+/** Stores all bytes or none. Rejects with the error of `bytes`, or with `storage_low` when the store is full. */
 export async function storeFile(bus: Pick<Bus, "js" | "jsm">, bytes: AsyncIterable<Uint8Array>): Promise<StoredFile> {
   const name = nuid.next();
   try {
@@ -63,7 +63,8 @@ async function write({ js }: Pick<Bus, "js">, name: string, bytes: AsyncIterable
     hash.update(chunk);
     sizeBytes += chunk.length;
     chunks += 1;
-    // A chunk whose answer was lost must not be there twice: the server knows its id.
+    // When an acknowledgement is lost, the client sends the chunk again. By this id the server recognizes it and does
+    // not store it twice.
     const msgID = `${name}-${chunks}`;
     await js.publish(chunksOf(name), chunk, {
       timeout: BUS_LIMITS.fileChunkMs,
@@ -89,7 +90,7 @@ async function write({ js }: Pick<Bus, "js">, name: string, bytes: AsyncIterable
   return { name, sizeBytes, sha256: digest.toString("hex") };
 }
 
-/** The same bytes in pieces of one size, the last one shorter. */
+/** The same bytes in chunks of equal size; only the last chunk may be shorter. */
 async function* chunked(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
   let pieces: Uint8Array[] = [];
   let held = 0;
@@ -108,7 +109,10 @@ async function* chunked(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Ar
   if (held > 0) yield Buffer.concat(pieces, held);
 }
 
-/** The bytes of a file from its beginning, as they are asked for. Throws `FileLostError`, or `NoCopyAnswersError`. */
+/**
+ * The bytes of a file, from its beginning; it reads as fast as its consumer. Throws `FileLostError` or
+ * `NoCopyAnswersError`.
+ */
 export async function* readFile(bus: Pick<Bus, "nc">, name: string): AsyncIterable<Uint8Array> {
   const [written] = await readOn(bus, { from: 1, subjects: completionOf(name) });
   if (written === undefined) throw new FileLostError(`The file ${name} is not in the object store.`);
@@ -129,8 +133,8 @@ export async function* readFile(bus: Pick<Bus, "nc">, name: string): AsyncIterab
 }
 
 /**
- * The next chunks, from any copy. A copy may lag, so where it has none the leader answers, which may have been elected a moment
- * ago and not have applied all. None where the stream has lost them.
+ * The next chunks, from any copy. A copy may lag, so when it has none, the leader is asked. A newly elected leader may
+ * lag, too, so there are several attempts. Returns none when the stream has lost the chunks.
  */
 async function readOn(
   bus: Pick<Bus, "nc">,
@@ -149,13 +153,13 @@ async function readOn(
   return [];
 }
 
-/** A second time it deletes nothing. */
+/** A repetition deletes nothing. */
 export async function deleteFile({ jsm }: Pick<Bus, "jsm">, name: string): Promise<void> {
   await jsm.streams.purge(STREAM, { filter: completionOf(name) });
   await jsm.streams.purge(STREAM, { filter: chunksOf(name) });
 }
 
-/** The names of files whose newest chunk is older than this, by the clock of the bus. */
+/** The names of files whose newest chunk is older than `olderThanMs`, by the clock of the bus. */
 export async function listOldFiles({ jsm, clock }: Pick<Bus, "jsm" | "clock">, olderThanMs: number): Promise<string[]> {
   const chunks = chunksOf("");
   const { state } = await jsm.streams.info(STREAM, { subjects_filter: `${chunks}>` });

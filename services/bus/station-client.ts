@@ -1,4 +1,4 @@
-/** Asking a station's actor, from the gateway and the relay. */
+/** Sends commands to a station's actor, for the gateway and the relay. */
 import { errors, type Msg, type MsgHdrs, type NatsConnection } from "nats";
 import { deadlineHeaders } from "./deadline.ts";
 import { BUS_LIMITS } from "./limits.ts";
@@ -9,13 +9,14 @@ import { stationCommandSubject } from "./subjects.ts";
 /**
  * Asks the actor of a station and returns its answer, which may be a refusal (`reply.ok` false).
  *
- * While no host owns the station's partition, or no answer comes for a while, the same request (same `commandId`, so it takes
- * effect at most once) is sent again until `timeoutMs` has passed, and the answer to any of them counts; then
- * `UnavailableError`: the outcome is unknown and repeating is safe.
+ * While no host owns the station's partition, or no answer comes for a while, it sends the same request again, until
+ * `timeoutMs` has passed. The `commandId` is the same, so the command takes effect at most once, and the first answer
+ * counts. Then it throws `UnavailableError`: the outcome is unknown, and the caller may repeat the request.
  *
- * Throws `RefusedError`, which says that nothing was done: `busy` when the station has too much to do, `storage_low` when
- * no collection may begin because the disk is full, and `invalid_request` when its host does not understand the command. After an attempt with unknown outcome neither is
- * thrown, because that attempt may have done it: the caller gets the station's answer or `UnavailableError`.
+ * Throws `RefusedError` when nothing was done: `busy` when the station has too much to do, `storage_low` when no
+ * collection may begin because the disk is full, and `invalid_request` when its host does not understand the command.
+ * After an attempt with an unknown outcome it does not throw `RefusedError`, because that attempt may have taken
+ * effect. The caller then gets the station's answer or `UnavailableError`.
  */
 export async function askStation(
   nc: NatsConnection,
@@ -47,7 +48,8 @@ export async function askStation(
     if ("reply" in answer) return answer;
     if (!mayBeDone) throwIfRefused(answer);
     mayBeDone ||= isOutcomeUnknown(answer);
-    // A jittered pause: hundreds of callers of a partition that is handed over must not all come back at once.
+    // A pause with a random part: during a hand-over of a partition, its hundreds of callers must not all repeat at the
+    // same time.
     const waitMs = pauseMs * (0.5 + Math.random());
     if (performance.now() + waitMs >= deadlineMs)
       throw new UnavailableError(subject, "cause" in answer ? answer.cause : answer);
@@ -66,13 +68,13 @@ function throwIfRefused(answer: Failure): void {
     throw new AskedServiceRefused({ code: "invalid_request", errors: [...answer.errors] });
 }
 
-/** Whether the attempt may have taken effect. It has not when the bus has found no host to deliver it to. */
+/** Whether the attempt may have taken effect. It has not when the bus has found no host for it. */
 function isOutcomeUnknown(answer: Failure): boolean {
   if ("failure" in answer) return answer.failure === "unavailable";
   return !isNoResponders(answer.cause);
 }
 
-/** What comes first of these attempts; undefined when nothing comes in time. */
+/** The first result of these attempts; undefined when none comes in time. */
 function firstOf(
   attempts: ReadonlySet<Promise<StationResponse | Failure>>,
   withinMs: number,

@@ -1,6 +1,6 @@
 /**
- * The streams and buckets of `streams.ts` as the server's configuration, and how an existing stream differs from it. `migrate`
- * writes the facts that all processes share, the layout, into the metadata of each.
+ * The server configuration of the streams and buckets of `streams.ts`, and its differences from an existing stream.
+ * `migrate` writes the layout, which all processes share, into the metadata of each stream.
  */
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import { nanos } from "nats";
@@ -31,7 +31,7 @@ const KEYS = {
   logs: "device-payments-logs",
 } as const;
 
-/** As the metadata of a stream. */
+/** The metadata of a stream. */
 function metadataOf(layout: BusLayout): Readonly<Record<string, string>> {
   return {
     [KEYS.version]: String(LAYOUT_VERSION),
@@ -53,7 +53,7 @@ export function layoutOf(metadata: Readonly<Record<string, string>> | undefined)
 
 export type WantedConfig = Partial<StreamConfig> & { readonly name: string };
 
-/** All streams and buckets of a bus; first the bucket that says to which installation it belongs. */
+/** All streams and buckets of a bus. The first is the bucket with the installation's id. */
 export function wantedConfigs(layout: BusLayout): readonly [WantedConfig, ...WantedConfig[]] {
   const others = BUCKETS.filter((bucket) => bucket !== INSTALLATION);
   return [
@@ -92,7 +92,10 @@ function streamConfig(definition: StreamDefinition, layout: BusLayout): WantedCo
   };
 }
 
-/** A bucket is a stream by the key-value convention; making it here puts all of them under one check and one update. */
+/**
+ * A bucket is a stream by the key-value convention of NATS. As a stream config it has the same check and update as the
+ * streams.
+ */
 function bucketConfig(definition: BucketDefinition, layout: BusLayout): WantedConfig {
   const { name, history, maxAgeMs } = definition;
   return {
@@ -111,7 +114,7 @@ function bucketConfig(definition: BucketDefinition, layout: BusLayout): WantedCo
   };
 }
 
-/** An object store is a stream by convention too. */
+/** An object store is a stream by convention, too. */
 function fileBucketConfig({ name, maxAgeMs, maxMessages }: FileBucketDefinition, layout: BusLayout): WantedConfig {
   return {
     name: `OBJ_${name}`,
@@ -128,12 +131,12 @@ function fileBucketConfig({ name, maxAgeMs, maxMessages }: FileBucketDefinition,
   };
 }
 
-/** The first setting of the stream that is not as wanted; undefined when all are. */
+/** The name of the first setting that differs from the wanted one; undefined when none does. */
 export function firstDifference(known: StreamConfig, wanted: WantedConfig): string | undefined {
   for (const [key, value] of Object.entries(wanted)) {
     const current = known[key as keyof StreamConfig];
     if (key === "metadata") {
-      // The server keeps facts of its own there.
+      // The server adds its own entries to the metadata.
       const now = (current ?? {}) as Record<string, string>;
       if (Object.entries(value as Record<string, string>).some(([name, text]) => now[name] !== text)) return key;
     } else if (typeof value === "object" ? JSON.stringify(current) !== JSON.stringify(value) : current !== value) {

@@ -1,4 +1,4 @@
-/** Streams and buckets as data: what each holds, how much, and why. `migrate` makes them so. */
+/** The definitions of streams and buckets: what each holds, how much, and why. `migrate` creates and updates them. */
 
 import { PARTITION_COUNT, partitionOf, partitionToken } from "../../machines/partition.ts";
 import { HEARTBEATS_ALL, ISSUE_EVENTS_ALL, POLLS_ALL, ROBOTICS_EVENTS_ALL } from "./subjects.ts";
@@ -7,24 +7,27 @@ interface StreamFacts {
   readonly name: string;
   readonly subjects: readonly string[];
 }
-/** A stream whose newest message per subject is the truth. */
+/** A stream in which the newest message of each subject is the current state. */
 export interface StateStreamDefinition extends StreamFacts {
   readonly keeps: "newest";
-  /** How many messages of one subject are kept; the newest is the truth, the others are for the audit copy to catch up. */
+  /**
+   * How many messages of one subject the stream keeps. The newest is the current state; the audit copy reads the others
+   * to catch up.
+   */
   readonly maxMessagesPerSubject: number;
   readonly republish?: { readonly source: string; readonly destination: string };
 }
-/** A stream of work: a message stays until the one durable consumer has dealt with it. */
+/** A stream of work: a message stays until the one durable consumer has acknowledged it. */
 export interface WorkStreamDefinition extends StreamFacts {
   readonly keeps: "undone";
-  /** Beyond this nothing more is taken, and it waits where it comes from. */
+  /** A full stream refuses messages, and they wait with their publisher. */
   readonly maxMessages: number;
 }
 export type StreamDefinition = StateStreamDefinition | WorkStreamDefinition;
 
 /**
- * The last heartbeat of each device, republished to the owning host once it is stored (design §3), and when each companion
- * last asked for its assignment, which the gateways note and follow.
+ * The last heartbeat of each device: the bus stores it and republishes it to the owning host (design §3). And the last
+ * time at which each companion asked for its assignment: the gateways write and read it.
  */
 export const LIVENESS: StateStreamDefinition = {
   keeps: "newest",
@@ -35,8 +38,8 @@ export const LIVENESS: StateStreamDefinition = {
 };
 
 /**
- * What consumers are to receive, until the webhook signer has stored it as deliveries. A full stream refuses, and
- * events wait in the outbox, so none is lost; a million of a kilobyte each is an hour of the fastest restaurant chain.
+ * Events for consumers, until the webhook signer has stored them as deliveries. A full stream refuses events and they
+ * wait in the outbox, so none is lost. A million events, a kilobyte each, are an hour of the busiest restaurant chain.
  */
 export const ROBOTICS_EVENTS: WorkStreamDefinition = {
   keeps: "undone",
@@ -46,8 +49,8 @@ export const ROBOTICS_EVENTS: WorkStreamDefinition = {
 };
 
 /**
- * Issues that were opened or decided, for programs that follow them. PostgreSQL has the truth: a program that was away for
- * longer than an organization's newest ten thousand events reads the list of issues.
+ * Events about issues, for programs that subscribe to them. The issues themselves are in PostgreSQL: a program that has
+ * missed more than an organization's newest ten thousand events reads the list of issues.
  */
 export const ISSUE_EVENTS: StateStreamDefinition = {
   keeps: "newest",
@@ -56,25 +59,28 @@ export const ISSUE_EVENTS: StateStreamDefinition = {
   maxMessagesPerSubject: 10_000,
 };
 
-/** Beside the logs of the stations (`StationLogs`). */
+/** All streams except the logs of the stations (`StationLogs`). */
 export const STREAMS = [LIVENESS, ROBOTICS_EVENTS, ISSUE_EVENTS] as const;
 
 export interface BucketDefinition {
   readonly name: string;
   readonly history: number;
-  /** Entries older than this vanish; zero keeps them. Milliseconds. */
+  /** The bus deletes entries older than this; zero keeps them. */
   readonly maxAgeMs: number;
 }
 
-/** SHA-256 of a device credential → whose it is. Every gateway holds a replica. */
+/** SHA-256 of a device credential → its device. Every gateway holds a replica. */
 export const CREDENTIALS: BucketDefinition = { name: "CREDENTIALS", history: 1, maxAgeMs: 0 };
-/** SHA-256 of a session token → who acts. A session ends by deletion or by its own expiry, at the latest by this age. */
+/**
+ * SHA-256 of a session token → its person. A session ends when it is deleted or expires, and at the latest at this age.
+ */
 export const SESSIONS: BucketDefinition = { name: "SESSIONS", history: 1, maxAgeMs: 7 * 24 * 3_600_000 };
 /** Kill switches that are on. */
 export const SWITCHES: BucketDefinition = { name: "SWITCHES", history: 1, maxAgeMs: 0 };
 /**
- * Who owns which partition (design §2.3): one record per host. A record is void after seconds; this only clears away what dead
- * hosts left. On a cluster with several logs the records are in the logs (`StationLogDefinition.leases`).
+ * Who owns which partition (design §2.3): one record per host. A record is void after seconds; the age limit only
+ * removes the records of dead hosts. On a cluster with several logs the records are in the logs
+ * (`StationLogDefinition.leases`).
  */
 export const LEASES: BucketDefinition = { name: "LEASES", history: 1, maxAgeMs: 3_600_000 };
 
@@ -83,18 +89,21 @@ export const INSTALLATION: BucketDefinition = { name: "INSTALLATION", history: 1
 
 export const BUCKETS = [CREDENTIALS, SESSIONS, SWITCHES, LEASES, INSTALLATION] as const;
 
-/** Files, in chunks, by the convention of object stores, so that `nats object` shows them too (`statement-files.ts`). */
+/**
+ * A bucket of files in chunks, in the format of NATS object stores, so that `nats object` shows them too
+ * (`statement-files.ts`).
+ */
 export interface FileBucketDefinition {
   readonly name: string;
   readonly maxAgeMs: number;
-  /** Chunks of all files, and one more message for each file; beyond it no file is taken. */
+  /** Chunks of all files, and one more message for each file. A full bucket takes no more files. */
   readonly maxMessages: number;
 }
 
 /**
- * Uploaded statement files, until their imports have ended. The bucket deletes by age what an
- * uncompleted upload has left, and a file that waits for an operator for a quarter of a year. 32 GiB in chunks of 128 KiB are sixteen of the
- * largest files; the reserve of the disk ends uploads before.
+ * Uploaded statement files, until their imports have ended. The age limit deletes the chunks of an upload that did not
+ * complete, and a file that waits for an operator for 90 days. 32 GiB in chunks of 128 KiB are sixteen of the largest
+ * files. The disk's reserve stops uploads earlier.
  */
 export const STATEMENT_FILES: FileBucketDefinition = {
   name: "STATEMENTS",
@@ -102,17 +111,18 @@ export const STATEMENT_FILES: FileBucketDefinition = {
   maxMessages: 262_144,
 };
 
-/** The most logs: each is a replicated group of its own, which costs every server memory and disk writes. */
+/** The largest number of logs: each is a separate replicated group, which costs every server memory and disk writes. */
 export const MOST_LOGS = 32;
 
-/** One of the streams. A place in the log of a station is a sequence of this stream. */
+/** One of the log streams. A position in a station's log is a sequence of this stream. */
 export interface StationLogDefinition extends StateStreamDefinition {
   readonly index: number;
-  /** The subjects of its commits, all stations together. */
+  /** The subjects of the commits of all its stations. */
   readonly commits: string;
   /**
-   * Where a host confirms that its state of a station is the newest: an append under the condition that the station's subject
-   * still has the sequence that the host knows. One subject for all stations, so that few of these messages are kept.
+   * The subject on which a host confirms that its state of a station is the newest. The append has a condition: the
+   * station's subject still has the sequence that the host knows. All stations share the subject, so the stream keeps
+   * few of these messages.
    */
   readonly confirmSubject: string;
   /** The subjects of the beats of its readers (`beats.ts`), without the last token. */
@@ -124,8 +134,8 @@ export interface StationLogDefinition extends StateStreamDefinition {
 }
 
 /**
- * The logs of the stations: one or several streams, each for a range of partitions (design §2.5). Each has a leader of its
- * own, so that the loss of one server touches the stations of that server's logs alone. `migrate` fixes their number.
+ * The logs of the stations: one or several streams, each for a range of partitions (design §2.5). Each has a separate
+ * leader, so the loss of one server affects only the stations of the logs that it leads. `migrate` fixes their number.
  *
  *   station ──► partition (0 … 255) ──► log (0 … count - 1) ──► stream STATION_LOG_<log>
  */
@@ -162,21 +172,24 @@ export class StationLogs {
     return [...this.#byPartition.keys()].filter((partition) => this.#byPartition[partition]?.index === index);
   }
 
-  /** One subject per station; one message per commit; expected-last-sequence makes each append exclusive. */
+  /**
+   * The subject of a station's commits: one message per commit. The expected last sequence of each append excludes a
+   * second writer.
+   */
   subject(stationId: number): string {
     const partition = partitionOf(stationId);
     return `station.log.${this.ofPartition(partition).index}.${partitionToken(partition)}.${stationId}`;
   }
 
-  /** Every commit of a partition's stations. */
+  /** The subjects of all commits of a partition's stations. */
   partitionSubject(partition: number): string {
     return `station.log.${this.ofPartition(partition).index}.${partitionToken(partition)}.*`;
   }
 }
 
 /**
- * 64 commits of a station are what the audit copy may fall behind before it notes a gap (design §2.1). Beside the commits are
- * the hosts' confirmations and the gateways' beats, which have no content, and the hosts' leases.
+ * The audit copy may fall 64 commits of a station behind before it records a gap (design §2.1). Besides commits, the
+ * stream has the hosts' confirmations and the gateways' beats, which have no content, and the hosts' leases.
  */
 function stationLog(index: number): StationLogDefinition {
   const commits = `station.log.${index}.*.*`;

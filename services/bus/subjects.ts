@@ -1,6 +1,6 @@
 /**
- * Every subject of the bus. The partition token is near the beginning, so that a host needs one subscription for
- * each partition that it owns, and no consumer for each station.
+ * The subjects of the bus, except those of operations and logs. The partition token is near the beginning, so that a
+ * host needs only one subscription for each partition that it owns.
  */
 import { partitionOf, partitionToken } from "../../machines/partition.ts";
 
@@ -10,33 +10,36 @@ export const stationCommandSubject = (stationId: number): string =>
 /** What the owner of a partition subscribes to. */
 export const partitionCommandsSubject = (partition: number): string => `station.cmd.${partitionToken(partition)}.*`;
 
-/** Heartbeats: one message per device in the LIVENESS stream, the last one kept. */
+/** The heartbeats of a device. The LIVENESS stream keeps the last one. */
 export const heartbeatSubject = (stationId: number, deviceId: number): string =>
   `station.heartbeat.${partitionToken(partitionOf(stationId))}.${stationId}.${deviceId}`;
 export const HEARTBEATS_ALL = "station.heartbeat.*.*.*";
-/** Where the LIVENESS stream republishes a heartbeat once it is stored; hosts follow this, never the raw subject. */
+/**
+ * The subject on which the LIVENESS stream republishes stored heartbeats. Hosts subscribe to this one, never to the raw
+ * subject.
+ */
 export const partitionStoredHeartbeatsSubject = (partition: number): string =>
   `station.heard.${partitionToken(partition)}.*.*`;
-/** The same of one device: where a heartbeat goes that could not be stored. */
+/** The same for one device: the gateway publishes a heartbeat here when it cannot be stored. */
 export const storedHeartbeatSubject = (stationId: number, deviceId: number): string =>
   `station.heard.${partitionToken(partitionOf(stationId))}.${stationId}.${deviceId}`;
 export const partitionHeartbeatsSubject = (partition: number): string =>
   `station.heartbeat.${partitionToken(partition)}.*.*`;
 
-/** That a companion asked for its assignment: one message per device in the LIVENESS stream, the last one kept. */
+/** A companion's requests for its assignment. The LIVENESS stream keeps the last one. */
 export const pollSubject = (stationId: number, deviceId: number): string =>
   `station.polled.${partitionToken(partitionOf(stationId))}.${stationId}.${deviceId}`;
 export const POLLS_ALL = "station.polled.*.*.*";
 
-/** What happened to serving tasks and robotics at a filial; one message per event. */
+/** Events of serving tasks and robotics at a filial; one message per event. */
 export const roboticsEventSubject = (filialId: number): string => `robotics.event.${filialId}`;
 export const ROBOTICS_EVENTS_ALL = "robotics.event.*";
 
-/** Issues of an organization that were opened, changed or decided; one message for several issues. */
+/** Events of an organization's issues; one message for several issues. */
 export const issueEventSubject = (organizationId: number): string => `issues.event.${organizationId}`;
 export const ISSUE_EVENTS_ALL = "issues.event.*";
 
-/** Which owners may have webhooks to send, published to all signers; nothing depends on its arrival. */
+/** A hint to all webhook signers which owners may have webhooks to send. It may be lost without harm. */
 export const WEBHOOKS_DUE = "webhooks.due";
 
 /** The station and device ids at the end of a heartbeat's or a poll's subject. */

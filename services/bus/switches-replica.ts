@@ -1,4 +1,4 @@
-/** The kill switches that are on, followed from the bucket SWITCHES; the actor hosts and the gateways hold one each. */
+/** A replica of the kill switches that are on, from the bucket SWITCHES. Each actor host and each gateway has one. */
 import type { KillSwitches } from "../../machines/standing.ts";
 import { bucketBeats } from "./beats.ts";
 import { BucketCompleteness } from "./bucket-completeness.ts";
@@ -8,29 +8,29 @@ import { SequenceWait } from "./sequence-wait.ts";
 import { SWITCHES } from "./streams.ts";
 
 /**
- * The bucket's keys: `platform`, `organization.<id>`, `station.<id>`, `device.<id>`, `provider.<config id>`; a present key
- * is a switch that is on. The keys of the relay's completeness notices are beside them.
+ * The prefix of the bucket's keys: `platform`, `organization.<id>`, `station.<id>`, `device.<id>`, `provider.<config
+ * id>`. A key that is present is a switch that is on. The relay's completeness notices have other keys of the bucket.
  */
 const PREFIX = `$KV.${SWITCHES.name}.`;
 
 /**
- * A feed that is older may have missed a switch that must hold by now (design §5): the gateway answers no
- * device then, a host offers cash alone.
+ * A feed that is older may have missed a switch that must be effective by now (design §5). Then the gateway answers no
+ * device, and a host offers only cash.
  */
 const TRUSTED_FOR_MS = 1_500;
 
 export interface SwitchesReplica {
-  /** A new object after each change, so that it may be kept and compared. */
+  /** A new object after each change, so that a caller may keep and compare it. */
   current(): KillSwitches;
-  /** The bucket's revision that `current` has reached. */
+  /** The revision of the bucket that `current` shows. */
   revision(): number;
   /** Resolves true once `current` shows the bucket at this revision, false when `timeoutMs` passes first. */
   waitFor(revision: number, timeoutMs: number): Promise<boolean>;
-  /** How long ago the moment is up to which `current` is known to be complete, by either proof of its feed. */
+  /** `current` is certainly complete up to this long ago, by one of the two proofs of its feed. */
   ageMs(): number;
   /**
-   * False while a switch may be on that is not in `current`: the feed is too old, is still behind, or has just started over,
-   * or the bucket is not known to be complete.
+   * False while a switch may be on that `current` lacks: the feed is too old, is behind, or has just started over, or
+   * the bucket may be incomplete.
    */
   isTrusted(): boolean;
   /** Whether the relay has noted that the bucket is complete (`bucket-completeness.ts`). */
@@ -39,7 +39,7 @@ export interface SwitchesReplica {
   stop(): void;
 }
 
-/** Resolves when everything that the bucket holds was read; `isTrusted` is false while there may be more. */
+/** Resolves when the replica has read the whole bucket. `isTrusted` is false while there may be more. */
 export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesReplica> {
   const on = new Set<string>();
   const listeners = new Set<(switches: KillSwitches) => void>();
@@ -84,10 +84,10 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
     ageMs: () => Math.min(feed.ageMs(), feed.deliveredAgeMs()),
     isTrusted: () => {
       const ageMs = feed.ageMs();
-      // A message since it started over shows how much it has yet to read.
+      // Only a message after the new start shows how much the feed has yet to read.
       const isBegun = performance.now() - ageMs > startedOverAtMs;
-      const isHeard = ageMs <= TRUSTED_FOR_MS && isBegun && feed.behind() === 0;
-      return (isHeard || feed.deliveredAgeMs() <= TRUSTED_FOR_MS) && completeness.isComplete();
+      const isCurrent = ageMs <= TRUSTED_FOR_MS && isBegun && feed.behind() === 0;
+      return (isCurrent || feed.deliveredAgeMs() <= TRUSTED_FOR_MS) && completeness.isComplete();
     },
     isBucketComplete: () => completeness.isComplete(),
     onChange: (listener) => listeners.add(listener),

@@ -1,7 +1,7 @@
 /**
  * Publishes once per turn of the event loop. The client writes to its socket at the next microtask, so under load each
- * message costs a system call of its own, which is more than everything else a command costs; messages that become ready
- * in the same turn go out in one write here. A lone message waits for the end of its turn only, some ten microseconds.
+ * message needs a separate system call, which costs more than all the rest of a command. Here all messages of one turn
+ * go out in one write. A single message waits only for the end of its turn, about ten microseconds.
  */
 import type { NatsConnection, PublishOptions } from "nats";
 
@@ -9,7 +9,7 @@ interface Waiting {
   readonly subject: string;
   readonly body: string | Uint8Array;
   readonly options: PublishOptions | undefined;
-  /** The connection refused it: nothing was sent. */
+  /** Called when the connection has refused the message: nothing was sent. */
   readonly onRefused: ((cause: unknown) => void) | undefined;
 }
 
@@ -22,9 +22,8 @@ export class TurnPublisher {
   }
 
   /**
-   * Queues one message for the end of this turn. The queue needs no bound of its own: it is emptied each turn, and what
-   * becomes ready within one turn are answers and appends, each of a request that was counted against a limit before
-   * (`BUS_LIMITS.requestsInFlight`, the mailboxes' lengths).
+   * Queues one message for the end of this turn. The queue needs no bound: each turn empties it, and the answers and
+   * appends of one turn belong to requests that have limits (`BUS_LIMITS.requestsInFlight`, the mailboxes' lengths).
    */
   publish(
     subject: string,
@@ -36,7 +35,7 @@ export class TurnPublisher {
     if (this.#waiting.length === 1) setImmediate(() => this.flush());
   }
 
-  /** Publishes at once what waits for the end of the turn, in the order in which it came; returns how much that was. */
+  /** Publishes all queued messages now, in order. Returns how many there were. */
   flush(): number {
     const waiting = this.#waiting;
     this.#waiting = [];
@@ -53,7 +52,7 @@ export class TurnPublisher {
 
 const publishers = new WeakMap<NatsConnection, TurnPublisher>();
 
-/** The publisher of a connection: one for all its users, or their writes would not be joined. */
+/** The publisher of a connection. All its users share it, so that their messages go out in one write. */
 export function turnPublisher(nc: NatsConnection): TurnPublisher {
   const known = publishers.get(nc);
   if (known !== undefined) return known;

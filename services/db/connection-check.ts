@@ -1,6 +1,7 @@
 /**
- * Whether PostgreSQL has connections for all processes that use it. Each process says in the name of one connection how
- * many it may open in all, so that the sum is known before it is reached; PostgreSQL forgets it with the process.
+ * Whether PostgreSQL has connections for all processes that use it. Each process shows how many it may open in the name
+ * of one of its connections. So the sum is known before the processes reach it, and PostgreSQL forgets the name when
+ * the process ends.
  */
 import { repeat } from "../runtime/repeat.ts";
 import { UserError } from "../runtime/user-error.ts";
@@ -16,13 +17,14 @@ export interface ConnectionCheck {
   readonly log: { warn(fields: object, message: string): void };
 }
 
-const SAID = /^device-payments up to (\d+):/;
+const SHOWN_LIMIT = /^device-payments up to (\d+):/;
 const TOO_MANY =
   "the processes may open more connections than PostgreSQL has: lower DATABASE_CONNECTIONS, or raise max_connections";
 
 /**
- * Shows the others what this process may open until `release`, and warns once when all together may open more than there
- * are. Throws UserError `database_connections` when this process alone may.
+ * Shows other processes how many connections this process may open, until `release`. Logs one warning when all
+ * processes together may open more than PostgreSQL has. Throws UserError `database_connections` when this process alone
+ * may open more.
  */
 export async function checkConnections(check: ConnectionCheck): Promise<{ readonly release: () => Promise<void> }> {
   const { url, names, connections, log } = check;
@@ -34,16 +36,16 @@ export async function checkConnections(check: ConnectionCheck): Promise<{ readon
       const sentence = `PostgreSQL has ${available} connections for its clients, and this process may open ${connections}: set DATABASE_CONNECTIONS to less, or raise max_connections there.`;
       throw new UserError(sentence, { code: "database_connections" });
     }
-    const said = await readSaid(sql);
-    const sum = said.reduce((all, each) => all + each, 0);
-    if (sum > available) log.warn({ connections: sum, available, processes: said.length }, TOO_MANY);
+    const limits = await readShownLimits(sql);
+    const sum = limits.reduce((all, each) => all + each, 0);
+    if (sum > available) log.warn({ connections: sum, available, processes: limits.length }, TOO_MANY);
   } catch (error) {
     await closeDatabase(sql);
     throw error;
   }
-  // A connection that is lost, or that nothing uses, would say nothing any more.
+  // The statement opens a lost connection again, and the pool does not close a connection that is in use.
   const kept = repeat(
-    { everyMs: DATABASE_LIMITS.saidMs, what: "showing the limit of connections", log },
+    { everyMs: DATABASE_LIMITS.showConnectionsMs, what: "showing the limit of connections", log },
     () => sql`select 1`,
   );
   return {
@@ -54,7 +56,7 @@ export async function checkConnections(check: ConnectionCheck): Promise<{ readon
   };
 }
 
-/** Without those that PostgreSQL keeps for administrators. */
+/** PostgreSQL's connections, without those that it reserves for administrators. */
 async function readAvailable(sql: Database): Promise<number> {
   const [row] = await sql<[{ available: number }]>`
     select current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
@@ -62,9 +64,9 @@ async function readAvailable(sql: Database): Promise<number> {
   return row.available;
 }
 
-/** What each process that is connected may open, this one included. */
-async function readSaid(sql: Database): Promise<readonly number[]> {
+/** How many connections each connected process may open, this one included. */
+async function readShownLimits(sql: Database): Promise<readonly number[]> {
   const rows = await sql<{ application_name: string }[]>`
     select application_name from pg_stat_activity where application_name like 'device-payments up to %'`;
-  return rows.map((row) => Number(SAID.exec(row.application_name)?.[1] ?? 0));
+  return rows.map((row) => Number(SHOWN_LIMIT.exec(row.application_name)?.[1] ?? 0));
 }

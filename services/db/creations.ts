@@ -1,4 +1,4 @@
-/** Makes what a request asks for once, however often the request comes under its Idempotency-Key (I6). */
+/** Creates a thing only once, even when its request comes several times with the same Idempotency-Key (I6). */
 import type { Creation } from "../bus/messages/creation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "./pool.ts";
@@ -6,14 +6,16 @@ import type { Database, Transaction } from "./pool.ts";
 interface Steps<T> {
   readonly create: (tx: Transaction) => Promise<T>;
   readonly idOf: (made: T) => number;
-  /** What an earlier request made, as it is now. Left out where the answer has something that is shown once. */
+  /**
+   * Reads the thing of an earlier request, in its current state. Left out when only the first answer may show a secret.
+   */
   readonly again?: (tx: Transaction, id: number) => Promise<T | undefined>;
 }
 
 /**
- * Runs `create` in a transaction; without a key each time. A repetition waits for the first request and returns what that one
- * has made. Refuses with `idempotency_key_reused` (another request), `already_created` (the answer had something that is shown
- * once) or `not_found` (it was deleted since).
+ * Runs `create` in a transaction. Without a key it does so each time. With a key, a repetition waits for the first
+ * request and returns the thing that it has created. Refuses with `idempotency_key_reused` (another request),
+ * `already_created` (only the first answer may show a secret) or `not_found` (the thing was deleted since).
  */
 export async function createOnce<T>(database: Database, creation: Creation | undefined, steps: Steps<T>): Promise<T> {
   return (await database.begin(async (tx) => {
@@ -21,13 +23,13 @@ export async function createOnce<T>(database: Database, creation: Creation | und
     const earlierId = await claim(tx, creation);
     if (earlierId !== undefined) return await readAgain(tx, earlierId, steps);
     const made = await steps.create(tx);
-    // No other transaction holds this row, so this waits for none.
+    // This waits for no other transaction, because none can hold this row.
     await tx`update creations set made_id = ${steps.idOf(made)} where creation_id = ${creation.id}`;
     return made;
   })) as T;
 }
 
-/** The id of what an earlier request has made; undefined where this one is the first. */
+/** The id of the thing that an earlier request has created; undefined when this request is the first. */
 async function claim(tx: Transaction, { id, digest }: Creation): Promise<number | undefined> {
   const claimed = await tx`
     insert into creations (creation_id, request_digest) values (${id}, ${digest}) on conflict do nothing`;
@@ -50,7 +52,7 @@ async function readAgain<T>(tx: Transaction, id: number, { again }: Steps<T>): P
   return known;
 }
 
-/** Keys that are older come too late to be a repetition. */
+/** Deletes old keys: a repetition does not come so late. */
 export async function deleteOldCreations(
   database: Database,
   { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },

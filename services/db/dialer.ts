@@ -1,6 +1,6 @@
 /**
- * Dials PostgreSQL for one pool, and no more often than it may. The driver dials again at once when a server, or a pooler
- * in front of it, accepts a connection and closes it: thousands of times a second. Here every dial passes a gate:
+ * Dials PostgreSQL for one pool, with pauses. When a server, or a pooler in front of it, accepts a connection and
+ * closes it, the driver dials again at once: thousands of times a second. So every dial passes a gate:
  *
  *   open ── a dial ──► pausing, longer with each dial ── the pause is over ──► one dial passes, pausing again
  *     ▲                       │                                   │
@@ -33,7 +33,7 @@ interface Waiting {
   readonly fail: (error: Error) => void;
 }
 
-/** When a pool may dial. It outlives a pool that is replaced, so that a replacement is no reason to dial more often. */
+/** Decides when a pool may dial. A replacement of the pool keeps its gate, so that it does not dial more often. */
 export class DialGate {
   readonly #waiting = new Set<Waiting>();
   /** Dials since a statement was answered. */
@@ -42,7 +42,10 @@ export class DialGate {
   #nextAtMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
-  /** Resolves when a dial may begin. Rejects with the error of one that failed meanwhile, or when `signal` is aborted. */
+  /**
+   * Resolves when a dial may begin. Rejects with the error of a dial that failed meanwhile, or when `signal` is
+   * aborted.
+   */
   async pass(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (this.#waiting.size === 0 && performance.now() >= this.#nextAtMs) return this.#begin();
@@ -61,7 +64,7 @@ export class DialGate {
     }
   }
 
-  /** A statement was answered: the server is there, and all that wait may dial. */
+  /** Called when the server has answered a statement: all that wait may dial. */
   answered(): void {
     this.#answers += 1;
     this.#unanswered = 0;
@@ -69,12 +72,15 @@ export class DialGate {
     for (const waiting of this.#waiting) this.#let(waiting);
   }
 
-  /** How many statements were answered so far: a dial after which this has not grown has failed when it ends. */
+  /**
+   * How many statements the server has answered so far. A connection during which this does not grow counts as a failed
+   * dial when it ends.
+   */
   get answers(): number {
     return this.#answers;
   }
 
-  /** A dial has failed: what waits for the next one would only learn the same later. */
+  /** Called when a dial has failed: all that wait fail with the same error. */
   failed(error: Error): void {
     for (const waiting of this.#waiting) waiting.fail(error);
     this.#waiting.clear();
@@ -123,7 +129,7 @@ export class Dialer {
 
   /**
    * A socket on its way to the server, for the driver's option `socket`; several addresses take turns. Never rejects,
-   * because the driver would then forget the connection for good: a dial that may not be made is a socket that fails.
+   * because the driver would then lose the connection for ever. A dial that must not begin returns a socket that fails.
    */
   async dial(target: DialTarget): Promise<Socket> {
     try {
@@ -137,22 +143,26 @@ export class Dialer {
     const port = target.port[place] ?? 0;
     const path = target.path === false ? undefined : target.path;
     const socket = new DialledSocket(this.#gate, path ?? `${host}:${port}`);
-    // The driver shows them in its errors, and TLS checks the certificate against the host.
+    // The driver shows host and port in its errors, and TLS checks the certificate against the host.
     Object.assign(socket, { host, port });
-    // A COPY ends in a small message of its own, which would wait 40 ms for the server's acknowledgement of its rows.
+    // A COPY ends with a small message. With Nagle's algorithm it would wait 40 ms until the server acknowledges the
+    // rows.
     socket.setNoDelay(true);
     if (path !== undefined) socket.connect(path);
     else socket.connect(port, host);
     return socket;
   }
 
-  /** No dial of this pool begins any more. */
+  /** From now on this pool begins no dial. */
   end(): void {
     this.#ended.abort(new Error("The pool of this connection has ended."));
   }
 }
 
-/** Notes whether it ended before the server had answered anything. The driver removes listeners, so this needs none. */
+/**
+ * A socket that reports when it ends before the server has answered anything. It overrides `destroy`, because the
+ * driver removes listeners.
+ */
 class DialledSocket extends Socket {
   readonly #gate: DialGate;
   readonly #address: string;
@@ -165,14 +175,14 @@ class DialledSocket extends Socket {
     this.#answersBefore = gate.answers;
   }
 
-  /** Called at every end, also by the stream itself. */
+  /** Called whenever the socket ends, also by the stream itself. */
   override destroy(error?: Error): this {
     if (this.#gate.answers === this.#answersBefore) this.#gate.failed(new DialError(this.#address, error));
     return super.destroy(error);
   }
 }
 
-/** A turn later, when the driver listens. */
+/** It fails one turn later, when the driver has added its listeners. */
 function failedSocket(error: Error): Socket {
   const socket = new Socket();
   setImmediate(() => socket.destroy(error));

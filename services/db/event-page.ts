@@ -1,38 +1,38 @@
-/** Pages of an owner's events, which all services of the audit log read alike. */
+/** Reads pages of audit logs, for all services that have one. */
 import type { Fragment, Queryable } from "./pool.ts";
 
-/** Where a page begins: behind `sinceId`, before `beforeId`, or both; ids of events. */
+/** Which events a page has: after the id `sinceId`, before the id `beforeId`, or both. */
 export interface EventPage {
   readonly sinceId: number | undefined;
   readonly beforeId: number | undefined;
-  /** Only entries that contain it. */
+  /** Only entries that contain this text. */
   readonly search: string | undefined;
   readonly limit: number;
 }
 
-/** What a page is read from. */
+/** The table of an audit log, and how to read it. */
 interface EventLog<TRow> {
   readonly table: Fragment;
-  /** Whose entries. */
+  /** Selects the entries of the owner. */
   readonly where: Fragment;
-  /** Selects the columns from `rows`, which is all of the statement that follows them. */
+  /** Selects the columns; `rows` is the rest of the statement after them. */
   readonly select: (rows: Fragment) => Promise<TRow[]>;
 }
 
 /**
- * How many entries one page goes through for those that contain a text: about a quarter of a second. A rare text in a long
- * log is then found by several requests, and none of them comes near the time limit of a statement.
+ * How many entries a search checks for one page: this takes about a quarter of a second. So a search for a rare text in
+ * a long log needs several requests, but none of them comes near the time limit of a statement.
  */
 export const SEARCHED_ENTRIES = 50_000;
 
 const patternOf = (text: string): string => `%${text.replaceAll("_", " ").replaceAll(/[\\%]/g, String.raw`\$&`)}%`;
 
 /**
- * Whether an entry contains what a person searches for. They read `device_suspended` as "device suspended", so an underscore
- * is a space. Entries are read one by one until the page is full.
+ * Whether an entry contains the searched text. Pages show `device_suspended` as "device suspended", so an underscore
+ * counts as a space.
  */
 function containing(sql: Queryable, search: string) {
-  // Data is searched as JSON, which writes quotes and backslashes in its own way.
+  // The search in `data` uses its JSON text, in which quotes and backslashes are escaped.
   const inData = patternOf(JSON.stringify(search).slice(1, -1));
   return sql`
     (replace(concat_ws(' ', actor_name, action, subject_kind, subject_id), '_', ' ') ilike ${patternOf(search)}
@@ -40,8 +40,8 @@ function containing(sql: Queryable, search: string) {
 }
 
 /**
- * Up to `limit` entries and one more, which shows that there are more: oldest first with `sinceId`, else newest first.
- * `searchedThroughId` is the last entry that the search went through when there may be others behind it.
+ * Up to `limit` entries, and one more, which shows that there are more: oldest first with `sinceId`, else newest first.
+ * `searchedThroughId` is the last entry that the search has checked; undefined when it has checked all.
  */
 export async function readEvents<TRow>(
   sql: Queryable,

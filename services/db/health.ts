@@ -1,4 +1,4 @@
-/** How a service with a database is: as well as its database, and what else it checks. */
+/** The health of a service with a database: of the database, and of the other things that the service checks. */
 import type { NatsConnection } from "nats";
 import { clockOf } from "../bus/bus-clock.ts";
 import type { ServiceFault, ServiceHealth } from "../bus/messages/health.ts";
@@ -6,15 +6,18 @@ import { sample } from "../runtime/repeat.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import type { Database } from "./pool.ts";
 
-/** A database that can only be read, such as a stand-by or one whose disk is full, takes no change: it is as good as away. */
+/**
+ * Whether the database accepts changes. A read-only one, such as a stand-by or a server with a full disk, counts as
+ * unreachable.
+ */
 async function takesChanges(database: Database): Promise<boolean> {
   const [row] = await database<{ mode: string }[]>`select current_setting('transaction_read_only') as mode`;
   return row?.mode === "off";
 }
 
 /**
- * Asks the database whether it answers and takes changes, then `findFault` about the rest, and then the clock. Each answer comes within twice `probeMs`,
- * and one statement at most waits for a database that does not.
+ * Checks whether the database answers and accepts changes, then `findFault`, then the clock. Each result comes within
+ * twice `probeMs`. At most one statement waits for a database that does not answer.
  */
 export function databaseHealth(
   nc: NatsConnection,

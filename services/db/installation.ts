@@ -5,8 +5,9 @@ import { findMissingMigration } from "./migrate.ts";
 import { closeDatabase, openDatabase } from "./pool.ts";
 
 /**
- * Reads the row that the first migration of the database has made, and that every dump carries. Throws UserError
- * `database_not_migrated` when the schema is older than this program; a newer one serves it during an upgrade.
+ * Reads the row that the first migration has inserted and that every dump contains. Throws UserError
+ * `database_not_migrated` when the schema is older than this program. A newer schema is accepted, because old processes
+ * use it during an upgrade.
  */
 export async function readInstallation(databaseUrl: string): Promise<Installation> {
   const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "installation" });

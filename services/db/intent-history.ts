@@ -1,6 +1,6 @@
 /**
- * An intent as the audit copy has it. The copy may be behind a station, but nothing changes an intent that has ended except
- * evidence about it, and one that the log has lost is in the copy alone.
+ * Reads an intent from the audit copy. The copy may be behind a station, but an ended intent changes only by new
+ * evidence. An intent that the log has lost is only in the copy.
  */
 import { isEnded, type PaymentIntent } from "../../machines/payment-intent.ts";
 import type { StationEvent } from "../../machines/station/event.ts";
@@ -10,10 +10,10 @@ import { DATABASE_LIMITS } from "./limits.ts";
 import type { Database } from "./pool.ts";
 import { readStoredJson } from "./stored-text.ts";
 
-/** The event that says which commits the log has lost; the audit log goes on behind it. */
+/** The type of the event that records which commits the log has lost. The audit log continues after it. */
 export const LOG_LOST = "log_lost";
 
-/** When the log lost the intent, and what the payment seam recorded of it, which is the truth about its money. */
+/** When the log lost the intent, and the payment seam's transaction, which decides whether the intent is paid. */
 export interface Fate {
   readonly lostAtMs: number;
   readonly sale: {
@@ -24,7 +24,7 @@ export interface Fate {
   } | null;
 }
 
-/** When the log lost all that it knew of the intent `i`, and what the payment seam had recorded; null while it has not. */
+/** The `Fate` of the intent `i`; null while the log has it. */
 const fateOf = (database: Database) => database`(
   select jsonb_build_object('lostAtMs', floor(extract(epoch from l.at) * 1000)::bigint, 'sale', (
     select jsonb_build_object('transactionId', t.transaction_id, 'attestedBy', t.attested_by, 'reference', t.reference,
@@ -35,7 +35,7 @@ const fateOf = (database: Database) => database`(
     and i.version between (l.data ->> 'fromVersion')::bigint and (l.data ->> 'toVersion')::bigint
   order by l.version limit 1)`;
 
-/** Evidence that came when the intent `i` had left the state of its station, oldest first: as much of it as reasons need. */
+/** Evidence from after the commit of the intent `i`, oldest first, with the fields that reasons need. */
 const laterEventsOf = (database: Database) => database`coalesce((
   select jsonb_agg(jsonb_build_object('type', e.type, 'outcome', e.data -> 'outcome', 'issue', e.data -> 'issue',
     'blockedReason', e.data -> 'blockedReason') order by e.version, e.ordinal)
@@ -51,8 +51,8 @@ export interface CopiedIntent {
 }
 
 /**
- * The intent as last committed, with the reason that later evidence gave it, of a station or of an organization; undefined
- * where there is none.
+ * An intent of a station or of an organization, as last committed, with its reason by later evidence; undefined when
+ * there is none.
  */
 export async function findCopiedIntent(
   database: Database,
@@ -78,8 +78,8 @@ export function readIntent(text: string): PaymentIntent {
 }
 
 /**
- * As it was, while it is not lost; else succeeded if it is paid, and at the latest expired when it was lost: then with the
- * reason that its station gets back.
+ * The intent with its end. An intent that the log has not lost is unchanged. A lost one has succeeded when there is a
+ * transaction. Otherwise, if it was open, it expired when the log lost it, with the reason that its station gets back.
  */
 function asItEnded(intent: PaymentIntent, fate: Fate | null): PaymentIntent {
   if (fate === null || intent.status === "succeeded") return intent;

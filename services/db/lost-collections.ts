@@ -1,8 +1,8 @@
-/** What the audit copy has of collections that a station log knew and has lost. */
+/** Reads from the audit copy the collections that a station log has lost. */
 import type { LostCollections, LostReason } from "../../machines/station/state.ts";
 import type { Database } from "./pool.ts";
 
-/** The newest commit that a station's log has; zeros where it has none. */
+/** The newest commit of a station's log; zeros when the log has none. */
 export interface LogEnd {
   readonly stationId: number;
   readonly version: number;
@@ -15,9 +15,9 @@ interface LostRow {
 }
 
 /**
- * What the logs of these stations have lost: what recorded losses took, until the station has it again; and what the copy
- * has of a newer commit than the log, before the copier has recorded that loss. Only the reasons of orders that are still
- * open ask; one whose intent was settled is none.
+ * What the logs of these stations have lost: the contents of recorded losses, until the station has them again; and the
+ * contents of a commit in the copy that is newer than the log, before the copier has recorded that loss. Without the
+ * reasons of settled intents; `unclear` has only the reasons of orders that are still open.
  */
 export async function selectLostCollections(
   database: Database,
@@ -46,7 +46,7 @@ export async function selectLostCollections(
   );
 }
 
-/** All of what several losses took; of one reason the newest. */
+/** Merges several losses. Of two equal reasons the newest counts. */
 function merge(lost: readonly LostCollections[]): LostCollections {
   const unclear = new Map(lost.flatMap((one) => one.unclear).map((one) => [`${one.intentId} ${one.reason}`, one]));
   const reasons = new Map(lost.flatMap((one) => one.reasons).map((one) => [one.intentId, one]));

@@ -1,6 +1,6 @@
 /**
- * Brings a database to this program's schema: numbered SQL files, forward only, each in its own transaction. Programs
- * that start at the same time take turns; a schema newer than this program is refused and left as it is.
+ * Migrates a database to this program's schema with numbered SQL files, forward only, each in a separate transaction.
+ * Programs that migrate at the same time take turns. A program refuses a newer schema and does not change it.
  */
 import { readdir } from "node:fs/promises";
 import { join, parse } from "node:path";
@@ -14,18 +14,18 @@ const LOCK_NOT_AVAILABLE = "55P03";
 
 export interface MigrateOptions {
   readonly databaseUrl: string;
-  /** Receives one line per migration that was applied. */
+  /** Receives one line for each applied migration. */
   readonly log: (line: string) => void;
-  /** Ends the wait for it; what was begun is rolled back by PostgreSQL when this process ends. */
+  /** Ends the wait. PostgreSQL rolls back a migration under way when this process ends. */
   readonly signal?: AbortSignal;
   /** Another folder of migrations, for tests. */
   readonly folder?: string;
 }
 
 /**
- * Applies what is missing and returns the names of the migrations applied. Throws UserError `schema_newer` when the
- * database knows a migration that this program does not, `migration_locked` when another program does not finish,
- * `start_stopped` when the signal is aborted.
+ * Applies the missing migrations and returns their names. Throws UserError `schema_newer` when the database knows a
+ * migration that this program does not, `migration_locked` when another program does not finish, `start_stopped` when
+ * the signal is aborted.
  */
 export async function migrate(options: MigrateOptions): Promise<readonly string[]> {
   const { promise: stopped, reject } = Promise.withResolvers<never>();
@@ -51,7 +51,7 @@ async function migrateAll(options: MigrateOptions): Promise<readonly string[]> {
 }
 
 async function run(databaseUrl: string, folder: string): Promise<readonly string[]> {
-  // Loaded here: each service reads which migrations the database has, and none of them needs this.
+  // Imported here, because the services import this file and do not need the runner.
   const { runner } = await import("node-pg-migrate");
   try {
     const migrations = await runner({
@@ -68,9 +68,9 @@ async function run(databaseUrl: string, folder: string): Promise<readonly string
       direction: "up",
       migrationsTable: "schema_migrations",
       advisoryLockMode: "wait",
-      // Each migration commits by itself, so that one that must stand outside a transaction can say so.
+      // Each migration commits separately, so that a migration can opt out of its transaction.
       singleTransaction: false,
-      // Its progress is logged by the caller, and a failure is thrown with PostgreSQL's own words.
+      // The caller logs the progress, and the runner throws an error with PostgreSQL's message.
       logger: { info: ignore, warn: ignore, error: ignore, debug: ignore },
     });
     return migrations.map((migration) => migration.name);
@@ -102,7 +102,10 @@ async function refuseNewerSchema(databaseUrl: string, folder: string): Promise<v
   }
 }
 
-/** The first migration of this program that the database lacks; undefined when it has all. A newer schema has more. */
+/**
+ * The first migration of this program that the database lacks; undefined when it has all. A newer schema has further
+ * migrations.
+ */
 export async function findMissingMigration(sql: Database): Promise<string | undefined> {
   const known = (await readdir(MIGRATIONS_FOLDER)).map((file) => parse(file).name).toSorted();
   const [table] = await sql<{ present: boolean }[]>`

@@ -1,6 +1,6 @@
 /**
- * The writing side of the outbox: a change and its messages to the bus are one transaction, so that nothing is lost and
- * nothing is half done (design §3). The relay delivers them.
+ * Writes to the outbox: a change and its messages to the bus are in one transaction, so that none of them is stored
+ * without the other (design §3). The relay delivers the messages.
  */
 import type { JSONValue } from "postgres";
 import type { Actor } from "../../machines/actor.ts";
@@ -14,8 +14,8 @@ import { lockInTurn } from "./lock-in-turn.ts";
 import type { Transaction } from "./pool.ts";
 
 /**
- * One row. Rows with the same key are delivered in the order in which their transactions committed; different keys are
- * delivered side by side. Hashes are SHA-256 in lower-case hex; a row never has the secret itself (I9).
+ * One row. The relay delivers rows with the same key in the order of their commits, and rows with different keys
+ * concurrently. Hashes are SHA-256 in lower-case hex; a row never has the secret itself (I9).
  */
 export type OutboxRow =
   | {
@@ -38,7 +38,7 @@ export type OutboxRow =
   | { readonly key: FilialKey; readonly kind: "robotics_event"; readonly event: RoboticsEvent }
   | { readonly key: OrganizationKey; readonly kind: "issue_event"; readonly event: IssueEvent };
 
-/** Each kind of row; the compiler asks for a new one. */
+/** All kinds of rows. The compiler reports a kind that is missing. */
 export const OUTBOX_KINDS = Object.keys({
   station_command: true,
   credential_put: true,
@@ -50,14 +50,17 @@ export const OUTBOX_KINDS = Object.keys({
   issue_event: true,
 } satisfies Record<OutboxRow["kind"], true>);
 
-/** A station's own commands, and the credential that a device may use once the station knows it. */
+/** A station's commands, and the credential that a device may use once the station knows the device. */
 export type StationKey = `station.${number}`;
-/** Deletions of a device's credentials: they must not wait for a station's actor that is down. */
+/**
+ * Deletions of a device's credentials. They have a separate key, so that they do not wait for a station's actor that is
+ * down.
+ */
 export type CredentialKey = `credential.${number}`;
 export type SessionKey = `session.${number}`;
 /** One kill switch, by its id. */
 export type SwitchKey = `switch.${number}`;
-/** What happens at a filial: its events leave in the order in which they were committed. */
+/** Events of a filial: the relay delivers them in the order of their commits. */
 export type FilialKey = `filial.${number}`;
 /** Events about the issues of an organization. */
 export type OrganizationKey = `organization.${number}`;
@@ -74,9 +77,9 @@ export const organizationKey = (organizationId: number): OrganizationKey => `org
 const OUTBOX_LOCK_CLASS = 0x0b0c;
 
 /**
- * Writes a row and returns its id. The lock on the key, held until the transaction ends, makes the ids of one key grow
- * in the order of the commits: without it a later id could be seen, and delivered, before an earlier one that is still
- * uncommitted. So this comes last in a transaction, after every row lock; rows of several keys go through
+ * Writes a row and returns its id. It locks the key until the transaction ends, so that the ids of one key grow in the
+ * order of the commits. Without the lock the relay could see and deliver a later id before an earlier one that is not
+ * committed yet. Call this last in a transaction, after every row lock. For rows of several keys, call
  * `insertOutboxRows`.
  */
 export async function insertOutbox(sql: Transaction, row: OutboxRow): Promise<number> {
@@ -90,8 +93,8 @@ export async function insertOutbox(sql: Transaction, row: OutboxRow): Promise<nu
 }
 
 /**
- * Writes rows of several keys. Each key's rows keep their order; the keys are taken in one order everywhere, so that two
- * transactions never wait for each other.
+ * Writes rows of several keys. The rows of each key keep their order. All transactions lock keys in the same order, so
+ * that two transactions never wait for each other.
  */
 export async function insertOutboxRows(sql: Transaction, rows: readonly OutboxRow[]): Promise<void> {
   const byKey = rows.toSorted((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));

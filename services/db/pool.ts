@@ -1,6 +1,6 @@
 /**
- * The connection pool. Values come as they are: no column renaming, `snake_case` in SQL and in rows; `bigint` columns
- * arrive as numbers, because every id and every count of ours stays far below 2^53.
+ * The connection pool. Rows keep the `snake_case` names of SQL. `bigint` columns arrive as numbers, because all our ids
+ * and counts stay far below 2^53.
  */
 import type { Socket } from "node:net";
 import postgres from "postgres";
@@ -13,10 +13,10 @@ import { watchDatabase } from "./watched-database.ts";
 export type Database = postgres.Sql<{ int8: number }>;
 /** One transaction, as `database.begin` hands it to its callback. */
 export type Transaction = postgres.TransactionSql<{ int8: number }>;
-/** What a function of one SQL operation takes: it runs alone on a pool or within a transaction. */
+/** The parameter of a function that runs one SQL operation: a pool or a transaction. */
 export type Queryable = postgres.ISql<{ int8: number }>;
 
-/** A part of a statement, which another statement takes in. */
+/** A part of a statement, for use inside another statement. */
 export type Fragment = postgres.PendingQuery<postgres.Row[]>;
 
 export interface DatabaseOptions {
@@ -27,17 +27,20 @@ export interface DatabaseOptions {
    * `pg_stat_activity` shows it as `device-payments <name>`, so that an operator sees who holds a lock.
    */
   readonly name?: string;
-  /** What `pg_stat_activity` shows instead. */
+  /** What `pg_stat_activity` shows instead of that. */
   readonly applicationName?: string;
-  /** How long a statement may go unanswered before its connection counts as broken; for callers that cannot wait as long. */
+  /** A deadline for the answer to a statement, for callers that cannot wait for the default one. */
   readonly statementDeadlineMs?: number;
-  /** For statements and transactions over whole files: how long each may take. The pool's other limits stay. */
+  /**
+   * For statements and transactions over whole files: how long each may take. The other limits of the pool do not
+   * change.
+   */
   readonly longestWorkMs?: number;
   /** How long a transaction whose process hangs keeps its locks. */
   readonly idleInTransactionMs?: number;
 }
 
-/** A pool as its metrics show it. */
+/** What the metrics show of a pool. */
 export interface PoolFacts {
   readonly name: string;
   readonly maxConnections: number;
@@ -102,10 +105,10 @@ function openPool(options: DatabaseOptions, gate: DialGate, facts: PoolFacts): D
     max_lifetime: DATABASE_LIMITS.connectionLifetimeSeconds,
     connect_timeout: DATABASE_LIMITS.connectTimeoutSeconds,
     keep_alive: DATABASE_LIMITS.keepAliveIdleSeconds,
-    // The gate decides when to dial again: the driver's own pause is for refused connections only.
+    // The gate decides when to dial again. The driver's pause is only for refused connections.
     backoff: () => 0,
     ...customSocket(async (target) => counted(await dialer.dial(target), facts)),
-    // One more round trip per connection; without it an array of texts could be neither read nor written.
+    // This costs a round trip per connection. Without it the driver can neither read nor write an array of texts.
     fetch_types: true,
     types: { int8: { to: INT8_OID, from: [INT8_OID], serialize: String, parse: parseSafeInteger } },
     connection: {
@@ -138,7 +141,7 @@ function counted(socket: Socket, facts: PoolFacts): Socket {
   return socket;
 }
 
-/** The driver documents this option, and its types do not have it. */
+/** The driver documents this option, but its types lack it. */
 function customSocket(socket: (target: DialTarget) => Promise<Socket>): object {
   return { socket };
 }
@@ -148,7 +151,10 @@ export async function closeDatabase(database: Database): Promise<void> {
   await database.end({ timeout: DATABASE_LIMITS.closeTimeoutSeconds });
 }
 
-/** An int8 as a number. Throws `RangeError` for one that a double cannot hold exactly, rather than round an id or an amount. */
+/**
+ * An int8 as a number. Throws `RangeError` when a double cannot hold it exactly: an id or an amount must not be
+ * rounded.
+ */
 export function parseSafeInteger(text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value)) throw new RangeError(`The integer ${text} is too large for a number.`);

@@ -1,23 +1,23 @@
 /**
- * The audit log of provider configs and issues: who did what, when and why. One table, written by the services that raise and
- * decide issues.
+ * The audit log of provider configs and issues: who did what, when and why. The services that raise and resolve issues
+ * write it, in one table.
  */
 import type { ActorKind, Caller } from "../bus/messages/caller.ts";
 import type { PROVIDER_EVENT_SUBJECTS } from "../bus/messages/provider-configs.ts";
 import { lockInTurn } from "./lock-in-turn.ts";
 import type { Json, Transaction } from "./pool.ts";
 
-/** Who did it, with the name of that moment. */
+/** Who acts, with the name at that time. */
 export interface ProviderActor {
   readonly kind: ActorKind;
   readonly id: number;
   readonly name: string;
 }
 
-/** What happens without a person. */
+/** The actor of changes without a person. */
 export const SYSTEM: ProviderActor = { kind: "system", id: 0, name: "system" };
 
-/** A person by the role. */
+/** A person as an actor: the kind is the role. */
 export function personActor({ role, userId, name }: Pick<Caller, "role" | "userId" | "name">): ProviderActor {
   return { kind: role, id: userId, name };
 }
@@ -27,7 +27,7 @@ export interface ProviderEvent {
   readonly actor: ProviderActor;
   readonly action: string;
   readonly subject: { readonly kind: (typeof PROVIDER_EVENT_SUBJECTS)[number]; readonly id: number };
-  /** What changed and why; never a secret (I9). */
+  /** What has changed and why; never a secret (I9). */
   readonly data: Readonly<Record<string, Json>>;
 }
 
@@ -35,9 +35,10 @@ export interface ProviderEvent {
 const EVENT_LOCK_CLASS = 0xe7e8;
 
 /**
- * Written in the transaction of the change itself, so that neither is without the other. The locks, held until the
- * transaction ends, make the ids of one organization grow in the order of the commits: a reader that goes on from the last id
- * it has read misses nothing. So this comes after every row lock of a transaction, and before its outbox rows.
+ * Records events in the transaction of the change, so that neither is stored without the other. It locks the
+ * organizations until the transaction ends, so that the ids of one organization grow in the order of the commits. A
+ * reader that continues after the last id that it has read then misses nothing. Call this after every row lock of a
+ * transaction, and before its outbox rows.
  */
 export async function recordEvents(sql: Transaction, events: readonly ProviderEvent[]): Promise<void> {
   if (events.length === 0) return;

@@ -1,7 +1,8 @@
 /**
- * The database's pulse: a number that the relay raises while it delivers, and then writes on the bus. A bus that has a much
- * higher one has met a newer state of this database. Such a database was restored from a backup: it would give numbers of
- * orders and payments to others that stations and devices know already, and it misses payments without a word.
+ * The database's pulse: a number that the relay raises while it delivers, and then writes on the bus. When the bus has
+ * a much higher pulse, it has worked with a newer state of this database: the database was restored from a backup. It
+ * would assign ids of orders and payments again that stations and devices already have, and it lacks payments without
+ * any sign.
  */
 import { databaseOlder, type OwnerOptions, readPulse } from "../bus/installation.ts";
 import { BUS_LIMITS } from "../bus/limits.ts";
@@ -9,9 +10,9 @@ import { UserError } from "../runtime/user-error.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import { closeDatabase, openDatabase } from "./pool.ts";
 
-/** Throws UserError `database_older` where the database is older than its bus. */
+/** Throws UserError `database_older` when the database is older than its bus. */
 export async function checkPulse({ bus, installation }: OwnerOptions, databaseUrl: string): Promise<void> {
-  // The bus first: its pulse is never higher than the one that the database had by then.
+  // It reads the bus first, because the pulse of the bus is never higher than the database's pulse at that moment.
   const onBus = await readPulse(bus);
   const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "pulse" });
   try {
@@ -23,9 +24,9 @@ export async function checkPulse({ bus, installation }: OwnerOptions, databaseUr
 }
 
 /**
- * Prepares a database that was restored from a backup for an empty bus. All numbers go on far behind those that were given
- * after the backup, and each station asks before an open order is collected, because it may be paid. Throws UserError
- * `still_running` while a relay delivers.
+ * Prepares a database that was restored from a backup for an empty bus. All sequences continue far after the ids that
+ * were assigned since the backup. Each station asks the cashier before the collection of an open order, because the
+ * order may be paid. Throws UserError `still_running` while a relay delivers.
  */
 export async function goOnRestored(databaseUrl: string): Promise<void> {
   const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "restored" });

@@ -1,4 +1,4 @@
-/** Waits at a start until PostgreSQL has answered a first statement, and says in one sentence why it has not. */
+/** Waits at a start until PostgreSQL has answered a first statement. Its error is one sentence about the cause. */
 import { cannotBeUsed } from "../runtime/fault.ts";
 import { errorCode, UserError } from "../runtime/user-error.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
@@ -7,18 +7,18 @@ import { DatabaseDeadlineError } from "./watched-database.ts";
 
 export interface ReachOptions {
   readonly url: string;
-  /** How long to try; a starting system needs more than a check of a server that must be there. */
+  /** How long to try. A starting system needs more time than a check of a running server. */
   readonly withinMs?: number;
   /** Ends the wait. */
   readonly signal?: AbortSignal;
 }
 
-/** PostgreSQL's error classes that trying again does not change: a wrong password, no such database, no such role. */
+/** PostgreSQL's error classes for which a retry does not help: a wrong password, no such database, no such role. */
 const PERMANENT_CLASSES: readonly string[] = ["28", "3D"];
 
 /**
- * Tries until a statement is answered. Throws UserError `database_unreachable` with the address, never the password, when
- * the time is over, and `start_stopped` when the signal is aborted.
+ * Tries until PostgreSQL answers a statement. Throws UserError `database_unreachable` with the address, never the
+ * password, when the time is over, and `start_stopped` when the signal is aborted.
  */
 export async function reachDatabase(options: ReachOptions): Promise<void> {
   const { url, signal, withinMs = DATABASE_LIMITS.startDeadlineMs } = options;
@@ -34,7 +34,7 @@ export async function reachDatabase(options: ReachOptions): Promise<void> {
   const answered = (async () => {
     while (!over.signal.aborted) {
       try {
-        // A server that is away is dialled with pauses, so this is no busy loop.
+        // The pool dials an unreachable server with pauses, so this is not a busy loop.
         await sql`select 1`;
         return;
       } catch (error) {
@@ -55,7 +55,7 @@ export async function reachDatabase(options: ReachOptions): Promise<void> {
 }
 
 function unreachable(url: string, cause: unknown): UserError {
-  // Without any error the statement is still waiting for its answer.
+  // When there was no error, the statement still waits for its answer.
   const error = cause ?? new DatabaseDeadlineError(DATABASE_LIMITS.startDeadlineMs);
   return new UserError(cannotBeUsed(`The PostgreSQL at ${addressOf(url)} (DATABASE_URL)`, error), {
     code: "database_unreachable",
@@ -63,7 +63,7 @@ function unreachable(url: string, cause: unknown): UserError {
   });
 }
 
-/** Host and port, several between commas; never the user or the password. */
+/** Host and port, several separated by commas; never the user or the password. */
 export function addressOf(url: string): string {
   return /^[^/]*\/\/(?:[^/]*@)?([^/?]*)/.exec(url)?.[1] ?? "";
 }

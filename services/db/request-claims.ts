@@ -1,11 +1,11 @@
-/** Lets one process alone carry out a request that may be carried out once only (`bus/operation.ts`). */
+/** Claims for requests that only one process may carry out (`bus/operation.ts`). */
 import type { ClaimRequest } from "../bus/operation.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import type { Database } from "./pool.ts";
 
 /**
- * Claims requests in the database of the service. A process that ends before it has answered keeps its claim: what it has
- * done of the request is unknown, so no other process may begin it.
+ * Claims requests in the database of the service. When a process ends before it has answered, its claim stays. It is
+ * unknown how much of the request it has carried out, so no other process may begin it.
  */
 export function requestClaims(database: Database): ClaimRequest {
   let removedAtMs = performance.now();
@@ -14,7 +14,7 @@ export function requestClaims(database: Database): ClaimRequest {
       insert into request_claims (request_id) values (${requestId}) on conflict do nothing`;
     if (performance.now() - removedAtMs >= DATABASE_LIMITS.claimRemovalMs) {
       removedAtMs = performance.now();
-      // What fails now is removed with the next ones.
+      // If this fails, the next removal includes these claims.
       void removeOldClaims(database).catch(() => undefined);
     }
     return claimed.count === 1;

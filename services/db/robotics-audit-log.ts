@@ -1,4 +1,4 @@
-/** The audit log of robotics and its webhooks: who did what, when and why. One table, written by the two services that act. */
+/** The audit log of robotics and its webhooks: who did what, when and why. Two services write it, in one table. */
 import type { JSONValue } from "postgres";
 import type { Caller } from "../bus/messages/caller.ts";
 import type { RoboticsAuditEntry } from "../bus/messages/events.ts";
@@ -10,27 +10,30 @@ export interface RoboticsAction {
   readonly actor: RoboticsAuditEntry["actor"];
   readonly action: string;
   readonly subject: RoboticsAuditEntry["subject"];
-  /** What changed and why; never a secret or a credential (I9). A `url` is kept without its query. */
+  /** What has changed and why; never a secret or a credential (I9). A `url` is stored without its query. */
   readonly data?: Readonly<Record<string, JSONValue>>;
 }
 
-/** For what the service does by itself. */
+/** The actor of changes by the service. */
 export const SYSTEM_ACTOR = { kind: "system", id: 0, name: "" } as const;
 
-/** A person, as the audit log names them. */
+/** A person as an actor of the audit log. */
 export const personActor = ({
   role,
   userId,
   name,
 }: Pick<Caller, "role" | "userId" | "name">): RoboticsAuditEntry["actor"] => ({ kind: role, id: userId, name });
 
-/** A `url` without its query, in which some targets want a token: the entry is kept for ever and read by several people (I9). */
+/**
+ * Removes the query of `url`, where some targets need a token: entries stay for ever, and several people read them
+ * (I9).
+ */
 function withoutQuery(data: Readonly<Record<string, JSONValue>>): Record<string, JSONValue> {
   const { url } = data;
   return typeof url === "string" ? { ...data, url: url.replace(/\?.*$/s, "") } : data;
 }
 
-/** Part of the transaction of the change itself, so that the change and its entry are stored together. */
+/** Records an entry in the transaction of the change, so that neither is stored without the other. */
 export async function recordRoboticsAction(sql: Transaction, entry: RoboticsAction): Promise<void> {
   const { organizationId, actor, action, subject } = entry;
   const data = withoutQuery(entry.data ?? {});
@@ -52,7 +55,7 @@ interface EntryRow {
   readonly data: Record<string, unknown>;
 }
 
-/** The organization's entries before one of them, newest first. */
+/** A page of the organization's entries, newest first. */
 export async function listRoboticsEvents(
   sql: Queryable,
   page: Omit<EventPage, "sinceId"> & { readonly organizationId: number },

@@ -6,7 +6,10 @@
 import { DATABASE_LIMITS } from "./limits.ts";
 import { answeredAtMs, type Database } from "./pool.ts";
 
-/** How a statement or a dial ends that PostgreSQL has not answered. Any other error is an answer, of it or of its machine. */
+/**
+ * The error codes of a statement or a dial without an answer. Any other error is an answer, of PostgreSQL or of its
+ * machine.
+ */
 const NO_ANSWER: ReadonlySet<unknown> = new Set([
   "database_deadline",
   "CONNECT_TIMEOUT",
@@ -16,8 +19,8 @@ const NO_ANSWER: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * Returns whether PostgreSQL has answered nothing on this pool for `probeMs` although it was asked. Each call that finds no
- * question under way asks one; a pool that answers other statements is busy and not silent.
+ * The returned function checks whether PostgreSQL has not answered on this pool for `probeMs`. Each call starts a probe
+ * when none is under way. A pool that answers other statements is busy and not silent.
  */
 export function databaseSilence(database: Database): () => boolean {
   let askedAtMs: number | undefined;

@@ -1,7 +1,7 @@
 /**
- * Transactions that end when their process stops. A statement over a whole file takes minutes, and a connection that is only
- * closed leaves it running in PostgreSQL, with its locks. So the statement is cancelled there, and nothing of the transaction is
- * stored:
+ * Transactions that end when their process stops. A statement over a whole file takes minutes. After a mere close of
+ * the connection it continues in PostgreSQL, with its locks. So this cancels the statement there, and nothing of the
+ * transaction is stored:
  *
  *   transaction under way ── the process stops ──► cancel its statement, again until the transaction has ended ──► WorkStoppedError
  */
@@ -20,7 +20,7 @@ export class WorkStoppedError extends Error {
 
 interface StoppableOptions {
   readonly stopping: AbortSignal;
-  /** Sends the cancellations. It ends after the transactions have. */
+  /** Sends the cancellations. This pool must end after the transactions. */
   readonly canceller: Database;
 }
 
@@ -54,7 +54,7 @@ async function beginStoppable(database: Database, options: StoppableOptions, wor
   }
 }
 
-/** Again and again: a cancellation between two statements has no effect. */
+/** Repeats the cancellation, because between two statements it has no effect. */
 async function cancelUntil(ended: AbortSignal, { canceller }: StoppableOptions, pid: number): Promise<void> {
   while (!ended.aborted) {
     await canceller`select pg_cancel_backend(${pid})`.catch(() => undefined);

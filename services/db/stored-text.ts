@@ -1,13 +1,13 @@
 /**
- * Text of a device, kept verbatim in PostgreSQL. Its text and jsonb cannot hold the character NUL or half of a surrogate
- * pair. Each of them is stored as the mark U+FDD0, which Unicode reserves for such uses inside a program, and four hex
- * digits; a mark in the text itself is stored in the same way. All other text is stored as it is.
+ * Stores the text of devices unchanged in PostgreSQL, whose text and jsonb cannot hold NUL or half of a surrogate pair.
+ * Such a character is stored as the mark U+FDD0, which Unicode reserves for use inside programs, and four hex digits. A
+ * mark in the text is stored in the same way. All other text is stored unchanged.
  */
 const MARK = "\uFDD0";
 const NOT_STORABLE = new RegExp(`[\\0${MARK}\\p{Cs}]`, "gu");
 const STORED = new RegExp(`${MARK}([0-9a-f]{4})`, "g");
 
-/** The text for a text column or a value inside jsonb; `readStoredText` gives it back. */
+/** The text for a text column or a value inside jsonb. `readStoredText` returns the original. */
 export function storedText(text: string): string {
   return text.replaceAll(NOT_STORABLE, (unit) => MARK + unit.charCodeAt(0).toString(16).padStart(4, "0"));
 }
@@ -16,12 +16,12 @@ export function readStoredText(stored: string): string {
   return stored.replaceAll(STORED, (_mark, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)));
 }
 
-/** JSON for a jsonb column, all of its text stored so. */
+/** JSON for a jsonb column, with all its text as `storedText`. */
 export function storedJson(value: unknown): string {
   return JSON.stringify(value, (_key, part: unknown) => (typeof part === "string" ? storedText(part) : part));
 }
 
-/** A value that was read from jsonb, with its text as it was. */
+/** A value from a jsonb column, with its original text. */
 export function readStoredJson<T>(value: T): T {
   return readPart(value) as T;
 }
@@ -33,7 +33,7 @@ function readPart(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, readPart(part)]));
 }
 
-/** A key for a text column. JSON's escapes keep any two different keys different. */
+/** A key for a text column. With JSON's escapes, different keys stay different. */
 export function keyText(key: string): string {
   return JSON.stringify(key).slice(1, -1);
 }

@@ -1,7 +1,8 @@
 /**
- * A pool whose every call ends. The server's own time-outs end a statement only while the server can still say so; one
- * that stands still, or a connection that went away without a word, would leave its caller waiting for good. So each
- * call has a deadline here too, and a pool that let one pass is replaced: what still waits in it is refused.
+ * A pool in which every call ends. The server's time-outs work only while the server can still answer. A stalled
+ * server, or a connection that was lost without a close, would let a caller wait for ever. So each call has a deadline
+ * here, too. When a call passes its deadline, a new pool replaces the old one, and all calls that wait in the old one
+ * fail.
  */
 import type postgres from "postgres";
 
@@ -29,29 +30,29 @@ export class DatabaseEndedError extends Error {
 export interface WatchOptions {
   /** Makes a pool; called again for each replacement. */
   readonly open: () => Database;
-  /** For one statement, and for a transaction to begin. */
+  /** The deadline for one statement, and for the begin of a transaction. */
   readonly statementDeadlineMs: number;
-  /** For a whole transaction, from its begin. */
+  /** The deadline for a whole transaction, from its begin. */
   readonly transactionDeadlineMs: number;
   /** Called when the server has answered a statement, or has begun a transaction. */
   readonly onAnswered: () => void;
-  /** Called with 1 when a statement or transaction begins, and with -1 when it has ended, however it ends. */
+  /** Called with 1 when a statement or transaction begins, and with -1 when it ends, also by an error. */
   readonly onCalls?: (change: 1 | -1) => void;
-  /** Called when the interface is ended for good. */
+  /** Called when `end` is called. */
   readonly onEnd?: () => void;
 }
 
-/** A statement of the driver: sent when it is first awaited, and settled by these two of its properties. */
+/** A statement of the driver. `handle` sends it when a caller first awaits it; `reject` fails it. */
 interface Statement extends Promise<unknown> {
   handle(): Promise<void>;
   reject(error: Error): void;
-  /** Set when a connection has taken it. */
+  /** Set when a connection has taken the statement. */
   readonly state: object | null;
 }
 
 type Work = (transaction: unknown) => unknown;
 
-/** The same interface as the pool that `open` makes; `end` ends it for good. */
+/** A database with the interface of the pools that `open` makes. `end` ends it for good. */
 export function watchDatabase(options: WatchOptions): Database {
   const pools = new Pools(options);
   const watched = Object.assign(
@@ -63,9 +64,9 @@ export function watchDatabase(options: WatchOptions): Database {
       end: (how?: { readonly timeout?: number }) => pools.end(how),
     },
   );
-  // Everything else, such as `json`, is the current pool's.
+  // Everything else, such as `json`, comes from the current pool.
   return new Proxy(watched, {
-    get: (own, name) => Reflect.get(Object.hasOwn(own, name) ? own : pools.current, name),
+    get: (target, name) => Reflect.get(Object.hasOwn(target, name) ? target : pools.current, name),
   }) as unknown as Database;
 }
 
@@ -94,8 +95,8 @@ class Pools {
   }
 
   /**
-   * A pool that has ended leaves a transaction waiting whose connection was not closed by the other side. A turn later,
-   * because one that has just been committed is about to learn it.
+   * Fails the transactions of a pool that has ended: the driver lets some of them wait for ever. It does so one turn
+   * later, so that a transaction with a successful commit still resolves.
    */
   #failTransactions(pool: Database): void {
     setImmediate(() => {
@@ -103,7 +104,10 @@ class Pools {
     });
   }
 
-  /** What is no statement, such as a list of values, is passed on; a part of another statement is never sent itself. */
+  /**
+   * Makes a statement with a deadline. Anything else, such as a list of values, is returned unchanged. The deadline
+   * begins when the statement is sent, so a part of another statement has none.
+   */
   statement(make: (pool: Database) => unknown): unknown {
     const pool = this.#current;
     const made = make(pool);
@@ -125,7 +129,7 @@ class Pools {
           if (isAnswered) this.#answered(stop);
           else stop();
         };
-        // Not the statement's `then`, which would send it.
+        // The statement's `then` would send it.
         void Promise.prototype.then.call(
           statement,
           () => ended(true),
@@ -152,7 +156,7 @@ class Pools {
     let stop = this.#watch(statementDeadlineMs, () => passed(statementDeadlineMs, false));
     const work = args.at(-1) as Work;
     const begun: Work = (transaction) => {
-      // Its caller has learned that it failed: nothing of it may happen any more.
+      // Its caller has received the error, so the transaction must not run any more.
       if (isLate) throw new DatabaseDeadlineError(statementDeadlineMs);
       this.#answered(stop);
       stop = this.#watch(transactionDeadlineMs, () => passed(transactionDeadlineMs, true));
@@ -178,7 +182,10 @@ class Pools {
     this.#options.onAnswered();
   }
 
-  /** A pool that answers others is busy and not broken: then only the call that waited in vain fails. */
+  /**
+   * Replaces the pool after a passed deadline. A pool that answers other calls is only busy: then just the waiting call
+   * fails.
+   */
   #passed(pool: Database, call: { readonly deadlineMs: number; readonly isTaken: boolean }): void {
     if (pool !== this.#current || this.#isEnded) return;
     if (!call.isTaken && performance.now() - this.#answeredAtMs < call.deadlineMs) return;
@@ -190,7 +197,7 @@ class Pools {
   #watch(deadlineMs: number, onPassed: () => void): () => void {
     let turn: NodeJS.Immediate | undefined;
     const timer = setTimeout(() => {
-      // If it was this process that stood still, the answer is there and is read first.
+      // If this process was stalled, the answer may have arrived: the next turn reads it first.
       turn = setImmediate(onPassed);
     }, deadlineMs);
     return () => {
@@ -200,7 +207,10 @@ class Pools {
   }
 }
 
-/** A refused statement is an answer as good as any. One that ends its session, such as a refused log-in, is none. */
+/**
+ * Whether the error shows that the server works. A refused statement does; an error that ends the session, such as a
+ * refused log-in, does not.
+ */
 function isAnswer(error: unknown): boolean {
   return error instanceof Error && "severity" in error && error.severity === "ERROR";
 }

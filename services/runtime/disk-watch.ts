@@ -1,6 +1,6 @@
 /**
- * Measures every second how much space the disk of a folder has left. Each process of a machine measures for itself, so it
- * knows what the disk allows while the bus and the database are down.
+ * Measures every second how much space the disk of a folder has left. Each process measures separately, so it knows the
+ * tier also while the bus and the database are down.
  *
  *   free ≥ 2 × reserve    ok        everything
  *   free < 2 × reserve    low       everything, with a warning
@@ -33,7 +33,7 @@ export interface DiskWatch extends Disk {
 export interface DiskWatchOptions {
   /** Undefined: no disk is watched, and everything is allowed. */
   readonly folder: string | undefined;
-  /** 0: space is measured, and everything is allowed. */
+  /** 0: the process measures the space, and everything is allowed. */
   readonly reserveBytes: number;
   readonly log: Pick<Log, "info" | "warn">;
   readonly metrics?: Registry | undefined;
@@ -44,12 +44,15 @@ export interface DiskWatchOptions {
 /** A disk that allows everything. */
 export const UNWATCHED: Disk = { freeBytes: () => undefined, tier: () => "ok" };
 
-/** Errors that another path corrects: with a typing error in the setting the disk would not be watched. */
+/**
+ * Errors of a wrong path. The process must not start with a typing error in the setting, because the disk would not be
+ * watched.
+ */
 const WRONG_PATH: readonly string[] = ["ENOENT", "ENOTDIR", "EACCES"];
 
 /**
- * Resolves after the first check. Throws UserError `invalid_setting` for a folder that is not there. A disk that cannot be
- * measured for another reason, or later, allows everything.
+ * Resolves after the first check. Throws UserError `invalid_setting` when the folder does not exist. When a measurement
+ * fails for another reason, or later, the tier does not change.
  */
 export async function watchDisk(options: DiskWatchOptions): Promise<DiskWatch> {
   const { folder, reserveBytes, log, metrics, onChange } = options;
@@ -59,7 +62,7 @@ export async function watchDisk(options: DiskWatchOptions): Promise<DiskWatch> {
   const disk: Disk = { freeBytes: () => freeBytes, tier: () => tier };
   const check = async (): Promise<void> => {
     const { blocks, bavail, bsize } = await statfs(folder);
-    // A file system without blocks, such as /proc, has no space that could be short.
+    // A file system without blocks, such as /proc, has no space to measure.
     if (blocks === 0) return;
     freeBytes = bavail * bsize;
     const next = tierOf(freeBytes, reserveBytes, tier);
@@ -91,7 +94,10 @@ export function isShort(disk: Disk, from: Exclude<DiskTier, "ok">): boolean {
   return DISK_TIERS.indexOf(disk.tier()) >= DISK_TIERS.indexOf(from);
 }
 
-/** The tier for this much space. A better tier than before needs a quarter more space, so that the tier does not alternate. */
+/**
+ * The tier for this much space. For a better tier than before, a quarter more space is needed, so that the tier does
+ * not alternate.
+ */
 export function tierOf(freeBytes: number, reserveBytes: number, before: DiskTier): DiskTier {
   const below = { low: reserveBytes * 2, reserve: reserveBytes, full: reserveBytes / 4 };
   const rank = (scale: number): number => {

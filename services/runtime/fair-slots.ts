@@ -1,20 +1,20 @@
 /**
- * Slots for work that runs at the same time, shared fairly between keys. One key never holds more than its share, so
- * work of one key that hangs leaves slots for the others. Work that waits gets a slot in turn, key by key.
+ * Slots for concurrent work, shared fairly between keys. One key never holds more than its share, so when the work of
+ * one key hangs, the others still have slots. Waiting work gets slots in turn, key by key.
  *
- * Keys may belong to groups: the configs that ask one provider, or what one client address sends. A group takes no slot
- * that would leave it more than is free for all others: one alone holds half of all, two a third each. Groups have their
- * turn first, then the keys in them.
+ * Keys may belong to groups: the configs that ask one provider, or what one client address sends. A group never holds
+ * more slots than are free for all others: one group alone holds half of all slots, two groups a third each. Groups
+ * have their turn first, then the keys in a group.
  */
 export interface FairSlotsOptions {
-  /** Slots in all, and slots that one key may hold. */
+  /** The number of slots, and how many of them one key may hold. */
   readonly total: number;
   readonly perKey: number;
-  /** The last slots of each group are for its keys that hold none in it; 0 unless given. */
+  /** So many last slots of each group are for keys that hold no slot in the group; 0 by default. */
   readonly keptForNewKeys?: number;
   /**
-   * Work that may wait in all, and of one key of one group. With one more in all, the newest of the group and key with the
-   * most waiting work gets no slot.
+   * How much work may wait in total, and for one key of one group. When the total is exceeded, the newest waiting work
+   * of the group and key with the most waiting work gets no slot.
    */
   readonly waiting: number;
   readonly waitingPerKey: number;
@@ -28,19 +28,19 @@ interface Waiter {
   readonly timer: NodeJS.Timeout;
 }
 
-/** What is without a group is one group as well, whose room is all that is free. */
+/** A group. All work without a group is one more group, which may take all free slots. */
 interface Group<TKey> {
   held: number;
   readonly heldOfKeys: Map<TKey, number>;
   waiting: number;
-  /** In the order in which the keys have their turn. */
+  /** By key, in the order in which the keys have their turn. */
   readonly queues: Map<TKey, Waiter[]>;
 }
 
 export class FairSlots<TKey, TGroup = never> {
   readonly #options: FairSlotsOptions;
   readonly #heldOfKeys = new Map<TKey, number>();
-  /** Those that hold slots or have work waiting, in the order in which they have their turn. */
+  /** The groups that hold slots or have waiting work, in the order in which they have their turn. */
   readonly #groups = new Map<TGroup | undefined, Group<TKey>>();
   #heldInAll = 0;
   #waitingInAll = 0;
@@ -49,7 +49,7 @@ export class FairSlots<TKey, TGroup = never> {
     this.#options = options;
   }
 
-  /** Slots that are free in all. */
+  /** How many slots are free. */
   get free(): number {
     return this.#options.total - this.#heldInAll;
   }
@@ -140,7 +140,7 @@ export class FairSlots<TKey, TGroup = never> {
         if (waiter === undefined || !this.#hasFree(key, name)) continue;
         const release = this.#take(key, name);
         this.#remove(waiter, key, name);
-        // Both go behind the others.
+        // The key and the group go to the end of their queues.
         if (queue.length > 0) moveToEnd(group.queues, key, queue);
         moveToEnd(this.#groups, name, group);
         clearTimeout(waiter.timer);
@@ -150,7 +150,10 @@ export class FairSlots<TKey, TGroup = never> {
     }
   }
 
-  /** Abandons the newest work of the group and key with the most; false where that would be this very work. */
+  /**
+   * Abandons the newest waiting work of the group and key with the most waiting work. Returns false where that is the
+   * new work itself.
+   */
   #makeRoomFor(key: TKey, group: TGroup | undefined): boolean {
     let [from, longest]: readonly [TGroup | undefined, Group<TKey> | undefined] = [group, this.#groups.get(group)];
     let most = (longest?.waiting ?? 0) + 1;

@@ -1,57 +1,57 @@
 /**
- * What the codes of the operating system, of TLS and of PostgreSQL mean, in words. A person who starts this program reads a
- * sentence with the next step; the code stands in brackets, for those who search for it.
+ * Explains the error codes of the operating system, of TLS and of PostgreSQL. A person who starts this program reads a
+ * sentence with the next step. The code is in brackets, for a search.
  */
 
-interface Words {
-  /** What is wrong, as a clause of its own. */
+interface Explanation {
+  /** What is wrong, as a clause. */
   readonly because: string;
   /** What a person can do about it. */
   readonly next: string;
 }
 
-/** A fault that has words, with its code. */
-export interface Fault extends Words {
+/** An explained fault, with its code. */
+export interface Fault extends Explanation {
   readonly code: string;
   /** The file, the address or the host that the error names. */
   readonly place: string | undefined;
 }
 
-const SILENT: Words = {
+const SILENT: Explanation = {
   because: "the server does not answer",
   next: "check the address, the network and whether the server hangs",
 };
-const HANGS_UP: Words = {
+const HANGS_UP: Explanation = {
   because: "the server accepts connections and closes them",
   next: "check that the address leads to the right kind of server, and read its log",
 };
-const NO_ROUTE: Words = {
+const NO_ROUTE: Explanation = {
   because: "this machine has no way to that address",
   next: "correct it, or check the network",
 };
-const FORBIDDEN: Words = {
+const FORBIDDEN: Explanation = {
   because: "this user has no permission",
   next: "give the permission to this user, or start as another one",
 };
-const TOO_MANY_FILES: Words = {
+const TOO_MANY_FILES: Explanation = {
   because: "too many files and connections are open",
   next: "raise the limit of open files (`ulimit -n`)",
 };
-const UNTRUSTED: Words = {
+const UNTRUSTED: Explanation = {
   because: "no authority that this machine trusts has signed the server's certificate",
   next: "name the authority's certificate in NODE_EXTRA_CA_CERTS",
 };
-const NO_TLS: Words = {
+const NO_TLS: Explanation = {
   because: "the server does not speak TLS there",
   next: "switch TLS on at the server, or leave it out of the address",
 };
 
-const REFUSED_CERTIFICATE: Words = {
+const REFUSED_CERTIFICATE: Explanation = {
   because: "the server does not trust the certificate of this process",
   next: "name one that its authority has signed in NATS_CERT_FILE, with its key in NATS_KEY_FILE",
 };
 
-export const FAULTS: Readonly<Record<string, Words>> = {
+export const FAULTS: Readonly<Record<string, Explanation>> = {
   // Connections
   ECONNREFUSED: { because: "nothing listens at that address", next: "start the server, or correct host and port" },
   ECONNRESET: HANGS_UP,
@@ -125,7 +125,7 @@ export const FAULTS: Readonly<Record<string, Words>> = {
   ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: REFUSED_CERTIFICATE,
   "ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE": REFUSED_CERTIFICATE,
   nats_tls_ended: {
-    because: "the server ends the connection after TLS, as one does that refuses the certificate of this process",
+    because: "the server ends the connection after TLS, probably because it refuses the certificate of this process",
     next: "read its log, and name a certificate that its authority has signed in NATS_CERT_FILE",
   },
   "ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_EXPIRED": {
@@ -172,15 +172,18 @@ export const FAULTS: Readonly<Record<string, Words>> = {
   },
 };
 
-/** How many errors below an error are searched for a code that has words. */
+/** How deep `faultOf` searches below an error for a code in `FAULTS`. */
 const DEEPEST = 5;
 
-/** The words for an error, or for the first below it (its cause, the errors that it gathers) that has some. */
+/**
+ * The explanation of an error, or of the first explained error below it: its cause, or the errors of an
+ * `AggregateError`.
+ */
 export function faultOf(error: unknown, depth = 0): Fault | undefined {
   if (!(error instanceof Error) || depth > DEEPEST) return undefined;
   const code = "code" in error && typeof error.code === "string" ? error.code : undefined;
-  const words = code === undefined ? undefined : FAULTS[code];
-  if (code !== undefined && words !== undefined) return { ...words, code, place: placeOf(error) };
+  const explanation = code === undefined ? undefined : FAULTS[code];
+  if (code !== undefined && explanation !== undefined) return { ...explanation, code, place: placeOf(error) };
   const below = [error.cause, ...(error instanceof AggregateError ? error.errors : [])];
   for (const inner of below) {
     const fault = faultOf(inner, depth + 1);
@@ -195,7 +198,9 @@ export function cannotBeUsed(subject: string, error: unknown): string {
   return `${subject} cannot be used: ${reasonOf(error)}${next === undefined ? "" : `; ${next}`}.`;
 }
 
-/** "<who> cannot go on: <what is wrong> (<code>, <place>); <next step>."; undefined for an error without words. */
+/**
+ * "<who> cannot go on: <what is wrong> (<code>, <place>); <next step>."; undefined for an error without an explanation.
+ */
 export function cannotGoOn(who: string, error: unknown): string | undefined {
   const fault = faultOf(error);
   if (fault === undefined) return undefined;
@@ -203,13 +208,13 @@ export function cannotGoOn(who: string, error: unknown): string | undefined {
   return `${who} cannot go on: ${fault.because} (${fault.code}${place}); ${fault.next}.`;
 }
 
-/** What is wrong, with the code in brackets, for a sentence that has its own next step. */
+/** What is wrong, with the code in brackets, for a sentence with another next step. */
 export function reasonOf(error: unknown): string {
   const fault = faultOf(error);
   return fault === undefined ? otherReason(error) : `${fault.because} (${fault.code})`;
 }
 
-/** A refusal of PostgreSQL is made for people; any other error is named by its code. */
+/** PostgreSQL's messages are for people, so the sentence has the message. For any other error it has the code. */
 function otherReason(error: unknown): string {
   if (!(error instanceof Error)) return "the error has no name";
   const code = "code" in error && typeof error.code === "string" ? error.code : error.name;
@@ -217,7 +222,7 @@ function otherReason(error: unknown): string {
   return `PostgreSQL answers "${error.message.replaceAll("\n", " ").replace(/\.$/, "")}" (${code})`;
 }
 
-/** What Node writes into its errors. */
+/** The facts that Node adds to its errors. */
 interface NodeFacts {
   readonly path?: unknown;
   readonly address?: unknown;
@@ -225,7 +230,7 @@ interface NodeFacts {
   readonly hostname?: unknown;
 }
 
-/** What the error is about, as far as Node has said so: a path, an address, a host. */
+/** What the error is about, where Node has added it: a path, an address or a host. */
 function placeOf(error: Error): string | undefined {
   const { path, address, port, hostname }: Error & NodeFacts = error;
   if (typeof path === "string") return path;

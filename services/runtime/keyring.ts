@@ -1,6 +1,6 @@
 /**
- * Secrets at rest: AES-256-GCM with a key from the environment. The place where a secret stands is part of what is
- * authenticated, so that a row that was copied to another place does not open there.
+ * Encrypts stored secrets: AES-256-GCM with a key from the environment. The place of a secret is authenticated, so that
+ * a row that was copied to another place cannot be decrypted there.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
@@ -16,19 +16,19 @@ export interface SealedSecret {
   readonly sealed: Uint8Array;
 }
 
-/** Where a secret belongs, as one text: what kind of secret, whose, which. Never changes for a secret that is stored. */
+/** The place of a secret, as one text: its kind, its owner and its name. It never changes for a stored secret. */
 export type SecretPlace = string;
 
 export interface Keyring {
-  /** The key that seals. */
+  /** The key that encrypts. */
   readonly currentKeyId: string;
   has(keyId: string): boolean;
   seal(place: SecretPlace, secret: string): SealedSecret;
-  /** Throws when the row was tampered with or its key is not here. */
+  /** Throws when the row was changed, or when its key is missing. */
   open(place: SecretPlace, sealed: SealedSecret): string;
 }
 
-/** The first key seals; all of them open. */
+/** `current` encrypts; all keys decrypt. */
 export function createKeyring(current: Buffer, old: readonly Buffer[]): Keyring {
   const keys = new Map([current, ...old].map((key) => [keyIdOf(key), key]));
   const currentKeyId = keyIdOf(current);
@@ -52,13 +52,13 @@ export function createKeyring(current: Buffer, old: readonly Buffer[]): Keyring 
   };
 }
 
-/** A key is named by the beginning of its hash, which reveals nothing about it. */
+/** The id of a key is the beginning of its hash, which reveals nothing about the key. */
 function keyIdOf(key: Buffer): string {
   return createHash("sha256").update(key).digest("hex").slice(0, 16);
 }
 
 const KEY_BYTES = 32;
-/** What such a key is, for the explanation of a setting. */
+/** The description of a key, for the explanation of a setting. */
 export const SECRETS_KEY_MEANING = `${KEY_BYTES} random bytes in base64url`;
 const KEY_SENTENCE = `it must be ${SECRETS_KEY_MEANING} (43 characters)`;
 
@@ -68,7 +68,7 @@ export const secretsKey = z
   .transform((text) => Buffer.from(text, "base64url"))
   .refine((bytes) => bytes.length === KEY_BYTES, KEY_SENTENCE);
 
-/** Keys of before, separated by commas; none when it is not set. */
+/** Earlier keys, separated by commas; none when the setting is not set. */
 export const oldSecretsKeys = z
   .string()
   .optional()

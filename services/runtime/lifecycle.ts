@@ -1,5 +1,6 @@
 /**
- * A process from start to end: named steps in order, the reverse at the end, and one sentence when it cannot go on.
+ * A process from start to end: it starts named steps in order, stops them in reverse order, and prints one sentence
+ * when it cannot go on.
  *
  *   runProcess({ name, log }, async (run) => {
  *     const bus = await run.step("bus", () => connectBus(…), (bus) => bus.close());
@@ -14,11 +15,13 @@ import { errorCode, UserError } from "./user-error.ts";
 
 /** How long all steps together may take to stop before the process ends anyway: longer than any single request. */
 const STOP_MS = 10_000;
-/** The same after SIGINT, because a person waits, and during the start, when no request is served yet. */
+/**
+ * The same limit after SIGINT, because a person waits, and during the start, when the process serves no request yet.
+ */
 const SHORT_STOP_MS = 1_300;
-/** How long the end waits for the step that is just starting; one that heeds `stopping` needs no more. */
+/** How long the end waits for a step that is just starting. A step that observes `stopping` ends sooner. */
 const ABANDONED_STEP_MS = 500;
-/** The exit code after an error that a person can act on, unless it has its own. */
+/** The exit code after an error that a person can act on, unless the error has another one. */
 const EXIT_KNOWN = 1;
 /** The exit code after an unexpected error. */
 const EXIT_UNEXPECTED = 70;
@@ -26,17 +29,17 @@ const EXIT_UNEXPECTED = 70;
 export interface Run {
   /** Ends the process with this error, as an uncaught one does. */
   fail(error: unknown): void;
-  /** Aborted as soon as the process is asked to end: a step that waits for something ends its wait then. */
+  /** Aborted when the process has to end, so that a step can end its waits. */
   readonly stopping: AbortSignal;
-  /** Starts one step and remembers how to stop it. Rejects when the process was asked to end meanwhile. */
+  /** Starts one step and remembers how to stop it. Rejects when the process has to end. */
   step<T>(name: string, start: () => Promise<T>, stop: (started: T) => Promise<void>): Promise<T>;
 }
 
-/** Thrown by `step` after a signal, so that a start under way ends where it stands. */
+/** Thrown by `step` when the process ends, so that the start does not continue. */
 class EndingError extends Error {}
 
 /**
- * Runs a process until SIGINT, SIGTERM, the parent's end (IPC disconnect) or a fatal error. The parent learns of
+ * Runs a process until SIGINT, SIGTERM, the parent's end (IPC disconnect) or a fatal error. The parent receives
  * `{ready: true, …}` or `{ready: false, code, message}`. Never rejects; ends the process.
  */
 export async function runProcess(
@@ -48,7 +51,10 @@ export async function runProcess(
   const stopping = new AbortController();
   let isReady = false;
   let ending: Promise<never> | undefined;
-  /** The step that is just starting; it never rejects. What has begun must be stopped too, so the end waits for it, a while. */
+  /**
+   * The step that is just starting; it never rejects. The end waits for it for a short time, because a started step
+   * must be stopped, too.
+   */
   let underWay: Promise<unknown> = Promise.resolve();
 
   const stopAll = async (): Promise<void> => {
@@ -83,7 +89,7 @@ export async function runProcess(
     return end(exitCode, "a fatal error");
   };
 
-  // A reader that is gone, or a full disk, ends no process.
+  // A lost reader of the output or a full disk must not end the process.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   process.once("SIGTERM", () => void end(0, "SIGTERM"));
   process.once("SIGINT", () => void end(0, "SIGINT"));
@@ -117,12 +123,12 @@ export async function runProcess(
   }
 }
 
-/** Ends the process when the time is over, whatever has stopped by then. */
+/** Ends the process after `limitMs`, also when a step has not stopped. */
 function forceAfter(limitMs: number, exitCode: number): void {
   setTimeout(() => process.exit(exitCode === 0 ? 1 : exitCode), limitMs);
 }
 
-/** Runs a program's main function when nothing else may yet catch its error: settings that cannot be parsed. */
+/** Ends a program with an error from before `runProcess`, for example about settings that cannot be parsed. */
 export function exitWith(error: unknown): never {
   const { message, exitCode } = outcomeOf(error, "The program", String(error));
   process.stderr.write(`${message}\n`);
@@ -130,7 +136,10 @@ export function exitWith(error: unknown): never {
   process.exit(exitCode);
 }
 
-/** The sentence for a person and the exit code of a program that ends by this error; `unexpected` is said where no cause is known. */
+/**
+ * The sentence and the exit code of a program that ends with this error. `unexpected` is the sentence for an error with
+ * no known cause.
+ */
 function outcomeOf(error: unknown, name: string, unexpected: string): { message: string; exitCode: number } {
   if (error instanceof UserError) return { message: error.message, exitCode: error.exitCode };
   const known = cannotGoOn(name, error);
@@ -138,7 +147,7 @@ function outcomeOf(error: unknown, name: string, unexpected: string): { message:
   return { message: known, exitCode: EXIT_KNOWN };
 }
 
-/** A parent that has just ended is no error of ours: without the callback, the broken channel would be one. */
+/** The parent may just have ended. Without the callback, the closed channel would cause an uncaught error. */
 function notifyParent(message: Record<string, unknown>): void {
   if (process.connected) process.send?.(message, () => undefined);
 }

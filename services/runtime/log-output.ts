@@ -1,7 +1,7 @@
 /**
- * Where the log of a process goes: standard output, never in the way of the process. A line waits in memory until
- * its reader takes it. When the reader is slow, stalled or gone, or the disk is full, lines beyond a bound are
- * dropped and counted, and one line says how many as soon as lines get through again.
+ * Writes the log of a process to standard output without blocking the process. A line waits in memory until the reader
+ * takes it. When the reader is slow, stalled or gone, or the disk is full, lines beyond a bound are dropped and
+ * counted. When writing works again, one line reports how many were dropped.
  *
  *   log line ──► waiting lines (bounded) ──► one write at a time ──► pipe, terminal or file
  *                      │ full                        │ fails: pause
@@ -20,7 +20,7 @@ export interface LogOutputOptions {
   readonly sink: Sink;
   /** The line that reports how many lines were dropped. */
   readonly droppedLine: (count: number) => string;
-  /** Other limits only in tests. */
+  /** Only tests set other limits. */
   readonly limits?: Limits;
 }
 
@@ -31,7 +31,7 @@ export class LogOutput {
   #waitingCharacters = 0;
   #isScheduled = false;
   #isWriting = false;
-  /** After a write that failed. Lines that come meanwhile wait. */
+  /** True for a while after a failed write. New lines wait meanwhile. */
   #isPaused = false;
   #dropped = 0;
   #unreported = 0;
@@ -46,7 +46,7 @@ export class LogOutput {
     return this.#dropped;
   }
 
-  /** Takes one line, which ends in a line feed. Never throws, never waits. */
+  /** Queues one line, which ends in a line feed. Never throws, never waits. */
   write(line: string): void {
     if (this.#waitingCharacters + line.length > this.#limits.waitingCharacters) return this.#drop(1);
     this.#waiting.push(line);
@@ -63,7 +63,7 @@ export class LogOutput {
     }
   }
 
-  /** What still waits, for a last write by a process that ends now. */
+  /** Removes and returns all waiting lines, for the last write of a process that ends now. */
   takeRest(): string {
     return this.#isWriting ? "" : this.#take().join("");
   }
@@ -71,7 +71,7 @@ export class LogOutput {
   #schedule(): void {
     if (this.#isScheduled || this.#isWriting) return;
     this.#isScheduled = true;
-    // All lines of one turn of the event loop leave in one write.
+    // All lines of one turn of the event loop go into one write.
     setImmediate(() => {
       this.#isScheduled = false;
       this.#send();
@@ -102,7 +102,7 @@ export class LogOutput {
       this.#isPaused = false;
       this.#schedule();
     };
-    // The process may end without the lines that wait.
+    // The process may end before this timer, without the waiting lines.
     setTimeout(goOn, this.#limits.retryMs).unref();
   }
 
@@ -120,21 +120,21 @@ export class LogOutput {
 }
 
 /**
- * The sink of standard output. A pipe, a socket and a terminal are written by Node's own stream, which waits without
- * holding a thread: a process whose reader is stalled could not end otherwise. A file is written by its descriptor,
- * because a stream would never be used again after one full disk.
+ * The sink of standard output. A pipe, a socket and a terminal are written by Node's stream, which waits without
+ * blocking a thread: otherwise a process with a stalled reader could not end. A file is written by its descriptor,
+ * because a stream does not work any more after one full disk.
  */
 export function standardOutput(descriptor = 1): Sink {
   const stats = fstatSync(descriptor);
   if (!stats.isFIFO() && !stats.isSocket() && !isatty(descriptor)) {
     return (text, done) => writeAll(descriptor, Buffer.from(text), done);
   }
-  // A reader that is gone is an error event; without a listener it would end the process.
+  // A lost reader causes an error event, which would end the process without a listener.
   process.stdout.on("error", () => undefined);
   return (text, done) => void process.stdout.write(text, done);
 }
 
-/** A file takes less than all of it when the disk has become full in between. */
+/** A write stores only a part of the bytes when the disk becomes full. */
 function writeAll(descriptor: number, bytes: Uint8Array, done: (error: Error | null) => void): void {
   writeToDescriptor(descriptor, bytes, (error, written) => {
     if (error === null && written < bytes.length) return writeAll(descriptor, bytes.subarray(written), done);
@@ -142,7 +142,7 @@ function writeAll(descriptor: number, bytes: Uint8Array, done: (error: Error | n
   });
 }
 
-/** The last lines of a process that ends now: one try, because nothing may hold up its end. */
+/** Writes the last lines of a process that ends now. It tries only once, so as not to delay the end. */
 export function writeLast(output: LogOutput, descriptor = 1): void {
   try {
     const rest = output.takeRest();

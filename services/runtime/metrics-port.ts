@@ -1,6 +1,7 @@
 /**
- * Metrics, liveness and readiness of one process on a separate port: the API's port never shows the metrics (design §5). Off unless
- * METRICS_PORT is set: an operator decides who may read them. What each process counts is added with `metrics.ts`.
+ * Metrics, liveness and readiness of one process on a separate port: the API's port never shows the metrics (design
+ * §5). It is off unless METRICS_PORT is set: an operator decides who may read the metrics. The components of a process
+ * add their metrics with `metrics.ts`.
  */
 import type { ServerResponse } from "node:http";
 import { collectDefaultMetrics, Registry } from "prom-client";

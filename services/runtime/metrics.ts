@@ -1,43 +1,45 @@
 /**
- * The metrics of a process (`metrics-port.ts` publishes them). Each is added once, when its owner starts; without a registry
- * nothing collects them, and adding or counting does nothing.
+ * The metrics of a process; `metrics-port.ts` publishes them. A component adds each of its metrics once, when it
+ * starts. Without a registry, adding and counting do nothing.
  *
- * A label's values come from lists that are closed: operations, codes, kinds. Ids, addresses and secrets are never
- * labels; each new value would be a series of its own for as long as the process lives.
+ * A label's values come from closed lists: operations, codes, kinds. Ids, addresses and secrets are never labels: each
+ * new value would add a series for as long as the process lives.
  */
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 
-/** Begins the name of every metric, so that one search finds all of this product. */
+/** The prefix of every metric's name, so that one search finds all metrics of this product. */
 export const METRIC_PREFIX = "device_payments_";
 
 export interface MetricFacts<TLabel extends string> {
-  /** Without the prefix. By Prometheus' conventions: base units, `_total` for what only grows, `_seconds` for durations. */
+  /** Without the prefix, by Prometheus' conventions: base units, `_total` for counters, `_seconds` for durations. */
   readonly name: string;
   readonly help: string;
   readonly labels?: readonly TLabel[];
 }
 
-/** Something that is counted; each of its labels with all its values. */
+/** A counter or a duration. Each label has the list of all its values. */
 export interface CountFacts<TLabel extends string> extends Omit<MetricFacts<TLabel>, "labels"> {
   readonly labels?: Readonly<Record<TLabel, readonly string[]>>;
-  /** The series that can occur, where these are not all combinations of the labels' values. */
+  /** The series that can occur, where not all combinations of the labels' values can. */
   readonly series?: Iterable<Labels<TLabel>>;
 }
 
 type Labels<TLabel extends string> = Readonly<Record<TLabel, string>>;
 type LabelledValues<TLabel extends string> = Iterable<readonly [Labels<TLabel>, number]>;
 
-/** Something that is counted when it happens. */
+/** A counter of events. */
 export interface Count<TLabel extends string> {
   add(labels: Labels<TLabel>, count?: number): void;
 }
 
-/** Something that takes time. */
+/** A histogram of durations. */
 export interface Duration<TLabel extends string> {
   observe(labels: Labels<TLabel>, seconds: number): void;
 }
 
-/** A value that is read at each scrape; one that cannot be read is published as NaN beside the others. */
+/**
+ * Adds a value that is read at each scrape. When the read fails, the value is NaN, and the other metrics are published.
+ */
 export function addGauge(
   registry: Registry | undefined,
   name: string,
@@ -63,7 +65,7 @@ async function valueOf(read: () => number | Promise<number>): Promise<number> {
   }
 }
 
-/** Values of one kind by label, read at each scrape. */
+/** Adds values with labels, read at each scrape. */
 export function addGauges<TLabel extends string>(
   registry: Registry | undefined,
   facts: MetricFacts<TLabel>,
@@ -84,7 +86,7 @@ export function addGauges<TLabel extends string>(
   });
 }
 
-/** Counts that their owner keeps as plain numbers, because it counts too often for more; read at each scrape. */
+/** Adds counters that a component keeps as plain numbers, because it counts very often; read at each scrape. */
 export function addReadCount<TLabel extends string>(
   registry: Registry | undefined,
   facts: MetricFacts<TLabel>,
@@ -104,7 +106,7 @@ export function addReadCount<TLabel extends string>(
   });
 }
 
-/** Each series starts at 0, so that a rate shows its first count as well. */
+/** Adds a counter. Each series starts at 0, so that a rate shows the first count, too. */
 export function addCount<TLabel extends string>(
   registry: Registry | undefined,
   facts: CountFacts<TLabel>,
@@ -115,7 +117,7 @@ export function addCount<TLabel extends string>(
   return { add: (values, count = 1) => counter.inc(values, count) };
 }
 
-/** From a commit that needs no disk flush to a request that was given up (gateway/limits.ts). */
+/** The buckets, from a commit without a disk flush to an abandoned request (`gateway/limits.ts`). */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 export function addDuration<TLabel extends string>(

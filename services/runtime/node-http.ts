@@ -1,5 +1,5 @@
 /**
- * Node's HTTP server. An `import` of `node:http` reads each name that the module has, and some of them load the HTTP client
- * behind `fetch`: 25 ms of CPU at the start of each process.
+ * Node's HTTP server. An `import` of `node:http` reads every export, and some exports load the HTTP client behind
+ * `fetch`: that costs 25 ms of CPU at the start of each process.
  */
 export const { createServer, STATUS_CODES } = process.getBuiltinModule("node:http");

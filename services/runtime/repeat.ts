@@ -1,16 +1,24 @@
-/** Work that is done again and again, or tried again: at intervals, with pauses that grow, with a bound on each wait, without a log line each time. */
+/**
+ * Repetitions and retries: at intervals, with growing pauses, with a time limit, and without a log line for each
+ * failure.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Often enough to be seen by a person who reads the newest lines, and no flood. */
+/**
+ * The same reason is logged once in this time: a person who reads the newest lines sees it, and it does not flood the
+ * log.
+ */
 const EVERY_MS = 60_000;
-/** Reasons of one work that are remembered: some name a thing of their own each time. */
+/** How many reasons of one job are remembered: some reasons name another thing each time. */
 const REASONS = 32;
 
 export interface Repeated {
   stop(): Promise<void>;
 }
 
-/** Does something at intervals until stopped; one turn at a time. Work that fails is done again at the next turn. */
+/**
+ * Runs `work` at intervals until stopped, never twice at the same time. After a failure it runs again at the next turn.
+ */
 export function repeat(
   options: {
     readonly everyMs: number;
@@ -22,8 +30,8 @@ export function repeat(
   const stopping = new AbortController();
   const { signal } = stopping;
   const run = async (): Promise<void> => {
-    // A reason is logged once and not at each turn: what is missing may be away for hours. Where reasons alternate, or turns
-    // with nothing to do come between, each reason is logged once a minute.
+    // A failure may last for hours, so the same reason is logged only once and not at each turn. Where reasons
+    // alternate, or successful turns come between, each reason is logged once a minute.
     let lastReason = "";
     const logged = new LoggedReasons();
     while (!signal.aborted) {
@@ -49,32 +57,36 @@ export function repeat(
 }
 
 /**
- * Whether work is due whose times are in the database: turns come often, and most need no statement, because the next time is
- * known. It is read again at the latest after `idleMs`: other processes write such work, too.
+ * Decides whether work that is scheduled in the database is due. Turns come often, and most need no statement, because
+ * the next due time is known. It is read again after `idleMs` at the latest, because other processes schedule work,
+ * too.
  */
 export class DueTime {
   readonly #readDueInMs: () => Promise<number | undefined>;
   readonly #idleMs: number;
   #nextReadAtMs = 0;
 
-  /** `readDueInMs`: how long until the next work is due, not above zero when it is; undefined when none waits. */
+  /**
+   * `readDueInMs` resolves to how long until the next work is due: zero or less when it is due, undefined when there is
+   * no work.
+   */
   constructor(readDueInMs: () => Promise<number | undefined>, idleMs: number) {
     this.#readDueInMs = readDueInMs;
     this.#idleMs = idleMs;
   }
 
-  /** For each turn. */
+  /** Called at each turn. */
   async isDue(): Promise<boolean> {
     const nowMs = performance.now();
     if (nowMs < this.#nextReadAtMs) return false;
-    // Before the read: what is written meanwhile may bring the time forward.
+    // Set before the read, so that a `readAgain` during the read is not overwritten by a later time.
     this.#nextReadAtMs = nowMs + this.#idleMs;
     const dueInMs = (await this.#readDueInMs()) ?? Number.POSITIVE_INFINITY;
     this.#nextReadAtMs = Math.min(this.#nextReadAtMs, nowMs + dueInMs);
     return dueInMs <= 0;
   }
 
-  /** This process has written such work, or may have. */
+  /** Called when this process has scheduled work, or may have. */
   readAgain(): void {
     this.#nextReadAtMs = 0;
   }
@@ -86,14 +98,14 @@ export interface BackOffLimits {
 }
 
 /**
- * After `attempt` attempts, counted from one, the pause has doubled as often, up to the longest. Up to half of it is left
- * out by chance, so that processes that failed together do not try again together.
+ * The pause after an attempt, counted from one. It doubles with each attempt, up to `longestMs`. A random part of up to
+ * half is subtracted, so that processes that failed together do not try again together.
  */
 export function backOffMs(attempt: number, limits: BackOffLimits, chance: number = Math.random()): number {
   return Math.min(limits.longestMs, limits.firstMs * 2 ** (attempt - 1)) * (0.5 + chance / 2);
 }
 
-/** What the work resolves to, or undefined when the time is over; the work goes on then. */
+/** Resolves to the result of `work`, or to undefined after `limitMs`. The work itself then continues. */
 export async function within<T>(work: Promise<T>, limitMs: number): Promise<T | undefined> {
   const late = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => late.resolve(undefined), limitMs);
@@ -104,12 +116,12 @@ export async function within<T>(work: Promise<T>, limitMs: number): Promise<T | 
   }
 }
 
-/** Reads something that may not answer: one read for all callers at a time, and a bound on the wait of each. */
+/** A read that may get no answer. All callers share one read at a time, and each waits only for a limited time. */
 export type Sample<T> = () => Promise<T | undefined>;
 
 /**
- * Undefined when `read` fails or is not done after `limitMs`. A read that takes longer goes on; a caller meanwhile
- * waits for that one, so that there is never more than one.
+ * Resolves to undefined when `read` fails or takes longer than `limitMs`. A longer read continues, and later callers
+ * wait for it, so that there is never more than one.
  */
 export function sample<T>(read: () => Promise<T>, limitMs: number): Sample<T> {
   let underWay: Promise<T | undefined> | undefined;
@@ -124,8 +136,8 @@ export function sample<T>(read: () => Promise<T>, limitMs: number): Sample<T> {
 }
 
 /**
- * Reads for many callers: each gets a read that began after it asked, and callers who ask while one is under way share the next
- * one. So there is never more than one.
+ * Shares reads between callers. Each caller gets a read that began after its call; calls during a read share the next
+ * one. So there is never more than one read at a time.
  */
 export function shared<T>(read: () => Promise<T>): () => Promise<T> {
   let underWay: Promise<T> | undefined;
@@ -147,11 +159,11 @@ export function shared<T>(read: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Which reasons of failures were logged within the last minute. */
+/** Remembers which reasons were logged within the last minute. */
 class LoggedReasons {
   readonly #atMs = new Map<string, number>();
 
-  /** Whether a line is due; the caller writes it then. */
+  /** Whether the caller must log this reason now. */
   isDue(reason: string): boolean {
     const nowMs = performance.now();
     if (nowMs - (this.#atMs.get(reason) ?? Number.NEGATIVE_INFINITY) < EVERY_MS) return false;
@@ -165,15 +177,15 @@ class LoggedReasons {
   }
 }
 
-/** What it logs with; pino fits. */
+/** The log of an `OutageLog`; pino fits. */
 export interface OutageLines {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
 }
 
 /**
- * Reports an outage without a line for each attempt: one for each reason when it begins and each minute while it lasts, one at
- * its end.
+ * Logs an outage without a line for each attempt: a line for each reason at the beginning and then each minute, and a
+ * line at the end.
  */
 export class OutageLog {
   readonly #log: OutageLines;

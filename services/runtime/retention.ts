@@ -1,17 +1,20 @@
-/** The retention job: deletes what is past its retention, in bounded statements, so that none holds its locks for long. */
+/**
+ * The retention job: deletes rows that are past their retention. Each statement has a limit, so that it does not hold
+ * its locks for long.
+ */
 import { type Repeated, repeat } from "./repeat.ts";
 
 /** Deletes up to `rows` rows and returns how many it has deleted. */
 export type Removal = (rows: number) => Promise<number>;
 
-/** What a service deletes. */
+/** The rows that a service deletes. */
 export interface Retention<TName extends string = string> {
-  /** All of it, in words, for the log: "old serving tasks". */
+  /** The name of the rows in the log: "old serving tasks". */
   readonly what: string;
   readonly everyMs: number;
   /** The limit of one statement. */
   readonly rowsPerBatch: number;
-  /** Run one after another, in this order. */
+  /** The job runs them one after another, in this order. */
   readonly removals: Readonly<Record<TName, Removal>>;
 }
 
@@ -20,13 +23,18 @@ interface RetentionLog {
   warn(fields: object, message: string): void;
 }
 
-/** Runs at once and then at each interval, until stopped. What fails is logged and done at the next turn. */
+/**
+ * Runs the job at once and then at each interval, until stopped. It logs a failure and tries again at the next turn.
+ */
 export function startRetention(retention: Retention, log: RetentionLog): Repeated {
   const { what, everyMs } = retention;
   return repeat({ everyMs, what: `removing ${what}`, log }, (signal) => removeExpired(retention, log, signal));
 }
 
-/** One turn: all that is past its retention now. Returns and logs how many rows went by each removal. */
+/**
+ * One turn: deletes all rows that are past their retention now. Returns and logs how many rows each removal has
+ * deleted.
+ */
 export async function removeExpired<TName extends string>(
   { what, rowsPerBatch, removals }: Retention<TName>,
   log: Pick<RetentionLog, "info">,

@@ -19,8 +19,8 @@ import { UserError } from "./user-error.ts";
 
 export type StartService = (deps: ServiceDeps) => Promise<Service>;
 /**
- * Resolves when the database that the named services need has answered, with the installation that it belongs to;
- * undefined: they need none. Rejects when the signal is aborted.
+ * Waits until the database of the named services answers. Resolves to its installation, or to undefined when the
+ * services need no database. Rejects when the signal is aborted.
  */
 export type ReachDatabase = (
   names: readonly string[],
@@ -36,7 +36,7 @@ export type ReachDatabase = (
 
 export interface ReachedDatabase {
   readonly installation: Installation;
-  /** Throws UserError `database_older` where the database is older than the bus. */
+  /** Throws UserError `database_older` when the database is older than the bus. */
   readonly checkPulse: (owner: OwnerOptions) => Promise<void>;
   readonly release: () => Promise<void>;
 }
@@ -48,7 +48,10 @@ export interface RunOptions {
   readonly reachDatabase: ReachDatabase;
 }
 
-/** Starts the named services in order and runs until the process is asked to end. Throws UserError `unknown_service` or `invalid_setting`. */
+/**
+ * Starts the named services in order and runs until the process has to end. Throws UserError `unknown_service` or
+ * `invalid_setting`.
+ */
 export async function runServices(
   names: readonly string[],
   starts: Readonly<Record<string, StartService>>,
@@ -65,14 +68,14 @@ export async function runServices(
   if (twice !== undefined) {
     throw new UserError(`The service ${twice} is named twice: name each once.`, { code: "unknown_service" });
   }
-  // Before the process waits for a server, so that a person does not learn of the next setting after each wait.
+  // Before the process waits for a server, so that a person gets all errors about settings without a wait between them.
   await checkSettings(names, environment);
   const settings = parseSettings(sharedSettingsSchema, environment);
   const name = names.join("+");
   const shares = shareConnections(names, settings.databaseConnections);
   const log = createLog({ service: name, level: settings.logLevel });
   await runProcess({ name, log }, async (run) => {
-    // The first step and the last to stop, so that an operator can ask for the readiness of a start and of an end.
+    // It starts first and stops last, so that an operator can check the readiness during the start and the end.
     const metrics = await run.step(
       "metrics",
       async () => (settings.metrics === undefined ? undefined : await startMetrics(name, settings.metrics)),
@@ -112,7 +115,7 @@ export async function runServices(
       (started) => started.stop(),
     );
     setDisk(bus.nc, disk);
-    // The bucket that the time is asked of may be as new as the bus.
+    // `migrate` may just have created the bucket whose info has the time.
     await bus.clock.measure();
     reportClock({ clock: bus.clock, log, metrics: metrics?.registry });
     addLateCount(metrics?.registry, bus.nc);
@@ -136,53 +139,56 @@ export async function runServices(
         async (started) => await started?.stop(),
       );
     }
-    // A process is ready when the NATS server knows all of its subscriptions, so that each request reaches it.
+    // The process is ready when the NATS server has all its subscriptions, so that each request reaches it.
     await bus.nc.flush();
     metrics?.reportReadiness(() => notReady(run, bus));
     return { services: names, metricsPort: metrics?.port };
   });
 }
 
-/** Why a process should be sent nothing; what all its copies share, such as PostgreSQL, is no reason. */
+/**
+ * Why a load balancer should send no requests to this process. A fault that all processes share, such as of PostgreSQL,
+ * is not a reason.
+ */
 export function notReady({ stopping }: Pick<Run, "stopping">, bus: Pick<Bus, "hasQuorum">): readonly string[] {
   if (stopping.aborted) return ["stopping"];
   return bus.hasQuorum() ? [] : ["bus"];
 }
 
 interface Wanted {
-  /** It works with fewer, and not with fewer than this. */
+  /** The fewest connections with which the service works. */
   readonly least: number;
-  /** As many as it can make good use of on a machine of its own. */
+  /** The most connections that the service can use on a separate machine. */
   readonly most: number;
 }
 
 const WANTED: Readonly<Record<string, Wanted>> = {
   registry: { least: 2, most: 10 },
   settlement: { least: 2, most: 8 },
-  /** The copiers have connections of their own. */
+  /** The copiers need separate connections. */
   audit: { least: 3, most: 6 },
   providers: { least: 4, most: 16 },
   robotics: { least: 2, most: 10 },
   reconciliation: { least: 4, most: 12 },
   "webhook-signer": { least: 3, most: 12 },
   "sandbox-provider": { least: 2, most: 6 },
-  /** One of them holds the lease. */
+  /** One connection holds the relay's lease. */
   relay: { least: 3, most: 11 },
 };
 
-/** The one by which a process shows the others how many it may open (`db/connection-check.ts`). */
-const OWN = 1;
+/** The connection whose name shows how many the process may open (`db/connection-check.ts`). */
+const SHOWING_CONNECTIONS = 1;
 
 export interface ConnectionShares {
-  /** All of the process. */
+  /** All connections of the process. */
   readonly total: number;
-  /** By service; a service that needs no database has none. */
+  /** By service. A service without a database has no entry. */
   readonly of: ReadonlyMap<string, number>;
 }
 
 /**
- * `total` undefined: each service gets as many as it can use. Throws UserError `invalid_setting` for fewer than the
- * services need.
+ * Divides `total` connections between the services. When it is undefined, each service gets as many as it can use.
+ * Throws UserError `invalid_setting` when the services need more than `total`.
  */
 export function shareConnections(names: readonly string[], total: number | undefined): ConnectionShares {
   const wanted = names.flatMap((name) => {
@@ -190,7 +196,8 @@ export function shareConnections(names: readonly string[], total: number | undef
     return found === undefined ? [] : [{ name, ...found }];
   });
   if (wanted.length === 0) return { total: 0, of: new Map() };
-  const sum = (of: (each: Wanted) => number): number => wanted.reduce((count, each) => count + of(each), OWN);
+  const sum = (of: (each: Wanted) => number): number =>
+    wanted.reduce((count, each) => count + of(each), SHOWING_CONNECTIONS);
   const [least, most] = [sum((each) => each.least), sum((each) => each.most)];
   const given = total ?? most;
   if (given < least) {

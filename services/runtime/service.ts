@@ -1,4 +1,4 @@
-/** What every service is given, and what it gives back. */
+/** The `deps` of every service, and what its start returns. */
 import type { Registry } from "prom-client";
 import type { Bus } from "../bus/connection.ts";
 import type { StationLogs } from "../bus/streams.ts";
@@ -13,15 +13,18 @@ export interface ServiceDeps {
   readonly settings: SharedSettings;
   /** Where a service adds its metrics; undefined while nothing collects them. */
   readonly metrics?: Registry | undefined;
-  /** The most connections to PostgreSQL that it may open; its own limits count where a process has divided none. */
+  /**
+   * The most connections to PostgreSQL that it may open; undefined when the process has not divided them. Then the
+   * service's own limits apply.
+   */
   readonly connections?: number | undefined;
   /** For the settings that only this service has; parse them with `parseSettings`. */
   readonly environment: NodeJS.ProcessEnv;
-  /** Ends the process with this error; undefined where the service runs in a process of another kind, as in tests. */
+  /** Ends the process with this error; undefined in another kind of process, for example a test. */
   readonly fail?: ((error: unknown) => void) | undefined;
 }
 
 export interface Service {
-  /** Ends in good order: nothing new is taken, what is under way is finished or answered. */
+  /** Takes no more work, and completes or answers the work under way. */
   stop(): Promise<void>;
 }

@@ -1,4 +1,6 @@
-/** What a process says about its settings: read from their schemas, so that it cannot differ from what is checked. */
+/**
+ * The help text about the settings of a process. It comes from their schemas, so that it cannot differ from the checks.
+ */
 import { z } from "zod";
 import type { SettingFacts } from "./settings.ts";
 import { UserError } from "./user-error.ts";
@@ -7,19 +9,19 @@ import { UserError } from "./user-error.ts";
 export interface ProcessDescription {
   /** `gateway`, or the name of the service. */
   readonly name: string;
-  /** What an operator types, below the folder of the product. */
+  /** The command that an operator types in the folder of the product. */
   readonly command: string;
   /** What it does: one sentence. */
   readonly does: string;
-  /** Without it, it reads no setting of the database. */
+  /** When false, the process reads no setting of the database. */
   readonly usesDatabase: boolean;
-  /** All that it reads. */
+  /** The schemas of all its settings. */
   readonly schemas: readonly z.ZodType[];
 }
 
 export interface SettingDescription extends SettingFacts {
   readonly name: string;
-  /** As it is written in the environment; undefined when there is none. */
+  /** The default as text of the environment; undefined when there is none. */
   readonly byDefault: string | undefined;
   /** The process does not start without it. */
   readonly isNeeded: boolean;
@@ -27,9 +29,9 @@ export interface SettingDescription extends SettingFacts {
 
 const OF_DATABASE: ReadonlySet<string> = new Set(["DATABASE_URL", "DATABASE_CONNECTIONS"]);
 
-/** All settings of a process in the order of their schemas. Throws for one that `setting` has not made. */
+/** All settings of a process in the order of their schemas. Throws for a field that does not use `setting`. */
 export function settingsOf({ schemas, usesDatabase }: ProcessDescription): readonly SettingDescription[] {
-  // A setting that several services of one process read is there once.
+  // A map, because several services of one process may read the same setting.
   const fields = new Map(schemas.flatMap((schema) => Object.entries(fieldsOf(schema))));
   return [...fields]
     .filter(([name]) => usesDatabase || !OF_DATABASE.has(name))
@@ -42,7 +44,7 @@ export function settingsOf({ schemas, usesDatabase }: ProcessDescription): reado
     });
 }
 
-/** The fields of a settings schema, whatever is made of them when they are read. */
+/** The fields of a settings schema, without its transformations. */
 function fieldsOf(schema: z.ZodType): Readonly<Record<string, z.ZodType>> {
   if (schema instanceof z.ZodObject) return schema.shape;
   return schema instanceof z.ZodPipe ? fieldsOf(schema.in as z.ZodType) : {};
@@ -53,13 +55,13 @@ function defaultOf(schema: z.ZodType): string | undefined {
   return schema instanceof z.ZodPipe ? defaultOf(schema.in as z.ZodType) : undefined;
 }
 
-/** "needed", or what holds without it. */
+/** "needed", or the effect when the setting is not set. */
 export function whenNotSet({ isNeeded, byDefault, unset }: SettingDescription): string {
   if (isNeeded) return "needed";
   return byDefault ?? unset ?? "none";
 }
 
-/** For a process without arguments. Throws UserError `unknown_arguments`: what was meant by them would have no effect. */
+/** For a process without arguments. Throws UserError `unknown_arguments`, because arguments would have no effect. */
 export function refuseArguments(args: readonly string[]): void {
   if (args.length === 0) return;
   const sentence = `This process has no arguments, such as ${args.join(" ")}: its settings are environment variables, which --help lists.`;
@@ -69,7 +71,7 @@ export function refuseArguments(args: readonly string[]): void {
 const LINE_CHARACTERS = 96;
 const INDENT = "      ";
 
-/** What `--help` prints. */
+/** The text that `--help` prints. */
 export function helpText(description: ProcessDescription): string {
   const rows = settingsOf(description).map((each) => {
     const marks = [each.shared && "shared", each.secret && "secret"].filter(Boolean);

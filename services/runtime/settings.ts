@@ -1,4 +1,4 @@
-/** Settings come from environment variables, parsed once at start; defaults stand beside the schema that uses them. */
+/** Settings come from environment variables, which a process parses once at its start. Defaults are in the schemas. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { z } from "zod";
@@ -6,14 +6,17 @@ import { NATS_ADDRESS_RULE, parseNatsAddress, type ServerAccess } from "../bus/n
 import { LOG_LEVELS } from "./log.ts";
 import { UserError } from "./user-error.ts";
 
-/** An empty variable counts as not set, as compose files and shells leave them behind. */
+/** An empty variable counts as not set: compose files and shells often leave empty variables. */
 function withoutEmpty(environment: NodeJS.ProcessEnv): Record<string, string> {
   return Object.fromEntries(
     Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ""),
   );
 }
 
-/** Parses the environment. Throws UserError `invalid_setting` naming the variable, never its value, which may be a secret. */
+/**
+ * Parses the environment. Throws UserError `invalid_setting` with the variable's name, never with its value, which may
+ * be a secret.
+ */
 export function parseSettings<TSchema extends z.ZodType>(
   schema: TSchema,
   environment: NodeJS.ProcessEnv,
@@ -23,37 +26,40 @@ export function parseSettings<TSchema extends z.ZodType>(
   const issue = parsed.error.issues[0];
   const name = String(issue?.path[0]);
   const reason = (issue?.message ?? "it is invalid").replace(/\.$/, "");
-  // A rule about several settings names one that need not be missing.
+  // A rule about several settings has the path of one of them, which need not be missing.
   const isMissing = issue?.code !== "custom" && !Object.hasOwn(withoutEmpty(environment), name);
   throw new UserError(isMissing ? `Set ${name}: ${reason}.` : `The setting ${name} is not usable: ${reason}.`, {
     code: "invalid_setting",
   });
 }
 
-/** What `--help` and `docs/settings.md` say about a setting, beside its name and its default (`settings-help.ts`). */
+/**
+ * The explanation of a setting in `--help` and `docs/settings.md`, besides its name and its default
+ * (`settings-help.ts`).
+ */
 export interface SettingFacts {
   /** One or two sentences: what it is, without the default. */
   readonly meaning: string;
   /** All processes that read it must have the same value. */
   readonly shared?: true;
-  /** Its value must not be shown to anyone who does not operate the installation. */
+  /** Only the operator of the installation may know its value. */
   readonly secret?: true;
-  /** What holds while it is not set and has no default: completes "not set: …". */
+  /** The effect when it is not set and has no default: completes "not set: …". */
   readonly unset?: string;
 }
 
-/** One setting of a process. Each key of a settings schema is made by this, so that none is without an explanation. */
+/** One setting of a process. Each key of a settings schema uses this, so that each has an explanation. */
 export function setting<TSchema extends z.ZodType>(schema: TSchema, facts: SettingFacts): TSchema {
   return schema.meta({ ...facts });
 }
 
-/** A setting that is a number in plain digits; its message completes "The setting X is not usable: …". */
+/** A setting that is a whole number. Its message completes "The setting X is not usable: …". */
 export function wholeNumber(least: number, most: number) {
   const error = `it must be a whole number from ${least} to ${most}`;
   return z.coerce.number({ error }).int({ error }).min(least, { error }).max(most, { error });
 }
 
-/** The address of one NATS server or of several between commas. */
+/** The address of one NATS server, or several addresses separated by commas. */
 export function natsAddress() {
   return z
     .string({ error: NATS_ADDRESS_RULE })
@@ -62,18 +68,21 @@ export function natsAddress() {
 
 const DATABASE_ADDRESS_RULE = "it must be an address like postgres://user:password@host:5432/database";
 
-/** The address of a PostgreSQL database; a socket's folder is its `host` parameter. */
+/** The address of a PostgreSQL database. For a Unix socket, its folder is the `host` parameter. */
 export const databaseAddress = z.url({ protocol: /^postgres(ql)?$/, error: DATABASE_ADDRESS_RULE }).refine((text) => {
   const url = URL.parse(text);
   return url !== null && (url.hostname !== "" || url.searchParams.has("host"));
 }, DATABASE_ADDRESS_RULE);
 
-/** The address of a web server; the example is part of the sentence about one that is unusable. */
+/** The address of a web server. The example is part of the error sentence. */
 export function webAddress(example: string) {
   return z.url({ protocol: /^https?$/, error: `it must be an address like ${example}` });
 }
 
-/** A file that can be read; it is read again whenever it is used, so that a renewed one counts from then on. */
+/**
+ * A setting with the path of a file that the process can read. Its users read the file at each use, so a renewed file
+ * takes effect.
+ */
 export function readableFile(holds: (text: string) => boolean, rule: string) {
   return z.string().refine((path) => {
     try {
@@ -136,10 +145,10 @@ const busAccessOf = (values: z.infer<z.ZodObject<typeof busAccessFields>>): Serv
   keyFile: values.NATS_KEY_FILE,
 });
 
-/** The same for a command that has the address of the bus from elsewhere. */
+/** These settings alone, for a command that gets the address of the bus in another way. */
 export const busAccessSchema = z.object(busAccessFields).transform(busAccessOf);
 
-/** What every process of this product reads; each service adds its own. */
+/** The settings of every process. Each service adds its own settings. */
 export const sharedSettingsSchema = z
   .object({
     NATS_URL: setting(natsAddress(), {
@@ -190,7 +199,7 @@ export const sharedSettingsSchema = z
     logLevel: values.LOG_LEVEL,
     ...(values.METRICS_PORT === undefined ? {} : { metrics: { host: values.METRICS_HOST, port: values.METRICS_PORT } }),
   }));
-/** Left out where the address of the bus says all. */
+/** `natsAccess` is optional: the address of the bus may be enough. */
 export type SharedSettings = Omit<z.infer<typeof sharedSettingsSchema>, "natsAccess" | "databaseConnections"> & {
   readonly natsAccess?: ServerAccess | undefined;
   readonly databaseConnections?: number | undefined;
@@ -198,7 +207,7 @@ export type SharedSettings = Omit<z.infer<typeof sharedSettingsSchema>, "natsAcc
 
 const MEGABYTE = 1_024 ** 2;
 
-/** What a process reads that watches a disk (`disk-watch.ts`). */
+/** The settings of a process that watches a disk (`disk-watch.ts`). */
 export const diskSettingsSchema = z
   .object({
     DISK_FOLDER: setting(z.string().optional(), {
@@ -206,7 +215,8 @@ export const diskSettingsSchema = z
         "The folder whose disk the process watches: that of NATS or PostgreSQL, where it runs on the same machine.",
       unset: "no disk is watched",
     }),
-    // Space for the collections of hours, and for PostgreSQL to write its log while a person frees more. At most a terabyte.
+    // The default is enough for hours of collections, and for PostgreSQL's log while a person frees space. The maximum
+    // is a terabyte.
     DISK_RESERVE_MB: setting(wholeNumber(0, MEGABYTE).default(512), {
       meaning:
         "The reserve on that disk, in megabytes: with less free space the process defers work that can wait; 0 for never.",
@@ -214,7 +224,7 @@ export const diskSettingsSchema = z
   })
   .transform((values) => ({ folder: values.DISK_FOLDER, reserveBytes: values.DISK_RESERVE_MB * MEGABYTE }));
 
-/** The database's address for a service that cannot do without. Throws UserError `invalid_setting`. */
+/** The database's address, for a service that needs a database. Throws UserError `invalid_setting`. */
 export function requireDatabaseUrl(settings: SharedSettings): string {
   if (settings.databaseUrl !== undefined) return settings.databaseUrl;
   throw new UserError(`Set DATABASE_URL: ${DATABASE_ADDRESS_RULE}.`, { code: "invalid_setting" });

@@ -14,7 +14,7 @@ export interface SigningKey {
 const PKCS8_HEAD = Buffer.from("302e020100300506032b657004220420", "hex");
 const PUBLIC_KEY_BYTES = 32;
 
-/** From its 32 secret bytes, as the setting has them. */
+/** Creates the key from its 32 secret bytes, which the setting has. */
 export function createSigningKey(secret: Uint8Array): SigningKey {
   const key = createPrivateKey({ key: Buffer.concat([PKCS8_HEAD, secret]), format: "der", type: "pkcs8" });
   const publicKey = publicKeyOf(key);

@@ -1,13 +1,16 @@
 /**
- * Trust in one certificate beside the authorities of Node: that of a gateway which speaks TLS itself. No authority need have
- * signed it, and its name may lead elsewhere: what the server shows has to be this certificate, byte for byte.
+ * Trusts one certificate besides Node's authorities: the certificate of a gateway that terminates TLS itself. No
+ * authority needs to have signed it, and its name may be another one: the server has to show exactly this certificate.
  */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { checkServerIdentity, getCACertificates } from "node:tls";
 import { Agent, buildConnector } from "undici";
 
-/** An agent for undici. The file is read for each connection: a gateway that is started again shows a renewed one. */
+/**
+ * An agent for undici. It reads the file for each connection, because a restarted gateway may show a renewed
+ * certificate.
+ */
 export function agentTrusting(certificateFile: string | undefined, options: Agent.Options = {}): Agent {
   if (certificateFile === undefined) return new Agent(options);
   return new Agent({
@@ -35,7 +38,7 @@ function trustOf(pem: string): buildConnector.BuildOptions {
   const trusted = new X509Certificate(pem);
   return {
     ca: [...getCACertificates("default"), pem],
-    // Without its authority the chain ends at the certificate itself.
+    // Without the authority the chain ends at the certificate itself.
     allowPartialTrustChain: true,
     checkServerIdentity: (host, shown) =>
       shown.raw.equals(trusted.raw) ? undefined : checkServerIdentity(host, shown),

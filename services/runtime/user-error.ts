@@ -1,16 +1,16 @@
-/** What a {@link UserError} is made of, besides its sentence. */
+/** The parts of a {@link UserError}, besides its sentence. */
 export interface UserErrorOptions {
   /** Stable snake_case code for programs, e.g. `port_taken`. */
   code: string;
   /** Process exit code, 1–255; 1 when left out. */
   exitCode?: number;
-  /** The error underneath. It goes to a log file only, never to a person. */
+  /** The underlying error. Only the log shows it. */
   cause?: unknown;
 }
 
 /**
- * An error that a person can act on. `message` is one sentence that is printed as it stands, without a stack trace;
- * `code` is for programs. Anything else that is thrown counts as unexpected, and its details go to a log file.
+ * An error that a person can act on. A process prints `message`, which is one sentence, without a stack trace; `code`
+ * is for programs. Every other error counts as unexpected, and the log has its details.
  */
 export class UserError extends Error {
   override readonly name = "UserError";
@@ -24,7 +24,7 @@ export class UserError extends Error {
   }
 }
 
-/** The `code` of any thrown value: a UserError's own, a system error's (`EACCES`) or `unexpected`. */
+/** The `code` of any thrown value: of a UserError, of a system error (`EACCES`), or `unexpected`. */
 export function errorCode(error: unknown): string {
   if (typeof error === "object" && error !== null && "code" in error && typeof error.code === "string") {
     return error.code;

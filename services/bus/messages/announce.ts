@@ -1,6 +1,7 @@
 /**
- * What PostgreSQL has, page by page: the relay publishes it again on a bus that has lost its newest data (design §3). Only
- * the relay calls these operations of the registry and the settlement service. Hashes are SHA-256 in lower-case hex.
+ * Reads the contents of PostgreSQL page by page. The relay publishes them again on a bus that has lost its newest data
+ * (design §3). Only the relay calls these operations of the registry and the settlement service. Hashes are SHA-256 in
+ * lower-case hex.
  */
 import { z } from "zod";
 import { repeatable } from "../operation.ts";
@@ -17,10 +18,10 @@ import {
 
 const id = z.int().positive();
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
-/** Rows after this id, by id. A page may be shorter than `limit` although `hasMore`. */
+/** The rows after this id, by id. A page may be shorter than `limit` although `hasMore` is true. */
 const page = z.object({ sinceId: z.int().min(0), limit: id });
 
-/** Stations with their devices as they are now: the newest revoked ones first, then those that are not revoked. */
+/** Stations with their current devices: first the newest revoked devices, then those that are not revoked. */
 export const announceStations = repeatable(
   "registry.announceStations",
   page,
@@ -36,7 +37,7 @@ export const announceStations = repeatable(
   }),
 );
 
-/** All credentials ever issued; one without an entry is revoked. */
+/** All credentials ever issued. A credential without an entry is revoked. */
 export const announceCredentials = repeatable(
   "registry.announceCredentials",
   page,
@@ -46,7 +47,7 @@ export const announceCredentials = repeatable(
   }),
 );
 
-/** All sessions that have not expired; one without an entry was ended earlier. */
+/** All sessions that have not expired. A session without an entry has ended. */
 export const announceSessions = repeatable(
   "registry.announceSessions",
   page,
@@ -56,7 +57,7 @@ export const announceSessions = repeatable(
   }),
 );
 
-/** All kill switches that were ever on, whether they are on or off now. */
+/** All kill switches that were ever on, with their current state. */
 export const announceSwitches = repeatable(
   "registry.announceSwitches",
   page,
@@ -64,9 +65,10 @@ export const announceSwitches = repeatable(
 );
 
 /**
- * For each station: the orders that its log has as open, as they are in PostgreSQL now, and the newest open one last, also
- * when the log does not have it; the transactions of the intents that the log has not ended; and what the log has lost of
- * collections that may have moved money, by its newest commit (zeros where it has none).
+ * For each station: the orders that are open in its log, with their current state in PostgreSQL, and last the newest
+ * open order, even when the log lacks it; the transactions of the intents that are open in the log; and the collections
+ * that the log has lost and that may have moved money. `version` and `sequence` are those of the log's newest commit,
+ * zero when it has none.
  */
 export const announceOrders = repeatable(
   "settlement.announceOrders",

@@ -6,7 +6,7 @@
  *                  │──► withdrawn by the person who proposed
  *                  └──► ended: the evidence has changed, or the order is paid, voided or of another amount
  *
- * Proposals need `reconciliation.manage`; the same person with the same request again gets the same answer.
+ * Proposals need `reconciliation.manage`. When the same person repeats the same request, the answer is the same.
  */
 import { z } from "zod";
 import { AMOUNT_MINOR_PATTERN } from "../bounds.ts";
@@ -17,13 +17,16 @@ import { issueSchema } from "./issues.ts";
 const id = z.int().positive();
 const oneIssue = z.object({ issue: issueSchema });
 
-/** One proposal waits at a time. Refuses as `attributeIssue`. */
+/** Only one proposal of an issue can wait at a time. Refuses as `attributeIssue`. */
 export const proposeAttribution = once(
   "providers.proposeAttribution",
   z.object({ caller, issueId: id, orderId: id, reason: z.string() }),
   oneIssue,
 );
-/** Settles it through the payment seam, in the name of the person who confirms. Refuses as `attributeIssue`. */
+/**
+ * Settles the proposal through the payment seam, in the name of the person who confirms it. Refuses as
+ * `attributeIssue`.
+ */
 export const confirmAttribution = repeatable(
   "providers.confirmAttribution",
   z.object({ caller, issueId: id, proposalId: id }),
@@ -40,22 +43,25 @@ export const withdrawAttribution = repeatable(
   oneIssue,
 );
 
-/** Up to this amount one person attributes alone. */
+/** Up to this amount, one person may attribute a payment alone. */
 export const attributionLimitSchema = z.object({
   currency: z.string(),
   aloneUpToMinor: z.string().regex(AMOUNT_MINOR_PATTERN),
-  /** Null: the default, which no person has set. */
+  /** Null for the default limit. */
   set: z.object({ byId: id, byName: z.string(), atMs: z.number(), reason: z.string() }).nullable(),
 });
 export type AttributionLimit = z.infer<typeof attributionLimitSchema>;
 
-/** Those that are set, by currency, and the default of each currency of the organization's stations. Needs `organization.manage`. */
+/**
+ * The limits that a person has set, and the defaults for the currencies of the organization's stations, by currency.
+ * Needs `organization.manage`.
+ */
 export const listAttributionLimits = repeatable(
   "providers.listAttributionLimits",
   z.object({ caller }),
   z.object({ limits: z.array(attributionLimitSchema) }),
 );
-/** Null: the default again. Needs `organization.manage`. */
+/** Sets a limit; null restores the default. Needs `organization.manage`. */
 export const setAttributionLimit = once(
   "providers.setAttributionLimit",
   z.object({

@@ -1,4 +1,6 @@
-/** The caller of an operation, whom the gateway takes from a session. The services check permission and organization too. */
+/**
+ * The caller of an operation. The gateway reads it from a session. The services check permission and organization, too.
+ */
 import { z } from "zod";
 import { RefusedError } from "../refusals.ts";
 
@@ -12,12 +14,12 @@ export const permissionSchema = z.enum(PERMISSIONS);
 export type Permission = z.infer<typeof permissionSchema>;
 
 /**
- * Who acts, in every audit log: a person by the role, a device, the registry for the operator of the installation, the
+ * The actors in all audit logs: a person (by role), a device, the registry (for the operator of the installation), the
  * payment seam, a payment provider, or the system (a deadline, a recovery, the liveness feed).
  */
 export const ACTOR_KINDS = [...ROLES, "device", "registry", "settlement", "provider", "system"] as const;
 export type ActorKind = (typeof ACTOR_KINDS)[number];
-/** The id is of a person, a device or a provider config, and zero for the others; the name is the one at that time. */
+/** The id of a person, a device or a provider config; zero for other actors. The name is the one at that time. */
 export const actorSchema = z.object({ kind: z.enum(ACTOR_KINDS), id: z.int(), name: z.string() });
 
 export const callerSchema = z.object({
@@ -38,18 +40,22 @@ export const credentialEntrySchema = z.object({
 export type CredentialEntry = z.infer<typeof credentialEntrySchema>;
 
 /**
- * How far the replicas must have come before a change is effective, and a caller's next read is sure to see it. The gateway
- * waits for it, bounded, before it answers, and says in the answer when the change is not yet effective.
+ * The positions that the replicas must reach before a change is effective and the caller's next read certainly shows
+ * it. Before it answers, the gateway waits for them for a limited time. The answer shows when the change is not
+ * effective yet.
  */
 export const barrierSchema = z.object({
-  /** By the name of a stream: the sequence that its replica must have reached. */
+  /** By stream name: the sequence that its replica must reach. */
   positions: z.record(z.string(), z.number()),
   /** The relay has not delivered the change in time. It is stored, and takes effect when the relay delivers it. */
   isUndelivered: z.literal(true).optional(),
 });
 export type Barrier = z.infer<typeof barrierSchema>;
 
-/** Returns the caller; throws `permission_denied` unless it holds one of these. Each query checks the organization. */
+/**
+ * Returns the caller; throws `permission_denied` unless it has one of these permissions. Each query checks the
+ * organization.
+ */
 export function requirePermission(caller: Caller, ...anyOf: readonly Permission[]): Caller {
   if (anyOf.some((permission) => caller.permissions.includes(permission))) return caller;
   throw new RefusedError({ code: "permission_denied" });

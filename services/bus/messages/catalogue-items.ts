@@ -12,7 +12,7 @@ import { nameSchema as name } from "./name.ts";
 
 const id = z.int().positive();
 const unitAmountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
-/** A heading on the till; empty for none. */
+/** The heading on the cashier's screen; empty for none. */
 const category = z.union([z.literal(""), name]);
 const currency = z.string().length(BOUNDS.currencyCharacters);
 
@@ -31,19 +31,25 @@ export type CatalogueItem = z.infer<typeof catalogueItemSchema>;
 const itemReply = z.object({ item: catalogueItemSchema });
 const itemsReply = z.object({ items: z.array(catalogueItemSchema), hasMore: z.boolean() });
 
-/** With a filial: what it sells, so also the items of all filials. Needs `organization.manage`, as the changes do. */
+/**
+ * With `filialId`: the items that the filial sells, with the items of all filials. Needs `organization.manage`, as the
+ * changes do.
+ */
 export const listCatalogueItems = repeatable(
   "registry.listCatalogueItems",
   z.object({ caller, filialId: id.optional(), ...pageAfter }),
   itemsReply,
 );
-/** What a station can sell: the items of its filial in its currency. Needs `payments.collect`. */
+/** The items that a station can sell: those of its filial in its currency. Needs `payments.collect`. */
 export const listStationItems = repeatable(
   "registry.listStationItems",
   z.object({ caller, stationId: id, ...pageAfter }),
   itemsReply,
 );
-/** `conflict` when the organization has as many items as it may, `invalid_request` for a price that the currency cannot have. */
+/**
+ * Refuses with `conflict` when the organization has the most items that it may have, and with `invalid_request` for a
+ * price that the currency cannot have.
+ */
 export const createCatalogueItem = once(
   "registry.createCatalogueItem",
   z.object({
@@ -58,7 +64,7 @@ export const createCatalogueItem = once(
   itemReply,
 );
 export const getCatalogueItem = repeatable("registry.getCatalogueItem", z.object({ caller, itemId: id }), itemReply);
-/** The currency never changes; orders keep the name and the price that they were opened with. */
+/** Changes an item, except its currency. Existing orders keep the name and the price. */
 export const changeCatalogueItem = once(
   "registry.changeCatalogueItem",
   z.object({

@@ -1,7 +1,7 @@
 /**
- * Certification artifacts (contract, "What the service does" 5): what a device has passed, one per provider and capability.
- * Those of an organization need `organization.manage`; another organization's id is `not_found`. The log of all artifacts is
- * public: it has hashes and signatures alone.
+ * Certification artifacts (contract, "What the service does" 5): each certifies that a device has passed the checks of
+ * one capability. Operations on an organization's artifacts need `organization.manage`; another organization's id is
+ * `not_found`. The log of all artifacts is public: it has only hashes and signatures.
  */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
@@ -14,7 +14,7 @@ import { reasonSchema } from "./sentence.ts";
 const id = z.int().positive();
 const sha256 = z.string().regex(/^[\da-f]{64}$/);
 
-/** What a device can do; the capabilities that an owner declares. Each is certified by itself. */
+/** The capabilities of devices, as an owner declares them. Each has a separate certification. */
 export const CERTIFIED_CAPABILITIES = [
   "handoff_present",
   "outcome_report",
@@ -27,11 +27,11 @@ export type CertifiedCapability = (typeof CERTIFIED_CAPABILITIES)[number];
 export const CERTIFICATION_CONFLICTS = [
   /** A check did not pass, or the run left something behind. */
   "run_not_passed",
-  /** A check is missing, is not one of this suite, or is there twice. */
+  /** A check is missing, is not part of this suite, or is there twice. */
   "run_incomplete",
-  /** The suite is of another version than this service, or checks another contract. */
+  /** The suite has another version than this service, or checks another contract. */
   "suite_differs",
-  /** The audit log has no such run: what the suite does at a device is not there. */
+  /** The audit log has no such run: the actions of the suite on a device are not there. */
   "run_not_seen",
   /** The run ended too long ago. */
   "run_too_old",
@@ -39,11 +39,11 @@ export const CERTIFICATION_CONFLICTS = [
   "run_recorded",
   /** The installation has no key to sign with. */
   "no_signing_key",
-  /** The organization, or the installation, has as many artifacts as it may have. */
+  /** The organization, or the installation, has the most artifacts that it may have. */
   "too_many_artifacts",
 ] as const;
 
-/** Of one check of a run with a device. */
+/** The result of one check in a run with a device. */
 export const deviceCheckSchema = z.object({
   id: z.string().max(BOUNDS.nameCharacters),
   outcome: z.enum(["passed", "failed", "not_run"]),
@@ -57,7 +57,7 @@ export const certificationRequestSchema = z.object({
   provider: nameSchema,
   model: nameSchema.optional(),
   softwareVersion: nameSchema,
-  /** Of the build. */
+  /** The hash of the build. */
   softwareSha256: sha256.optional(),
   suiteVersion: z.string().max(BOUNDS.nameCharacters),
   suiteSha256: sha256,
@@ -83,7 +83,7 @@ export const certificationArtifactSchema = z.object({
   recordedAtMs: z.number(),
   recordedBy: z.object({ userId: id, name: z.string() }),
   validUntilMs: z.number(),
-  /** Where it is in the log. */
+  /** Its position in the log. */
   leafIndex: z.int().min(0),
   revocation: z
     .object({ revokedAtMs: z.number(), revokedBy: z.object({ userId: id, name: z.string() }), reason: z.string() })
@@ -91,10 +91,13 @@ export const certificationArtifactSchema = z.object({
 });
 export type CertificationArtifact = z.infer<typeof certificationArtifactSchema>;
 
-/** A signed statement with the proof that the log has it: what a verifier needs beside the log's key. */
+/** A signed statement, and the proof that the log contains it. A verifier needs only the log's key besides. */
 export const provenStatementSchema = z.object({ envelope: z.string(), proof: z.string() });
 
-/** Refuses with `conflict` and a reason of `CERTIFICATION_CONFLICTS`. A run that is recorded already is answered alike. */
+/**
+ * Refuses with `conflict` and a reason of `CERTIFICATION_CONFLICTS`. A repetition for a recorded run gets the same
+ * answer.
+ */
 export const recordCertification = repeatable(
   "registry.recordCertification",
   z.object({ caller, run: certificationRequestSchema }),
@@ -115,20 +118,20 @@ export const getCertificationArtifact = repeatable(
   z.object({ caller, artifactId: id }),
   z.object({ artifact: certificationArtifactSchema, evidence: z.string() }),
 );
-/** With the newest checkpoint; `revocation` where it was revoked. */
+/** With the newest checkpoint of the log. `revocation` is not null when the artifact was revoked. */
 export const downloadCertificationArtifact = repeatable(
   "registry.downloadCertificationArtifact",
   z.object({ caller, artifactId: id }),
   z.object({ certificate: provenStatementSchema, revocation: provenStatementSchema.nullable() }),
 );
-/** One that is revoked already is answered alike: the first reason stays. */
+/** A repetition gets the same answer: the first reason stays. */
 export const revokeCertificationArtifact = repeatable(
   "registry.revokeCertificationArtifact",
   z.object({ caller, artifactId: id, reason: reasonSchema }),
   z.object({ artifact: certificationArtifactSchema }),
 );
 
-/** The log of this installation, for anybody. */
+/** The log of this installation. It needs no caller. */
 export const getCertificationLog = repeatable(
   "registry.getCertificationLog",
   z.object({}),
@@ -137,11 +140,14 @@ export const getCertificationLog = repeatable(
     size: z.int().min(0),
     /** Null while the log is empty. */
     checkpoint: z.string().nullable(),
-    /** The newest last. */
+    /** Oldest first. */
     keys: z.array(z.object({ keyId: z.string(), verifierKey: z.string(), firstUsedAtMs: z.number() })),
   }),
 );
-/** That the log of the larger size begins with that of the smaller one. Refuses with `invalid_request` for a size it never had. */
+/**
+ * The proof that the log of the larger size begins with the log of the smaller size. Refuses with `invalid_request` for
+ * a size that the log never had.
+ */
 export const getCertificationConsistency = repeatable(
   "registry.getCertificationConsistency",
   z.object({ fromSize: z.int().min(1), toSize: z.int().min(1) }),

@@ -1,8 +1,11 @@
-/** Names a request that makes something: its repetition makes nothing more (I6). */
+/** Identifies a request that creates something, so that its repetition creates nothing more (I6). */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 
-/** The id is from the person, the operation and the `Idempotency-Key`; the digest shows another request under the same key. */
+/**
+ * The id is made from the person, the operation and the `Idempotency-Key`. Another digest shows another request with
+ * the same key.
+ */
 export const creationSchema = z.object({
   id: z.string().min(1).max(BOUNDS.commandIdCharacters),
   digest: z.string().min(1).max(BOUNDS.digestCharacters),

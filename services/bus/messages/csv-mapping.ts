@@ -1,16 +1,17 @@
 /**
- * How the columns of a CSV file without a dictionary become the fields of a line, as an operator stores it: its shape. What
- * a shape cannot say, the reconciliation service checks (`csvMappingSchema`).
+ * The shape of a mapping: how the columns of a CSV file become the fields of a line. An operator stores it for a file
+ * that no dictionary knows. The reconciliation service checks the rules that a shape cannot express
+ * (`csvMappingSchema`).
  */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { DELIMITERS, ENCODINGS, LINE_KINDS } from "./statement-formats.ts";
 
-/** The most that a mapping has of each, with its reason. */
+/** The bounds of a mapping, with their reasons. */
 export const MAPPING_BOUNDS = {
-  /** A file that needs more rules to skip rows has another header row. */
+  /** A file that seems to need more rules to skip rows rather needs another `headerRow`. */
   rules: 20,
-  /** A provider has some fifty words for the kinds of its rows. */
+  /** A provider has about fifty words for the kinds of its rows. */
   words: 200,
   wordCharacters: 200,
   /** One file has one format of dates, rarely two. */
@@ -18,7 +19,7 @@ export const MAPPING_BOUNDS = {
   dateFormatCharacters: 40,
   textColumns: 10,
   columnCharacters: 128,
-  /** Account, period and legal text above a header take about 20 lines. */
+  /** Account, period and legal text above a header need about 20 lines. */
   headerRow: 100,
 } as const;
 
@@ -29,7 +30,7 @@ const words = z.array(word).min(1).max(MAPPING_BOUNDS.words);
 const kind = z.enum(LINE_KINDS);
 
 const pattern = z.strictObject({ pattern: z.string(), ignoreCase: z.boolean().default(false) });
-/** A reference: a column, or what a pattern finds in it. */
+/** A reference: a column, or the match of a pattern in it. */
 const reference = z.strictObject({ column, extract: pattern.optional() });
 
 const amountRule = z.discriminatedUnion("rule", [
@@ -48,7 +49,7 @@ export const csvMappingShape = z.strictObject({
   delimiter: z.enum(DELIMITERS),
   /** The physical line of the header, from 1; what is above it is skipped. */
   headerRow: z.int().min(1).max(MAPPING_BOUNDS.headerRow),
-  /** Rows that are no lines, such as a sum below the last row. */
+  /** Rules for rows that are not lines, such as a sum below the last row. */
   skip: z
     .array(
       z.union([
@@ -61,7 +62,7 @@ export const csvMappingShape = z.strictObject({
     )
     .max(MAPPING_BOUNDS.rules)
     .default([]),
-  /** Whether the spaces around a value are no part of it. */
+  /** Whether to remove the spaces around a value. */
   trim: z.boolean().default(true),
   decimalSeparator: z.enum([".", ","]),
   thousandsSeparator: z.enum(["none", ".", ",", "'", " "]).default("none"),
@@ -72,10 +73,10 @@ export const csvMappingShape = z.strictObject({
     z.strictObject({ fixed: z.string().length(BOUNDS.currencyCharacters) }),
   ]),
   amount: amountRule,
-  /** `cost_is_positive`: the column says what the merchant pays. */
+  /** `cost_is_positive`: a positive value is what the merchant pays. */
   fee: z.strictObject({ column, sign: z.enum(["cost_is_positive", "cost_is_negative"]) }).optional(),
   net: z.strictObject({ column }).optional(),
-  /** Part of the amount. */
+  /** The tip is a part of the amount. */
   tip: z.strictObject({ column }).optional(),
   dateFormats: z.array(z.string().max(MAPPING_BOUNDS.dateFormatCharacters)).min(1).max(MAPPING_BOUNDS.dateFormats),
   bookedOn: z.strictObject({ column, timeColumn: column.optional() }),
@@ -91,7 +92,7 @@ export const csvMappingShape = z.strictObject({
   payoutReference: reference.optional(),
   terminal: reference.optional(),
   account: reference.optional(),
-  /** Their values, with a space between them. */
+  /** The text of a line: the values of the columns, with a space between them. */
   text: z.strictObject({ columns: z.array(column).min(1).max(MAPPING_BOUNDS.textColumns) }).optional(),
 });
 export type CsvMapping = z.infer<typeof csvMappingShape>;

@@ -1,5 +1,5 @@
 /**
- * Devices as their owner registered them. All operations need `organization.manage`; another organization's id is
+ * Devices, as their owner registered them. All operations need `organization.manage`. Another organization's id is
  * `not_found`.
  */
 import { z } from "zod";
@@ -16,7 +16,7 @@ import { deviceDescriptionSchema } from "./station-commands.ts";
 const id = z.int().positive();
 const handoffTarget = z.string().max(BOUNDS.handoffTargetCharacters);
 
-/** What the station's actor gets of a device, and what only the registry has. */
+/** The fields that the station's actor gets, and the fields that only the registry has. */
 export const deviceSchema = deviceDescriptionSchema.omit({ revision: true }).extend({
   stationId: id,
   createdAtMs: z.number(),
@@ -27,13 +27,13 @@ export type Device = z.infer<typeof deviceSchema>;
 
 const deviceReply = z.object({ device: deviceSchema, barrier: barrierSchema });
 const capabilities = z.array(z.enum(CAPABILITIES)).max(CAPABILITIES.length);
-/** By id; of all statuses unless one is named, and of all stations unless one is named. */
+/** By id; devices of all statuses and stations, unless the request has one. */
 export const listDevices = repeatable(
   "registry.listDevices",
   z.object({ caller, stationId: id.optional(), status: z.enum(DEVICE_STATUSES).optional(), ...pageAfter }),
   z.object({ devices: z.array(deviceSchema), hasMore: z.boolean() }),
 );
-/** The device with its last heartbeat, which is null when it has sent none. */
+/** A device with its last heartbeat; null when it has sent none. */
 export const getDevice = repeatable(
   "registry.getDevice",
   z.object({ caller, deviceId: id }),
@@ -43,8 +43,8 @@ export const getDevice = repeatable(
   }),
 );
 /**
- * The new device is pending. Without `capabilities` it has those of its kind. `handoffTarget` is for a smart POS companion.
- * Refuses with `invalid_request`, with `conflict` at a closed station, and with `device_limit_reached`.
+ * Registers a device, which is pending. Without `capabilities` it has those of its kind. `handoffTarget` is for a smart
+ * POS companion. Refuses with `invalid_request`, with `conflict` at a closed station, and with `device_limit_reached`.
  */
 export const registerDevice = once(
   "registry.registerDevice",
@@ -59,7 +59,7 @@ export const registerDevice = once(
   }),
   deviceReply,
 );
-/** Changes the fields that are given. A revoked device is `conflict`. */
+/** Changes the fields in the request. Refuses with `conflict` for a revoked device. */
 export const changeDevice = once(
   "registry.changeDevice",
   z.object({
@@ -72,8 +72,9 @@ export const changeDevice = once(
   deviceReply,
 );
 /**
- * RESET revokes credential and codes, and the device must enroll again; REVOKE is final. A device that already has the
- * status keeps it; a move that its machine does not take is `conflict`.
+ * RESET revokes the credential and the codes, and the device must enroll again. REVOKE is final. For a device that
+ * already has the status it changes nothing. Refuses with `conflict` when the device's state machine does not allow the
+ * move.
  */
 export const moveDevice = once(
   "registry.moveDevice",

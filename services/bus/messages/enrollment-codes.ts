@@ -19,8 +19,8 @@ export const enrollmentCodeSchema = z.object({
 export type EnrollmentCode = z.infer<typeof enrollmentCodeSchema>;
 
 /**
- * The code is returned once, as XXXXX-XXXXX. It revokes the open code of the device. A device that is not pending, or is at
- * a closed station, is `conflict`.
+ * Issues a code, as XXXXX-XXXXX, which only this reply has. Revokes the open code of the device. Refuses with
+ * `conflict` for a device that is not pending, or at a closed station.
  */
 export const issueEnrollmentCode = once(
   "registry.issueEnrollmentCode",
@@ -37,7 +37,7 @@ export const listEnrollmentCodes = repeatable(
   z.object({ caller, deviceId: id, ...pageBefore }),
   z.object({ enrollmentCodes: z.array(enrollmentCodeSchema), hasMore: z.boolean() }),
 );
-/** A revoked code stays so; a spent or expired one is `conflict`. */
+/** Revokes a code. A revoked code does not change. Refuses with `conflict` for a spent or expired code. */
 export const revokeEnrollmentCode = repeatable(
   "registry.revokeEnrollmentCode",
   z.object({ caller, codeId: id }),
@@ -52,7 +52,10 @@ export const enrollDevice = once(
     credential: z.string(),
     scopes: z.array(z.string()),
     organizationId: id,
-    /** As they are after the claim: the answer is given once, so it must not depend on how far a replica has come. */
+    /**
+     * The device and the station after the claim. The answer comes from the database, because the caller gets it only
+     * once and a replica may lag.
+     */
     device: deviceSchema,
     station: stationSchema,
     barrier: barrierSchema,

@@ -1,4 +1,4 @@
-/** The audit log: who did what to places, devices, people and robotics, and what stations committed. */
+/** The audit logs of places, devices, people and robotics, and the committed events of stations. */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { repeatable } from "../operation.ts";
@@ -29,22 +29,25 @@ export const registryEventSchema = z.object({
   action: z.string(),
   /** The id is 0 for the platform. */
   subject: z.object({ kind: z.enum(REGISTRY_SUBJECTS), id: z.int().min(0) }),
-  /** What changed; never a secret. */
+  /** What has changed; never a secret. */
   data,
 });
 export type RegistryEventEntry = z.infer<typeof registryEventSchema>;
 
-/** Only entries whose actor, action, subject or data contain it, in upper or lower case; an underscore is a space. */
+/**
+ * Selects entries whose actor, action, subject or data contain the text, in upper or lower case. An underscore counts
+ * as a space.
+ */
 export const auditLogSearch = { search: z.string().min(1).max(BOUNDS.searchCharacters).optional() };
 /**
- * The event behind which the next page begins; null when there is none. A search ends after a number of entries, so that its
- * page may have few events, or none, although there are more behind it.
+ * The event after which the next page begins; null when there is no next page. A search checks a limited number of
+ * entries for one page, so a page may have few events, or none, although a later page has more.
  */
 export const throughId = { throughId: id.nullable() };
 
 /**
- * The registry's events of the caller's organization, and those of the platform: oldest first after `sinceId`; without
- * it newest first, before `beforeId` if that is given. Needs `organization.manage`.
+ * The registry's events of the caller's organization and of the platform. With `sinceId`: the later ones, oldest first.
+ * Otherwise newest first, before `beforeId` if that is set. Needs `organization.manage`.
  */
 export const listEvents = repeatable(
   "registry.listEvents",
@@ -52,7 +55,7 @@ export const listEvents = repeatable(
   z.object({ events: z.array(registryEventSchema), ...throughId }),
 );
 
-/** One thing that a station committed; two events of one commit share its version. */
+/** One event that a station has committed. The events of one commit have the same version. */
 export const auditEventSchema = z.object({
   stationId: id,
   version: id,
@@ -65,7 +68,7 @@ export const auditEventSchema = z.object({
 });
 export type AuditEvent = z.infer<typeof auditEventSchema>;
 
-/** A station's events, newest last, by version; a page ends with a whole commit. */
+/** A station's events by version, oldest first. A page ends with a whole commit. */
 export const listStationEvents = repeatable(
   "audit.listStationEvents",
   z.object({
@@ -77,7 +80,10 @@ export const listStationEvents = repeatable(
   z.object({ events: z.array(auditEventSchema), hasMore: z.boolean() }),
 );
 
-/** Who acts about robotics: a person by the role, a consumer, the operator of the installation, or the system itself. */
+/**
+ * Who acts on robotics: a person (by role), a consumer, the registry (for the operator of the installation), or the
+ * system.
+ */
 export const ROBOTICS_ACTOR_KINDS = [...ROLES, "robotics_consumer", "registry", "system"] as const;
 export const ROBOTICS_SUBJECTS = ["robotics_consumer", "serving_task", "filial_robotics", "webhook_endpoint"] as const;
 

@@ -1,4 +1,7 @@
-/** Whether robots may be sent at a filial. Each operation needs `organization.manage`; a foreign filial is `not_found`. */
+/**
+ * Whether robotics is paused at a filial. Each operation needs `organization.manage`. A filial of another organization
+ * is `not_found`.
+ */
 import { z } from "zod";
 import { once, repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
@@ -9,7 +12,7 @@ const filialId = z.int().positive();
 export const filialRoboticsSchema = z.object({
   filialId,
   paused: z.boolean(),
-  /** Null while it was never changed. */
+  /** Null when it was never changed. */
   changedAtMs: z.number().nullable(),
   changedBy: z.string().nullable(),
   reason: z.string().nullable(),
@@ -18,7 +21,7 @@ export type FilialRobotics = z.infer<typeof filialRoboticsSchema>;
 const reply = z.object({ robotics: filialRoboticsSchema });
 
 export const getFilialRobotics = repeatable("robotics.getFilialRobotics", z.object({ caller, filialId }), reply);
-/** A pause of what is paused changes nothing and sends no event. */
+/** While robotics is paused it changes nothing and sends no event. */
 export const pauseFilialRobotics = once("robotics.pauseFilialRobotics", z.object({ caller, filialId, reason }), reply);
 export const resumeFilialRobotics = once(
   "robotics.resumeFilialRobotics",

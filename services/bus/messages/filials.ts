@@ -1,5 +1,5 @@
 /**
- * Filials: the branches of an organization. All operations need `organization.manage`; another organization's id is
+ * Filials: the branches of an organization. All operations need `organization.manage`. Another organization's id is
  * `not_found`.
  */
 import { z } from "zod";
@@ -19,7 +19,7 @@ export const listFilials = repeatable(
   z.object({ caller, ...pageAfter }),
   z.object({ filials: z.array(filialSchema), hasMore: z.boolean() }),
 );
-/** `conflict` when the organization has as many filials as it may. */
+/** Refuses with `conflict` when the organization has the most filials that it may have. */
 export const createFilial = once(
   "registry.createFilial",
   z.object({ caller, name, creation: creation.optional() }),

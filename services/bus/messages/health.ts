@@ -1,19 +1,21 @@
-/** The health of the services, for monitors: counts and words of closed lists, and nothing that helps an attacker. */
+/**
+ * The health of the services, for monitoring: counts and codes from closed lists, without facts that help an attacker.
+ */
 import { z } from "zod";
 import { PARTITION_COUNT } from "../../../machines/partition.ts";
 import { repeatable } from "../operation.ts";
 
-/** Why a service that answers cannot do its whole work. */
+/** Why a service that answers cannot do all its work. */
 export const SERVICE_FAULTS = [
-  /** PostgreSQL does not answer it in time, or can only be read. */
+  /** PostgreSQL does not answer the service in time, or is read-only. */
   "database_unreachable",
-  /** The audit copy is behind the station log for longer than it may be. */
+  /** The audit copy has been behind the station log for too long. */
   "copy_late",
-  /** Changes wait in the outbox for longer than they may. */
+  /** Changes have waited in the outbox for too long. */
   "delivery_late",
-  /** The bus has not all streams and buckets: `migrate` makes them. */
+  /** The bus lacks streams or buckets: `migrate` creates them. */
   "streams_missing",
-  /** The clock of its machine is wrong; it works in the time of the bus. */
+  /** The clock of its machine is wrong. The service uses the time of the bus. */
   "clock_wrong",
 ] as const;
 export type ServiceFault = (typeof SERVICE_FAULTS)[number];
@@ -36,12 +38,15 @@ export const webhookSignerHealth = repeatable("webhooks.health", nothing, servic
 export const auditHealth = repeatable("audit.health", nothing, serviceHealthSchema);
 export const relayHealth = repeatable("relay.health", nothing, serviceHealthSchema);
 
-/** Of all actor hosts together, as the one that answers sees it. A host without a current lease refuses with `unavailable`. */
+/**
+ * The health of all actor hosts together, as known to the host that answers. A host without a current lease refuses
+ * with `unavailable`.
+ */
 export const stationsHealth = repeatable(
   "stations.health",
   nothing,
   z.object({
-    /** Partitions whose stations some host answers for. */
+    /** The number of partitions that have an owner. */
     partitionsOwned: z.int().min(0).max(PARTITION_COUNT),
     /** Whether the clock of the host that answers is wrong. */
     isClockWrong: z.boolean(),

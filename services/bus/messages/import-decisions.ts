@@ -1,5 +1,5 @@
 /**
- * What operators decide about imports. Every operation needs `reconciliation.manage`.
+ * The decisions of operators about imports. Every operation needs `reconciliation.manage`.
  *
  *   held ── release ──► waiting ──► importing ──► imported
  *   any but refused ── withdraw ──► withdrawing ──► withdrawn
@@ -30,7 +30,7 @@ export const IMPORT_CONFLICTS = [
   "period_closed",
 ] as const;
 
-/** Who has decided it, when and why; null while it is not decided so. */
+/** Who has made the decision, when and why; null without such a decision. */
 export const decisionSchema = z.object({ by: id, atMs: z.number(), reason: z.string() }).nullable();
 export type ImportDecision = z.infer<typeof decisionSchema>;
 
@@ -46,13 +46,14 @@ const decided = z.object({ import: decidedImportSchema });
 const request = z.object({ caller, importId: id, reason: z.string() });
 
 /**
- * Imports a held file although its totals do not balance or it names another account. Refuses with `not_found`, or `conflict`
- * with a reason of `IMPORT_CONFLICTS`. The same person with the same reason again gets the same answer.
+ * Imports a held file, although its totals do not balance or it names another account. Refuses with `not_found`, or
+ * `conflict` with a reason of `IMPORT_CONFLICTS`. When the same person repeats the request with the same reason, the
+ * answer is the same.
  */
 export const releaseImport = repeatable("reconciliation.releaseImport", request, decided);
 
 /**
- * Takes an import back: what no other file has of it disappears, and its issues end with the reason. Answers when that is done,
- * or after a moment while it goes on. Refuses and repeats as `releaseImport` does.
+ * Withdraws an import: deletes the lines that no other file has, and ends their issues with the reason. Answers when
+ * this is done, or after a short time while it continues. Repetitions and refusals are as for `releaseImport`.
  */
 export const withdrawImport = repeatable("reconciliation.withdrawImport", request, decided);

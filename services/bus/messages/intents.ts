@@ -11,7 +11,10 @@ import { repeatable } from "../operation.ts";
 const id = z.int().positive();
 const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
 
-/** A PaymentIntent that has ended, as a station has committed it. Both sides are this program's own. */
+/**
+ * An ended PaymentIntent, as a station has committed it. This product writes and reads it, so the schema checks only a
+ * few fields.
+ */
 const endedIntentSchema = z.looseObject({
   intentId: id,
   orderId: id,
@@ -20,22 +23,23 @@ const endedIntentSchema = z.looseObject({
 });
 
 /**
- * Order truth for a new intent, and the intent's id: for the same command the same id, for as long as the key is kept. An
- * order of another station is `not_found`, another order under the same key `idempotency_key_reused`. Asked by the actor host,
- * which passes its newest ended intent on: so each is kept before the station's bounded state drops it.
+ * Returns the order for a new intent, as stored now, and the intent's id. The same command gets the same id for as long
+ * as its key is stored. Refuses an order of another station with `not_found`, and another order under the same key with
+ * `idempotency_key_reused`. The caller is the actor host. It also sends the station's newest ended intent, so that the
+ * service stores each one before the station's bounded state drops it.
  */
 export const prepareIntent = repeatable(
   "settlement.prepareIntent",
   z.object({
     stationId: id,
     orderId: id,
-    /** Of a creation with an idempotency key. */
+    /** Present when the creation has an idempotency key. */
     commandId: z.string().min(1).max(BOUNDS.commandIdCharacters).optional(),
     ended: endedIntentSchema.optional(),
   }),
   z.object({
     intentId: id,
-    /** How the intent of this command has ended, where the station has passed it on. */
+    /** The ended intent of this command, where the station has sent it. */
     ended: endedIntentSchema.nullable(),
     order: z.object({
       orderId: id,
@@ -48,13 +52,13 @@ export const prepareIntent = repeatable(
   }),
 );
 
-/** How a station's intent ended that its bounded state has dropped; null where the station never had it. */
+/** An ended intent that the station's bounded state has dropped; null where the station never had it. */
 export const findEndedIntent = repeatable(
   "settlement.findEndedIntent",
   z.object({ stationId: id, intentId: id }),
   z.object({
     intent: endedIntentSchema.nullable(),
-    /** What has become of its order; null where there is no intent. */
+    /** The status of its order now; null where there is no intent. */
     orderStatus: z.enum(ORDER_STATUSES).nullable(),
   }),
 );
@@ -92,12 +96,15 @@ export const settleIntent = repeatable(
       currency: z.string(),
       reference: z.string(),
       attestedBy: z.int(),
-      /** Where a provider's money pays: its name. Money that has paid another intent, or that a person has closed, is refused: `money_already_used`. */
+      /**
+       * The match key of a provider payment that pays the intent. Refuses with `money_already_used` when the payment
+       * has paid another intent, or when a person has closed it.
+       */
       moneyKey: z.string().min(1).max(MONEY_KEY_CHARACTERS).optional(),
-      /** The cashier knows that this reference has settled another order, and settles with it all the same. */
+      /** The cashier knows that this reference has settled another order, and uses it anyway. */
       confirmsReferenceAlreadyUsed: z.boolean().optional(),
     })
-    // Money without a name could pay twice without a trace.
+    // Without a match key, a provider payment could pay two intents unnoticed.
     .refine((request) => request.route !== "dynamic_qr" || request.moneyKey !== undefined, {
       path: ["moneyKey"],
       message: "A provider's money has a name.",

@@ -1,4 +1,4 @@
-/** How many issues there are, and the people who may decide them. */
+/** The numbers of issues, and the people who may resolve them. */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { repeatable } from "../operation.ts";
@@ -7,13 +7,13 @@ import { issueFilterSchema } from "./issues.ts";
 
 const id = z.int().positive();
 
-/** The views of undecided issues; one issue may be in several. */
+/** The views of unresolved issues. An issue may be in several views. */
 export const ISSUE_VIEWS = ["all_open", "needs_attention", "waiting", "missing", "stale"] as const;
-/** An issue that waits for longer is stale: a week has passed the provider's weekly statement. */
+/** An issue that waits for longer is stale: by then a provider's weekly statement has come. */
 export const STALE_AFTER_DAYS = 7;
 
 const issueSumSchema = z.object({
-  /** Null: of the issues without an amount. */
+  /** Null for the issues without an amount. */
   currency: z.string().nullable(),
   count: z.number(),
   /** A sum may have more digits than one amount. */
@@ -23,14 +23,14 @@ const issueSumSchema = z.object({
     .nullable(),
 });
 
-/** By currency what the filter names; the views, of all undecided issues. */
+/** `sums` has the issues that match the filter, by currency. `views` counts all unresolved issues. */
 export const getIssueOverview = repeatable(
   "providers.getIssueOverview",
   z.object({ caller, ...issueFilterSchema.shape }),
   z.object({ views: z.record(z.enum(ISSUE_VIEWS), z.number()), sums: z.array(issueSumSchema) }),
 );
 
-/** Those whom an issue can be assigned to, by name, up to a bound. */
+/** The people to whom an issue can be assigned, by name, up to this number. */
 export const LISTED_OPERATORS = BOUNDS.listed;
 export const listOperators = repeatable(
   "providers.listOperators",

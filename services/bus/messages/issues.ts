@@ -1,12 +1,12 @@
 /**
- * Issues: what provider callbacks and reconciliation runs find different. Amounts are minor units; every operation needs
- * `reconciliation.manage`.
+ * Issues: the differences that provider callbacks and reconciliation runs find. Amounts are minor units; every
+ * operation needs `reconciliation.manage`.
  *
  *   raised ──► open ◄──► assigned ──► closed, or attributed ──► superseded by a new issue, when its evidence changes
  *               ▲            │           │ undone by the same person
  *               └── ended ◄──┘ ◄─────────┘ (back to open or assigned)
  *
- * `ended`: its cause is gone; it comes back with its cause.
+ * `ended`: its cause is gone. When the cause comes back, the issue opens again.
  */
 import { z } from "zod";
 import { AMOUNT_MINOR_PATTERN, BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
@@ -17,10 +17,10 @@ import { creationSchema as creation } from "./creation.ts";
 
 const id = z.int().positive();
 const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
-/** Of a statement: a refund and a fee are negative. */
+/** An amount in a statement: refunds and fees are negative. */
 const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 
-/** What a provider's callback, or its answer to a poll, can raise (contract, "Rules" 7). */
+/** Kinds of issues that a provider's callback, or its answer to a poll, can raise (contract, "Rules" 7). */
 export const CALLBACK_ISSUE_KINDS = [
   /** Money for a payment that was never registered, or a signed callback that cannot be read. */
   "unmatched_money",
@@ -34,20 +34,23 @@ export const CALLBACK_ISSUE_KINDS = [
   "reference_mismatch",
   /** A payment after the intent was cancelled, expired or failed. */
   "late_money",
-  /** A second payment for an intent that is paid, or money that has paid another order. */
+  /** A second payment for a paid intent, or a provider payment that has paid another order. */
   "duplicate_money",
-  /** The provider's money fits the intent, and the order no longer does: the payment seam refused. */
+  /** The payment seam refused: the provider payment fits the intent, but the order has changed. */
   "settlement_refused",
 ] as const;
 
-/** What only a reconciliation run can raise, beside most of the above. */
+/** Kinds that only a reconciliation run can raise. A run raises most of the kinds above, too. */
 export const STATEMENT_ISSUE_KINDS = [
   "missing_in_statement",
   "direction_mismatch",
   "status_mismatch",
   "ambiguous_match",
   "duplicate_in_statement",
-  /** Rows of which two statements that overlap in part do not show whether they are one movement or several. */
+  /**
+   * Rows of two statements that overlap in part: the statements do not show whether the rows are one movement or
+   * several.
+   */
   "possible_duplicate",
   "date_out_of_window",
   "fee_mismatch",
@@ -55,77 +58,81 @@ export const STATEMENT_ISSUE_KINDS = [
   "chargeback_not_registered",
   "wrong_station",
   "rounding",
-  /** The guest has given more than the order costs, and the statement names the rest a tip. */
+  /** The guest has paid more than the order costs, and the statement calls the difference a tip. */
   "tip",
   "batch_total_mismatch",
   "malformed_line",
-  /** Something that belongs to a period that was closed before it came. */
+  /** A line or an issue for a period that was closed earlier. */
   "after_closing",
 ] as const;
 
-/** What does not fit; an operator acts by the kind. */
+/** All kinds. An operator decides by the kind what to do. */
 export const ISSUE_KINDS = [...CALLBACK_ISSUE_KINDS, ...STATEMENT_ISSUE_KINDS] as const;
 export type IssueKind = (typeof ISSUE_KINDS)[number];
 export const ISSUE_STATUSES = ["open", "assigned", "attributed", "closed", "ended"] as const;
 export type IssueStatus = (typeof ISSUE_STATUSES)[number];
 export const ISSUE_SOURCES = ["provider", "statement"] as const;
 
-/** Why an issue cannot be resolved as it was asked: the `reason` of a `conflict`. */
+/** Why the service refuses to resolve an issue as requested: the `reason` of a `conflict`. */
 export const ISSUE_CONFLICTS = [
-  /** Decided already: by another person, in another way, or for another reason. */
+  /** The issue is resolved already: by another person, in another way, or for another reason. */
   "issue_attributed",
   "issue_closed",
   /** Its cause is gone. */
   "issue_ended",
-  /** Its evidence has changed since: the newer issue is the one to decide. */
+  /** The evidence has changed, and a newer issue replaces this one. */
   "issue_superseded",
-  /** Its evidence has changed since the person has seen it: look at it again. */
+  /** The evidence has changed since the person has seen it: the person must check it again. */
   "evidence_changed",
-  /** Another person, or the system, has closed it. */
+  /** The person who requests the undo has not closed the issue. */
   "closed_by_another",
   "undo_too_late",
-  /** Its period was closed since, which is never undone. */
+  /** The period of the issue was closed meanwhile. A closed period never opens again. */
   "period_closed",
   /** The issue has as many comments as it can have. */
   "too_many_comments",
-  /** An attribution of it is at the payment seam. */
+  /** The payment seam works on an attribution of the issue. */
   "attribution_under_way",
-  /** How much the money is cannot be read from what the provider has sent. */
+  /** The provider's text has no amount that can be read. */
   "amount_unknown",
   /** The provider has asserted different amounts, or too many accounts. */
   "amount_contradicted",
-  /** The money is not what the order costs. */
+  /** The amount of the provider payment is not the amount of the order. */
   "amount_differs",
-  /** The provider has given the money no reference. */
+  /** The provider payment has no reference. */
   "money_unnamed",
-  /** The money has paid, pays, or was closed as dealt with, by the payment itself or by another issue. */
+  /**
+   * The provider payment has paid an order: by itself, or by the attribution of another issue. Or a person has closed
+   * it.
+   */
   "money_has_paid",
   "money_attributed",
   "money_closed",
-  /** The money may still settle its collection. */
+  /** The provider payment may still settle its collection. */
   "money_may_settle",
-  /** The issue is not about money, or its line has no reference of the provider: no order can be paid with it. */
+  /** No order can be paid with this issue: it is not about a payment, or its line has no provider reference. */
   "not_attributable",
-  /** The file of its line is being withdrawn. */
+  /** The withdrawal of the file with its line is under way. */
   "import_withdrawing",
-  /** The amount is above what one person may attribute: propose it to another one. */
+  /** The amount is above what one person may attribute alone: the person can propose the attribution to another one. */
   "second_person_needed",
   /** Another proposal waits for a second person. */
   "proposal_waiting",
-  /** It was rejected or withdrawn, or what it was about has changed. */
+  /** The proposal was rejected or withdrawn, or its issue has changed. */
   "proposal_ended",
-  /** A second person is wanted. */
+  /** The person who proposed an attribution cannot confirm or reject it. */
   "own_proposal",
   "proposed_by_another",
   "order_not_open",
   "order_being_collected",
-  /** Play money and a real order, or the reverse; the account of another filial. */
+  /** A test payment with a real order, or a real payment with a test order. */
   "other_mode",
+  /** The account of the payment belongs to another filial. */
   "other_filial",
 ] as const;
 
 const said = z.string();
-/** What of a payment was registered, or what the provider asserts. What it leaves out is empty, or null. */
+/** The facts of a payment, as registered or as the provider asserts them. A fact that is missing is empty or null. */
 const paymentFacts = {
   reference: z.string(),
   providerReference: z.string(),
@@ -133,38 +140,40 @@ const paymentFacts = {
   amountMinor: amountMinor.nullable(),
   currency: z.string().nullable(),
 };
-/** Never a secret. Which parts are present depends on how the issue was raised. */
+/** The evidence of an issue, without secrets. Which parts are present depends on how the issue was raised. */
 export const issueEvidenceSchema = z.object({
-  /** The callback's event type, or how the provider was asked. */
+  /** The callback's event type, or how the service polled the provider. */
   learnedFrom: z.string().optional(),
-  /** What the provider asserts, as far as it can be read, and its text. */
+  /** What the provider asserts, as far as the service can read it; `said` is the provider's text. */
   asserted: z.object(paymentFacts).optional(),
   said: said.optional(),
-  /** What was registered when the payment was asked for; null where the money names no payment. */
+  /**
+   * What the service registered when it requested the payment; null where the provider payment names no registered one.
+   */
   registered: z.object({ ...paymentFacts, paidReference: z.string().nullable() }).nullish(),
-  /** What the intent's station has answered to the confirmation. */
+  /** The answer of the intent's station to the confirmation. */
   station: z.object({ code: z.string(), status: z.string().nullable() }).optional(),
-  /** What the provider has asserted about this money since. */
+  /** What the provider has asserted about this payment since. */
   further: z
     .array(z.looseObject({ at: z.string(), learned_from: z.string(), said, same_amount: z.boolean() }))
     .optional(),
-  /** What a run has found in the lines of statements. */
+  /** What a reconciliation run has found in statement lines. */
   statement: z
     .object({
       lineIds: z.array(id),
-      /** By field, for a person: what was expected and what was found. */
+      /** The expected and the found value of each differing field, for a person. */
       differences: z.array(
         z.object({ field: z.string(), expected: z.string().nullable(), found: z.string().nullable() }),
       ),
       facts: z.record(z.string(), z.string()),
-      /** Of a row that is no line, by the sentence in `facts.reason`. */
+      /** For a malformed row: the code and parameters of the sentence in `facts.reason`. */
       malformed: malformedReasonSchema.optional(),
     })
     .optional(),
 });
 export type IssueEvidence = z.infer<typeof issueEvidenceSchema>;
 
-/** What one person has proposed, and another one confirms or rejects. */
+/** An attribution that one person has proposed and another one confirms or rejects. */
 export const proposalSchema = z.object({
   proposalId: id,
   orderId: id,
@@ -190,7 +199,7 @@ export const issueSchema = z.object({
   currency: z.string().nullable(),
   providerReference: z.string(),
   evidence: issueEvidenceSchema,
-  /** SHA-256 in hex of what a decision depends on: amount, currency, status and type. */
+  /** SHA-256 in hex of the evidence that a decision depends on: amount, currency, status and type. */
   evidenceHash: z.string(),
   assigneeId: id.nullable(),
   supersedesId: id.nullable(),
@@ -206,10 +215,10 @@ export const issueSchema = z.object({
 });
 export type Issue = z.infer<typeof issueSchema>;
 
-/** Which issues; what is left out does not matter. */
+/** Selects issues. A field that is left out selects all. */
 export const issueFilterSchema = z.object({
   status: z.enum(ISSUE_STATUSES).optional(),
-  /** True: open and assigned ones; false: the others. */
+  /** True selects open and assigned issues, false all others. */
   isUnresolved: z.boolean().optional(),
   kind: z.enum(ISSUE_KINDS).optional(),
   source: z.enum(ISSUE_SOURCES).optional(),
@@ -217,7 +226,7 @@ export const issueFilterSchema = z.object({
   stationId: id.optional(),
   assigneeId: id.optional(),
   currency: z.string().optional(),
-  /** Of the amount without its sign. */
+  /** Bounds of the amount without its sign. */
   leastMinor: amountMinor.optional(),
   mostMinor: amountMinor.optional(),
   /** Opened at least this long ago. */
@@ -246,7 +255,7 @@ export const issueCommentSchema = z.object({
   createdAtMs: z.number(),
 });
 export type IssueComment = z.infer<typeof issueCommentSchema>;
-/** A step of the life cycle as the audit log has it; `data` names the state before it. */
+/** A step of an issue's life cycle, from the audit log. `data` has the state before the step. */
 export const issueStepSchema = z.object({
   eventId: id,
   atMs: z.number(),
@@ -256,8 +265,8 @@ export const issueStepSchema = z.object({
 });
 
 /**
- * The issue with its comments, its steps and its earlier evidence, each the oldest first, and how much of its currency one
- * person attributes alone: null where the issue has no currency.
+ * An issue with its comments, its steps and its earlier evidence, each oldest first. `aloneUpToMinor` is how much of
+ * its currency one person may attribute alone; null where the issue has no currency.
  */
 export const getIssue = repeatable(
   "providers.getIssue",
@@ -270,7 +279,7 @@ export const getIssue = repeatable(
     aloneUpToMinor: amountMinor.nullable(),
   }),
 );
-/** Null for `assigneeId`: it waits for any person again. Refuses with `not_found` for a person who may not decide issues. */
+/** Null for `assigneeId` removes the assignee. Refuses with `not_found` when the assignee may not resolve issues. */
 export const assignIssue = once(
   "providers.assignIssue",
   z.object({ caller, issueId: id, assigneeId: id.nullable() }),
@@ -282,10 +291,10 @@ export const commentIssue = once(
   z.object({ comment: issueCommentSchema }),
 );
 /**
- * The money pays this order after all, through the payment seam; a refusal of the seam leaves the issue open. Above the
- * organization's limit one person only proposes it (attributions.ts). Refuses with
- * `conflict` and a reason of `ISSUE_CONFLICTS` what cannot be. The same person with the same order and reason again gets
- * the same answer.
+ * Pays this order with the issue's payment, through the payment seam. When the seam refuses, the issue stays open.
+ * Above the organization's limit one person can only propose it (`attributions.ts`). Refuses with `conflict` and a
+ * reason of `ISSUE_CONFLICTS`. When the same person repeats the request with the same order and reason, the answer is
+ * the same.
  */
 export const attributeIssue = repeatable(
   "providers.attributeIssue",
@@ -293,9 +302,10 @@ export const attributeIssue = repeatable(
   oneIssue,
 );
 /**
- * Resolved outside, for example paid back; the reason stays, and the money pays nothing any more, whatever is asserted later.
- * Repeated and refused as `attributeIssue`. `evidenceHash`: of the evidence that the person has seen; with other evidence it is
- * refused with `evidence_changed`.
+ * Closes an issue that was resolved outside, for example by a refund. The issue keeps the reason, and its payment can
+ * pay nothing any more, whatever the provider asserts later. Repetitions and refusals are as for `attributeIssue`.
+ * `evidenceHash` is the hash of the evidence that the person has seen; refuses with `evidence_changed` when the
+ * evidence is another one.
  */
 export const closeIssue = once(
   "providers.closeIssue",
@@ -303,8 +313,9 @@ export const closeIssue = once(
   oneIssue,
 );
 /**
- * Closes the oldest unresolved issues that the filter names, each as `closeIssue` would. The ids are fixed when the request
- * begins; `throughId` leaves out what the person has not seen. An issue that cannot be closed is in `refused` with its reason.
+ * Closes the oldest unresolved issues that match the filter, each as `closeIssue` does. The service reads their ids
+ * once, when the request begins. `throughId` leaves out newer issues, which the person has not seen. `refused` has each
+ * issue that cannot be closed, with the reason.
  */
 export const closeIssues = once(
   "providers.closeIssues",
@@ -312,22 +323,25 @@ export const closeIssues = once(
   z.object({
     closed: z.int(),
     refused: z.array(z.object({ issueId: id, reason: z.string() })),
-    /** There are more that the filter names: ask again. */
+    /** More issues match the filter: the caller repeats the request. */
     hasMore: z.boolean(),
   }),
 );
-/** The person who closed an issue opens it again, within `ISSUE_LIMITS.undoMs` and before its period is closed. One that is open stays as it is. */
+/**
+ * Opens an issue again that the caller has closed, within `ISSUE_LIMITS.undoMs` and before its period is closed. An
+ * open issue does not change.
+ */
 export const undoIssueClosing = once("providers.undoIssueClosing", z.object({ caller, issueId: id }), oneIssue);
 
 export const ISSUE_EVENT_TYPES = [
-  /** New, or back: a decision was undone, or its cause has come again. */
+  /** The issues are new, or open again: a person has undone a decision, or the cause has come back. */
   "issues_opened",
-  /** Its evidence, its assignee or the proposal of its attribution is another one. */
+  /** The evidence, the assignee or the proposal of an attribution has changed. */
   "issues_changed",
-  /** Attributed, closed, or ended because its cause is gone. */
+  /** The issues were attributed or closed, or ended because the cause is gone. */
   "issues_closed",
 ] as const;
-/** What subscribers of the bus learn: several issues of one organization that have changed in one transaction. */
+/** An event for subscribers of the bus: the issues of one organization that one transaction has changed. */
 export const issueEventSchema = z.object({
   type: z.enum(ISSUE_EVENT_TYPES),
   organizationId: id,
@@ -343,6 +357,6 @@ export const issueEventSchema = z.object({
   ),
 });
 export type IssueEvent = z.infer<typeof issueEventSchema>;
-/** In the stream: with the id of its outbox row, which is the same however often it is published. */
+/** An event in the stream. `eventId` is the id of the outbox row: each publication of the event has the same. */
 export const publishedIssueEventSchema = z.object({ eventId: id, event: issueEventSchema });
 export type PublishedIssueEvent = z.infer<typeof publishedIssueEventSchema>;

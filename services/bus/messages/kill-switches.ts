@@ -1,6 +1,6 @@
 /**
- * Kill switches: what is frozen, by whom and why. Freezing what is frozen, or unfreezing what is not, changes nothing and
- * returns the switch as it is, so that a repetition leaves one entry in the audit log.
+ * Kill switches: what is frozen, by whom and why. A request for the state that the switch already has changes nothing
+ * and returns the switch. So a repetition adds no second entry to the audit log.
  */
 import { z } from "zod";
 import { once, repeatable } from "../operation.ts";
@@ -13,7 +13,7 @@ const id = z.int().positive();
 export const SWITCH_SUBJECTS = ["platform", "organization", "station", "device", "provider"] as const;
 export type SwitchSubjectKind = (typeof SWITCH_SUBJECTS)[number];
 
-/** Why a switch was changed, as one line of text for people. */
+/** Why a person has changed a switch, in one line. */
 export const switchReasonSchema = nameSchema;
 
 export const killSwitchSchema = z.object({
@@ -30,7 +30,10 @@ export type KillSwitch = z.infer<typeof killSwitchSchema>;
 const switchReply = z.object({ killSwitch: killSwitchSchema, barrier: barrierSchema });
 const isOn = z.boolean();
 
-/** Of the caller's organization, or a station, device or provider config of it. Needs `organization.manage`. */
+/**
+ * The switch of the caller's organization, or of one of its stations, devices or provider configs. Needs
+ * `organization.manage`.
+ */
 export const setKillSwitch = once(
   "registry.setKillSwitch",
   z.object({
@@ -47,14 +50,20 @@ export const setKillSwitch = once(
   switchReply,
 );
 
-/** The whole platform. The gateway has checked the platform key; `by` names the person who used it. */
+/**
+ * The switch of the whole platform. The gateway has checked the platform key; `by` is the name of the person who used
+ * it.
+ */
 export const setPlatformKillSwitch = once(
   "registry.setPlatformKillSwitch",
   z.object({ by: nameSchema, isOn, reason: switchReasonSchema }),
   switchReply,
 );
 
-/** By id: those of the caller's organization that are on, and the platform's when it is on. Needs `organization.manage`. */
+/**
+ * The switches of the caller's organization that are on, and the platform's when it is on, by id. Needs
+ * `organization.manage`.
+ */
 export const listKillSwitches = repeatable(
   "registry.listKillSwitches",
   z.object({ caller, ...pageAfter }),
@@ -68,11 +77,11 @@ export const getKillSwitch = repeatable(
   z.object({ killSwitch: killSwitchSchema.nullable() }),
 );
 
-/** An entry of the SWITCHES bucket as the outbox and the announcements carry it; `key` is `switchKeyOf` its subject. */
+/** An entry of the SWITCHES bucket, in the outbox and the announcements. `key` is `switchKeyOf` its subject. */
 export const switchEntrySchema = z.object({
   key: z.string().regex(/^(?:platform|(?:organization|station|device|provider)\.[1-9]\d*)$/),
   isOn: z.boolean(),
-  /** Of two entries under one key the one with the higher revision counts, in whatever order they arrive. */
+  /** Of two entries with the same key, the one with the higher revision counts, in any order of arrival. */
   revision: z.int().positive(),
 });
 export type SwitchEntry = z.infer<typeof switchEntrySchema>;

@@ -1,4 +1,4 @@
-/** One-time links that log the person at this machine in as the people of the sandbox. */
+/** One-time links. With a link the person at this machine logs in as the people of the sandbox. */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { once } from "../operation.ts";
@@ -7,7 +7,10 @@ import { userSchema } from "./users.ts";
 
 const id = z.int().positive();
 
-/** Ends the earlier links. The token is returned once. For the start of a sandbox, on the bus only. */
+/**
+ * Creates a link and ends the earlier ones. Only this reply has the token. The start of a sandbox calls this, on the
+ * bus.
+ */
 export const createLoginLink = once(
   "registry.createLoginLink",
   z.object({ organizationId: id, stationId: id }),
@@ -15,8 +18,8 @@ export const createLoginLink = once(
 );
 
 /**
- * Spends the link and opens a session for the owner, the cashier and the reconciliation operator of the sandbox. Unknown,
- * spent and expired links are `not_found` alike.
+ * Uses up the link, and opens sessions for the owner, the cashier and the reconciliation operator of the sandbox.
+ * Unknown, used and expired links are all `not_found`.
  */
 export const logInByLink = once(
   "registry.logInByLink",

@@ -1,4 +1,4 @@
-/** Orders, as the settlement service keeps them. Amounts are minor units as strings of digits. */
+/** Orders, as the settlement service stores them. Amounts are minor units as strings of digits. */
 import { z } from "zod";
 import { ROUTES } from "../../../machines/payment-intent.ts";
 import { ORDER_STATUSES } from "../../../machines/station/state.ts";
@@ -16,11 +16,11 @@ export const orderLineInputSchema = z.object({
   quantity: z.int().min(1).max(BOUNDS.lineQuantity),
   unitAmountMinor: amountMinor,
 });
-/** A line by its item: the service takes the item's name and price of this moment. */
+/** A line by its catalogue item: the service uses the current name and price of the item. */
 const itemLineSchema = z.object({ itemId: id, quantity: z.int().min(1).max(BOUNDS.lineQuantity) });
 const askedLinesSchema = z.array(z.union([itemLineSchema, orderLineInputSchema])).max(BOUNDS.orderLines);
 export type AskedLine = z.infer<typeof askedLinesSchema>[number];
-/** A stored line: without the rules for names, which may have changed since. */
+/** A stored line. The rules for names may have changed since, so it has none. */
 const orderLineSchema = orderLineInputSchema.extend({ name: z.string() });
 
 export const transactionSchema = z.object({
@@ -49,8 +49,8 @@ export type Order = z.infer<typeof orderSchema>;
 const orderWithBarrier = z.object({ order: orderSchema, barrier: barrierSchema });
 
 /**
- * The station must be one of the caller's organization, and neither suspended nor closed; its currency is the order's.
- * Writing orders needs no lease: the lease guards collections.
+ * Opens an order at a station of the caller's organization that is neither suspended nor closed. The order has the
+ * station's currency. Orders need no lease: the lease guards collections.
  */
 export const openOrder = repeatableWithKey(
   "settlement.openOrder",
@@ -67,7 +67,7 @@ export const getOrder = repeatable(
   z.object({ caller: callerSchema, orderId: id }),
   z.object({ order: orderSchema }),
 );
-/** Newest first, of one station or of all. A page may be shorter than `limit` although there are more: see `hasMore`. */
+/** Newest first, of one station or of all. A page may be shorter than `limit` although `hasMore` is true. */
 export const listOrders = repeatable(
   "settlement.listOrders",
   z.object({
@@ -78,13 +78,19 @@ export const listOrders = repeatable(
   }),
   z.object({ orders: z.array(orderSchema), hasMore: z.boolean() }),
 );
-/** Replaces the lines; a paid or voided order refuses with `conflict`, a suspended or closed station with its standing. */
+/**
+ * Replaces the lines. Refuses with `conflict` for a paid or voided order, and with the standing of a suspended or
+ * closed station.
+ */
 export const changeOrder = once(
   "settlement.changeOrder",
   z.object({ caller: callerSchema, orderId: id, lines: askedLinesSchema }),
   orderWithBarrier,
 );
-/** Also at a suspended or closed station, so that nothing is left open there; a paid order refuses with `conflict`. */
+/**
+ * Voids an order, also at a suspended or closed station, so that no order stays open there. Refuses with `conflict` for
+ * a paid order.
+ */
 export const voidOrder = repeatable(
   "settlement.voidOrder",
   z.object({ caller: callerSchema, orderId: id }),

@@ -1,4 +1,7 @@
-/** Organizations and their first owners. There is no caller: the gateway checks the platform key, or the operator is on the bus. */
+/**
+ * Organizations and their first owners. These operations have no caller: the gateway has checked the platform key, or
+ * the operator calls them on the bus.
+ */
 import { z } from "zod";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
@@ -16,7 +19,7 @@ export const organizationSchema = z.object({
 });
 export type Organization = z.infer<typeof organizationSchema>;
 
-/** A new organization with its first owner; `by` is who makes it, for the audit log. */
+/** Creates an organization with its first owner. `by` is the person who does it, for the audit log. */
 export const createOrganization = once(
   "registry.createOrganization",
   z.object({
@@ -27,13 +30,16 @@ export const createOrganization = once(
   z.object({
     organization: organizationSchema,
     owner: userSchema,
-    /** The owner's password when none was given: returned this once, stored hashed. */
+    /**
+     * The generated password of the owner, when the request has none. Only this reply has it; the service stores its
+     * hash.
+     */
     initialPassword: z.string().nullable(),
   }),
 );
 /**
- * For an owner who cannot log in. Ends all of their sessions; `by` is who does it, for the audit log. An e-mail address that
- * is no owner's is `not_found`.
+ * Sets the password of an owner who cannot log in, and ends all sessions of the owner. `by` is the person who does it,
+ * for the audit log. Refuses with `not_found` when the e-mail address does not belong to an owner.
  */
 export const resetOwnerPassword = once(
   "registry.resetOwnerPassword",

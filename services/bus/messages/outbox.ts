@@ -1,17 +1,17 @@
 /**
- * The relay delivers outbox rows; a writer asks it to deliver its rows now, so that its caller reads what it wrote. A reader
- * asks how far the relay has come.
+ * The operations of the relay, which delivers outbox rows. A writer requests the delivery of its rows, so that its
+ * caller can read the change. A reader of a bucket reads how far the relay has delivered.
  */
 import { z } from "zod";
 import { repeatable } from "../operation.ts";
 import { barrierSchema } from "./caller.ts";
 
-/** Delivers all outstanding rows of one key and returns how far the replicas must come to show them. */
+/** Delivers all outstanding rows of one key. Returns the positions at which the replicas show them. */
 export const flushOutbox = repeatable("relay.flushOutbox", z.object({ key: z.string() }), barrierSchema);
 
 /**
- * The newest entry of a bucket that was delivered of late and noted as delivered, when the request was read; zero for none.
- * Every relay answers, also one that stands by, because PostgreSQL knows.
+ * The newest entry of a bucket that is noted as delivered; zero when there is no recent note. The notes are in
+ * PostgreSQL, so every relay answers, also one that stands by.
  */
 export const readDelivered = repeatable(
   "relay.readDelivered",

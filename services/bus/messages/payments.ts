@@ -1,7 +1,7 @@
 /**
- * The payments of an organization over all its stations, and counts over them: from the audit copy, a moment behind the
- * stations. Amounts are minor units as strings of digits. All operations need `organization.manage`; for the payments of one
- * station `payments.collect` is enough.
+ * The payments of an organization at all its stations, and their counts. They come from the audit copy, which is a
+ * moment behind the stations. Amounts are minor units as strings of digits. All operations need `organization.manage`;
+ * for the payments of one station `payments.collect` is enough.
  */
 import { z } from "zod";
 import { INTENT_STATES, ROUTES, UNCLEAR_REASONS } from "../../../machines/payment-intent.ts";
@@ -24,7 +24,7 @@ export const paymentSchema = z.object({
   stationName: z.string(),
   sandbox: z.boolean(),
   route: z.enum(ROUTES),
-  /** `succeeded` where there is a transaction, whatever the station has committed. */
+  /** `succeeded` when there is a transaction, even when the station has not committed the success. */
   status,
   amountMinor,
   currency: z.string(),
@@ -33,7 +33,7 @@ export const paymentSchema = z.object({
   cashierName: z.string(),
   deviceId: id.nullable(),
   deviceName: z.string(),
-  /** The first characters of it. */
+  /** The first characters of the reference. */
   reference: z.string(),
   transactionId: id.nullable(),
   moneyMayHaveMoved: z.enum(["", ...UNCLEAR_REASONS]),
@@ -48,7 +48,7 @@ const filter = {
   cashierId: id.optional(),
   route: z.enum(ROUTES).optional(),
   status: status.optional(),
-  /** Whether it has not ended. */
+  /** Whether the payment has not ended. */
   isOpen: z.boolean().optional(),
   sandbox: z.boolean().optional(),
   currency: z.string().optional(),
@@ -59,7 +59,7 @@ const filter = {
   fromMs: z.number().optional(),
   /** Created before this moment. */
   toMs: z.number().optional(),
-  /** How a reference begins, or an order's display number. */
+  /** The beginning of a reference, or an order's display number. */
   search: z.string().min(1).max(BOUNDS.searchCharacters).optional(),
 };
 const filterSchema = z.object(filter);
@@ -73,23 +73,25 @@ export const listPayments = repeatable(
 );
 
 const hourSchema = z.object({
-  /** Of the day in the time zone. */
+  /** The hour of the day in the time zone. */
   hour: z.int().min(0).max(BOUNDS.hourOfDay),
   route: z.enum(ROUTES),
-  /** Ended ones that began in this hour. */
+  /** Ended collections that began in this hour. */
   collections: z.int(),
   succeeded: z.int(),
-  /** From the creation to the success; null where none has succeeded. */
+  /** The median time from creation to success; null when no collection has succeeded. */
   medianMs: z.number().nullable(),
 });
 
 const routeSchema = z.object({
   route: z.enum(ROUTES),
-  /** As `medianMs` of an hour, over the whole day. */
+  /** The median of the whole day. */
   medianMs: z.number().nullable(),
 });
 
-/** Counts of this moment, and a day's collections by hour and route. `invalid_request` for an unknown time zone. */
+/**
+ * The current counts, and a day's collections by hour and route. Refuses an unknown time zone with `invalid_request`.
+ */
 export const getOverview = repeatable(
   "audit.getOverview",
   z.object({
@@ -106,7 +108,7 @@ export const getOverview = repeatable(
     openCollections: z.int(),
     openIssues: z.int(),
     hours: z.array(hourSchema),
-    /** Routes with a collection. */
+    /** Only routes with a collection on this day. */
     routes: z.array(routeSchema),
   }),
 );

@@ -1,4 +1,7 @@
-/** The owner's payment providers, and the audit log of their configs and issues. All but the seed need `organization.manage`. */
+/**
+ * The owner's payment providers, and the audit log of their configs and issues. All operations except the seed need
+ * `organization.manage`.
+ */
 import { z } from "zod";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter, pageBefore } from "../page.ts";
@@ -9,7 +12,7 @@ const id = z.int().positive();
 /** The reason, for the audit log. */
 const reason = z.string().optional();
 
-/** The adapters: each speaks one kind of provider. */
+/** The kinds of providers: each has an adapter. */
 export const PROVIDER_KINDS = ["sandbox", "emvco_generic"] as const;
 export type ProviderKind = (typeof PROVIDER_KINDS)[number];
 /** Test configs serve sandbox stations, live ones all others. */
@@ -21,11 +24,11 @@ export const providerConfigSchema = z.object({
   kind: z.enum(PROVIDER_KINDS),
   mode: z.enum(PROVIDER_MODES),
   name: z.string(),
-  /** `active` configs are used; one per filial and mode. */
+  /** The service uses the `active` config, one per filial and mode. */
   status: z.enum(["active", "disabled"]),
-  /** What the adapter needs and is no secret: merchant data, addresses. */
+  /** What the adapter needs besides secrets: merchant data, addresses. */
   settings: z.record(z.string(), z.unknown()),
-  /** Which secrets are stored, never what they are: name and since when; two while a key is being rotated. */
+  /** The names and times of the stored secrets, never their values. During a rotation one name is there twice. */
   secrets: z.array(z.object({ name: z.string(), createdAtMs: z.number(), expiresAtMs: z.number().nullable() })),
   createdAtMs: z.number(),
 });
@@ -38,7 +41,7 @@ export const listProviderConfigs = repeatable(
   z.object({ caller, filialId: id.optional(), ...pageAfter }),
   z.object({ configs: z.array(providerConfigSchema), hasMore: z.boolean() }),
 );
-/** The caller may name the secrets. The service makes the others, and only this reply has them. */
+/** The caller may set secrets. The service generates the others, and only this reply has them. */
 export const createProviderConfig = once(
   "providers.createProviderConfig",
   z.object({
@@ -81,7 +84,10 @@ export const seedSandboxProvider = repeatable(
   z.object({ organizationId: id, filialId: id }),
   z.object({ configId: id }),
 );
-/** Makes a new callback secret. The old secret is accepted too for `overlapMs`. Only this reply has the new one. */
+/**
+ * Generates a new callback secret, or stores `secret`. For `overlapMs` the service also accepts the old one. Only this
+ * reply has a generated secret.
+ */
 export const rotateProviderSecret = once(
   "providers.rotateProviderSecret",
   z.object({

@@ -1,4 +1,7 @@
-/** What a station's host asks the providers service about one payment at a provider. Amounts are minor units. */
+/**
+ * The operations of the providers service on one payment at a provider. A station's host calls them. Amounts are minor
+ * units.
+ */
 import { z } from "zod";
 import { PROVIDER_END_REASONS } from "../../../machines/payment-intent.ts";
 import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
@@ -6,12 +9,12 @@ import { repeatable } from "../operation.ts";
 
 const id = z.int().positive();
 
-/** The longest that an answer to `createProviderPayment` takes; the caller waits a little longer. */
+/** The longest time until `createProviderPayment` answers; the caller waits a little longer. */
 export const CREATE_PAYMENT_ANSWER_MS = 8_000;
 
 /**
- * Asks the provider for a payment and its QR payload. Idempotent by intent id, also while the first request is under way.
- * Always answers within its deadline: a slow provider is `provider_timed_out`.
+ * Creates a payment with its QR payload at the provider. Idempotent by intent id, also while the first request is under
+ * way. Always answers within its deadline: a slow provider is `provider_timed_out`.
  */
 export const createProviderPayment = repeatable(
   "providers.createProviderPayment",
@@ -32,8 +35,8 @@ export const createProviderPayment = repeatable(
 );
 
 /**
- * The intent has ended unpaid: the service cancels the payment at the provider, and repeats that until the provider has
- * answered. Replies as soon as the cancellation is stored as a task.
+ * Called when the intent has ended unpaid. The service cancels the payment at the provider, and repeats that until the
+ * provider has answered. It replies when it has stored the cancellation as a task.
  */
 export const withdrawProviderPayment = repeatable(
   "providers.withdrawProviderPayment",
@@ -42,14 +45,15 @@ export const withdrawProviderPayment = repeatable(
 );
 
 /**
- * Whether the provider's confirmation of this intent was verified and recorded before its deadline. The host asks before
- * it commits an overdue expiry. An answer with `isOver` is final: nothing recorded later counts as in time.
+ * Finds out whether the provider's confirmation of this intent was verified and recorded before the intent's deadline.
+ * The host calls this before it commits an overdue expiry. An answer with `isOver` is final: a confirmation that is
+ * recorded later is too late.
  */
 export const findRecordedConfirmation = repeatable(
   "providers.findRecordedConfirmation",
   z.object({ intentId: id }),
   z.object({
-    /** False while the deadline has not passed by the database's clock; the host asks again then. */
+    /** False while the deadline has not passed by the database's clock; then the host repeats the request. */
     isOver: z.boolean(),
     providerReference: z.string().nullable(),
   }),

@@ -1,6 +1,6 @@
 /**
- * Which lines of statements belong to which payments: what runs have matched, the candidates of lines that have no certain
- * payment, and what people decide about them. Every operation needs `reconciliation.manage`. Amounts are signed minor units.
+ * Which statement lines belong to which payments: the matches of runs, the candidates of lines without a certain
+ * payment, and the decisions of people. Every operation needs `reconciliation.manage`. Amounts are signed minor units.
  */
 import { z } from "zod";
 import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
@@ -14,11 +14,11 @@ const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 const limit = z.int().min(1).max(BOUNDS.listed);
 const reason = z.string();
 
-/** `exact`: by reference and amount, by a run. `confirmed`: a person has decided it. */
+/** `exact`: a run has found it by reference and amount. `confirmed`: a person has decided it. */
 export const MATCH_TIERS = ["exact", "confirmed"] as const;
-/** What the other side of a match is; `batch`: the lines of the same statement that a payout has paid out. */
+/** The kinds of the payment side of a match. `batch`: the lines of the same statement that belong to a payout. */
 export const PAYMENT_SOURCES = ["transaction", "late_evidence", "payout", "batch", "issue"] as const;
-/** Names a payment side; it begins with its source. */
+/** The key of a payment side; it begins with its source. */
 const paymentKey = z.string().min(1).max(BOUNDS.paymentKeyCharacters);
 
 export const matchedLineSchema = z.object({
@@ -31,7 +31,7 @@ export const matchedLineSchema = z.object({
 });
 export type MatchedLine = z.infer<typeof matchedLineSchema>;
 
-/** What is null is not known of payments of its source. */
+/** A field is null when payments of this source do not have it. */
 export const matchedPaymentSchema = z.object({
   paymentKey,
   source: z.enum(PAYMENT_SOURCES),
@@ -46,13 +46,13 @@ export const matchedPaymentSchema = z.object({
 });
 export type MatchedPayment = z.infer<typeof matchedPaymentSchema>;
 
-/** Why it scores so: points by agreement, which reference agrees, and how far apart both are. */
+/** Why a match has its score: the points of each equal field, which reference is equal, and how far apart both are. */
 const explanationSchema = z.record(z.string(), z.union([z.string(), z.number()]));
 
 export const matchSchema = z.object({
   matchId: id,
   accountId: id,
-  /** The run that has found it first. */
+  /** The run that found the match first. */
   runId: id,
   tier: z.enum(MATCH_TIERS),
   score: z.int(),
@@ -67,19 +67,19 @@ export const lineCandidatesSchema = z.object({
   line: matchedLineSchema,
   kind: z.enum(ISSUE_KINDS),
   issueId: id.nullable(),
-  /** The best first. */
+  /** The best candidate first. */
   candidates: z.array(z.object({ payment: matchedPaymentSchema, score: z.int(), explanation: explanationSchema })),
 });
 export type LineCandidates = z.infer<typeof lineCandidatesSchema>;
 
 /** Why a decision is not possible: the `reason` of a `conflict`. */
 export const MATCH_CONFLICTS = [
-  /** Lines and payments do not add up to the same. */
+  /** The sums of the lines and of the payments differ. */
   "sums_differ",
   "other_currency",
-  /** Several lines and several payments: one of the sides is one. */
+  /** The request has several lines and several payments: on one side there must be only one. */
   "several_on_both_sides",
-  /** A run or a person has matched it with another one: reject that match first. */
+  /** A run or a person has matched it with another one. A person must reject that match first. */
   "line_matched",
   "payment_matched",
 ] as const;
@@ -117,8 +117,9 @@ const decisionSchema = z.object({
 export type MatchDecision = z.infer<typeof decisionSchema>;
 
 /**
- * These lines are these payments: one line of several payments, or several lines of one. The sums are equal. A run of the
- * account follows by itself. Refuses with `not_found`, `invalid_request` and `conflict` with a reason of `MATCH_CONFLICTS`.
+ * Confirms that these lines are these payments: one line of several payments, or several lines of one. Their sums must
+ * be equal. The service then starts a run of the account. Refuses with `not_found`, `invalid_request` and `conflict`
+ * with a reason of `MATCH_CONFLICTS`.
  */
 export const confirmMatch = once(
   "reconciliation.confirmMatch",
@@ -131,7 +132,10 @@ export const confirmMatch = once(
   z.object({ decisions: z.array(decisionSchema) }),
 );
 
-/** The line is not the payment: no later run matches or proposes them. Refuses with `not_found`, `invalid_request`. */
+/**
+ * Decides that the line is not the payment: no later run matches or proposes them. Refuses with `not_found`,
+ * `invalid_request`.
+ */
 export const rejectMatch = once(
   "reconciliation.rejectMatch",
   z.object({ caller, lineId: id, paymentKey, reason }),

@@ -22,16 +22,16 @@ export const PERIOD_KINDS = ["day", "month"] as const;
 export const PERIOD_STATES = ["open", "ready", "closed"] as const;
 /** What a period lacks before it can be closed. */
 export const MISSING_CODES = [
-  /** The provider may still book its payments; `day` is the first on which it can be closed. */
+  /** The provider may still book payments of the period. `day` is the first day on which the period can be closed. */
   "settlement_delay",
-  /** No imported statement covers so many of its days; `day` is the first. */
+  /** No imported statement covers `count` days of the period. `day` is the first of them. */
   "statement_missing",
   "import_held",
-  /** Files that wait for their format, are under way, or are being withdrawn. */
+  /** Files that wait for their format, or whose import or withdrawal is under way. */
   "import_unfinished",
-  /** Lines that no run has compared. */
+  /** Statement lines that no run has compared. */
   "run_missing",
-  /** A run over its days is under way or about to start. */
+  /** A run over days of the period is under way, or starts soon. */
   "run_pending",
   "issues_undecided",
   /** Settled payments that no statement shows, while later statements may. */
@@ -46,20 +46,20 @@ export type Missing = z.infer<typeof missingSchema>;
 const days = { kind: z.enum(PERIOD_KINDS), fromDate: date, toDate: date };
 export const periodSchema = z.object({
   accountId: id,
-  /** Of the account; null where several filials share it. */
+  /** The account's filial; null where several filials share the account. */
   filialId: id.nullable(),
   ...days,
   state: z.enum(PERIOD_STATES),
   missing: z.array(missingSchema),
-  /** The oldest closing that covers it: its own, or for a day that of its month. */
+  /** The oldest closing that covers the period: of the period itself, or of a day's month. */
   closingId: id.nullable(),
 });
 export type Period = z.infer<typeof periodSchema>;
 
-/** Days and months of one list at most: each is computed for every request. */
+/** The most periods in one list: the service computes each of them for every request. */
 export const LISTED_PERIODS = 100;
 
-/** Those that begin on these days, by account and day. Refuses with `not_found`, `invalid_request`. */
+/** The periods that begin on these days, by account and day. Refuses with `not_found`, `invalid_request`. */
 export const listPeriods = repeatable(
   "reconciliation.listPeriods",
   z.object({
@@ -82,9 +82,9 @@ export const closingSchema = z.object({
   reason: z.string(),
   lines: count,
   issues: count,
-  /** Lines and issues that have come since, and that are issues of the kind `after_closing`. */
+  /** Issues of the kind `after_closing`: lines and issues of the period that came after the closing. */
   afterClosing: count,
-  /** What is signed: canonical JSON. */
+  /** The signed text: canonical JSON. */
   statement: z.string(),
   signature: z.object({ algorithm: z.literal("Ed25519"), keyId: z.string(), publicKey: z.string(), value: z.string() }),
 });
@@ -93,17 +93,18 @@ const oneClosing = z.object({ closing: closingSchema });
 
 /** Why a period cannot be closed: the `reason` of a `conflict`. */
 export const CLOSING_CONFLICTS = [
-  /** It lacks what `listPeriods` names. */
+  /** The period lacks what `listPeriods` shows in `missing`. */
   "period_not_ready",
-  /** Another person has closed it, or the month that it belongs to. */
+  /** Another person has closed the period, or the month of the day. */
   "period_closed",
-  /** The installation has no key that signs. */
+  /** The installation has no signing key. */
   "no_signing_key",
 ] as const;
 
 /**
- * Closes a period for good. The same person with the same reason again gets the same closing. Refuses with `not_found`,
- * `invalid_request`, `busy` while an import or a run has the account, and `conflict` with a reason of `CLOSING_CONFLICTS`.
+ * Closes a period for good. When the same person repeats the request with the same reason, the answer has the same
+ * closing. Refuses with `not_found`, `invalid_request`, `busy` while an import or a run works on the account, and
+ * `conflict` with a reason of `CLOSING_CONFLICTS`.
  */
 export const closePeriod = repeatable(
   "reconciliation.closePeriod",
@@ -140,7 +141,7 @@ export const listClosingKeys = repeatable(
 );
 
 const sum = z.object({ count, minor: signedMinor });
-/** One currency of a day. What adds up to what is in `reportDay`. */
+/** The totals of one currency in a day. `reportDay` explains which sums are equal. */
 export const dayTotalsSchema = z.object({
   currency: z.string(),
   settled: z.object({
@@ -150,7 +151,7 @@ export const dayTotalsSchema = z.object({
     dynamicQr: sum,
     total: sum,
   }),
-  /** How the settled payments that are not cash have come out. */
+  /** The settled payments except cash, by how they compare with the statements. */
   electronic: z.object({ matched: sum, differing: sum, expected: sum, total: sum }),
   statement: z.object({
     payments: sum,
@@ -172,9 +173,9 @@ export const dayTotalsSchema = z.object({
 export type DayTotals = z.infer<typeof dayTotalsSchema>;
 
 /**
- * The day of a filial in figures. By currency: `settled.total` is the sum of the four routes; `electronic.total` is what is
- * settled but for cash, and the sum of its three parts; `statement.total` is the sum of its parts, the change of the accounts'
- * balances. Refuses with `not_found`, `invalid_request`.
+ * The day of a filial in sums, by currency. `settled.total` is the sum of the four routes. `electronic.total` is
+ * `settled.total` without cash, and the sum of its three parts. `statement.total` is the sum of its parts, and the
+ * change of the accounts' balances. Refuses with `not_found`, `invalid_request`.
  */
 export const reportDay = repeatable(
   "reconciliation.reportDay",
@@ -183,9 +184,9 @@ export const reportDay = repeatable(
     filialId: id,
     day: date,
     mode: z.enum(PROVIDER_MODES),
-    /** An IANA name; that of the filial's accounts when left out. */
+    /** An IANA name. When left out, the time zone of the filial's accounts. */
     timeZone: z.string().optional(),
-    /** Minutes after midnight, for a business day that ends in the night. */
+    /** When the business day begins, in minutes after midnight: it may end in the night. */
     startsAtMinute: z.int().min(0).max(BOUNDS.minuteOfDay),
   }),
   z.object({
@@ -195,10 +196,10 @@ export const reportDay = repeatable(
     timeZone: z.string(),
     fromMs: z.number(),
     toMs: z.number(),
-    /** The accounts of the filial whose lines are counted. */
+    /** The accounts of the filial whose lines the report counts. */
     accounts: z.array(z.object({ accountId: id, name: z.string(), isClosed: z.boolean() })),
     totals: z.array(dayTotalsSchema),
-    /** Undecided issues of the day that have no amount, as rows of files that cannot be read. */
+    /** Unresolved issues of the day without an amount, for example malformed rows of files. */
     openWithoutAmount: z.array(z.object({ kind: z.enum(ISSUE_KINDS), count })),
   }),
 );

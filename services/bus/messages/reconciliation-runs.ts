@@ -1,6 +1,7 @@
 /**
- * Reconciliation runs: the lines of one account, booked within some days, are compared with what stations have settled and
- * callbacks have reported. Every operation needs `reconciliation.manage`. Amounts are signed minor units.
+ * Reconciliation runs. A run compares the lines of one account in a range of booking days with the payments that
+ * stations have settled and callbacks have reported. Every operation needs `reconciliation.manage`. Amounts are signed
+ * minor units.
  */
 import { z } from "zod";
 import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
@@ -13,9 +14,9 @@ const date = z.iso.date();
 const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 
 export const RUN_STATUSES = ["running", "done", "failed"] as const;
-/** What a run does, in its order. */
+/** The steps of a run, in order. */
 export const RUN_STEPS = ["lines", "links", "exact", "differences", "candidates", "matches", "issues"] as const;
-/** How a difference compares with the run before: `changed` has the same name and other evidence. */
+/** How a difference compares with the run before. `changed`: the same difference with other evidence. */
 export const RUN_CHANGES = ["new", "gone", "changed", "unchanged"] as const;
 
 export const runSchema = z.object({
@@ -25,13 +26,13 @@ export const runSchema = z.object({
   toDate: date,
   status: z.enum(RUN_STATUSES),
   step: z.enum(RUN_STEPS),
-  /** Null: by itself, after an import had ended. */
+  /** Null: the service started the run after an import. */
   startedBy: z.int().nullable(),
   startedAtMs: z.number(),
   endedAtMs: z.number().nullable(),
-  /** One sentence, of a run that failed. */
+  /** Why the run failed, in one sentence. */
   failure: z.string().nullable(),
-  /** The run of the account before this one that has days in common with it. */
+  /** The newest earlier run of the account with common days. */
   previousRunId: id.nullable(),
   /** The days that imported statements cover; null without one. */
   coveredFrom: date.nullable(),
@@ -42,7 +43,7 @@ export const runSchema = z.object({
   differing: z.int(),
   rejected: z.int(),
   differences: z.int(),
-  /** By currency: the sum of all lines, and of those that are matched, that differ and that are rejected. */
+  /** By currency: the sums of all lines, and of the matched, differing and rejected lines. */
   totals: z.array(
     z.object({
       currency: z.string(),
@@ -63,8 +64,8 @@ export type Run = z.infer<typeof runSchema>;
 export const RUN_CONFLICTS = ["run_under_way", "too_many_runs", "too_many_days", "nothing_imported"] as const;
 
 /**
- * Starts a run and returns at once; `getRun` shows its progress. Without days it is about all that imported statements cover.
- * Refuses with `not_found`, `invalid_request`, and `conflict` with a reason.
+ * Starts a run and returns at once; `getRun` shows its progress. Without dates the run covers all days of imported
+ * statements. Refuses with `not_found`, `invalid_request`, and `conflict` with a reason.
  */
 export const startRun = once(
   "reconciliation.startRun",
@@ -90,7 +91,10 @@ export const listRuns = repeatable(
   z.object({ runs: z.array(runSchema), hasMore: z.boolean() }),
 );
 
-/** What has changed since another run of the same account, by default the one before; without one all is new. */
+/**
+ * The changes since another run of the same account, by default the one before. Without another run, all differences
+ * are new.
+ */
 export const compareRuns = repeatable(
   "reconciliation.compareRuns",
   z.object({

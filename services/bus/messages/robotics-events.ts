@@ -1,13 +1,13 @@
 /**
- * What consumers receive about serving tasks and robotics (contract, "Events"). One schema each for the outbox, the
- * stream, the delivered bodies and the documents. A payload has exactly these fields: there is deliberately no manifest
- * and no destination, because deliveries go to an address that an owner typed in and are stored.
+ * The events for consumers about serving tasks and robotics (contract, "Events"). The outbox, the stream, the delivered
+ * bodies and the documents share one schema per event. A payload has no manifest and no destination, because it is
+ * stored and goes to an address that an owner has typed in.
  */
 import { z } from "zod";
 import { SERVING_TASK_STATUSES, TASK_LEGS } from "../../../machines/serving-task.ts";
 
 const id = z.int().positive();
-/** Milliseconds and UTC, always. */
+/** Always in UTC with milliseconds. */
 export const eventTime = z.iso.datetime({ precision: 3 });
 
 const taskFields = {
@@ -38,12 +38,12 @@ export const ROBOTICS_EVENT_TYPES = [
 const facts = {
   organizationId: id,
   filialId: id,
-  /** Whom it concerns; null is every consumer of the filial. */
+  /** The consumer that receives it; null for every consumer of the filial. */
   consumerId: id.nullable(),
   /** When it happened. */
   createdAt: eventTime,
 };
-/** An event as the transaction that made it wrote it. */
+/** An event as its transaction wrote it to the outbox. */
 export const roboticsEventSchema = z.discriminatedUnion("eventType", [
   z.object({
     ...facts,
@@ -57,6 +57,6 @@ export const roboticsEventSchema = z.discriminatedUnion("eventType", [
 ]);
 export type RoboticsEvent = z.infer<typeof roboticsEventSchema>;
 
-/** As it stands in the stream: with the id of its outbox row, which is the same however often it is published. */
+/** An event in the stream. `eventId` is the id of the outbox row: each publication of the event has the same. */
 export const publishedRoboticsEventSchema = z.object({ eventId: id, event: roboticsEventSchema });
 export type PublishedRoboticsEvent = z.infer<typeof publishedRoboticsEventSchema>;

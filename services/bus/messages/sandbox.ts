@@ -7,16 +7,16 @@ import { newPasswordSchema } from "./users.ts";
 const id = z.int().positive();
 
 /**
- * Makes what is missing of the sandbox: organization, filial, two stations with a companion and a display each, an owner, a
- * cashier, and a reconciliation operator where a password for one is given. Sets the given passwords. For the operator of
- * the installation, on the bus only.
+ * Creates the missing parts of the sandbox: organization, filial, two stations with a companion and a display each, an
+ * owner, a cashier, and with `operatorPassword` a reconciliation operator. Sets the passwords. Only the operator of the
+ * installation calls this, on the bus.
  */
 export const seedSandbox = repeatable(
   "registry.seedSandbox",
   z.object({
     ownerPassword: newPasswordSchema,
     cashierPassword: newPasswordSchema,
-    /** Without it no reconciliation operator is made, and an existing one stays as it is. */
+    /** Without it the service creates no reconciliation operator, and does not change an existing one. */
     operatorPassword: newPasswordSchema.optional(),
   }),
   z.object({
@@ -34,7 +34,7 @@ export const seedSandbox = repeatable(
             deviceId: id,
             name: z.string(),
             kind: z.enum(DEVICE_KINDS),
-            /** A fresh code when the device is pending, else null. */
+            /** A new code when the device is pending, else null. */
             enrollmentCode: z.string().nullable(),
           }),
         ),

@@ -1,7 +1,7 @@
 /**
- * Sandboxes: a station for tests with a display, a companion, a cashier, and its filial's provider in the test environment
- * (contract, "Rules" 9). All operations need `organization.manage`; another organization's id is `not_found`, and so is a
- * deleted sandbox.
+ * Sandboxes: a test station with a display, a companion and a cashier. It uses the filial's test config of a provider
+ * (contract, "Rules" 9). All operations need `organization.manage`. A deleted sandbox and another organization's id are
+ * `not_found`.
  */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
@@ -29,7 +29,10 @@ export const sandboxSchema = z.object({
 });
 export type Sandbox = z.infer<typeof sandboxSchema>;
 
-/** What is shown once: the codes of the devices, which are pending, and the cashier's new password. */
+/**
+ * A sandbox with the secrets that only this reply has: the codes of its pending devices, and the cashier's new
+ * password.
+ */
 const freshSandbox = z.object({
   sandbox: sandboxSchema,
   displayCode: z.string(),
@@ -56,7 +59,7 @@ export const seedSandboxStation = once(
     caller,
     filialId: id,
     configId: id,
-    /** The config was made for this sandbox. */
+    /** Whether the config was created for this sandbox. */
     ownsConfig: z.boolean(),
     name,
     currency: z.string().length(BOUNDS.currencyCharacters),
@@ -65,15 +68,18 @@ export const seedSandboxStation = once(
   freshSandbox,
 );
 /**
- * Ends all access: credentials, codes and sessions. Station, devices and cashier are active or pending afterwards. With
- * `keepsSettings`, the next reset restores the settings that the devices have after this one.
+ * Revokes all credentials and codes, and ends all sessions. Afterwards the station and the cashier are active, and the
+ * devices are pending. With `keepsSettings`, the next reset restores the settings that the devices have after this one.
  */
 export const resetSandbox = once(
   "registry.resetSandbox",
   z.object({ caller, sandboxId: id, keepsSettings: z.boolean().optional() }),
   freshSandbox,
 );
-/** Closes the station, revokes the devices, suspends the cashier. Names the config that was made for sandboxes and has none now. */
+/**
+ * Closes the station, revokes the devices and suspends the cashier. Returns the config that was created for sandboxes
+ * and that no sandbox uses any more.
+ */
 export const deleteSandbox = repeatable(
   "registry.deleteSandbox",
   z.object({ caller, sandboxId: id }),

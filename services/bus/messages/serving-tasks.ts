@@ -1,6 +1,6 @@
 /**
- * Serving tasks for robots. The owner offers and cancels, and needs `organization.manage`; a consumer reads, accepts and
- * completes. Lists come in pages; a foreign id is `not_found`.
+ * Serving tasks for robots. The owner offers and cancels them, and needs `organization.manage`. A consumer reads,
+ * accepts and completes them. Lists come in pages. The id of another organization or consumer is `not_found`.
  */
 import { z } from "zod";
 import { SERVING_TASK_STATUSES, TASK_LEGS } from "../../../machines/serving-task.ts";
@@ -17,9 +17,9 @@ const caller = callerSchema;
 const consumer = consumerCallerSchema;
 const hasMore = z.boolean();
 
-/** One thing to carry: what it is, how many. */
+/** One item to carry, and how many. */
 const manifestLineSchema = z.object({ name, quantity: z.int().min(1).max(BOUNDS.lineQuantity) });
-/** Where to: a table, a counter, a guest's address on courier legs. It never leaves by webhook. */
+/** Where the robot goes: a table, a counter, or a guest's address on courier legs. Webhooks never contain it. */
 const destinationSchema = z.object({ name, details: detailsSchema.optional() });
 
 export const servingTaskSchema = z.object({
@@ -37,15 +37,16 @@ export const servingTaskSchema = z.object({
   expiresAtMs: z.number(),
   acceptedAtMs: z.number().nullable(),
   endedAtMs: z.number().nullable(),
-  /** Why the owner cancelled it. */
+  /** Why the owner cancelled the task. */
   cancelReason: z.string().nullable(),
 });
 export type ServingTask = z.infer<typeof servingTaskSchema>;
 const taskReply = z.object({ task: servingTaskSchema });
 
 /**
- * Offers a task to a consumer. With a key, a repetition returns the task that the first one made; another request under
- * it is `idempotency_key_reused`. Refusals: `robotics_paused`, `conflict` (a suspended consumer), `busy` (too many open).
+ * Offers a task to a consumer. With a key, a repetition returns the task of the first request. Refuses another request
+ * with the same key with `idempotency_key_reused`. Other refusals: `robotics_paused`, `conflict` (a suspended
+ * consumer), `busy` (too many open tasks).
  */
 export const offerServingTask = repeatableWithKey(
   "robotics.offerServingTask",
@@ -60,13 +61,13 @@ export const offerServingTask = repeatableWithKey(
   }),
   taskReply,
 );
-/** Refused with `task_not_actionable` once it has ended; cancelling a cancelled one again changes nothing. */
+/** Refuses with `task_not_actionable` for an ended task. For a cancelled task it changes nothing. */
 export const cancelServingTask = repeatable(
   "robotics.cancelServingTask",
   z.object({ caller, taskId: id, reason }),
   taskReply,
 );
-/** The organization's, newest first. */
+/** The organization's tasks, newest first. */
 export const listServingTasks = repeatable(
   "robotics.listServingTasks",
   z.object({
@@ -80,7 +81,10 @@ export const listServingTasks = repeatable(
 );
 export const getServingTask = repeatable("robotics.getServingTask", z.object({ caller, taskId: id }), taskReply);
 
-/** A consumer's tasks of one status, or the current ones (offered and accepted), oldest first; and whether the filial is paused. */
+/**
+ * A consumer's tasks of one status, or the offered and accepted ones, oldest first; and whether robotics is paused at
+ * the filial.
+ */
 export const listConsumerTasks = repeatable(
   "robotics.listConsumerTasks",
   z.object({ consumer, status: z.enum(SERVING_TASK_STATUSES).optional(), ...pageAfter }),
@@ -88,8 +92,8 @@ export const listConsumerTasks = repeatable(
 );
 export const getConsumerTask = repeatable("robotics.getConsumerTask", z.object({ consumer, taskId: id }), taskReply);
 /**
- * Accepting what one has accepted changes nothing. Refusals: `task_expired` (its time is over), `task_not_actionable`
- * (with its status), `robotics_paused`, `permission_denied` (just suspended).
+ * For a task that the consumer has accepted it changes nothing. Refusals: `task_expired` (its time is over),
+ * `task_not_actionable` (with its status), `robotics_paused`, `permission_denied` (just suspended).
  */
 export const acceptServingTask = repeatable(
   "robotics.acceptServingTask",
@@ -97,7 +101,7 @@ export const acceptServingTask = repeatable(
   taskReply,
 );
 /**
- * Completing what one has completed changes nothing, and a pause does not hold up what is under way. Refusals:
+ * For a task that the consumer has completed it changes nothing. A pause does not prevent the completion. Refusals:
  * `task_not_actionable` in any other status but accepted, `permission_denied` (just suspended).
  */
 export const completeServingTask = repeatable(

@@ -1,4 +1,6 @@
-/** Sessions of people: log in, log out, the own password, and the stations whose lease a session takes. */
+/**
+ * Sessions of people: log in, log out, change the password, and bind a session to the stations whose lease it takes.
+ */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
@@ -7,7 +9,7 @@ import { newPasswordSchema, userSchema } from "./users.ts";
 
 const id = z.int().positive();
 const caller = callerSchema;
-/** A password that is tried. */
+/** A password that a person enters at a log-in. */
 const password = z.string().max(BOUNDS.passwordCharacters.max);
 
 /** An entry of the SESSIONS bucket; the key is the session token's SHA-256 in hex. */
@@ -15,8 +17,8 @@ export const sessionEntrySchema = callerSchema.extend({ sessionId: id, expiresAt
 export type SessionEntry = z.infer<typeof sessionEntrySchema>;
 
 /**
- * The token is returned once; only its SHA-256 is stored. Refuses with `login_failed`, `login_throttled`, and with
- * `permission_denied` for a person who is suspended or does not have the permission.
+ * Only this reply has the token; the service stores its SHA-256. Refuses with `login_failed`, `login_throttled`, and
+ * with `permission_denied` for a person who is suspended or lacks the permission.
  */
 export const logIn = once(
   "registry.logIn",
@@ -24,14 +26,14 @@ export const logIn = once(
     email: z.string().max(BOUNDS.emailCharacters),
     password,
     address: z.string(),
-    /** What the person wants to do. */
+    /** The permission that the person needs. */
     permission: permissionSchema,
     /** The tokens that identify the browser; they grant no access. */
     browserTokens: z.array(z.string().max(BOUNDS.browserTokenCharacters)).max(BOUNDS.browserTokens).optional(),
   }),
   z.object({
     token: z.string(),
-    /** The browser's token from now on: one of those that were sent, or a new one. */
+    /** The browser's token from now on: one of the sent tokens, or a new one. */
     browserToken: z.string(),
     expiresAtMs: z.number(),
     user: userSchema,
@@ -39,11 +41,11 @@ export const logIn = once(
     barrier: barrierSchema,
   }),
 );
-/** Ends one of the caller's sessions; one that has ended already is answered alike. */
+/** Ends one of the caller's sessions. A repetition gets the same answer. */
 export const logOut = repeatable("registry.logOut", z.object({ caller, sessionId: id }), barrierSchema);
 /**
- * The caller's own. A wrong old password is `invalid_request` at `/old_password` and counts as an attempt of the session;
- * the caller's other sessions end.
+ * Changes the caller's password and ends the caller's other sessions. Refuses a wrong old password with
+ * `invalid_request` at `/old_password`, and counts it as an attempt of the session.
  */
 export const changePassword = once(
   "registry.changePassword",
@@ -51,8 +53,8 @@ export const changePassword = once(
   z.object({ barrier: barrierSchema }),
 );
 /**
- * The session is about to take the station's lease: its end will then notify the station. Refuses with `session_ended`, and
- * with `conflict` when the session has taken as many stations as one may.
+ * Called before the session takes the station's lease, so that the end of the session notifies the station. Refuses
+ * with `session_ended`, and with `conflict` when the session has the most stations that it may have.
  */
 export const bindStation = repeatable(
   "registry.bindStation",

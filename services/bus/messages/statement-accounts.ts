@@ -1,4 +1,6 @@
-/** The accounts at providers and banks whose statements are imported. Each operation needs `reconciliation.manage`. */
+/**
+ * The accounts at providers and banks whose statements operators import. Each operation needs `reconciliation.manage`.
+ */
 import { z } from "zod";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
@@ -8,35 +10,35 @@ import { PROVIDER_MODES } from "./provider-configs.ts";
 
 const id = z.int().positive();
 
-/** The latest settlement that a provider has by contract is some weeks after the payment. */
+/** By their contracts, providers settle at the latest some weeks after the payment. */
 export const SETTLEMENT_DELAY_DAYS = { min: 0, max: 90 } as const;
 const settlementDelayDays = z.int().min(SETTLEMENT_DELAY_DAYS.min).max(SETTLEMENT_DELAY_DAYS.max);
 const currency = z.string().regex(/^[A-Z]{3}$/);
 
 export const statementAccountSchema = z.object({
   accountId: id,
-  /** Null where several filials share it. */
+  /** Null where several filials share the account. */
   filialId: id.nullable(),
-  /** Who keeps it: `sumup`, `adyen`, a bank's name. */
+  /** The provider or bank of the account: `sumup`, `adyen`, a bank's name. */
   provider: z.string(),
-  /** The provider's name of it: a merchant account, an IBAN. */
+  /** The provider's id of the account: a merchant account, an IBAN. */
   reference: z.string(),
   name: z.string(),
-  /** Null where it has several. */
+  /** Null where the account has several. */
   currency: z.string().nullable(),
   mode: z.enum(PROVIDER_MODES),
-  /** The provider config whose QR payments arrive there. */
+  /** The provider config whose QR payments arrive in the account. */
   configId: id.nullable(),
-  /** How many days after its payment a line may come before it is missing. */
+  /** How many days after a payment its statement line may come. After that the line counts as missing. */
   settlementDelayDays,
-  /** Of the statement's local times: an IANA name. */
+  /** The time zone of the statement's local times: an IANA name. */
   timeZone: z.string().nullable(),
   createdAtMs: z.number(),
 });
 export type StatementAccount = z.infer<typeof statementAccountSchema>;
 const accountReply = z.object({ account: statementAccountSchema });
 
-/** Of the caller's organization, by id. */
+/** The accounts of the caller's organization, by id. */
 export const listStatementAccounts = repeatable(
   "reconciliation.listStatementAccounts",
   z.object({ caller, ...pageAfter }),
@@ -47,7 +49,7 @@ export const getStatementAccount = repeatable(
   z.object({ caller, accountId: id }),
   accountReply,
 );
-/** What is left out is null, or the database's default. */
+/** A field that is left out is null, or has the database's default. */
 export const createStatementAccount = once(
   "reconciliation.createStatementAccount",
   z.object({
@@ -64,7 +66,10 @@ export const createStatementAccount = once(
   }),
   accountReply,
 );
-/** What identifies the account stays. Currency and time zone are parts of its lines, so they stay once it has imports. */
+/**
+ * The fields that identify the account cannot change. Currency and time zone are parts of its lines, so they cannot
+ * change after an import.
+ */
 export const changeStatementAccount = once(
   "reconciliation.changeStatementAccount",
   z.object({

@@ -1,6 +1,6 @@
-/** The words of statement files that operations and parsers share. */
+/** The closed lists about statement files that operations and parsers share. */
 
-/** What a line of a statement is. The sign of its amount is the merchant's view: money in is positive. */
+/** The kinds of statement lines. The sign of an amount is from the merchant's view: incoming funds are positive. */
 export const LINE_KINDS = [
   "payment",
   "refund",
@@ -18,8 +18,8 @@ export const LINE_KINDS = [
   /** A cash row in the statement of a provider of points of sale. */
   "cash_payment",
   /**
-   * A failed, cancelled, pending or informational row: it is stored and never matched. `NOT_MONEY_REASON` of its details
-   * says why.
+   * A failed, cancelled, pending or informational row. The service stores it and never matches it. `NOT_MONEY_REASON`
+   * in its details is the cause.
    */
   "not_money",
 ] as const;
@@ -41,24 +41,24 @@ export const ENCODINGS = [
 ] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
-/** What divides the fields of a CSV record. */
+/** The separators of CSV fields. */
 export const DELIMITERS = [",", ";", "\t", "|"] as const;
 
 /** Why a parser refuses a whole file. */
 export type StatementRefusal =
   /** The file is certainly not of the declared format. */
   | "not_this_format"
-  /** No dictionary has this header: it needs a mapping. */
+  /** No dictionary has this header: the file needs a mapping. */
   | "unknown_header"
   | "unsupported_version"
-  /** It is of the same family and still no statement: camt.052. */
+  /** The file is of the same family of formats, but it is not a statement: camt.052. */
   | "not_a_statement"
   | "doctype_refused"
   /** The XML is not well-formed. */
   | "not_well_formed"
   /** A line, a record or an element is longer than a parser holds in memory. */
   | "line_too_long"
-  /** NUL bytes, or bytes that are no text in the declared encoding. */
+  /** The file has NUL bytes, or bytes that are not text in the declared encoding. */
   | "not_text"
   | "truncated"
   | "archive_refused"
@@ -68,7 +68,7 @@ export type StatementRefusal =
   /** The mapping does not fit the file. */
   | "mapping_refused";
 
-/** Why a file is refused or held: the parsers' reasons, and those of its import and of a mapping's test. */
+/** Why a file is refused or held: the reasons of parsers, of imports and of mapping tests. */
 export type FileRefusal =
   | StatementRefusal
   | "file_lost"

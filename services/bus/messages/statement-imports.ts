@@ -21,19 +21,25 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 /** The longest file: 2 GiB, about ten million lines. */
 export const STATEMENT_FILE_BYTES = 2 * 1_024 ** 3;
 
-/** How a file is read: a format and an encoding, or a mapping, which has both. Nothing of it: a person confirms it later. */
+/**
+ * How to read a file: a format and an encoding, or a mapping, which has both. When all are left out, a person confirms
+ * them later.
+ */
 export const declarationSchema = z.object({
   format: z.string().optional(),
   encoding: z.enum(ENCODINGS).optional(),
   mappingId: id.optional(),
 });
 
-/** What the beginning of a file can be. Nothing of it is used before a person confirms it. */
+/**
+ * The formats and encodings that fit the beginning of a file. The service uses none of them before a person confirms
+ * it.
+ */
 export const candidatesSchema = z.object({
   formats: z.array(z.object({ name: z.string(), title: z.string() })),
-  /** The likeliest first; the sample is the text around the first character that is not ASCII. */
+  /** The most likely encoding first. The sample is the text around the first character that is not ASCII. */
   encodings: z.array(z.object({ encoding: z.enum(ENCODINGS), reason: z.string(), sample: z.string() })),
-  /** Why it is no statement that can be read. */
+  /** Why the file cannot be read as a statement. */
   refusal: z.object({ code: z.string(), detail: z.string() }).nullable(),
 });
 
@@ -48,13 +54,13 @@ export const importSchema = z.object({
   encoding: z.enum(ENCODINGS).nullable(),
   mappingId: id.nullable(),
   status: z.enum(IMPORT_STATUSES),
-  /** Why it is held or refused. */
+  /** Why the import is held or refused. */
   statusCode: z.string().nullable(),
   statusDetail: z.string().nullable(),
   uploadedBy: id,
   uploadedAtMs: z.number(),
   endedAtMs: z.number().nullable(),
-  /** How far it is. Of an archive the bytes of the archive. */
+  /** How far the import is; for an archive, the bytes of the archive. */
   readBytes: count,
   records: count,
   linesNew: count,
@@ -74,8 +80,8 @@ export type StatementImport = z.infer<typeof importSchema>;
 const importReply = z.object({ import: importSchema, candidates: candidatesSchema.nullable() });
 
 /**
- * Whether the file may be uploaded, asked before its bytes are read. Refuses with `permission_denied`, `not_found` (the account
- * or the mapping), `invalid_request` (the declaration) or `storage_low`.
+ * Checks whether the caller may upload the file, before the gateway reads its bytes. Refuses with `permission_denied`,
+ * `not_found` (the account or the mapping), `invalid_request` (the declaration) or `storage_low`.
  */
 export const prepareImport = repeatable(
   "reconciliation.prepareImport",
@@ -84,8 +90,9 @@ export const prepareImport = repeatable(
 );
 
 /**
- * Registers a stored file. The same bytes again are the first import of the account, unless that was refused or withdrawn.
- * Refuses as `prepareImport` does, and with `conflict` while the first import is being withdrawn.
+ * Registers a stored file. For the same bytes again it returns the first import of the account, unless that was refused
+ * or withdrawn. Refuses as `prepareImport` does, and with `conflict` while the withdrawal of the first import is under
+ * way.
  */
 export const createImport = repeatable(
   "reconciliation.createImport",
@@ -101,7 +108,10 @@ export const createImport = repeatable(
   importReply.extend({ isNew: z.boolean() }),
 );
 
-/** Refuses with `not_found`, `invalid_request`, or `conflict` with a reason of `IMPORT_CONFLICTS`. The same again is answered the same. */
+/**
+ * Refuses with `not_found`, `invalid_request`, or `conflict` with a reason of `IMPORT_CONFLICTS`. A repetition gets the
+ * same answer.
+ */
 export const confirmImportFormat = repeatable(
   "reconciliation.confirmImportFormat",
   z.object({ caller, importId: id, ...declarationSchema.shape }),

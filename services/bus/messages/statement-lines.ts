@@ -1,4 +1,7 @@
-/** The lines of statements and the rows that are none. Amounts are signed minor units; every operation needs `reconciliation.manage`. */
+/**
+ * The lines of statements, and malformed rows. Amounts are signed minor units. Every operation needs
+ * `reconciliation.manage`.
+ */
 import { z } from "zod";
 import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { malformedReasonSchema } from "../malformed-reasons.ts";
@@ -8,12 +11,12 @@ import { LINE_KINDS } from "./statement-formats.ts";
 
 const id = z.int().positive();
 const date = z.iso.date();
-/** What PostgreSQL's int8 holds: a statement may have larger amounts than any order of ours. */
+/** A statement may have larger amounts than any order. */
 const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 const position = z.int().positive();
 const limit = z.int().min(1).max(BOUNDS.listed);
 
-/** What a statement says in one line (`StatementLine` of services/reconciliation/formats). */
+/** The fields of a statement line (`StatementLine` of services/reconciliation/formats). */
 export const statementLineShape = {
   kind: z.enum(LINE_KINDS),
   providerType: z.string(),
@@ -35,13 +38,13 @@ export const statementLineShape = {
   text: z.string(),
   details: z.record(z.string(), z.string()),
 };
-/** A line as a file has it, before it is stored. */
+/** A line of a file, before it is stored. */
 export const readLineSchema = z.object({ position, ...statementLineShape });
 export type ReadLine = z.infer<typeof readLineSchema>;
 
 export const malformedRowSchema = z.object({
   position,
-  /** Empty where no single column is at fault. */
+  /** Empty when the error is not in a single column. */
   column: z.string(),
   reason: z.string(),
   ...malformedReasonSchema.shape,
@@ -55,21 +58,21 @@ export const statementLineSchema = z.object({
   lineId: id,
   accountId: id,
   ...statementLineShape,
-  /** Which files have it and where, the newest import first, up to a bound. */
+  /** The files that contain the line, and its position in each: the newest imports first, up to a bound. */
   sources: z.array(z.object({ importId: id, position })),
-  /** How the last run over it has judged it; null before the first one. */
+  /** The result of the last run with this line; null before the first run. */
   outcome: z.enum(LINE_OUTCOMES).nullable(),
-  /** The kind of its difference, or why it is not compared. */
+  /** The kind of its difference, or why the run does not compare it. */
   outcomeReason: z.string().nullable(),
   issueId: id.nullable(),
   matchId: id.nullable(),
 });
 export type StatementLine = z.infer<typeof statementLineSchema>;
 
-/** What is left out does not matter. */
+/** A filter that is left out selects all lines. */
 const filter = {
   kind: z.enum(LINE_KINDS).optional(),
-  /** Of the provider, the payment, the merchant or the payout, as the statement has it. */
+  /** The reference of the provider, the payment, the merchant or the payout, as in the statement. */
   reference: z.string().optional(),
   currency: z.string().optional(),
   leastMinor: signedMinor.optional(),
@@ -77,7 +80,7 @@ const filter = {
 };
 export type LineFilter = z.infer<z.ZodObject<typeof filter>>;
 
-/** By the day that they were booked; `after` is the last line of the page before. Refuses with `not_found`. */
+/** By booking day; `after` is the last line of the page before. Refuses with `not_found`. */
 export const listLines = repeatable(
   "reconciliation.listLines",
   z.object({
@@ -102,7 +105,7 @@ export const listImportLines = repeatable(
 export const listedMalformedRowSchema = malformedRowSchema.extend({ importId: id });
 export type ListedMalformedRow = z.infer<typeof listedMalformedRowSchema>;
 
-/** By import and position, of imports that are not withdrawn. Refuses with `not_found`. */
+/** By import and position, without withdrawn imports. Refuses with `not_found`. */
 export const listMalformedRows = repeatable(
   "reconciliation.listMalformedRows",
   z.object({

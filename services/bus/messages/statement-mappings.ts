@@ -1,6 +1,6 @@
 /**
- * Mappings of CSV files, and what they make of an uploaded file before it is imported. A version never changes; a correction is
- * the next version. Every operation needs `reconciliation.manage`.
+ * Mappings of CSV files, and previews and tests of a mapping with an uploaded file before the import. A version never
+ * changes; a correction is a new version. Every operation needs `reconciliation.manage`.
  */
 import { z } from "zod";
 import { once, repeatable } from "../operation.ts";
@@ -31,16 +31,16 @@ const oneMapping = z.object({ mapping: statementMappingSchema });
 
 /** Why a mapping is not stored, previewed or tested: the `reason` of a `conflict`. */
 export const MAPPING_CONFLICTS = [
-  /** The name is taken; name the version that the new one corrects. */
+  /** The name is taken: the request must have the version that it corrects. */
   "mapping_exists",
   /** Another person has stored a newer version meanwhile. */
   "mapping_changed",
   "too_many_mappings",
-  /** The bytes of the import's file are deleted. */
+  /** The import's file was deleted. */
   "file_gone",
 ] as const;
 
-/** By id. `name`: the versions of one mapping; `isNewest`: only the newest version of each. */
+/** By id. `name` selects the versions of one mapping, `isNewest` only the newest version of each. */
 export const listStatementMappings = repeatable(
   "reconciliation.listStatementMappings",
   z.object({ caller, name: z.string().optional(), isNewest: z.boolean().optional(), ...pageAfter }),
@@ -52,8 +52,9 @@ export const getStatementMapping = repeatable(
   oneMapping,
 );
 /**
- * Version 1 of a new name, or the version after `corrects`. The same definition again is the version that has it. Refuses with
- * `not_found` (no such name), `invalid_request` or `conflict` with a reason of `MAPPING_CONFLICTS`.
+ * Creates version 1 of a new name, or the version after `corrects`. The same definition again returns the existing
+ * version. Refuses with `not_found` (no such name), `invalid_request` or `conflict` with a reason of
+ * `MAPPING_CONFLICTS`.
  */
 export const createStatementMapping = repeatable(
   "reconciliation.createStatementMapping",
@@ -61,7 +62,7 @@ export const createStatementMapping = repeatable(
   oneMapping,
 );
 
-/** A stored mapping, or a definition that is not stored yet; one of them. */
+/** Either a stored mapping, or a definition that is not stored yet. */
 const which = { mappingId: id.optional(), definition: csvMappingShape.optional() };
 /** Why the file is refused with this mapping: a code for programs, and a sentence. */
 const refusal = z.object({ code: z.string(), detail: z.string() }).nullable();
@@ -70,14 +71,14 @@ export const PREVIEW_ROWS = { unlessAsked: 20, most: 100 } as const;
 
 export const previewRowSchema = z.object({
   position: z.int().positive(),
-  /** The row as it is in the file, up to a bound. */
+  /** The beginning of the row, as it is in the file. */
   raw: z.string(),
-  /** The columns of the file with their values; none for a row that cannot be divided. */
+  /** The columns of the file with their values; empty for a row that cannot be split. */
   fields: z.array(z.object({ column: z.string(), value: z.string() })),
   outcome: z.discriminatedUnion("type", [
     z.object({ type: z.literal("line"), line: readLineSchema }),
     z.object({ type: z.literal("malformed"), malformed: malformedRowSchema }),
-    /** By a rule of the mapping. */
+    /** A rule of the mapping skips the row. */
     z.object({ type: z.literal("skipped") }),
   ]),
 });
@@ -114,7 +115,7 @@ export const mappingTestSchema = z.object({
   ),
   fromDate: z.string().nullable(),
   toDate: z.string().nullable(),
-  /** The first ones. */
+  /** The first malformed rows. */
   malformedRows: z.array(malformedRowSchema),
   startedBy: id,
   startedAtMs: z.number(),
@@ -124,8 +125,8 @@ export type MappingTest = z.infer<typeof mappingTestSchema>;
 const oneTest = z.object({ test: mappingTestSchema });
 
 /**
- * Reads the whole file without storing a line. Answers when it is done, or while it is running after a moment; `getMappingTest`
- * shows its progress. Refuses with `not_found`, `invalid_request`, `busy` or `conflict` with a reason.
+ * Starts a test that reads the whole file without storing a line. Answers when the test is done, or after a short time;
+ * `getMappingTest` shows its progress. Refuses with `not_found`, `invalid_request`, `busy` or `conflict` with a reason.
  */
 export const testStatementMapping = once(
   "reconciliation.testStatementMapping",

@@ -1,6 +1,6 @@
 /**
- * The command to a station's actor and its answer. The machines give the types; the schema checks what arrives on the bus
- * before it reaches a machine.
+ * The command to a station's actor and its answer. The types come from the machines. The schema checks a command from
+ * the bus before a machine gets it.
  */
 import { z } from "zod";
 import type { Actor } from "../../../machines/actor.ts";
@@ -19,9 +19,9 @@ import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
 import type { FieldError } from "../field-errors.ts";
 
 /**
- * What a gateway or the relay asks for. An intent's creation names the order only: the host asks the settlement service
- * for the order's truth, so that no amount can come from outside (I1). Of the payment seam's answers the relay may repeat
- * a success, to a station whose log has lost it.
+ * The commands that a gateway or the relay may send. An intent's creation has only the order's id: the host reads the
+ * order from the settlement service, so that no amount can come from outside (I1). The relay may repeat a success of
+ * the payment seam to a station whose log has lost it.
  */
 export type RequestedCommand =
   | Exclude<
@@ -38,21 +38,27 @@ export interface StationRequest {
   readonly commandId: string;
   readonly actor: Actor;
   readonly command: RequestedCommand;
-  /** The relay restores what the log may have lost: a host that has nothing to do confirms that its state is in the log. */
+  /**
+   * Set when the relay restores what the log may have lost. A host for which the command changes nothing then confirms
+   * that its state is in the log.
+   */
   readonly isRestoring?: true | undefined;
 }
 
 export interface StationResponse {
   readonly reply: StationReply;
-  /** The intent that the reply speaks of, as it was then. */
+  /** The intent of the reply, as it was at that time. */
   readonly intent: PaymentIntent | null;
-  /** The stream sequence of the station's newest commit when the reply was given; a replica at or past it shows the effect. */
+  /**
+   * The stream sequence of the station's newest commit at the time of the reply. A replica that has reached it shows
+   * the effect.
+   */
   readonly sequence: number;
 }
 
 /**
- * Why no actor took the command. Nothing was committed for `busy` and `invalid_request`, which repeating does not change;
- * for `unavailable` it is unknown.
+ * Why no actor has carried out the command. With `unavailable` the outcome is unknown; with any other failure nothing
+ * was committed. A repetition does not help after `invalid_request`.
  */
 export type StationFailure =
   | { readonly failure: "busy" | "storage_low" | "unavailable"; readonly retryAfterMs: number }
@@ -72,7 +78,7 @@ const actor = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("owner"), id, name: text.optional() }),
   z.object({ kind: z.literal("registry"), id: z.int() }),
   z.object({ kind: z.literal("settlement"), id: z.int() }),
-  // 0 when a station has no provider any more.
+  // The id is 0 when a station has no provider any more.
   z.object({ kind: z.literal("provider"), id: z.int().min(0) }),
   z.object({ kind: z.literal("system"), id: z.int() }),
 ]);
@@ -106,7 +112,9 @@ export const orderSnapshotSchema = z.object({
   revision,
 });
 
-/** A transaction of the payment seam, with what was attested: by a provider, cashier 0 without a name. */
+/**
+ * A transaction of the payment seam with its attestation. In a provider's attestation the cashier is 0 without a name.
+ */
 export const saleSchema = z.object({
   intentId: id,
   transactionId: id,
@@ -119,7 +127,7 @@ const lostReasonSchema = z.object({
   reason: z.enum(UNCLEAR_REASONS),
   isAssumed: z.literal(true).optional(),
 });
-/** What a station's log has lost of collections that may have moved money. */
+/** The collections that may have moved money and that a station's log has lost. */
 export const lostCollectionsSchema = z.object({
   unclear: z.array(lostReasonSchema).readonly(),
   reasons: z.array(lostReasonSchema).readonly(),

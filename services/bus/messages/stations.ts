@@ -1,6 +1,6 @@
 /**
- * Stations as their owner set them up. Reads need `organization.manage` or `payments.collect`, changes the former. Another
- * organization's id is `not_found`.
+ * Stations, as their owner set them up. Reads need `organization.manage` or `payments.collect`; changes need
+ * `organization.manage`. Another organization's id is `not_found`.
  */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
@@ -13,7 +13,7 @@ import { stationDescriptionSchema } from "./station-commands.ts";
 
 const id = z.int().positive();
 
-/** What the station's actor gets of a station, and what only the registry has. */
+/** The fields that the station's actor gets, and the fields that only the registry has. */
 export const stationSchema = stationDescriptionSchema.omit({ organizationId: true, revision: true }).extend({
   stationId: id,
   sandbox: z.boolean(),
@@ -32,7 +32,7 @@ export const getStation = repeatable(
   z.object({ caller, stationId: id }),
   z.object({ station: stationSchema }),
 );
-/** `invalid_request` where `currency` is no active ISO 4217 code. */
+/** Refuses with `invalid_request` when `currency` is not an active ISO 4217 code. */
 export const createStation = once(
   "registry.createStation",
   z.object({
@@ -45,7 +45,10 @@ export const createStation = once(
   stationReply,
 );
 export const renameStation = once("registry.renameStation", z.object({ caller, stationId: id, name }), stationReply);
-/** A station that already has the status keeps it; a move that its machine does not take is `conflict`. */
+/**
+ * For a station that already has the status it changes nothing. Refuses with `conflict` when the station's state
+ * machine does not allow the move.
+ */
 export const moveStation = once(
   "registry.moveStation",
   z.object({ caller, stationId: id, move: z.enum(["SUSPEND", "RESUME", "CLOSE"]) }),

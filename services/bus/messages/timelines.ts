@@ -4,7 +4,7 @@ import { repeatable } from "../operation.ts";
 import { actorSchema, callerSchema } from "./caller.ts";
 
 const id = z.int().positive();
-/** `maybe` where only evidence says that money moved. */
+/** `maybe` when only evidence shows that money moved. */
 const moneyMoved = z.enum(["no", "yes", "maybe"]);
 export type MoneyMoved = z.infer<typeof moneyMoved>;
 
@@ -12,9 +12,9 @@ export const timelineEntrySchema = z.object({
   atMs: z.number(),
   type: z.string(),
   actor: actorSchema,
-  /** One sentence that a person without the manual understands. */
+  /** One sentence that a person understands without the manual. */
   sentence: z.string(),
-  /** Whether money moved by this step. */
+  /** Whether money moved in this step. */
   moneyMoved,
   data: z.record(z.string(), z.unknown()),
 });
@@ -23,7 +23,7 @@ const timelineSchema = z.object({
   intentId: id,
   stationId: id,
   status: z.string(),
-  /** The whole payment in one sentence or two. */
+  /** The whole payment in one or two sentences. */
   summary: z.string(),
   moneyMoved,
   /** From the creation to the end, in order. */
@@ -31,7 +31,10 @@ const timelineSchema = z.object({
 });
 export type Timeline = z.infer<typeof timelineSchema>;
 
-/** Refusals: `not_found` outside the caller's organization, `unavailable` while the copy may not have the intent yet. */
+/**
+ * Refuses with `not_found` for an intent of another organization, and with `unavailable` while the copy may not have
+ * the intent yet.
+ */
 export const getIntentTimeline = repeatable(
   "audit.getIntentTimeline",
   z.object({ caller: callerSchema, intentId: id }),

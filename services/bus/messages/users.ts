@@ -1,5 +1,5 @@
 /**
- * The people of an organization and their access. Every operation needs `organization.manage`; a person of another
+ * The people of an organization and their access. Every operation needs `organization.manage`. A person of another
  * organization is `not_found`.
  */
 import { z } from "zod";
@@ -14,9 +14,9 @@ const userId = z.int().positive();
 /** A suspended person has no session and cannot log in. */
 export const USER_STATUSES = ["active", "suspended"] as const;
 
-/** An e-mail address, by which a person logs in. It names one person in the whole installation. */
+/** The e-mail address with which a person logs in. It is unique in the installation. */
 export const emailSchema = z.email().max(BOUNDS.emailCharacters);
-/** A password that is set; one that is tried may have any length up to the bound. */
+/** A new password. A password at a log-in may be shorter. */
 export const newPasswordSchema = z.string().min(BOUNDS.passwordCharacters.min).max(BOUNDS.passwordCharacters.max);
 
 export const userSchema = z.object({
@@ -37,28 +37,38 @@ export const listUsers = repeatable(
   z.object({ caller, ...pageAfter }),
   z.object({ users: z.array(userSchema), hasMore: z.boolean() }),
 );
-/** An e-mail address that is taken is `already_exists`; a further person beyond the limit is `conflict`. */
+/**
+ * Refuses with `already_exists` for the e-mail address of another person, and with `conflict` beyond the limit of
+ * people.
+ */
 export const createUser = once(
   "registry.createUser",
   z.object({ caller, email: emailSchema, name, role: roleSchema, password: newPasswordSchema }),
   z.object({ user: userSchema }),
 );
 /**
- * What is left out stays as it is. Another role ends the person's sessions, because the permissions change with it. An
- * e-mail address that is taken is `already_exists`; the role of the last active owner is `conflict`.
+ * A field that is left out does not change. A new role ends the person's sessions, because the permissions change.
+ * Refuses with `already_exists` for the e-mail address of another person, and with `conflict` for a new role of the
+ * last active owner.
  */
 export const changeUser = once(
   "registry.changeUser",
   z.object({ caller, userId, name: name.optional(), email: emailSchema.optional(), role: roleSchema.optional() }),
   userWithBarrier,
 );
-/** SUSPEND ends the person's sessions everywhere; RESUME allows log-ins again. On oneself both are `conflict`. */
+/**
+ * SUSPEND ends all sessions of the person; RESUME allows log-ins again. Both refuse with `conflict` when the person is
+ * the caller.
+ */
 export const moveUser = once(
   "registry.moveUser",
   z.object({ caller, userId, move: z.enum(["SUSPEND", "RESUME"]) }),
   userWithBarrier,
 );
-/** For a person who has forgotten theirs: ends all of their sessions. One's own is `conflict`: see `changePassword`. */
+/**
+ * Sets the password of a person who has forgotten it, and ends all sessions of the person. Refuses with `conflict` when
+ * the person is the caller: see `changePassword`.
+ */
 export const resetUserPassword = once(
   "registry.resetUserPassword",
   z.object({ caller, userId, password: newPasswordSchema }),

@@ -1,4 +1,7 @@
-/** Webhook deliveries (contract, "Events"): the owner reads them with their attempts, a consumer its own, and has one resent. */
+/**
+ * Webhook deliveries (contract, "Events"). The owner reads them with their attempts, and a consumer reads the
+ * deliveries to it. Both can request another attempt.
+ */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { repeatable, repeatableWithKey } from "../operation.ts";
@@ -9,24 +12,24 @@ import { ROBOTICS_EVENT_TYPES } from "./robotics-events.ts";
 
 const id = z.int().positive();
 
-/** What an owner's test sends; it has its own type, so that no consumer mistakes it for a task. */
+/** The event type of an owner's test. It is a separate type, so that no consumer mistakes the test for a task. */
 export const TEST_EVENT_TYPE = "webhook.test";
 export const DELIVERY_EVENT_TYPES = [...ROBOTICS_EVENT_TYPES, TEST_EVENT_TYPE] as const;
 
 export const DELIVERY_STATUSES = [
-  /** To be sent, now or later. */
+  /** The service sends it now or later. */
   "pending",
   "delivered",
-  /** Its attempts are used up, or its endpoint was disabled or deleted. */
+  /** All its attempts have failed, or its endpoint was disabled or deleted. */
   "failed",
-  /** An offer that expired before it could be sent. */
+  /** It is about an offer that expired before the service could send it. */
   "lapsed",
-  /** The consumer had no endpoint to send it to: it can be read here. */
+  /** The consumer had no endpoint, so it was not sent. The consumer can read it here. */
   "unsent",
 ] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** Why an attempt failed. A refused target has an error of its own, and the record says nothing more about it. */
+/** Why an attempt failed. A refused target has a separate error, and the record has nothing more about the target. */
 export const ATTEMPT_ERRORS = [
   "target_refused",
   "dns_failed",
@@ -38,7 +41,7 @@ export const ATTEMPT_ERRORS = [
   "redirected",
   "status_not_success",
   "secret_unreadable",
-  /** A fault of this service, and not of the target. */
+  /** A fault of this service, not of the target. */
   "internal_error",
 ] as const;
 export type AttemptError = (typeof ATTEMPT_ERRORS)[number];
@@ -46,19 +49,19 @@ export type AttemptError = (typeof ATTEMPT_ERRORS)[number];
 export const attemptSchema = z.object({
   attemptId: id,
   startedAtMs: z.number(),
-  /** Null for a target that was refused: it would be a port scanner. */
+  /** Null for a refused target: otherwise the attempts would work as a port scanner. */
   address: z.string().nullable(),
   dnsMs: z.number().nullable(),
   connectMs: z.number().nullable(),
   tlsMs: z.number().nullable(),
   firstByteMs: z.number().nullable(),
   totalMs: z.number().nullable(),
-  /** The HTTP status that the target answered; null when it did not. */
+  /** The HTTP status of the target's answer; null without an answer. */
   status: z.int().nullable(),
   error: z.enum(ATTEMPT_ERRORS).nullable(),
   /** The beginning of the answer's body; empty for a refused target. */
   responseBody: z.string(),
-  /** Whether the answer was longer than what is read of it. */
+  /** Whether the answer was longer than the service reads. */
   truncated: z.boolean(),
   /** Requested by a person instead of due by the schedule. */
   manual: z.boolean(),
@@ -74,10 +77,10 @@ export const deliverySchema = z.object({
   status: z.enum(DELIVERY_STATUSES),
   attempts: z.int(),
   createdAtMs: z.number(),
-  /** Null when there is none; while it is being sent, when that was due. */
+  /** Null when there is no further attempt. During an attempt, when that attempt was due. */
   nextAttemptAtMs: z.number().nullable(),
   deliveredAtMs: z.number().nullable(),
-  /** The body, byte for byte as it is sent: the envelope as JSON. */
+  /** The sent body, byte for byte: the envelope as JSON. */
   body: z.string(),
 });
 export type Delivery = z.infer<typeof deliverySchema>;
@@ -88,27 +91,31 @@ const deliveryFilters = {
 };
 const deliveriesReply = z.object({ deliveries: z.array(deliverySchema), hasMore: z.boolean() });
 
-/** The owner's, newest first. Needs `organization.manage`. */
+/** The deliveries of the organization, newest first. Needs `organization.manage`. */
 export const listWebhookDeliveries = repeatable(
   "webhooks.listWebhookDeliveries",
   z.object({ caller, endpointId: id.optional(), consumerId: id.optional(), ...deliveryFilters, ...pageBefore }),
   deliveriesReply,
 );
-/** The owner's, with its attempts, newest first. Needs `organization.manage`. */
+/** One delivery with its attempts, newest first. Needs `organization.manage`. */
 export const getWebhookDelivery = repeatable(
   "webhooks.getWebhookDelivery",
   z.object({ caller, deliveryId: id }),
   z.object({ delivery: deliverySchema, attempts: z.array(attemptSchema) }),
 );
-/** The consumer's, in the order of their commits: a consumer that reads on after its last id misses none, with filters too. */
+/**
+ * The consumer's deliveries, in the order of their commits. A consumer that continues after its last id misses none,
+ * also with filters.
+ */
 export const listConsumerWebhookDeliveries = repeatable(
   "webhooks.listConsumerWebhookDeliveries",
   z.object({ consumer, ...deliveryFilters, ...pageAfter }),
   deliveriesReply,
 );
 /**
- * One more attempt with the same delivery id. With a key, a repetition is the same attempt. Refusals: `endpoint_unavailable`
- * (none, deleted or disabled), `delivery_lapsed` (an offer that has expired), `conflict` (an owner's test).
+ * Makes one more attempt with the same delivery id. With a key, a repetition returns the same attempt. Refuses with
+ * `endpoint_unavailable` (no endpoint, or a deleted or disabled one), `delivery_lapsed` (an expired offer) or
+ * `conflict` (an owner's test).
  */
 export const redeliverWebhook = repeatableWithKey(
   "webhooks.redeliverWebhook",

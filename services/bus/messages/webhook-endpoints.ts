@@ -10,7 +10,10 @@ import { attemptSchema, deliverySchema } from "./webhook-deliveries.ts";
 
 const id = z.int().positive();
 
-/** `paused` by the owner: deliveries wait. `disabled` by the service, with the reason: nothing is sent until the owner activates it. */
+/**
+ * `paused`: the owner has paused it, and deliveries wait. `disabled`: the service has disabled it for a reason, and
+ * sends nothing until the owner activates it.
+ */
 export const ENDPOINT_STATUSES = ["active", "paused", "disabled"] as const;
 
 export const endpointSchema = z.object({
@@ -20,18 +23,18 @@ export const endpointSchema = z.object({
   url: z.string(),
   status: z.enum(ENDPOINT_STATUSES),
   disabledReason: z.enum(DISABLED_REASONS).nullable(),
-  /** While the breaker is open: nothing is sent before. */
+  /** Not null while the breaker is open: the service sends nothing before. */
   openUntilMs: z.number().nullable(),
   consecutiveFailures: z.int(),
   lastSuccessAtMs: z.number().nullable(),
   lastFailureAtMs: z.number().nullable(),
-  /** Since when each live secret is, and until when; never what it is. */
+  /** When each live secret was created and when it expires; never its value. */
   secrets: z.array(z.object({ createdAtMs: z.number(), expiresAtMs: z.number().nullable() })),
   createdAtMs: z.number(),
 });
 export type WebhookEndpoint = z.infer<typeof endpointSchema>;
 const endpointReply = z.object({ endpoint: endpointSchema });
-/** The secret is returned this once. */
+/** Only this reply has the secret. */
 const secretReply = z.object({ endpoint: endpointSchema, secret: z.string() });
 
 export const listWebhookEndpoints = repeatable(
@@ -44,31 +47,40 @@ export const getWebhookEndpoint = repeatable(
   z.object({ caller, endpointId: id }),
   endpointReply,
 );
-/** `webhook_target_refused` with the reason for an address that is not public. */
+/** Refuses with `webhook_target_refused` and the reason for an address that is not public. */
 export const registerWebhookEndpoint = once(
   "webhooks.registerWebhookEndpoint",
   z.object({ caller, consumerId: id, url: z.string().max(BOUNDS.webhookUrlCharacters), creation: creation.optional() }),
   secretReply,
 );
-/** Pauses or activates. Activating a disabled one forgets its failures and checks its address again. */
+/**
+ * Pauses or activates an endpoint. The activation of a disabled endpoint resets its failures and checks its address
+ * again.
+ */
 export const changeWebhookEndpoint = once(
   "webhooks.changeWebhookEndpoint",
   z.object({ caller, endpointId: id, status: z.enum(["active", "paused"]) }),
   endpointReply,
 );
-/** A new secret; both sign until `overlapMs` is over. At most two are live: a third rotation within the overlap is a `conflict`. */
+/**
+ * Generates a new secret. The service signs with both secrets until `overlapMs` is over. At most two are live: refuses
+ * another rotation within the overlap with `conflict`.
+ */
 export const rotateWebhookSecret = once(
   "webhooks.rotateWebhookSecret",
   z.object({ caller, endpointId: id, overlapMs: z.int().min(0).max(BOUNDS.secretOverlapMs) }),
   secretReply,
 );
-/** What was not sent yet never will be; its deliveries stay readable. */
+/** Deletes an endpoint. The service sends no more of its deliveries, which stay readable. */
 export const deleteWebhookEndpoint = once(
   "webhooks.deleteWebhookEndpoint",
   z.object({ caller, endpointId: id }),
   z.object({}),
 );
-/** Sends one test event now, past the breaker, through the same guard, and returns the attempt. `conflict` for a suspended consumer. */
+/**
+ * Sends one test event now, also while the breaker is open, with the same check of the address, and returns the
+ * attempt. Refuses with `conflict` for a suspended consumer.
+ */
 export const testWebhookEndpoint = once(
   "webhooks.testWebhookEndpoint",
   z.object({ caller, endpointId: id }),
