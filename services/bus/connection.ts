@@ -9,6 +9,7 @@ import { backOffMs, within } from "../runtime/repeat.ts";
 import { UserError } from "../runtime/user-error.ts";
 import { type BusClock, startBusClock } from "./bus-clock.ts";
 import { exchangesOf } from "./exchange.ts";
+import { withLeaderErrors } from "./leader-errors.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import {
   accessOptions,
@@ -22,7 +23,6 @@ import {
   unreachableBus,
 } from "./nats-server.ts";
 import { QuorumWatch, reachJetStream, ServerChoice } from "./quorum.ts";
-import { isNoResponders } from "./refusals.ts";
 import { turnPublisher } from "./turn-publisher.ts";
 
 /** What the connection logs; pino fits. */
@@ -77,16 +77,6 @@ export class BusDownError extends Error {
   constructor() {
     super("The connection to NATS is down.");
     this.name = "BusDownError";
-  }
-}
-
-/** No server takes messages for a stream: its servers elect or do not reach each other, or there is no such stream. */
-export class NoLeaderError extends Error {
-  readonly code = "no_stream_leader";
-  constructor(subject: string, cause: unknown) {
-    // The rest of a subject may be the hash of a secret.
-    super(`No server takes messages at ${subject.split(".").slice(0, 2).join(".")} now.`, { cause });
-    this.name = "NoLeaderError";
   }
 }
 
@@ -196,20 +186,6 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
       await nc.close();
     },
   };
-}
-
-/** The client of JetStream calls a stream without a leader a JetStream that is not enabled. */
-function withLeaderErrors(js: JetStreamClient): JetStreamClient {
-  const publish = js.publish.bind(js);
-  js.publish = async (subject, ...content) => {
-    try {
-      return await publish(subject, ...content);
-    } catch (error) {
-      if (error instanceof Error && isNoResponders(error.cause)) throw new NoLeaderError(subject, error.cause);
-      throw error;
-    }
-  };
-  return js;
 }
 
 /**
