@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { newCode } from "../support/devices.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
@@ -97,7 +98,7 @@ async function pair(baseUrl: string): Promise<Paired> {
   const station_id = system.sandbox.stations[0]?.stationId;
   const body = { station_id, name: `Display ${performance.now()}`, kind: "customer_display" };
   const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
-  const { code } = await owner.good<{ code: string }>("POST", `devices/${deviceId}/enrollment-codes/`);
+  const code = await newCode(owner, deviceId);
   const context = await browser.newContext({ locale: "en-GB" });
   const page = await context.newPage();
   await page.goto(`${baseUrl}/display/#code=${code}`);

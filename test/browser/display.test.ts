@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { PAID_SHOWN_MS } from "../../machines/settings.ts";
+import { newCode } from "../support/devices.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
@@ -39,10 +40,7 @@ async function register(): Promise<NewDisplay> {
   const station_id = system.sandbox.stations[0]?.stationId;
   const body = { station_id, name: `Display ${performance.now()}`, kind: "customer_display" };
   const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
-  return { deviceId, code: await newCode(deviceId) };
-}
-async function newCode(deviceId: number): Promise<string> {
-  return (await owner.good<{ code: string }>("POST", `devices/${deviceId}/enrollment-codes/`)).code;
+  return { deviceId, code: await newCode(owner, deviceId) };
 }
 
 /** The address as the back office's QR code has it. */
@@ -117,7 +115,7 @@ describe("pairing", () => {
     });
     const context = await browser.newContext({ locale: "en-GB" });
     const page = await context.newPage();
-    await page.goto(addressWith(await newCode(companion.device_id)));
+    await page.goto(addressWith(await newCode(owner, companion.device_id)));
     await isShown(page, "stopped");
     await page.getByText("This code belongs to another kind of device").waitFor();
     await expectAccessible(page, "display-other-kind");
@@ -252,7 +250,7 @@ describe("a display that may not act", () => {
     await isShown(page, "pair");
     await page.getByText("This display is not paired any more").waitFor();
     await expectAccessible(page, "display-unpaired");
-    await page.goto(addressWith(await newCode(deviceId)));
+    await page.goto(addressWith(await newCode(owner, deviceId)));
     await page.reload();
     await isShown(page, "idle");
     await context.close();

@@ -1,7 +1,7 @@
 /** The till in a real browser, against the whole system: what a cashier clicks, and what impatience and failures do. */
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { enrollDevice, reportOnce, type TestDevice } from "../support/devices.ts";
+import { addDevice, reportOnce, type TestDevice } from "../support/devices.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
@@ -91,9 +91,7 @@ async function intentsOf({ stationId }: Till): Promise<readonly IntentBody[]> {
 /** A companion of this station that reports when a test wants it to. */
 async function newCompanion(till: Till): Promise<TestDevice> {
   const body = { station_id: till.stationId, name: "Companion", kind: "smart_pos_companion" };
-  const { device_id: id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
-  const { code } = await owner.good<{ code: string }>("POST", `devices/${id}/enrollment-codes/`);
-  const device = await enrollDevice(system.baseUrl, code);
+  const device = await addDevice(system.baseUrl, owner, body);
   await device.good("POST", "heartbeat/", { body: { summary: {} } });
   return device;
 }

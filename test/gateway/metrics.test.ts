@@ -7,7 +7,7 @@ import { routes } from "../../gateway/routes.ts";
 import { STATION_COMMAND_TYPES } from "../../machines/station/finality.ts";
 import { OUTBOX_KINDS } from "../../services/db/outbox.ts";
 import { SETTLEMENT_LIMITS } from "../../services/settlement/limits.ts";
-import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../support/devices.ts";
 import { operationsGuide } from "../support/guide.ts";
 import { HANGS } from "../support/hangs.ts";
 import { send } from "../support/http.ts";
@@ -53,12 +53,9 @@ beforeAll(async () => {
   });
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   await logIn(system.baseUrl, "backoffice", system.owner);
-  const [first] = system.sandbox.stations;
-  const codeOf = (kind: string): string =>
-    first?.devices.find((device) => device.kind === kind)?.enrollmentCode ?? "none";
-  companion = await enrollDevice(system.baseUrl, codeOf("smart_pos_companion"));
-  display = await enrollDevice(system.baseUrl, codeOf("customer_display"));
-  station = `stations/${first?.stationId}`;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
+  display = await enrollSandboxDevice(system, "customer_display");
+  station = `stations/${system.sandbox.stations[0]?.stationId}`;
 });
 afterAll(() => system.stop());
 

@@ -3,7 +3,7 @@
 import { hash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { askStation } from "../../services/bus/station-client.ts";
-import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { enrollDevice, enrollSandboxDevice, newCode, type TestDevice } from "../support/devices.ts";
 import { HANGS } from "../support/hangs.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
@@ -42,10 +42,8 @@ beforeAll(async () => {
   system = await sharedSystem();
   backoffice = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const [first] = system.sandbox.stations;
-  stationId = first?.stationId as number;
-  const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode;
-  companion = await enrollDevice(system.baseUrl, code as string);
+  stationId = system.sandbox.stations[0]?.stationId as number;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
   await cashier.good("POST", `stations/${stationId}/lease/`);
 });
 afterAll(() => system.stop());
@@ -253,10 +251,7 @@ describe("a report on an intent that is not this device's", () => {
   });
 
   async function enrolled(owner: Person, device: { device_id: number }): Promise<number> {
-    const { code } = await owner.good<{ code: string }>("POST", `devices/${device.device_id}/enrollment-codes/`, {
-      body: {},
-    });
-    return (await enrollDevice(system.baseUrl, code)).deviceId;
+    return (await enrollDevice(system.baseUrl, await newCode(owner, device.device_id))).deviceId;
   }
 
   async function foreignIntent(

@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { addDevice, type TestDevice } from "../../support/devices.ts";
 import { type Answer, type Refused, send } from "../../support/http.ts";
 import { addOperator, logIn, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
@@ -70,10 +70,8 @@ beforeAll(async () => {
 afterAll(() => system.stop());
 
 async function newDisplay(station_id: number, capabilities: readonly string[]): Promise<TestDevice> {
-  const body = { station_id, name: capabilities.join(" "), kind: "customer_display", capabilities };
-  const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
-  const { code } = await owner.good<{ code: string }>("POST", `devices/${device_id}/enrollment-codes/`);
-  return enrollDevice(system.baseUrl, code);
+  const facts = { station_id, name: capabilities.join(" "), kind: "customer_display", capabilities };
+  return await addDevice(system.baseUrl, owner, facts);
 }
 
 async function openOrder(amount: string): Promise<Order> {

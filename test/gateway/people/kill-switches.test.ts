@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type HostProcess, startHostProcess } from "../../stations/host-process.ts";
 import { type ApiClient, apiClient } from "../../support/api-client.ts";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { bearer, openLive } from "../../support/live-socket.ts";
 import { logIn, type Person } from "../../support/people.ts";
@@ -57,10 +57,8 @@ beforeAll(async () => {
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const roots = [system.baseUrl, second.baseUrl].map((baseUrl) => `${baseUrl}/api/cashier/v1/`);
   gateways = roots.map((root) => apiClient(root, cashier.token));
-  const [station] = system.sandbox.stations;
-  stationId = station?.stationId ?? 0;
-  const code = station?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "";
-  companion = await enrollDevice(system.baseUrl, code);
+  stationId = system.sandbox.stations[0]?.stationId ?? 0;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
   await companion.good("POST", "heartbeat/");
   pulse = setInterval(() => void companion.call("POST", "heartbeat/").catch(() => undefined), 8_000);
   await cashier.good("POST", `stations/${stationId}/lease/`);

@@ -1,7 +1,7 @@
 /** A station's log is lost before the audit copy had it: it is unknown which guests may have paid, so every open order asks. */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import type { Refused } from "../../support/http.ts";
 import { STATION_LOG } from "../../support/one-log.ts";
 import { logIn, type Person } from "../../support/people.ts";
@@ -20,10 +20,8 @@ beforeAll(async () => {
   system = await startSystem({ services: ["registry", "settlement", "providers", "relay"] });
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const [first] = system.sandbox.stations;
-  const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "none";
-  companion = await enrollDevice(system.baseUrl, code);
-  station = `stations/${first?.stationId}`;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
+  station = `stations/${system.sandbox.stations[0]?.stationId}`;
   await cashier.good("POST", `${station}/lease/`);
   await companion.good("POST", "heartbeat/", { body: {} });
 });

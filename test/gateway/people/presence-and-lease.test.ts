@@ -3,7 +3,7 @@
  * and with heartbeats but without polls), and a cashier's lease.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { send } from "../../support/http.ts";
 import { bearer, type LiveMessage, openLive, type TestLiveSocket } from "../../support/live-socket.ts";
@@ -39,10 +39,8 @@ beforeAll(async () => {
   });
   second = await startGatewayProcess(system.nats.url);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const [station] = system.sandbox.stations;
-  stationId = station?.stationId ?? 0;
-  const code = station?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "";
-  companion = await enrollDevice(system.baseUrl, code);
+  stationId = system.sandbox.stations[0]?.stationId ?? 0;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
   lives = await Promise.all(
     [system.baseUrl, second.baseUrl].map((baseUrl) => openLive(baseUrl, stationId, bearer(cashier.token))),
   );

@@ -5,7 +5,7 @@ import { COMPLETE_KEYS } from "../../../services/bus/bucket-completeness.ts";
 import { CREDENTIALS, SESSIONS, SWITCHES } from "../../../services/bus/streams.ts";
 import { noteComplete } from "../../../services/relay/buckets.ts";
 import { noteBucketsComplete } from "../../support/buckets-complete.ts";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
@@ -23,10 +23,8 @@ let orderId: number;
 beforeAll(async () => {
   system = await startSystem({ environment: { PLATFORM_KEY }, sandboxProvider: true });
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const [station] = system.sandbox.stations;
-  stationId = station?.stationId ?? 0;
-  const code = station?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "";
-  companion = await enrollDevice(system.baseUrl, code);
+  stationId = system.sandbox.stations[0]?.stationId ?? 0;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
   await companion.good("POST", "heartbeat/");
   await cashier.good("POST", `stations/${stationId}/lease/`);
   ({ order_id: orderId } = await cashier.good<{ order_id: number }>("POST", `stations/${stationId}/orders/`, {
