@@ -1,11 +1,11 @@
 /** Decisions of people about matches, two at once included, and the runs that follow by themselves. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Caller } from "../../../services/bus/messages/caller.ts";
-import { RefusedError } from "../../../services/bus/refusals.ts";
 import { runNext } from "../../../services/reconciliation/automatic-runs.ts";
 import { RUN_LIMITS } from "../../../services/reconciliation/limits.ts";
 import { confirmMatch, listCandidates, listMatches, rejectMatch } from "../../../services/reconciliation/matches.ts";
 import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
+import { refusalOf } from "../closings/closing-world.ts";
 import { type Line, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
 
 const REASON = "Checked with the slip.";
@@ -38,15 +38,6 @@ async function lineIds(world: RunWorld, accountId: number): Promise<number[]> {
   const rows = await world.database<{ line_id: number }[]>`
     select line_id from statement_lines where account_id = ${accountId} order by amount_minor`;
   return rows.map(({ line_id: lineId }) => lineId);
-}
-
-async function refusalOf(attempt: Promise<unknown>): Promise<string> {
-  const outcome = await attempt.then(
-    () => "accepted",
-    (error: unknown) => error,
-  );
-  if (!(outcome instanceof RefusedError)) throw new Error(`It was not refused: ${String(outcome)}.`);
-  return outcome.refusal.reason ?? outcome.refusal.code;
 }
 
 /** The requested runs, at once. Returns how many there were. */
