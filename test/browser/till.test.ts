@@ -7,7 +7,6 @@ import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 import { picture } from "./pictures.ts";
-import { RECORD_PIXELS } from "./record-pixels.ts";
 import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
 
 /** Text that would run as a script on a careless page; a device's may turn the text around it as well. */
@@ -535,3 +534,26 @@ describe("in mid action", () => {
     await button(page, "Next order").waitFor(SHOWN);
   });
 });
+
+/** A script: remembers when a frame has first shown each collection, and that it is gone. */
+const RECORD_PIXELS = `
+  const drawn = new Map(), wanted = new Map();
+  let shown = "", last = "";
+  new MutationObserver(() => {
+    const found = document.querySelector(".collection");
+    const label = found ? found.getAttribute("aria-label") : "none after " + last.replace(/\\D/g, "");
+    if (label === shown) return;
+    shown = label;
+    if (found) last = label;
+    requestAnimationFrame(() => {
+      const channel = new MessageChannel();
+      channel.port1.onmessage = () => {
+        drawn.set(label, performance.timeOrigin + performance.now());
+        if (wanted.has(label)) wanted.get(label)(drawn.get(label));
+      };
+      channel.port2.postMessage(0);
+    });
+  }).observe(document.body, { subtree: true, childList: true, attributes: true });
+  window.drawnAt = (label) =>
+    drawn.has(label) ? drawn.get(label) : new Promise((resolve) => wanted.set(label, resolve));
+`;
