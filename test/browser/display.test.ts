@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { PAID_SHOWN_MS } from "../../machines/settings.ts";
 import { newCode } from "../support/devices.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
@@ -61,12 +61,7 @@ async function pair(options: Parameters<Browser["newContext"]>[0] = {}): Promise
   return { ...device, context, page };
 }
 
-const openOrder = async (unit_amount = "12.50") =>
-  (
-    await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, {
-      body: { lines: [{ name: "Tea", quantity: 1, unit_amount }] },
-    })
-  ).order_id;
+const openOrder = (unit_amount = "12.50") => newOrder(cashier, station, unit_amount, "Tea");
 const collect = async (order_id: number, route: string) =>
   (await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body: { order_id, route } })).intent_id;
 

@@ -2,7 +2,7 @@
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { addDevice, reportOnce, type TestDevice } from "../support/devices.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
@@ -437,8 +437,7 @@ describe("in mid action", () => {
     const till = await openTill();
     const { page, stationId } = till;
     const station = `stations/${stationId}`;
-    const lines = [{ name: "Tea", quantity: 1, unit_amount: "1.00" }];
-    const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+    const order_id = await newOrder(cashier, station, "1.00", "Tea");
     await page.evaluate(RECORD_PIXELS);
     const drawnAt = (label: string): Promise<number> => page.evaluate<number>(`drawnAt(${JSON.stringify(label)})`);
     type Timed = Record<"intent_id" | "intent_display_number", number> & Record<"created_at" | "ended_at", string>;

@@ -12,7 +12,7 @@ import { operationsGuide } from "../support/guide.ts";
 import { HANGS } from "../support/hangs.ts";
 import { send } from "../support/http.ts";
 import { STATION_LOG_ALL } from "../support/one-log.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { metricNamesIn, publishedExpressions } from "../support/promql.ts";
 import { metricSum, type Series, scrape } from "../support/scrape.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
@@ -92,8 +92,7 @@ async function collect(): Promise<number> {
     );
     expect(offered.find(({ route }) => route === "smart_pos")?.offered).toBe(true);
   }, HANGS);
-  const lines = [{ name: "Soup", quantity: 1, unit_amount: "9.50" }];
-  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  const order_id = await newOrder(cashier, station, "9.50");
   const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, {
     body: { order_id, route: "smart_pos" },
   });

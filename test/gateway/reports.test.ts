@@ -6,7 +6,7 @@ import { askStation } from "../../services/bus/station-client.ts";
 import { enrollDevice, enrollSandboxDevice, newCode, type TestDevice } from "../support/devices.ts";
 import { HANGS } from "../support/hangs.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { addOrganization } from "../support/second-organization.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
@@ -297,9 +297,7 @@ describe("a report on an intent that has ended", () => {
 
   /** The wire asks for half a minute at least; the actor itself takes any lifetime. */
   async function shortLived(): Promise<number> {
-    const { order_id: orderId } = await cashier.good<{ order_id: number }>("POST", `stations/${stationId}/orders/`, {
-      body: { lines: [{ name: "Tea", quantity: 1, unit_amount: "3.00" }] },
-    });
+    const orderId = await newOrder(cashier, `stations/${stationId}`, "3.00");
     const { intent } = await askStation(system.bus.nc, stationId, {
       commandId: randomBytes(8).toString("hex"),
       actor: { kind: "cashier", id: cashier.userId, name: cashier.name },

@@ -8,7 +8,7 @@ import { CALLBACK_ISSUE_KINDS, ISSUE_KINDS } from "../../services/bus/messages/i
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import { type Answer, send } from "../support/http.ts";
-import { addOperator, logIn, type Person } from "../support/people.ts";
+import { addOperator, logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 
@@ -70,8 +70,7 @@ interface Scene {
 }
 
 async function present(): Promise<Scene> {
-  const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.50" }];
-  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  const order_id = await newOrder(cashier, station, "12.50");
   const body = { order_id, route: "dynamic_qr" };
   let intent = await cashier.good<Intent>("POST", `${station}/intents/`, { body });
   const { intent_id: intentId } = intent;

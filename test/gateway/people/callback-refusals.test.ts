@@ -6,7 +6,7 @@ import { CALLBACK_REFUSAL_RATE } from "../../../services/bus/messages/callbacks.
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
 import { emvcoSettings } from "../../support/emvco-settings.ts";
 import { type Answer, type Refused, send } from "../../support/http.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
@@ -133,8 +133,7 @@ it("an order for which money may have moved: the refusal names the earlier colle
   const station = `stations/${system.sandbox.stations[0]?.stationId ?? 0}`;
   await cashier.good("POST", `${station}/lease/`);
   // The provider of this amount never reports the result.
-  const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.12" }];
-  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  const order_id = await newOrder(cashier, station, "12.12");
   const qr = { body: { order_id, route: "dynamic_qr" } };
   const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, qr);
   const read = () => cashier.good<{ status: string }>("GET", `${station}/intents/${intent_id}/`);

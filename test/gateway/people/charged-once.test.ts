@@ -7,7 +7,7 @@ import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
 import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
 import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
@@ -40,9 +40,7 @@ async function cancelled(outcome?: string): Promise<Intent> {
     const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
     return routes.some(({ route, offered }) => route === "smart_pos" && offered);
   }, HANGS);
-  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount: "9.00" }] };
-  const { order_id } = await cashier.good<Order>("POST", `${station}/orders/`, { body });
-  const intent = await collect(order_id, "smart_pos");
+  const intent = await collect(await newOrder(cashier, station, "9.00"), "smart_pos");
   await companion.good("GET", "assignment/");
   if (outcome !== undefined)
     await companion.good("POST", "assignment/report/", { body: reportOf(intent, outcome, "first") });

@@ -5,13 +5,12 @@ import { type ApiClient, apiClient } from "../../support/api-client.ts";
 import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { bearer, openLive } from "../../support/live-socket.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
 
 const PLATFORM_KEY = "platform-key-of-the-kill-switch-test";
 const WITHIN_MS = 1_500;
-const LINES = { lines: [{ name: "Soup", quantity: 1, unit_amount: "12.50" }] };
 
 interface Offer {
   readonly route: string;
@@ -99,13 +98,9 @@ async function untilEverywhere(
   return performance.now() - sinceMs;
 }
 
-async function newOrder(station = stationId): Promise<number> {
-  const { order_id } = await cashier.good<{ order_id: number }>("POST", `stations/${station}/orders/`, { body: LINES });
-  return order_id;
-}
 const create = async (route: string, station = stationId) =>
   await cashier.call<Intent & Refused>("POST", `stations/${station}/intents/`, {
-    body: { order_id: await newOrder(station), route },
+    body: { order_id: await newOrder(cashier, `stations/${station}`, "12.50"), route },
   });
 
 /** One request of the companion; its throttle is real, so one that comes too soon comes again. */

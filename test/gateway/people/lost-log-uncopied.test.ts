@@ -4,7 +4,7 @@ import { closeDatabase, type Database, openDatabase } from "../../../services/db
 import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import type { Refused } from "../../support/http.ts";
 import { STATION_LOG } from "../../support/one-log.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
 const PATIENT = { timeout: 60_000, interval: 200 };
@@ -35,10 +35,7 @@ const create = (order_id: number, route: string, confirms_money_may_have_moved?:
     body: { order_id, route, confirms_money_may_have_moved },
   });
 
-async function openOrder(): Promise<number> {
-  const lines = [{ name: "Soup", quantity: 1, unit_amount: "9.00" }];
-  return (await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } })).order_id;
-}
+const openOrder = (): Promise<number> => newOrder(cashier, station, "9.00");
 
 async function payCash(orderId: number, confirms?: boolean): Promise<void> {
   const { status, body } = await create(orderId, "cash", confirms);

@@ -7,7 +7,7 @@ import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { send } from "../../support/http.ts";
 import { bearer, type LiveMessage, openLive, type TestLiveSocket } from "../../support/live-socket.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
 
@@ -105,8 +105,7 @@ describe("a companion", () => {
 describe("a cashier's lease", () => {
   it("lapses: the station is free again, and collects nothing without one", async () => {
     const station = `stations/${stationId}`;
-    const lines = [{ name: "Soup", quantity: 1, unit_amount: "5.00" }];
-    const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+    const order_id = await newOrder(cashier, station, "5.00");
     const { lease } = await cashier.good<{ lease: object }>("POST", `${station}/lease/`);
     expect(lease).toMatchObject({ mine: true });
     await vi.waitFor(

@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { emvcoSettings } from "../../support/emvco-settings.ts";
 import { send } from "../../support/http.ts";
-import { addOperator, logIn, type Person } from "../../support/people.ts";
+import { addOperator, logIn, newOrder, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
@@ -117,12 +117,10 @@ describe("the audit log of payment providers", () => {
   it("shows an attributed payment with its transaction, order, operator and reason", async () => {
     const issueId = await sendStrayMoney("T-2");
     const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-    const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.50" }];
     // A payment settles where its account is.
     const counter = { filial_id: filialId, name: "Pier", currency: "EUR" };
     const { station_id } = await owner.good<{ station_id: number }>("POST", "stations/", { body: counter });
-    const orders = `stations/${station_id}/orders/`;
-    const { order_id } = await cashier.good<{ order_id: number }>("POST", orders, { body: { lines } });
+    const order_id = await newOrder(cashier, `stations/${station_id}`, "12.50");
     const { transaction_id } = await operator.good<{ transaction_id: number }>("POST", `issues/${issueId}/attribute/`, {
       body: { order_id, reason: "The guest showed the receipt." },
     });

@@ -7,12 +7,11 @@ import { noteComplete } from "../../../services/relay/buckets.ts";
 import { noteBucketsComplete } from "../../support/buckets-complete.ts";
 import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { type Refused, send } from "../../support/http.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
 const PLATFORM_KEY = "platform-key-of-the-lost-switches-test";
 const ELECTRONIC = ["smart_pos", "dynamic_qr", "attested_terminal"] as const;
-const LINES = { lines: [{ name: "Soup", quantity: 1, unit_amount: "12.50" }] };
 
 let system: TestSystem;
 let cashier: Person;
@@ -27,9 +26,7 @@ beforeAll(async () => {
   companion = await enrollSandboxDevice(system, "smart_pos_companion");
   await companion.good("POST", "heartbeat/");
   await cashier.good("POST", `stations/${stationId}/lease/`);
-  ({ order_id: orderId } = await cashier.good<{ order_id: number }>("POST", `stations/${stationId}/orders/`, {
-    body: LINES,
-  }));
+  orderId = await newOrder(cashier, `stations/${stationId}`, "12.50");
 });
 afterAll(() => system.stop());
 
