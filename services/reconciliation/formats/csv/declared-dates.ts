@@ -143,8 +143,9 @@ function monthOf(name: string): number | undefined {
 const NAMED_OFFSET = new RegExp(`^(?:GMT|UTC)(?<offset>${OFFSET})$`, "i");
 
 /**
- * A local time whose time zone is named in a column beside it: by the offset that the text has, by the zone that the row names, or by the declared one; undefined when the row names a
- * zone that is not known, because the declared one may be another.
+ * A local time whose time zone is named in a column beside it: by the offset that the text has, by the zone that the row
+ * names, or by the declared one; undefined when the row names a zone that is not known, because the declared one may be
+ * another.
  */
 export function zonedInstant(read: ReadDate, zone: string, declared: string | undefined): string | undefined {
   if (read.time === undefined || read.offset !== undefined || zone === "") return instantOfDate(read, declared);
