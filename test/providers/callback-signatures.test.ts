@@ -4,12 +4,10 @@ import * as callbackMessages from "../../services/bus/messages/callbacks.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { verifySignature } from "../../services/providers/adapters/callback-signature.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
-import { emvcoSettings } from "../support/emvco-settings.ts";
 import { sendCallback, signature } from "./emvco-callback.ts";
-import { Scenes } from "./emvco-scene.ts";
+import { Scenes, SECRET } from "./emvco-scene.ts";
 import { type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 
-const SECRET = "the-secret-of-the-callbacks-in-this-test";
 const BODY = JSON.stringify({ id: "e-1", type: "payment.scanned", data: {} });
 const TOLERANCE_MS = PROVIDER_LIMITS.callbackToleranceMs;
 
@@ -21,17 +19,8 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 async function openConfig(): Promise<{ readonly configId: number; readonly owner: Parameters<typeof rotate>[1] }> {
-  const { owner, filialId } = await world.openPlace();
-  const { config } = await world.ask(configMessages.createProviderConfig, {
-    caller: owner,
-    filialId,
-    kind: "emvco_generic",
-    mode: "test",
-    name: "Acquirer",
-    settings: emvcoSettings(),
-    secrets: { callback_secret: SECRET },
-  });
-  return { configId: config.configId, owner };
+  const place = await world.openPlace();
+  return { configId: await scenes.openConfig(place), owner: place.owner };
 }
 
 function rotate(configId: number, caller: Parameters<typeof world.openIntent>[0]["owner"], overlapMs: number) {
