@@ -1,5 +1,6 @@
-/** Callbacks: their signatures, repetitions, payments and issues. */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+/** Callbacks: their signatures, repetitions, payments and issues, and what of them a deadline leaves. */
+import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
+import { findRecordedConfirmation } from "../../services/bus/messages/provider-payments.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { paidBody, sendCallback, signature } from "./emvco-callback.ts";
@@ -239,6 +240,60 @@ describe("events without a payment", () => {
     await waitFor("a transaction", async () => (await transactions(scene.intent.orderId)).length > 0);
     expect(world.stations.about(scene.intent.intentId).map(({ command }) => command.type)).toEqual([
       "provider_confirm",
+    ]);
+  });
+});
+
+const pay = (scene: Scene) => send(scene, paidBody(scenes.money(scene)));
+const check = ({ intent }: Scene) => world.ask(findRecordedConfirmation, { intentId: intent.intentId });
+const endNow = async ({ intent }: Scene): Promise<void> => {
+  await world.database`update provider_payments set expires_at = clock_timestamp() where intent_id = ${intent.intentId}`;
+};
+
+// The database's clock decides whether a confirmation was recorded before the intent's deadline, also in a race.
+describe("the check for a recorded confirmation", () => {
+  test("a check before the deadline: the time has not ended", async () => {
+    const scene = await scenes.open();
+    expect(await check(scene)).toEqual({ isOver: false, providerReference: null });
+  });
+
+  test("an intent without a provider payment: the time has ended, without a confirmation", async () => {
+    expect(await world.ask(findRecordedConfirmation, { intentId: 77_777 })).toEqual({
+      isOver: true,
+      providerReference: null,
+    });
+  });
+
+  test("one confirmation before the deadline and one after it: the check finds only the first", async () => {
+    const [early, late] = await Promise.all([scenes.open(), scenes.open()]);
+    for (const { intent } of [early, late]) world.stations.answer(intent.intentId, "provider_confirm", "silence");
+    await pay(early);
+    await Promise.all([early, late].map(endNow));
+    await pay(late);
+    expect(await check(early)).toEqual({ isOver: true, providerReference: `T-${early.intent.intentId}` });
+    expect(await check(late)).toEqual({ isOver: true, providerReference: null });
+  });
+
+  test("a recording that begins before the deadline and locks the payment after it: no check finds it", async () => {
+    const scene = await scenes.open();
+    const { intentId } = scene.intent;
+    world.stations.answer(intentId, "provider_confirm", "silence");
+    let paying: Promise<unknown> = Promise.resolve();
+    await world.database.begin(async (sql) => {
+      await sql`select 1 from provider_payments where intent_id = ${intentId} for update`;
+      paying = pay(scene);
+      await waitFor("a callback whose transaction waits for the payment", async () => {
+        const [row] = await world.database<[{ waiting: number }]>`
+          select count(*) as waiting from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+        return row.waiting > 0;
+      });
+      await sql`update provider_payments set expires_at = clock_timestamp() where intent_id = ${intentId}`;
+    });
+    const during = await check(scene);
+    await paying;
+    expect([during, await check(scene)]).toEqual([
+      { isOver: true, providerReference: null },
+      { isOver: true, providerReference: null },
     ]);
   });
 });
