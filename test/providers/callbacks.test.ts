@@ -1,5 +1,5 @@
 /** Callbacks: their signatures, repetitions, payments and issues, and what of them a deadline leaves. */
-import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findRecordedConfirmation } from "../../services/bus/messages/provider-payments.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { waitFor } from "../support/wait-for.ts";

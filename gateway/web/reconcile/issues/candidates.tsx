@@ -2,7 +2,6 @@
 import { useSignal } from "@preact/signals";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
-import type { Failure } from "../../shared/failures.ts";
 import { calendarDay, dateAndTime, money } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { FailureNotice } from "../../shared/states.tsx";
