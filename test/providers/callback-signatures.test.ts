@@ -4,7 +4,8 @@ import * as callbackMessages from "../../services/bus/messages/callbacks.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { verifySignature } from "../../services/providers/adapters/callback-signature.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
-import { sendCallback, signature } from "./emvco-callback.ts";
+import { signature } from "../support/emvco-settings.ts";
+import { sendCallback } from "./emvco-callback.ts";
 import { Scenes, SECRET } from "./emvco-scene.ts";
 import { type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 

@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findRecordedConfirmation } from "../../services/bus/messages/provider-payments.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
+import { signature } from "../support/emvco-settings.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { paidBody, sendCallback, signature } from "./emvco-callback.ts";
+import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { type Scene, Scenes, SECRET } from "./emvco-scene.ts";
 import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
 

@@ -1,6 +1,6 @@
 /** The owner's audit log of payment providers over HTTP: who changed which config, who settled which payment, and why. */
-import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { postCallback } from "../../providers/emvco-callback.ts";
 import { emvcoSettings } from "../../support/emvco-settings.ts";
 import { send } from "../../support/http.ts";
 import { addOperator, logIn, newOrder, type Person } from "../../support/people.ts";
@@ -49,11 +49,7 @@ const whoIs = ({ userId: id, name }: Person, kind: string) => ({ kind, id, name 
 async function sendStrayMoney(transaction_id: string): Promise<number> {
   const data = { reference: "unknown", transaction_id, merchant_id: "M-1", amount: "12.50", currency: "EUR" };
   const body = JSON.stringify({ id: transaction_id, type: "payment.paid", data });
-  const at = Math.floor(Date.now() / 1_000);
-  const signature = `t=${at},v1=${createHmac("sha256", SECRET).update(`${at}.${body}`).digest("hex")}`;
-  const headers = { "content-type": "application/json", "x-provider-signature": signature };
-  const path = `/api/providers/v1/${configId}/callback/`;
-  expect((await send(system.baseUrl, "POST", path, { body, headers })).status).toBe(200);
+  expect((await postCallback(system.baseUrl, { configId, body, secret: SECRET })).status).toBe(200);
   const { issues } = await operator.good<{ issues: { issue_id: number }[] }>("GET", "issues/?limit=1");
   return issues[0]?.issue_id ?? 0;
 }
