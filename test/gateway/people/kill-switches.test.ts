@@ -35,7 +35,6 @@ let configId: number;
 let pulse: NodeJS.Timeout;
 
 type Reasons = Readonly<Record<"smart_pos" | "dynamic_qr" | "attested_terminal" | "cash", string | null>>;
-/** No route is withdrawn. */
 const NOTHING_WITHDRAWN: Reasons = { smart_pos: null, dynamic_qr: null, attested_terminal: null, cash: null };
 /** A freeze withdraws every electronic route. */
 const allBut = (cash: null, reason: string): Reasons => ({
