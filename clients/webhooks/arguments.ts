@@ -39,6 +39,9 @@ const OPTIONS = {
   "owner-password": { type: "string" },
 } as const;
 
+/** One line for a person, or with `--json` its facts for a program. */
+export type Progress = (line: string, facts: Readonly<Record<string, unknown>>) => void;
+
 type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
 
 /** Throws `UsageError` for what it does not understand. */

@@ -4,9 +4,8 @@ import { createPace } from "../http/pace.ts";
 import { createTransport, ServiceError, ServiceUnreachable, trustCertificate } from "../http/transport.ts";
 import { clientLimits } from "../limits.ts";
 import { print, printJson } from "../person.ts";
-import { parseCommand, readAccess } from "./arguments.ts";
+import { type Progress, parseCommand, readAccess } from "./arguments.ts";
 import { checkLocalTarget, listen, newSecret } from "./listen.ts";
-import type { Progress } from "./progress.ts";
 import { logIn, trigger } from "./trigger.ts";
 
 export async function runWebhooks(args: readonly string[]): Promise<void> {

@@ -10,7 +10,7 @@ import { CommandError } from "../command.ts";
 import { createBackoff, pause, repeatUntilAnswered } from "../http/pace.ts";
 import { ServiceError, type ServiceTransport } from "../http/transport.ts";
 import { clientLimits } from "../limits.ts";
-import type { Progress } from "./progress.ts";
+import type { Progress } from "./arguments.ts";
 
 const pageSchema = z.looseObject({
   webhook_deliveries: z.array(

@@ -5,8 +5,7 @@ import { pause } from "../http/pace.ts";
 import type { ServiceTransport } from "../http/transport.ts";
 import { clientLimits } from "../limits.ts";
 import { openSession } from "../session.ts";
-import type { Trigger } from "./arguments.ts";
-import type { Progress } from "./progress.ts";
+import type { Progress, Trigger } from "./arguments.ts";
 
 interface TriggerDeps {
   readonly owner: Owner;

@@ -18,6 +18,7 @@
  * waiting for answers one is handled in a turn, and the connection ends.
  */
 import type { HttpResponse } from "uWebSockets.js";
+import { within } from "../../services/runtime/repeat.ts";
 import { CONNECTION_LIMITS } from "../limits.ts";
 import { type Answer, statusLine } from "./response.ts";
 
@@ -232,10 +233,8 @@ export class UnsentAnswers {
   async drain(timeoutMs: number): Promise<void> {
     if (this.#waiting.size === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, timeoutMs);
     this.#onEmpty = resolve;
-    await promise;
-    clearTimeout(timer);
+    await within(promise, timeoutMs);
     clearInterval(this.#check);
   }
 

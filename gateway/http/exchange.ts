@@ -4,6 +4,7 @@ import type { HttpResponse } from "uWebSockets.js";
 import type { Registry } from "prom-client";
 import { addressBlock } from "../../services/bus/address-block.ts";
 import { addCount, addDuration, type Count, type Duration } from "../../services/runtime/metrics.ts";
+import { within } from "../../services/runtime/repeat.ts";
 import { LIMITS } from "../limits.ts";
 import { type AnswerWriter, writeHead } from "./answer-writer.ts";
 import type { Connections } from "./connections.ts";
@@ -202,10 +203,8 @@ export class Exchanges {
   async drain(timeoutMs: number): Promise<void> {
     if (this.#open.size > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, timeoutMs);
       this.#onEmpty = resolve;
-      await promise;
-      clearTimeout(timer);
+      await within(promise, timeoutMs);
     }
     clearInterval(this.#sweep);
   }

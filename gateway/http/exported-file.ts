@@ -1,6 +1,5 @@
 /** All that a list's filter names as one file, made while it is sent: one page is in memory at a time. */
 import { z } from "zod";
-import { type Cell, csvRow } from "./csv.ts";
 import type { Reply } from "./handler-context.ts";
 
 const FORMATS = ["csv", "json"] as const;
@@ -78,3 +77,22 @@ function cellOf(value: unknown): Cell {
   if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") return value;
   return JSON.stringify(value);
 }
+
+/** Cells of CSV (RFC 4180) that a spreadsheet opens as data: no cell is a formula. */
+type Cell = string | number | boolean | null;
+
+/** A spreadsheet takes a cell with one of these at its start for a formula; those of full width too. */
+const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/u;
+/** Where a language has decimal commas, a spreadsheet divides at semicolons, and a cell can begin in the middle of ours. */
+const FORMULA_INSIDE = /(?<=[;\t\r\n]["\s]*)[=+\-@＝＋－＠]/gu;
+const NUMBER = /^-?\d+(?:\.\d+)?$/;
+const NEEDS_QUOTES = /[",\r\n]/;
+
+function cellText(cell: Cell): string {
+  const text = cell === null ? "" : String(cell);
+  const marked = FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text;
+  const harmless = marked.replaceAll(FORMULA_INSIDE, "'$&");
+  return NEEDS_QUOTES.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
+}
+
+export const csvRow = (cells: readonly Cell[]): string => `${cells.map(cellText).join(",")}\r\n`;

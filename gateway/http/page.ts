@@ -34,7 +34,6 @@ export function queryNumber(bounds: { readonly least: number; readonly most?: nu
   return z.preprocess(digitsToNumber, z.int({ error }).min(least, { error }).max(upTo, { error }));
 }
 
-/** An id in a query. */
 export const queryId = () => queryNumber({ least: 1 });
 
 const limit = queryNumber({ least: 1, most: BOUNDS.listed })

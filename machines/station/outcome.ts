@@ -9,7 +9,6 @@ import type { StationEvent } from "./event.ts";
 import type { Refusal, RefusalCode, StationReply } from "./reply.ts";
 import { findIntent, type OrderStatus, type StationState, type StoredReply } from "./state.ts";
 
-/** The command of one type. */
 export type Command<T extends StationCommand["type"]> = Extract<StationCommand, { type: T }>;
 
 /** Everything a step may depend on. */

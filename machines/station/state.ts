@@ -164,7 +164,6 @@ export interface StationState extends StationDescription {
   readonly replies: readonly StoredReply[];
 }
 
-/** The device with this id, when the station has it. */
 export function findDevice(state: StationState, deviceId: number): StationDevice | undefined {
   return state.devices.find((device) => device.deviceId === deviceId);
 }

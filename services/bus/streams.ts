@@ -141,7 +141,6 @@ export interface StationLogDefinition extends StateStreamDefinition {
  */
 export class StationLogs {
   readonly all: readonly StationLogDefinition[];
-  /** The log of each partition. */
   readonly #byPartition: readonly StationLogDefinition[];
 
   constructor(count: number) {
@@ -167,7 +166,6 @@ export class StationLogs {
     return log;
   }
 
-  /** The partitions of a log. */
   partitionsOf({ index }: StationLogDefinition): readonly number[] {
     return [...this.#byPartition.keys()].filter((partition) => this.#byPartition[partition]?.index === index);
   }

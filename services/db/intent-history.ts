@@ -72,7 +72,6 @@ export async function findCopiedIntent(
   return { stationId, intent: withLaterEvents(intent, later) };
 }
 
-/** An intent from its JSON text. */
 export function readIntent(text: string): PaymentIntent {
   return JSON.parse(text) as PaymentIntent;
 }

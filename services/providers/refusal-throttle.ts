@@ -21,7 +21,6 @@ interface RefusedSource {
 export interface RefusalVerdict {
   /** 0, or after how long this source is answered again. */
   readonly throttledForMs: number;
-  /** Whether this one is to be recorded. */
   readonly isRecorded: boolean;
 }
 

@@ -1,13 +1,13 @@
 /** What an uploaded file can be, by its beginning. It is offered to a person, who confirms one. */
 import type { z } from "zod";
 import type { candidatesSchema } from "../bus/messages/statement-imports.ts";
+import { peeked } from "./file-rows.ts";
 import { archivedFiles, isArchive } from "./formats/archive.ts";
 import { decode, detectEncoding, type Encoding } from "./formats/decode.ts";
 import { refuseOtherFile } from "./formats/file-kinds.ts";
 import { StatementRefusedError } from "./formats/format.ts";
 import { FORMAT_LIMITS } from "./formats/limits.ts";
 import { detectFormats, refuseOtherReport } from "./formats/registry.ts";
-import { peeked } from "./peeked.ts";
 
 export type Candidates = z.infer<typeof candidatesSchema>;
 

@@ -1,7 +1,6 @@
 /** What an uploaded file says, whether it comes as it is or in an archive. */
 import { archivedRows, isArchive, type Move } from "./formats/archive.ts";
 import { refuseOtherFile } from "./formats/file-kinds.ts";
-import { peeked } from "./peeked.ts";
 
 /** The rows of a file, or of all files of an archive with `between` between them. Throws `StatementRefusedError`. */
 export async function* fileRows<Row>(
@@ -17,4 +16,28 @@ export async function* fileRows<Row>(
   }
   refuseOtherFile(file.head);
   yield* parse(file.bytes);
+}
+
+/** The first bytes of a stream before the rest of it is read. */
+interface Peeked {
+  readonly head: Uint8Array;
+  /** All bytes, the head included; read once. */
+  readonly bytes: AsyncIterable<Uint8Array>;
+}
+
+/** The head is the first piece: as long as the source makes it. */
+export async function peeked(source: AsyncIterable<Uint8Array>): Promise<Peeked> {
+  const iterator = source[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  const head = first.done === true ? new Uint8Array() : first.value;
+  return { head, bytes: wholeOf(head, iterator) };
+}
+
+async function* wholeOf(head: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncIterable<Uint8Array> {
+  try {
+    if (head.length > 0) yield head;
+    for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+  } finally {
+    await rest.return?.();
+  }
 }

@@ -3,7 +3,6 @@
 /** To PostgreSQL, of one process: half of them for runs and imports, which keep theirs for minutes. */
 export const CONNECTIONS = { most: 12 } as const;
 
-/** Of the imports. */
 export const IMPORT_LIMITS = {
   /** How long an import stays with a process that reports no progress: a batch takes milliseconds, and a restart may wait. */
   leaseMs: 30_000,
@@ -44,7 +43,6 @@ export const DECISION_LIMITS = {
   retryMs: 5_000,
 } as const;
 
-/** Of withdrawals. */
 export const WITHDRAWAL_LIMITS = {
   /** How long the answer waits for the end: a file of a month is taken back by then. */
   answerMs: 2_000,
@@ -95,7 +93,6 @@ export const PERIOD_LIMITS = {
   days: { day: 62, month: 732 },
 } as const;
 
-/** Of the runs. */
 export const RUN_LIMITS = {
   /** Payments that were settled up to this many days before a run's first line are compared: the longest hold-back of a provider. */
   lookBackDays: 120,

@@ -5,7 +5,6 @@
 import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../machines/actor.ts";
-import { currencyExponent } from "../../machines/currencies.ts";
 import type { DeviceKind } from "../../machines/station/state.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
@@ -37,7 +36,7 @@ import * as sql from "./sql/sandboxes.ts";
 import { endSessions } from "./sql/sessions.ts";
 import * as stations from "./sql/stations.ts";
 import * as users from "./sql/users.ts";
-import { stationMessage, stationPut } from "./stations.ts";
+import { requireActiveCurrency, stationMessage, stationPut } from "./stations.ts";
 import { sessionEndRows, stationActor, userMessage } from "./users.ts";
 
 const DEVICES = {
@@ -71,6 +70,12 @@ class Change {
   async write(): Promise<void> {
     for (const event of this.events) await recordEvent(this.tx, event);
     await insertOutboxRows(this.tx, this.outboxRows);
+  }
+
+  /** What the replicas must have received before they show all of it. */
+  keys(held: sql.SandboxRow, sessionKeys: readonly OutboxKey[]): OutboxKey[] {
+    const devices = [credentialKey(held.display_id), credentialKey(held.companion_id)];
+    return [stationKey(held.station_id), ...devices, ...sessionKeys, ...this.outboxRows.map(({ key }) => key)];
   }
 }
 
@@ -109,13 +114,7 @@ export const getSandbox: RegistryHandler<typeof sandboxes.getSandbox> = async (d
 export const seedSandboxStation: RegistryHandler<typeof sandboxes.seedSandboxStation> = async (deps, request) => {
   const { caller, filialId, configId, ownsConfig, name, currency, creation } = request;
   requirePermission(caller, "organization.manage");
-  if (currencyExponent(currency) === undefined) {
-    const detail = "This is no active ISO 4217 currency.";
-    throw new RefusedError({
-      code: "invalid_request",
-      errors: [{ pointer: "/currency", code: "unknown_currency", detail }],
-    });
-  }
+  requireActiveCurrency(currency);
   const { organizationId } = caller;
   const password = await newPassword(deps, organizationId);
   const create = async (tx: Transaction) => {
@@ -174,14 +173,7 @@ export const resetSandbox: RegistryHandler<typeof sandboxes.resetSandbox> = asyn
     change.record("sandbox_reset", { kind: "station", id: held.station_id }, { sandbox_id: sandboxId });
     const codes = await issueCodes(change, display, companion);
     await change.write();
-    const changedKeys: OutboxKey[] = [
-      stationKey(held.station_id),
-      credentialKey(held.display_id),
-      credentialKey(held.companion_id),
-      ...sessionKeys,
-      ...change.outboxRows.map(({ key }) => key),
-    ];
-    return { sandbox: await messageOf(tx, row), ...codes, keys: changedKeys };
+    return { sandbox: await messageOf(tx, row), ...codes, keys: change.keys(held, sessionKeys) };
   });
   return { ...reset, cashierPassword: password.text, barrier: await flush(deps, ...new Set(keys)) };
 };
@@ -199,14 +191,7 @@ export const deleteSandbox: RegistryHandler<typeof sandboxes.deleteSandbox> = as
     const unusedConfigId = (await sql.isConfigUnused(tx, held.config_id)) ? held.config_id : null;
     change.record("sandbox_deleted", { kind: "station", id: held.station_id }, { sandbox_id: sandboxId });
     await change.write();
-    const changedKeys: OutboxKey[] = [
-      stationKey(held.station_id),
-      credentialKey(held.display_id),
-      credentialKey(held.companion_id),
-      ...sessionKeys,
-      ...change.outboxRows.map(({ key }) => key),
-    ];
-    return { unusedConfigId, keys: changedKeys };
+    return { unusedConfigId, keys: change.keys(held, sessionKeys) };
   });
   return { ...deleted, barrier: await flush(deps, ...new Set(keys)) };
 };

@@ -33,6 +33,16 @@ const stationDescription = (row: sql.StationRow): StationDescription => ({
   revision: row.revision,
 });
 
+/** Refuses with `invalid_request`. */
+export function requireActiveCurrency(currency: string): void {
+  if (currencyExponent(currency) !== undefined) return;
+  const detail = "This is no active ISO 4217 currency.";
+  throw new RefusedError({
+    code: "invalid_request",
+    errors: [{ pointer: "/currency", code: "unknown_currency", detail }],
+  });
+}
+
 export const stationMessage = (row: sql.StationRow): stations.Station => ({
   ...stationDescription(row),
   stationId: row.station_id,
@@ -68,13 +78,7 @@ export const getStation: RegistryHandler<typeof stations.getStation> = async (de
 export const createStation: RegistryHandler<typeof stations.createStation> = async (deps, request) => {
   const { caller, filialId, name, currency, creation } = request;
   requirePermission(caller, "organization.manage");
-  if (currencyExponent(currency) === undefined) {
-    const detail = "This is no active ISO 4217 currency.";
-    throw new RefusedError({
-      code: "invalid_request",
-      errors: [{ pointer: "/currency", code: "unknown_currency", detail }],
-    });
-  }
+  requireActiveCurrency(currency);
   const { organizationId } = caller;
   const create = async (tx: Transaction): Promise<sql.StationRow> => {
     existing(await getFilial(tx, organizationId, filialId), "filial_id");

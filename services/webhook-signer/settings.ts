@@ -9,6 +9,11 @@ import { parseSettings, setting, wholeNumber } from "../runtime/settings.ts";
 import { UserError } from "../runtime/user-error.ts";
 import { type Block, blocks } from "./target/address-rule.ts";
 
+const list = z
+  .string()
+  .optional()
+  .transform((text) => text?.split(",").map((part) => part.trim()));
+
 export const signerSettingsSchema = z.object({
   WEBHOOK_SECRETS_KEY: setting(secretsKey, {
     meaning: `Encrypts the secrets that sign webhooks: ${SECRETS_KEY_MEANING}.`,
@@ -27,34 +32,22 @@ export const signerSettingsSchema = z.object({
     meaning: "For development: endpoints of `test` consumers may be on this machine, by http or https.",
     shared: true,
   }),
-  WEBHOOK_DNS_SERVERS: setting(
-    z
-      .string()
-      .optional()
-      .transform((text) => text?.split(",").map((part) => part.trim())),
-    {
-      meaning: "Name servers that are asked for targets, between commas, as `address` or `address:port`.",
-      shared: true,
-      unset: "the system's",
-    },
-  ),
+  WEBHOOK_DNS_SERVERS: setting(list, {
+    meaning: "Name servers that are asked for targets, between commas, as `address` or `address:port`.",
+    shared: true,
+    unset: "the system's",
+  }),
   WEBHOOK_CA_FILE: setting(z.string().optional(), {
     meaning: "A PEM file of authorities that are trusted beside Node's, for targets with a private authority.",
     shared: true,
     unset: "none",
   }),
-  WEBHOOK_OWN_NETWORKS: setting(
-    z
-      .string()
-      .optional()
-      .transform((text) => text?.split(",").map((part) => part.trim())),
-    {
-      meaning:
-        "Public addresses and blocks that lead back to this installation, between commas: they are refused as targets.",
-      shared: true,
-      unset: "none",
-    },
-  ),
+  WEBHOOK_OWN_NETWORKS: setting(list, {
+    meaning:
+      "Public addresses and blocks that lead back to this installation, between commas: they are refused as targets.",
+    shared: true,
+    unset: "none",
+  }),
   WEBHOOK_RETENTION_DAYS: setting(wholeNumber(1, 365).default(30), {
     meaning: "How many days a delivery that has ended can be read.",
     shared: true,

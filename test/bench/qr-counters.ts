@@ -1,5 +1,4 @@
 /** Counters that collect by dynamic QR: a provider config whose secret the bench knows, and stations with an order each. */
-import { createHmac } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { registerDevice } from "../../services/bus/messages/devices.ts";
@@ -11,6 +10,7 @@ import type { RequestedCommand, StationResponse } from "../../services/bus/messa
 import { createStation } from "../../services/bus/messages/stations.ts";
 import { call } from "../../services/bus/operation.ts";
 import { askStation } from "../../services/bus/station-client.ts";
+import { signature } from "../support/emvco-settings.ts";
 import type { BenchWorld } from "./bench-world.ts";
 import type { DisplayWatch } from "./display-watch.ts";
 import type { ShownDisplay } from "./load/display-probe.ts";
@@ -133,9 +133,7 @@ function paidCallback({ configId, secret }: Counters, shown: ShownDisplay): Paid
     currency: "EUR",
   };
   const body = JSON.stringify({ id: `evt-${events}`, type: "payment.paid", data });
-  const timestamp = Math.floor(Date.now() / 1_000);
-  const hex = createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex");
-  const request = callbackRequest(callbackPath(configId), `t=${timestamp},v1=${hex}`, body);
+  const request = callbackRequest(callbackPath(configId), signature(body, secret), body);
   return { stationId, orderDisplayNumber, request };
 }
 

@@ -2,7 +2,7 @@
 import type { Browser, BrowserContextOptions, Page, Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addFleet } from "../support/fleets.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { expectAccessible, startBrowser } from "./chromium.ts";
@@ -100,8 +100,7 @@ describe("a German page", () => {
     const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
     const station = `stations/${system.sandbox.stations[0]?.stationId}`;
     await cashier.good("POST", `${station}/lease/`);
-    const lines = [{ name: "Suppe", quantity: 1, unit_amount: "4.00" }];
-    const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+    const order_id = await newOrder(cashier, station, "4.00", "Suppe");
     const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, {
       body: { order_id, route: "cash" },
     });

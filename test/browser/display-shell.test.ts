@@ -4,7 +4,8 @@ import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { logIn, type Person } from "../support/people.ts";
+import { newCode } from "../support/devices.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { startBrowser } from "./chromium.ts";
@@ -97,7 +98,7 @@ async function pair(baseUrl: string): Promise<Paired> {
   const station_id = system.sandbox.stations[0]?.stationId;
   const body = { station_id, name: `Display ${performance.now()}`, kind: "customer_display" };
   const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
-  const { code } = await owner.good<{ code: string }>("POST", `devices/${deviceId}/enrollment-codes/`);
+  const code = await newCode(owner, deviceId);
   const context = await browser.newContext({ locale: "en-GB" });
   const page = await context.newPage();
   await page.goto(`${baseUrl}/display/#code=${code}`);
@@ -146,16 +147,14 @@ describe("the shell of an older build", () => {
 
   test("a display that was off during the upgrade is new by itself, and never shows what was before", async () => {
     const { context, page } = await pairOld();
-    const lines = [{ name: "Tea", quantity: 1, unit_amount: "12.50" }];
-    const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+    const order_id = await newOrder(cashier, station, "12.50", "Tea");
     const collect = { body: { order_id, route: "cash" } };
     const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, collect);
     await cashier.good("POST", `${station}/intents/${intent_id}/attest/`);
     await isShown(page, "paid");
     await page.close();
     upgrade.build = "new";
-    const other = [{ name: "Cake", quantity: 1, unit_amount: "3.00" }];
-    const next = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines: other } });
+    const next = await newOrder(cashier, station, "3.00", "Cake");
     const again = await context.newPage();
     await again.addInitScript(RECORD_SCREENS);
     // From the worker's shell: the old build's script is nowhere else.
@@ -165,7 +164,7 @@ describe("the shell of an older build", () => {
     const screens = JSON.parse(await again.evaluate<string>("sessionStorage.getItem('screens')")) as string[];
     expect(screens.filter((screen) => /paid|12\.50/i.test(screen))).toEqual([]);
     expect(screens.at(-1)).toContain("€3.00");
-    await cashier.good("POST", `orders/${next.order_id}/void/`);
+    await cashier.good("POST", `orders/${next}/void/`);
     await context.close();
   });
 

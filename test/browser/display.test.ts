@@ -3,7 +3,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { PAID_SHOWN_MS } from "../../machines/settings.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { newCode } from "../support/devices.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
@@ -39,10 +40,7 @@ async function register(): Promise<NewDisplay> {
   const station_id = system.sandbox.stations[0]?.stationId;
   const body = { station_id, name: `Display ${performance.now()}`, kind: "customer_display" };
   const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
-  return { deviceId, code: await newCode(deviceId) };
-}
-async function newCode(deviceId: number): Promise<string> {
-  return (await owner.good<{ code: string }>("POST", `devices/${deviceId}/enrollment-codes/`)).code;
+  return { deviceId, code: await newCode(owner, deviceId) };
 }
 
 /** The address as the back office's QR code has it. */
@@ -63,12 +61,7 @@ async function pair(options: Parameters<Browser["newContext"]>[0] = {}): Promise
   return { ...device, context, page };
 }
 
-const openOrder = async (unit_amount = "12.50") =>
-  (
-    await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, {
-      body: { lines: [{ name: "Tea", quantity: 1, unit_amount }] },
-    })
-  ).order_id;
+const openOrder = (unit_amount = "12.50") => newOrder(cashier, station, unit_amount, "Tea");
 const collect = async (order_id: number, route: string) =>
   (await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body: { order_id, route } })).intent_id;
 
@@ -117,7 +110,7 @@ describe("pairing", () => {
     });
     const context = await browser.newContext({ locale: "en-GB" });
     const page = await context.newPage();
-    await page.goto(addressWith(await newCode(companion.device_id)));
+    await page.goto(addressWith(await newCode(owner, companion.device_id)));
     await isShown(page, "stopped");
     await page.getByText("This code belongs to another kind of device").waitFor();
     await expectAccessible(page, "display-other-kind");
@@ -252,7 +245,7 @@ describe("a display that may not act", () => {
     await isShown(page, "pair");
     await page.getByText("This display is not paired any more").waitFor();
     await expectAccessible(page, "display-unpaired");
-    await page.goto(addressWith(await newCode(deviceId)));
+    await page.goto(addressWith(await newCode(owner, deviceId)));
     await page.reload();
     await isShown(page, "idle");
     await context.close();

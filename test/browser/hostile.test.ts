@@ -1,7 +1,7 @@
 /** What strangers, other people at the same browser and wrong clocks do to the pages, in a real browser. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { enrollDevice, reportOnce } from "../support/devices.ts";
+import { addDevice, reportOnce } from "../support/devices.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
@@ -121,9 +121,7 @@ describe("text that takes the page's place", () => {
     const stationId = await newStation("Bar of the long reference");
     const page = await openTill(stationId, { viewport: PHONE });
     const body = { station_id: stationId, name: "Companion", kind: "smart_pos_companion" };
-    const { device_id: id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
-    const { code } = await owner.good<{ code: string }>("POST", `devices/${id}/enrollment-codes/`);
-    const companion = await enrollDevice(system.baseUrl, code);
+    const companion = await addDevice(system.baseUrl, owner, body);
     await companion.good("POST", "heartbeat/", { body: { summary: {} } });
     await addLine(page);
     await click(page, "Smart POS");

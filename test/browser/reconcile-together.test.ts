@@ -4,7 +4,7 @@ import type { Browser, Page, Route } from "playwright-core";
 import postgres from "postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { send } from "../support/http.ts";
-import { addOperator, logIn, OPERATOR_PASSWORD, type Person } from "../support/people.ts";
+import { addOperator, logIn, newOrder, OPERATOR_PASSWORD, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { startBrowser } from "./chromium.ts";
@@ -94,10 +94,7 @@ async function askToClose(reason: string): Promise<void> {
 }
 const closeButton = () => dialog().getByRole("button", { name: "Close", exact: true });
 
-async function openOrder(amount: string): Promise<number> {
-  const body = { lines: [{ name: "Banquet", quantity: 1, unit_amount: amount }] };
-  return (await cashier.good<{ order_id: number }>("POST", `${station()}/orders/`, { body })).order_id;
-}
+const openOrder = (amount: string): Promise<number> => newOrder(cashier, station(), amount, "Banquet");
 
 describe("two people at once", () => {
   test("an issue that another person has just closed: the dialog says so, and the page behind it is up to date", async () => {

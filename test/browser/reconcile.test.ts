@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Page, Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { logIn, type Person } from "../support/people.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
@@ -51,8 +51,7 @@ beforeAll(async () => {
     ["9.00", "TC2AAAAAAA"],
     ["7.00", "TC9MISSING"],
   ]) {
-    const lines = [{ name: "Soup", quantity: 1, unit_amount: amount }];
-    const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+    const order_id = await newOrder(cashier, station, amount);
     const intent = { order_id, route: "attested_terminal" };
     const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body: intent });
     await cashier.good("POST", `${station}/intents/${intent_id}/attest/`, { body: { reference } });
@@ -350,8 +349,7 @@ describe("the reconciliation", () => {
     await page.getByText("Confirmed. The next run counts it.").waitFor(SOON);
 
     const station = `stations/${system.sandbox.stations[0]?.stationId}`;
-    const lines = [{ name: "Banquet", quantity: 1, unit_amount: "250.00" }];
-    const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+    const order_id = await newOrder(cashier, station, "250.00", "Banquet");
     await page.goto(`${system.baseUrl}/reconcile/?view=all_open&kind=unmatched_money`);
     await page.locator(".issue-row", { hasText: "€250.00" }).click(SOON);
     await page.getByRole("heading", { name: "Details" }).waitFor(SOON);

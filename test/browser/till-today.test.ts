@@ -3,7 +3,7 @@
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { logIn, type Person } from "../support/people.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
@@ -60,8 +60,7 @@ interface Begun {
   readonly intent_id: number;
 }
 async function begin({ path }: Station, unit_amount: string): Promise<Begun> {
-  const lines = [{ name: "Tea", quantity: 1, unit_amount }];
-  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${path}/orders/`, { body: { lines } });
+  const order_id = await newOrder(cashier, path, unit_amount, "Tea");
   return await cashier.good<Begun>("POST", `${path}/intents/`, { body: { order_id, route: "cash" } });
 }
 const settle = async ({ path }: Station, { intent_id }: Begun) =>

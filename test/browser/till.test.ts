@@ -1,13 +1,12 @@
 /** The till in a real browser, against the whole system: what a cashier clicks, and what impatience and failures do. */
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { enrollDevice, reportOnce, type TestDevice } from "../support/devices.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { addDevice, reportOnce, type TestDevice } from "../support/devices.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 import { picture } from "./pictures.ts";
-import { RECORD_PIXELS } from "./record-pixels.ts";
 import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
 
 /** Text that would run as a script on a careless page; a device's may turn the text around it as well. */
@@ -91,9 +90,7 @@ async function intentsOf({ stationId }: Till): Promise<readonly IntentBody[]> {
 /** A companion of this station that reports when a test wants it to. */
 async function newCompanion(till: Till): Promise<TestDevice> {
   const body = { station_id: till.stationId, name: "Companion", kind: "smart_pos_companion" };
-  const { device_id: id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
-  const { code } = await owner.good<{ code: string }>("POST", `devices/${id}/enrollment-codes/`);
-  const device = await enrollDevice(system.baseUrl, code);
+  const device = await addDevice(system.baseUrl, owner, body);
   await device.good("POST", "heartbeat/", { body: { summary: {} } });
   return device;
 }
@@ -440,8 +437,7 @@ describe("in mid action", () => {
     const till = await openTill();
     const { page, stationId } = till;
     const station = `stations/${stationId}`;
-    const lines = [{ name: "Tea", quantity: 1, unit_amount: "1.00" }];
-    const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+    const order_id = await newOrder(cashier, station, "1.00", "Tea");
     await page.evaluate(RECORD_PIXELS);
     const drawnAt = (label: string): Promise<number> => page.evaluate<number>(`drawnAt(${JSON.stringify(label)})`);
     type Timed = Record<"intent_id" | "intent_display_number", number> & Record<"created_at" | "ended_at", string>;
@@ -537,3 +533,26 @@ describe("in mid action", () => {
     await button(page, "Next order").waitFor(SHOWN);
   });
 });
+
+/** A script: remembers when a frame has first shown each collection, and that it is gone. */
+const RECORD_PIXELS = `
+  const drawn = new Map(), wanted = new Map();
+  let shown = "", last = "";
+  new MutationObserver(() => {
+    const found = document.querySelector(".collection");
+    const label = found ? found.getAttribute("aria-label") : "none after " + last.replace(/\\D/g, "");
+    if (label === shown) return;
+    shown = label;
+    if (found) last = label;
+    requestAnimationFrame(() => {
+      const channel = new MessageChannel();
+      channel.port1.onmessage = () => {
+        drawn.set(label, performance.timeOrigin + performance.now());
+        if (wanted.has(label)) wanted.get(label)(drawn.get(label));
+      };
+      channel.port2.postMessage(0);
+    });
+  }).observe(document.body, { subtree: true, childList: true, attributes: true });
+  window.drawnAt = (label) =>
+    drawn.has(label) ? drawn.get(label) : new Promise((resolve) => wanted.set(label, resolve));
+`;

@@ -14,8 +14,7 @@ import { commitOf, STORIES } from "../machines/golden-stories.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 import { onlyWhere } from "../support/only-where.ts";
 import { startNats } from "../support/servers.ts";
-import { findStrace } from "../support/strace.ts";
-import { durableWrites, type SystemCall, sent, startTracing } from "../support/system-calls.ts";
+import { durableWrites, findStrace, type SystemCall, sent, startTracing } from "../support/system-calls.ts";
 import { eventually, QUIET } from "./waiting.ts";
 
 const LOG_FILES = "/streams/STATION_LOG_0/msgs/";

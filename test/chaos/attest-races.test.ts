@@ -11,7 +11,7 @@ import type { intentSchema } from "../../gateway/api/cashier/intent-json.ts";
 import type { orderSchema } from "../../gateway/api/cashier/orders.ts";
 import { type GatewayProcess, startGatewayProcess } from "../gateway/gateway-process.ts";
 import { type ApiClient, apiClient } from "../support/api-client.ts";
-import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../support/devices.ts";
 import type { Answer, Refused } from "../support/http.ts";
 import { logIn } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
@@ -41,11 +41,9 @@ beforeAll(async () => {
   second = await startGatewayProcess(system.nats.url);
   const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   cashiers = [cashier, apiClient(`${second.baseUrl}/api/cashier/v1/`, cashier.token)];
-  const [first] = system.sandbox.stations;
-  station = `stations/${first?.stationId}`;
+  station = `stations/${system.sandbox.stations[0]?.stationId}`;
   await cashier.good("POST", `${station}/lease/`);
-  const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "";
-  companion = await enrollDevice(system.baseUrl, code);
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
   sql = postgres(system.database.url, { max: 1 });
 });
 afterAll(async () => {

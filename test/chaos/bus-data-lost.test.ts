@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { addDevice, type TestDevice } from "../support/devices.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { type AuditEvent, newEventsOf, readAuditLog } from "./bus-data-lost-events.ts";
@@ -122,11 +122,8 @@ async function collect(station: ChaosStation, order: Order): Promise<number> {
 }
 
 async function newDisplay(stationId: number): Promise<TestDevice> {
-  const body = { station_id: stationId, name: "New display", kind: "customer_display" };
-  const { device_id } = await world.owner.good<{ device_id: number }>("POST", "devices/", { body });
-  const codes = `devices/${device_id}/enrollment-codes/`;
-  const { code } = await world.owner.good<{ code: string }>("POST", codes, { body: {} });
-  return await enrollDevice(world.system.baseUrl, code);
+  const facts = { station_id: stationId, name: "New display", kind: "customer_display" };
+  return await addDevice(world.system.baseUrl, world.owner, facts);
 }
 
 async function sales(): Promise<readonly unknown[]> {

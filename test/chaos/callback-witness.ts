@@ -3,9 +3,9 @@
  * once, now and then without the answer. It records every answer, because a duplicate must get the very
  * same bytes again.
  */
-import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { signature as signatureOf } from "../support/emvco-settings.ts";
 import type { Random } from "./random.ts";
 
 /** How often a callback is doubled on its way, and how often its answer is lost. */
@@ -68,11 +68,8 @@ export class CallbackWitness {
   async replay(secret: string): Promise<string[]> {
     const complaints: string[] = [];
     for (const [eventId, { path, body, signature, answers }] of this.callbacks) {
-      const seconds = Math.floor(Date.now() / 1_000);
-      const digest = createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex");
-      const now = await Promise.all(
-        [signature, `t=${seconds},v1=${digest}`].map((header) => this.#send(path, body, header)),
-      );
+      const headers = [signature, signatureOf(body, secret)];
+      const now = await Promise.all(headers.map((header) => this.#send(path, body, header)));
       const texts = new Set([...answers, ...now].filter(({ status }) => status === 200).map(({ text }) => text));
       if (texts.size !== 1)
         complaints.push(`Event ${eventId} was answered in ${texts.size} ways: ${[...texts].join(" ")}.`);

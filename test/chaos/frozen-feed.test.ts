@@ -6,9 +6,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type GatewayProcess, startGatewayProcess } from "../gateway/gateway-process.ts";
-import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { addDevice, type TestDevice } from "../support/devices.ts";
 import { type Refused, send } from "../support/http.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { type StallProxy, startStallProxy } from "./stall-proxy.ts";
 
@@ -52,10 +52,8 @@ afterAll(async () => {
 });
 
 async function newDisplay(stationId: number): Promise<TestDevice> {
-  const body = { station_id: stationId, name: "Display", kind: "customer_display" };
-  const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
-  const { code } = await owner.good<{ code: string }>("POST", `devices/${device_id}/enrollment-codes/`, { body: {} });
-  return await enrollDevice(system.baseUrl, code);
+  const facts = { station_id: stationId, name: "Display", kind: "customer_display" };
+  return await addDevice(system.baseUrl, owner, facts);
 }
 
 interface Seen {
@@ -93,10 +91,7 @@ async function poll(seen: Seen[], display: number): Promise<void> {
   seen.push({ atMs, waitedMs: tookMs - (await control), status, answer, display });
 }
 
-async function openOrder(price: string): Promise<number> {
-  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount: price }] };
-  return (await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body })).order_id;
-}
+const openOrder = (price: string): Promise<number> => newOrder(cashier, station, price);
 
 /** The others go on: the order is paid, and a display loses its credential. */
 async function payAndRevoke(orderId: number, revoked: number): Promise<void> {

@@ -5,6 +5,7 @@ import { hostPlatform, type Platform } from "../../clients/device-kit/platform.t
 import type { DeviceRecord } from "../../clients/device-kit/record.ts";
 import { fileStorage } from "../../clients/device-kit/storage/file.ts";
 import { isReady, magicCompanion } from "../../clients/magic-companion.ts";
+import { newCode } from "../support/devices.ts";
 import type { Person } from "../support/people.ts";
 
 /** One request of the companion and what came of it. */
@@ -51,7 +52,7 @@ export async function openPlace(deps: PlaceDeps, name: string): Promise<Place> {
   const { station_id: stationId } = await owner.good<{ station_id: number }>("POST", "stations/", { body: station });
   const device = { station_id: stationId, name, kind: "smart_pos_companion" };
   const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body: device });
-  const { code } = await owner.good<{ code: string }>("POST", `devices/${deviceId}/enrollment-codes/`);
+  const code = await newCode(owner, deviceId);
   const path = `stations/${stationId}`;
   // The station's actor learns of its device a moment after the registry has answered.
   await vi.waitFor(() => cashier.good("POST", `${path}/lease/`), { timeout: 60_000, interval: 250 });

@@ -16,7 +16,7 @@ import {
   reportOf,
 } from "../../clients/magic-behaviours.ts";
 import { MAGIC_AMOUNTS } from "../../services/sandbox-provider/magic-amounts.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 import { openPlace, type Place, type PlaceDeps } from "./companion-place.ts";
@@ -82,10 +82,8 @@ interface Collection {
   readonly by: "name" | "amount";
 }
 
-async function openOrder(place: Place, amount: string): Promise<number> {
-  const lines = [{ name: "Soup of the day", quantity: 1, unit_amount: amount }];
-  return (await cashier.good<{ order_id: number }>("POST", `${place.path}/orders/`, { body: { lines } })).order_id;
-}
+const openOrder = (place: Place, amount: string): Promise<number> =>
+  newOrder(cashier, place.path, amount, "Soup of the day");
 
 async function routesOf(place: Place) {
   const { routes, companions } = await cashier.good<RoutesBody>("GET", `${place.path}/routes/`);

@@ -1,8 +1,10 @@
 /** A client stays within its request budget, and comes back calmly after failures. */
+import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { createBackoff, createPace, pause } from "../../clients/http/pace.ts";
 import { parseRetryAfter } from "../../clients/http/transport.ts";
 import { clientLimits } from "../../clients/limits.ts";
+import { paced } from "../../clients/reconciliation/paced.ts";
 
 const never = new AbortController().signal;
 
@@ -57,5 +59,25 @@ describe("waiting", () => {
     expect(parseRetryAfter("999999")).toBe(clientLimits.retryAfterMaxMs);
     for (const odd of [null, "", "soon", "-1", "1.5", "Fri, 20 Nov 2026 12:00:00 GMT"])
       expect(parseRetryAfter(odd)).toBeUndefined();
+  });
+});
+
+const PIECE = Buffer.alloc(1_000_000);
+const PIECES = 50;
+const STALL_MS = 1_500;
+
+describe("uploads by command", () => {
+  it("an upload after a stall of the service: it goes on at its pace, and does not catch up", async () => {
+    const pieces = paced(Array.from({ length: PIECES }, () => PIECE))[Symbol.asyncIterator]();
+    await pieces.next();
+    await delay(STALL_MS);
+    const goesOnAtMs = performance.now();
+    while ((await pieces.next()).done !== true) {
+      // To the end.
+    }
+    const { uploadBytesPerSecond, uploadBurstMs } = clientLimits;
+    const leastMs = ((PIECES * PIECE.length) / uploadBytesPerSecond) * 1_000 - uploadBurstMs;
+    // Timers may fire a millisecond early.
+    expect(performance.now() - goesOnAtMs).toBeGreaterThan(leastMs - PIECES);
   });
 });

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { logIn, type Person } from "../support/people.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { programEnvironment, runProgram } from "../support/running-program.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
@@ -55,9 +55,7 @@ async function addAccount(): Promise<string> {
 }
 
 async function openOrder(): Promise<string> {
-  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount: "12.50" }] };
-  const path = `stations/${system.sandbox.stations[0]?.stationId}/orders/`;
-  return String((await cashier.good<{ order_id: number }>("POST", path, { body })).order_id);
+  return String(await newOrder(cashier, `stations/${system.sandbox.stations[0]?.stationId}`, "12.50"));
 }
 
 function statementFile(rows: number): string {

@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest
 import { KIT_LIMITS } from "../../clients/device-kit/limits.ts";
 import { clientLimits } from "../../clients/limits.ts";
 import { apiClient } from "../support/api-client.ts";
+import { newCode } from "../support/devices.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { isRunning, programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { sharedSystem } from "../support/shared-system.ts";
@@ -84,7 +85,7 @@ async function lastWords(program: RunningProgram): Promise<string> {
 
 async function newCompanion(): Promise<RunningProgram> {
   await owner.good("POST", `devices/${companionId}/reset/`);
-  const { code } = await owner.good<{ code: string }>("POST", `devices/${companionId}/enrollment-codes/`);
+  const code = await newCode(owner, companionId);
   const program = start("virtual-companion", { code });
   await program.waitFor(/"attached"/);
   return program;
@@ -301,7 +302,7 @@ describe("a virtual device that cannot start", { timeout: TEST_MS }, () => {
     );
     const display = seeded("customer_display").deviceId;
     await owner.good("POST", `devices/${display}/reset/`);
-    const { code } = await owner.good<{ code: string }>("POST", `devices/${display}/enrollment-codes/`);
+    const code = await newCode(owner, display);
     // Nothing can be written below /proc, and a folder is no file.
     const unwritable = "/proc/devices-of-a-test/display.json";
     expect(await lastWords(run({ ENROLLMENT_CODE: code, CREDENTIAL_FILE: unwritable }))).toBe(

@@ -4,6 +4,7 @@ import { DEVICE_CHECKS } from "../../clients/conformance/devices/checks.ts";
 import { ofCapabilities } from "../../clients/conformance/devices/device-suite.ts";
 import type { DeviceKind } from "../../clients/conformance/devices/device-world.ts";
 import { SUITE } from "../../clients/conformance/suite-version.ts";
+import { newCode } from "../support/devices.ts";
 import { send } from "../support/http.ts";
 import type { Person } from "../support/people.ts";
 import type { TestSystem } from "../support/system.ts";
@@ -36,8 +37,7 @@ export async function footprint(system: TestSystem, owner: Person, kind: DeviceK
   await enroll(system, code);
   for (const step of ["suspend/", "resume/", "reset/"])
     await owner.good("POST", `devices/${deviceId}/${step}`, step === "reset/" ? {} : { body: { reason: "Suite" } });
-  const issued = await owner.good<{ code: string }>("POST", `devices/${deviceId}/enrollment-codes/`);
-  await enroll(system, issued.code);
+  await enroll(system, await newCode(owner, deviceId));
   await reset();
   return { sandboxId, deviceId };
 }

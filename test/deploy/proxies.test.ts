@@ -18,7 +18,7 @@ import { sendRaw } from "../gateway/raw-request.ts";
 import { createAuthority } from "../support/certificates.ts";
 import { type ConnectionSpy, spyConnections } from "../support/connection-spy.ts";
 import { type DebianProgram, debianPrograms } from "../support/debian-programs.ts";
-import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { addDevice, type TestDevice } from "../support/devices.ts";
 import { guideBlock, isInstalled, operationsGuide } from "../support/guide.ts";
 import { type Answer, type Refused, type Sending, send } from "../support/http.ts";
 import { openLive } from "../support/live-socket.ts";
@@ -69,7 +69,7 @@ beforeAll(async () => {
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   stationId = system.sandbox.stations[0]?.stationId as number;
-  device = await enrollDevice(system.baseUrl, await newCode());
+  device = await newDisplay();
 }, FETCH_MS);
 
 afterAll(async () => {
@@ -97,12 +97,8 @@ async function idleUntilClosed(port: number): Promise<number> {
   return performance.now() - fromMs;
 }
 
-async function newCode(): Promise<string> {
-  const body = { station_id: stationId, name: "Display", kind: "customer_display" };
-  const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
-  const issued = await owner.good<{ code: string }>("POST", `devices/${device_id}/enrollment-codes/`, { body: {} });
-  return issued.code;
-}
+const newDisplay = (): Promise<TestDevice> =>
+  addDevice(system.baseUrl, owner, { station_id: stationId, name: "Display", kind: "customer_display" });
 
 /** The proxies' name is this machine. */
 const lookUp: LookupFunction = (_name, { all }, found) =>
@@ -383,7 +379,7 @@ describe("a connection from a proxy to the gateway", () => {
 
   it("an idle connection: each proxy ends it before the gateway may end it, so that no request is lost", async () => {
     // A new device, so that its throttle has counted none of the requests above.
-    const { credential } = await enrollDevice(system.baseUrl, await newCode());
+    const { credential } = await newDisplay();
     const beats = (of: readonly ReverseProxy[]): Promise<number[]> =>
       Promise.all(of.map((proxy) => beat(proxy, credential)));
     const spy = await spyConnections({ to: gatewayPort, idleMs: RACE_AFTER_IDLE_MS });

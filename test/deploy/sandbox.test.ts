@@ -19,7 +19,7 @@ import { selfSigned } from "../support/certificates.ts";
 import { collectAt, sandboxFacts } from "../support/demo-station.ts";
 import { freePort } from "../support/free-port.ts";
 import { send } from "../support/http.ts";
-import { logIn } from "../support/people.ts";
+import { logIn, newOrder } from "../support/people.ts";
 import { isRunning, programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { serverFolder } from "../support/temporary-folder.ts";
 
@@ -146,8 +146,7 @@ async function showQr({ baseUrl, cashier: person }: SandboxFacts, stationId: num
   const cashier = await logIn(baseUrl, "cashier", person);
   const station = `stations/${stationId}`;
   await cashier.good("POST", `${station}/lease/`);
-  const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.03" }];
-  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  const order_id = await newOrder(cashier, station, "12.03");
   const qr = { body: { order_id, route: "dynamic_qr" } };
   const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, qr);
   const path = `${station}/intents/${intent_id}/`;

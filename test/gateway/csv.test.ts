@@ -2,7 +2,7 @@
 import { parse } from "csv-parse/sync";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { csvRow } from "../../gateway/http/csv.ts";
+import { csvRow } from "../../gateway/http/exported-file.ts";
 
 describe("a row of CSV", () => {
   test.each([

@@ -7,12 +7,12 @@ import { routes } from "../../gateway/routes.ts";
 import { STATION_COMMAND_TYPES } from "../../machines/station/finality.ts";
 import { OUTBOX_KINDS } from "../../services/db/outbox.ts";
 import { SETTLEMENT_LIMITS } from "../../services/settlement/limits.ts";
-import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../support/devices.ts";
 import { operationsGuide } from "../support/guide.ts";
 import { HANGS } from "../support/hangs.ts";
 import { send } from "../support/http.ts";
 import { STATION_LOG_ALL } from "../support/one-log.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { metricNamesIn, publishedExpressions } from "../support/promql.ts";
 import { metricSum, type Series, scrape } from "../support/scrape.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
@@ -53,12 +53,9 @@ beforeAll(async () => {
   });
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   await logIn(system.baseUrl, "backoffice", system.owner);
-  const [first] = system.sandbox.stations;
-  const codeOf = (kind: string): string =>
-    first?.devices.find((device) => device.kind === kind)?.enrollmentCode ?? "none";
-  companion = await enrollDevice(system.baseUrl, codeOf("smart_pos_companion"));
-  display = await enrollDevice(system.baseUrl, codeOf("customer_display"));
-  station = `stations/${first?.stationId}`;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
+  display = await enrollSandboxDevice(system, "customer_display");
+  station = `stations/${system.sandbox.stations[0]?.stationId}`;
 });
 afterAll(() => system.stop());
 
@@ -95,8 +92,7 @@ async function collect(): Promise<number> {
     );
     expect(offered.find(({ route }) => route === "smart_pos")?.offered).toBe(true);
   }, HANGS);
-  const lines = [{ name: "Soup", quantity: 1, unit_amount: "9.50" }];
-  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  const order_id = await newOrder(cashier, station, "9.50");
   const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, {
     body: { order_id, route: "smart_pos" },
   });

@@ -2,10 +2,12 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { addressText } from "../../gateway/http/client-address.ts";
+import { reportCommandId } from "../../gateway/http/command-id.ts";
 import { findBrokenText, nestingOf } from "../../gateway/http/parse-request.ts";
 import { etagOf, matchesEtag } from "../../gateway/read-model/etag.ts";
 import { serverTime } from "../../gateway/read-model/polls.ts";
 import { AddressThrottle, MAX_ADDRESSES, takeToken, waitMs } from "../../gateway/read-model/throttles.ts";
+import { BOUNDS } from "../../services/bus/bounds.ts";
 
 describe("the token bucket", () => {
   const rate = { intervalMs: 1_000, burst: 10 };
@@ -124,5 +126,27 @@ describe("text", () => {
         expect(nestingOf(JSON.stringify(value))).toBe(depthOf(value));
       }),
     );
+  });
+});
+
+describe("a report's idempotency key", () => {
+  it("any content and any length: it is taken as it is", () => {
+    const keys = [
+      "a",
+      "a\0",
+      "a\uFFFD",
+      "a\ud800",
+      "a\ud801",
+      "a\udc00",
+      JSON.stringify("a\ud800"),
+      "x".repeat(255),
+      "x".repeat(256),
+      `${"x".repeat(9_999)}y`,
+      `${"x".repeat(9_999)}z`,
+    ];
+    const ids = keys.map((key) => reportCommandId(5, 7, key));
+    expect(new Set(ids).size).toBe(keys.length);
+    expect(keys.map((key) => reportCommandId(5, 7, key))).toEqual(ids);
+    for (const id of ids) expect(id.length).toBeLessThanOrEqual(BOUNDS.commandIdCharacters);
   });
 });

@@ -3,10 +3,10 @@
 import { hash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { askStation } from "../../services/bus/station-client.ts";
-import { enrollDevice, type TestDevice } from "../support/devices.ts";
+import { enrollDevice, enrollSandboxDevice, newCode, type TestDevice } from "../support/devices.ts";
 import { HANGS } from "../support/hangs.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
-import { logIn, type Person } from "../support/people.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { addOrganization } from "../support/second-organization.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
@@ -42,10 +42,8 @@ beforeAll(async () => {
   system = await sharedSystem();
   backoffice = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const [first] = system.sandbox.stations;
-  stationId = first?.stationId as number;
-  const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode;
-  companion = await enrollDevice(system.baseUrl, code as string);
+  stationId = system.sandbox.stations[0]?.stationId as number;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
   await cashier.good("POST", `stations/${stationId}/lease/`);
 });
 afterAll(() => system.stop());
@@ -253,10 +251,7 @@ describe("a report on an intent that is not this device's", () => {
   });
 
   async function enrolled(owner: Person, device: { device_id: number }): Promise<number> {
-    const { code } = await owner.good<{ code: string }>("POST", `devices/${device.device_id}/enrollment-codes/`, {
-      body: {},
-    });
-    return (await enrollDevice(system.baseUrl, code)).deviceId;
+    return (await enrollDevice(system.baseUrl, await newCode(owner, device.device_id))).deviceId;
   }
 
   async function foreignIntent(
@@ -302,9 +297,7 @@ describe("a report on an intent that has ended", () => {
 
   /** The wire asks for half a minute at least; the actor itself takes any lifetime. */
   async function shortLived(): Promise<number> {
-    const { order_id: orderId } = await cashier.good<{ order_id: number }>("POST", `stations/${stationId}/orders/`, {
-      body: { lines: [{ name: "Tea", quantity: 1, unit_amount: "3.00" }] },
-    });
+    const orderId = await newOrder(cashier, `stations/${stationId}`, "3.00");
     const { intent } = await askStation(system.bus.nc, stationId, {
       commandId: randomBytes(8).toString("hex"),
       actor: { kind: "cashier", id: cashier.userId, name: cashier.name },

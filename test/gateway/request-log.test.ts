@@ -1,6 +1,6 @@
 /** One wide line per request, none for a successful poll, and never a secret. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { send } from "../support/http.ts";
+import { type Refused, send } from "../support/http.ts";
 import { type GatewayProcess, startGatewayProcess } from "./gateway-process.ts";
 import { COMPANION_SCOPES, type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
 
@@ -81,5 +81,48 @@ describe("the log of requests", () => {
     const text = JSON.stringify(await linesUntil("last"));
     expect(text).toContain("payments_device_enroll");
     for (const secret of secrets) expect(text).not.toContain(secret);
+  });
+});
+
+/** No actor host runs in this world: every station is out of reach. */
+describe("a blocked device's report while its station cannot be reached", () => {
+  it("gets the usual answer within two seconds, and one log line contains the whole report", async () => {
+    const station = await world.openStation(4);
+    const intentId = await station.handOver();
+    const token = await world.credential(station.companionId, 4, COMPANION_SCOPES);
+    await world.setSwitch(`device.${station.companionId}`, true);
+    const ask = () =>
+      send<Refused>(gateway.baseUrl, "POST", "/api/payments/v1/devices/assignment/report/", {
+        token,
+        json: {
+          intent_id: intentId,
+          outcome: "reported_success",
+          provider_reference: "RRN-4",
+          client_idempotency_key: "out-of-reach",
+        },
+      });
+    await expect.poll(async () => (await send<Refused>(gateway.baseUrl, "GET", "/readyz")).status).toBe(200);
+    await expect
+      .poll(
+        async () =>
+          (await send<Refused>(gateway.baseUrl, "GET", "/api/payments/v1/devices/assignment/", { token })).status,
+      )
+      .toBe(403);
+    const startedAtMs = performance.now();
+    const refused = await ask();
+    expect([refused.status, refused.body.code]).toEqual([403, "device_frozen"]);
+    expect(performance.now() - startedAtMs).toBeLessThan(2_000);
+    const lines = () => gateway.log().filter(({ msg }) => msg === "the station may not have stored a blocked device's report");
+    await expect.poll(() => lines().length).toBe(1);
+    expect(lines()[0]).toMatchObject({
+      level: "warn",
+      requestId: refused.body.request_id,
+      blocked: "device_frozen",
+      stationId: 4,
+      deviceId: station.companionId,
+      intentId,
+      outcome: "reported_success",
+      providerReference: "RRN-4",
+    });
   });
 });

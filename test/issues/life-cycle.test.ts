@@ -306,3 +306,57 @@ describe("a closed callback issue", () => {
     expect(await refusalOf(scenes.attribute(scene.place, news, order))).toMatchObject({ reason: "money_closed" });
   });
 });
+
+const ISSUES = 40;
+
+async function raiseMany(place: Place): Promise<readonly number[]> {
+  const subjects = Array.from({ length: ISSUES }, (_, nth) => `line:${nth}`);
+  return (await raiseOf(place, subjects, { kind: "rounding" })).map(({ issueId }) => issueId);
+}
+
+const closings = async (issueId: number, place: Place): Promise<number> => {
+  const { steps } = await world.ask(issues.getIssue, { caller: place.operator, issueId });
+  return steps.filter(({ action }) => action === "issue_closed").length;
+};
+
+describe("two operators at once", () => {
+  test("two closings of one issue: one is refused, and the reason of the other stays", async () => {
+    const place = await world.openPlace();
+    const [issueId = 0] = await raiseMany(place);
+
+    const [first, second] = await Promise.allSettled([
+      close(place, issueId, "Rounded."),
+      close(colleagueOf(place), issueId, "Known."),
+    ]);
+
+    const closed = [first, second].flatMap((outcome) => (outcome?.status === "fulfilled" ? outcome.value.issue : []));
+    expect(closed).toHaveLength(1);
+    const { issue } = await world.ask(issues.getIssue, { caller: place.operator, issueId });
+    expect(issue).toMatchObject({ status: "closed", reason: closed[0]?.reason, resolvedBy: closed[0]?.resolvedBy });
+    const late = closed[0]?.resolvedBy === 424_242 ? place : colleagueOf(place);
+    expect((await refusalOf(close(late, issueId, "Too late."))).reason).toBe("issue_closed");
+    expect(await closings(issueId, place)).toBe(1);
+  });
+
+  test("two bulk closings of one filter: each issue is closed once", async () => {
+    const place = await world.openPlace();
+    const issueIds = await raiseMany(place);
+    const closeAll = ({ operator }: Place) =>
+      world.ask(issues.closeIssues, { caller: operator, filter: { kind: "rounding" }, reason: "Rounding." });
+
+    const outcomes = await Promise.all([closeAll(place), closeAll(colleagueOf(place))]);
+
+    expect(outcomes.reduce((sum, { closed }) => sum + closed, 0)).toBe(ISSUES);
+    const counts = await Promise.all(issueIds.slice(0, 5).map((issueId) => closings(issueId, place)));
+    expect(counts).toEqual([1, 1, 1, 1, 1]);
+  });
+
+  test("a closing and an assignment: the issue is closed, or its assignment is refused", async () => {
+    const place = await world.openPlace();
+    const [issueId = 0] = await raiseMany(place);
+    const assign = world.ask(issues.assignIssue, { caller: place.operator, issueId, assigneeId: null });
+    await Promise.allSettled([assign, close(colleagueOf(place), issueId, "Rounding.")]);
+    const { issue } = await world.ask(issues.getIssue, { caller: place.operator, issueId });
+    expect(issue.status).toBe("closed");
+  });
+});

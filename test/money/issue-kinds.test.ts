@@ -2,13 +2,13 @@
  * Every kind of issue is reached from outside: a cashier at the cashier's API, a provider that posts
  * signed callbacks, an operator who lists. The test reads the list of kinds, so that a new kind needs a case here.
  */
-import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CALLBACK_ISSUE_KINDS, ISSUE_KINDS } from "../../services/bus/messages/issues.ts";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
+import { postCallback } from "../providers/emvco-callback.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
-import { type Answer, send } from "../support/http.ts";
-import { addOperator, logIn, type Person } from "../support/people.ts";
+import type { Answer } from "../support/http.ts";
+import { addOperator, logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 
@@ -70,8 +70,7 @@ interface Scene {
 }
 
 async function present(): Promise<Scene> {
-  const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.50" }];
-  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  const order_id = await newOrder(cashier, station, "12.50");
   const body = { order_id, route: "dynamic_qr" };
   let intent = await cashier.good<Intent>("POST", `${station}/intents/`, { body });
   const { intent_id: intentId } = intent;
@@ -91,12 +90,7 @@ let events = 0;
 async function callBack(data: Readonly<Record<string, unknown>>): Promise<Answer> {
   events += 1;
   const body = JSON.stringify({ id: `evt-${events}`, type: "payment.paid", data });
-  const timestamp = Math.floor(Date.now() / 1_000);
-  const signature = createHmac("sha256", SECRET).update(`${timestamp}.${body}`).digest("hex");
-  const answer = await send(system.baseUrl, "POST", `/api/providers/v1/${configId}/callback/`, {
-    body,
-    headers: { "content-type": "application/json", "x-provider-signature": `t=${timestamp},v1=${signature}` },
-  });
+  const answer = await postCallback(system.baseUrl, { configId, body, secret: SECRET });
   expect(answer.status, answer.text).toBe(200);
   return answer;
 }

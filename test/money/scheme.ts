@@ -2,10 +2,10 @@
  * The operator of the payment scheme, as an outside party: signs callbacks with the config's real secret, sends each until
  * it is answered, and records every payment that it has asserted and every answer that it got.
  */
-import { createHmac } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { receiveCallback } from "../../services/bus/messages/callbacks.ts";
 import { call } from "../../services/bus/operation.ts";
+import { signature } from "../support/emvco-settings.ts";
 import type { MoneyWorld } from "./money-world.ts";
 
 /** A payment as a callback asserts it. */
@@ -111,7 +111,7 @@ export class Scheme {
     const { configId, secret, body } = callback;
     const untilMs = Date.now() + PATIENCE_MS;
     for (;;) {
-      const headers = { "x-provider-signature": sign(body, secret) };
+      const headers = { "x-provider-signature": signature(body, secret) };
       const bodyBase64 = Buffer.from(body).toString("base64");
       try {
         const asked = { configId, headers, bodyBase64, address: "192.0.2.7" };
@@ -122,11 +122,6 @@ export class Scheme {
       await delay(PAUSE_MS);
     }
   }
-}
-
-function sign(body: string, secret: string): string {
-  const timestamp = Math.floor(Date.now() / 1_000);
-  return `t=${timestamp},v1=${createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex")}`;
 }
 
 function amountText(amountMinor: number, currency: string): string {

@@ -4,20 +4,20 @@ import * as attributions from "../../services/bus/messages/attributions.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import * as issues from "../../services/bus/messages/issues.ts";
 import { changeOrder, voidOrder } from "../../services/bus/messages/orders.ts";
-import { createProviderConfig, listProviderEvents } from "../../services/bus/messages/provider-configs.ts";
+import { listProviderEvents } from "../../services/bus/messages/provider-configs.ts";
 import { aloneUnlessSet } from "../../services/providers/attribution-limits.ts";
 import { carryOut } from "../support/carry-out-twice.ts";
-import { emvcoSettings } from "../support/emvco-settings.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
+import { Scenes, SECRET } from "./emvco-scene.ts";
 import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 
-const SECRET = "the-secret-of-the-callbacks-in-this-test";
 const REASON = "The guest showed the receipt";
 /** Above the limit of an organization that has set none. */
 const LARGE = 25_000;
 
 let world: ProvidersWorld;
+const scenes = new Scenes(() => world);
 beforeAll(async () => {
   world = await startProvidersWorld();
 });
@@ -36,17 +36,9 @@ interface Scene {
 let strays = 0;
 async function openScene(amountMinor = LARGE): Promise<Scene> {
   const place = await world.openPlace();
-  const { config } = await world.ask(createProviderConfig, {
-    caller: place.owner,
-    filialId: place.filialId,
-    kind: "emvco_generic",
-    mode: "test",
-    name: "Acquirer",
-    settings: emvcoSettings(),
-    secrets: { callback_secret: SECRET },
-  });
+  const configId = await scenes.openConfig(place);
   const reference = `BIG-${(strays += 1)}`;
-  await assert({ configId: config.configId, reference }, amountMinor);
+  await assert({ configId, reference }, amountMinor);
   const [issue] = (await world.ask(issues.listIssues, { caller: place.operator, limit: 10 })).issues;
   if (issue === undefined) throw new Error("There is no issue.");
   const person = (userId: number, name: string) => ({ ...place.operator, userId, name });
@@ -56,7 +48,7 @@ async function openScene(amountMinor = LARGE): Promise<Scene> {
     third: person(700_002, "Tom"),
     issueId: issue.issueId,
     order: await world.openIntent(place, amountMinor),
-    configId: config.configId,
+    configId,
     reference,
   };
 }

@@ -1,35 +1,27 @@
-/** Which signatures of callbacks are accepted, and what happens to the other callbacks. */
+/** Which signatures of callbacks are accepted, what happens to the other callbacks, and whose the secrets are. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as callbackMessages from "../../services/bus/messages/callbacks.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { verifySignature } from "../../services/providers/adapters/callback-signature.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
-import { emvcoSettings } from "../support/emvco-settings.ts";
-import { sendCallback, signature } from "./emvco-callback.ts";
-import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
+import { signature } from "../support/emvco-settings.ts";
+import { sendCallback } from "./emvco-callback.ts";
+import { Scenes, SECRET } from "./emvco-scene.ts";
+import { type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 
-const SECRET = "the-secret-of-the-callbacks-in-this-test";
 const BODY = JSON.stringify({ id: "e-1", type: "payment.scanned", data: {} });
 const TOLERANCE_MS = PROVIDER_LIMITS.callbackToleranceMs;
 
 let world: ProvidersWorld;
+const scenes = new Scenes(() => world);
 beforeAll(async () => {
   world = await startProvidersWorld();
 });
 afterAll(() => world.stop());
 
 async function openConfig(): Promise<{ readonly configId: number; readonly owner: Parameters<typeof rotate>[1] }> {
-  const { owner, filialId } = await world.openPlace();
-  const { config } = await world.ask(configMessages.createProviderConfig, {
-    caller: owner,
-    filialId,
-    kind: "emvco_generic",
-    mode: "test",
-    name: "Acquirer",
-    settings: emvcoSettings(),
-    secrets: { callback_secret: SECRET },
-  });
-  return { configId: config.configId, owner };
+  const place = await world.openPlace();
+  return { configId: await scenes.openConfig(place), owner: place.owner };
 }
 
 function rotate(configId: number, caller: Parameters<typeof world.openIntent>[0]["owner"], overlapMs: number) {
@@ -130,4 +122,41 @@ test("a config without a secret: no callback is accepted, also not with the plac
   await world.database`delete from provider_secrets where config_id = ${configId}`;
   const body = JSON.stringify({ id: "e-2", type: "payment.paid", data: {} });
   expect((await sendCallback(world, { configId, body, secret: "there is no such config" })).status).toBe(401);
+});
+
+// A callback secret belongs to one config, so that no signed callback is valid for two of them.
+const secretOf = (name: string): string => `a-secret-that-is-long-enough-${name}`;
+
+async function otherFilial(place: Place): Promise<Place> {
+  const [{ filial_id: filialId }] = await world.database<[{ filial_id: number }]>`
+    insert into filials (organization_id, name) values (${place.organizationId}, 'Other') returning filial_id`;
+  return { ...place, filialId };
+}
+
+const rotateTo = ({ owner: caller }: Place, configId: number, secret: string) =>
+  world.ask(configMessages.rotateProviderSecret, { caller, configId, name: "callback_secret", secret, overlapMs: 0 });
+
+test("a secret that another config has or had: refused, and the answer names that config", async () => {
+  const place = await world.openPlace();
+  const other = await otherFilial(place);
+  const configId = await scenes.openConfig(place, "test", secretOf("one"));
+  const refusal = await refusalOf(scenes.openConfig(other, "test", secretOf("one")));
+  expect(refusal).toMatchObject({
+    code: "conflict",
+    detail: expect.stringContaining(`Config ${configId} has`) as string,
+  });
+  const otherId = await scenes.openConfig(other, "test", secretOf("two"));
+  expect((await refusalOf(rotateTo(other, otherId, secretOf("one")))).code).toBe("conflict");
+  await rotateTo(place, configId, secretOf("three"));
+  expect((await refusalOf(rotateTo(other, otherId, secretOf("one")))).code).toBe("conflict");
+  // A config's former secret may be set again, and other organizations' secrets do not matter.
+  await rotateTo(place, configId, secretOf("one"));
+  await scenes.openConfig(await world.openPlace(), "test", secretOf("one"));
+});
+
+test("two configs that get one secret at once: one has it", async () => {
+  const place = await world.openPlace();
+  const places = [place, await otherFilial(place), await otherFilial(place), await otherFilial(place)];
+  const given = await Promise.allSettled(places.map((each) => scenes.openConfig(each, "test", secretOf("same"))));
+  expect(given.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
 });

@@ -1,70 +1,22 @@
-/** Callbacks: their signatures, repetitions, payments and issues. */
+/** Callbacks: their signatures, repetitions, payments and issues, and what of them a deadline leaves. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Issue } from "../../services/bus/messages/issues.ts";
-import * as issueMessages from "../../services/bus/messages/issues.ts";
-import * as configMessages from "../../services/bus/messages/provider-configs.ts";
+import { findRecordedConfirmation } from "../../services/bus/messages/provider-payments.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
-import { emvcoSettings } from "../support/emvco-settings.ts";
+import { signature } from "../support/emvco-settings.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { paidBody, sendCallback, signature } from "./emvco-callback.ts";
-import { type Intent, type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
-
-const SECRET = "the-secret-of-the-callbacks-in-this-test";
-const MERCHANT = emvcoSettings();
+import { paidBody, sendCallback } from "./emvco-callback.ts";
+import { type Scene, Scenes, SECRET } from "./emvco-scene.ts";
+import { type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
 
 let world: ProvidersWorld;
+const scenes = new Scenes(() => world);
 beforeAll(async () => {
   world = await startProvidersWorld();
 });
 afterAll(() => world.stop());
 
-interface Scene {
-  readonly place: Place;
-  readonly configId: number;
-  readonly intent: Intent;
-  /** Our reference, as the payload's reference label carries it. */
-  readonly reference: string;
-}
-
-async function openScene(amountMinor = 1250): Promise<Scene> {
-  const place = await world.openPlace();
-  const { config } = await world.ask(configMessages.createProviderConfig, {
-    caller: place.owner,
-    filialId: place.filialId,
-    kind: "emvco_generic",
-    mode: "test",
-    name: "Acquirer",
-    settings: MERCHANT,
-    secrets: { callback_secret: SECRET },
-  });
-  const { configId } = config;
-  const intent = await world.openIntent(place, amountMinor);
-  world.stations.collect(intent);
-  return { place, configId, intent, reference: await askFor(place, configId, intent) };
-}
-
-async function askFor(place: Place, configId: number, intent: Intent): Promise<string> {
-  const answer = await world.askProvider(place, configId, intent);
-  if (!answer.created) throw new Error(`No payment: ${answer.reason}`);
-  const reference = /6228\d{2}24([0-9A-Z]{24})/.exec(answer.qrPayload)?.[1] ?? "";
-  expect(reference).not.toBe("");
-  return reference;
-}
-
-const money = (scene: Scene, more: Readonly<Record<string, unknown>> = {}) => ({
-  reference: scene.reference,
-  transaction_id: `T-${scene.intent.intentId}`,
-  merchant_id: "M-1",
-  amount: "12.50",
-  currency: "EUR",
-  ...more,
-});
-
 const send = ({ configId }: Scene, body: string, more: Partial<Parameters<typeof sendCallback>[1]> = {}) =>
   sendCallback(world, { configId, body, secret: SECRET, ...more });
-
-const issuesOf = async (place: Place): Promise<Issue[]> =>
-  (await world.ask(issueMessages.listIssues, { caller: place.operator, limit: 100 })).issues;
 
 const transactions = (orderId: number) =>
   world.database<{ intent_id: number; reference: string; amount_minor: number }[]>`
@@ -72,8 +24,8 @@ const transactions = (orderId: number) =>
 
 describe("the provider payment of a registered intent", () => {
   test("settles its order through the seam, with the provider's reference", async () => {
-    const scene = await openScene();
-    const answer = await send(scene, paidBody(money(scene)));
+    const scene = await scenes.open();
+    const answer = await send(scene, paidBody(scenes.money(scene)));
     expect(answer.status).toBe(200);
     expect(JSON.parse(answer.body)).toEqual({ received: true, callback_id: expect.any(Number) });
     const { intentId, orderId } = scene.intent;
@@ -88,12 +40,12 @@ describe("the provider payment of a registered intent", () => {
       actor: { kind: "provider", id: scene.configId },
       command: { type: "provider_confirm", intentId, providerReference: `T-${intentId}` },
     });
-    expect(await issuesOf(scene.place)).toEqual([]);
+    expect(await scenes.issuesOf(scene.place)).toEqual([]);
   });
 
   test("50 callbacks at once: one confirmation, and the same answer byte for byte", async () => {
-    const scene = await openScene();
-    const body = paidBody(money(scene));
+    const scene = await scenes.open();
+    const body = paidBody(scenes.money(scene));
     const header = signature(body, SECRET);
     const answers = await Promise.all(Array.from({ length: 50 }, () => send(scene, body, { header })));
     expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
@@ -110,35 +62,35 @@ describe("the provider payment of a registered intent", () => {
   });
 
   test("a known event that is too old to be accepted: still gets its first answer", async () => {
-    const scene = await openScene();
-    const body = paidBody(money(scene));
+    const scene = await scenes.open();
+    const body = paidBody(scenes.money(scene));
     const atMs = Date.now() - PROVIDER_LIMITS.callbackToleranceMs + 10_000;
     const first = await send(scene, body, { atMs });
     expect(first.status).toBe(200);
     const stale = { atMs: Date.now() - PROVIDER_LIMITS.callbackToleranceMs - 10_000 };
     expect(await send(scene, body, stale)).toEqual(first);
-    expect((await send(scene, paidBody(money(scene)), stale)).status).toBe(401);
+    expect((await send(scene, paidBody(scenes.money(scene)), stale)).status).toBe(401);
   });
 
   test("an event without an id: its bytes identify it", async () => {
-    const scene = await openScene();
-    const body = JSON.stringify({ type: "payment.paid", data: money(scene) });
+    const scene = await scenes.open();
+    const body = JSON.stringify({ type: "payment.paid", data: scenes.money(scene) });
     const first = await send(scene, body);
     expect(first.status).toBe(200);
     expect(await send(scene, body)).toEqual(first);
     // The same payment in other bytes is another event, and the same payment.
-    const again = await send(scene, JSON.stringify({ data: money(scene), type: "payment.paid" }));
+    const again = await send(scene, JSON.stringify({ data: scenes.money(scene), type: "payment.paid" }));
     expect(again.status).toBe(200);
     expect(again).not.toEqual(first);
     await waitFor("a transaction", async () => (await transactions(scene.intent.orderId)).length > 0);
     expect(world.stations.about(scene.intent.intentId)).toHaveLength(1);
-    expect(await issuesOf(scene.place)).toEqual([]);
+    expect(await scenes.issuesOf(scene.place)).toEqual([]);
   });
 
   test("a station that was away: the payment is confirmed after a restart, once the station has answered", async () => {
-    const scene = await openScene();
+    const scene = await scenes.open();
     world.stations.answer(scene.intent.intentId, "provider_confirm", "silence");
-    expect((await send(scene, paidBody(money(scene)))).status).toBe(200);
+    expect((await send(scene, paidBody(scenes.money(scene)))).status).toBe(200);
     await waitFor("a first attempt", () => world.stations.about(scene.intent.intentId).length > 0);
     await world.restartProviders();
     expect(await transactions(scene.intent.orderId)).toHaveLength(0);
@@ -163,12 +115,12 @@ describe("a provider payment that does not match", () => {
     ["account_mismatch", { merchant_id: "M-2" }],
     ["unmatched_money", { reference: "NEVERREGISTERED", transaction_id: "T-never" }],
   ] as const)("pays nothing and raises %s: %o", async (kind, wrong) => {
-    const scene = await openScene();
-    const body = paidBody(money(scene, wrong));
+    const scene = await scenes.open();
+    const body = paidBody(scenes.money(scene, wrong));
     expect((await send(scene, body)).status).toBe(200);
     // Asserted again, as another event: still one issue.
-    expect((await send(scene, paidBody(money(scene, wrong)))).status).toBe(200);
-    const issues = await issuesOf(scene.place);
+    expect((await send(scene, paidBody(scenes.money(scene, wrong)))).status).toBe(200);
+    const issues = await scenes.issuesOf(scene.place);
     expect(issues).toHaveLength(1);
     const isKnown = kind !== "unmatched_money";
     expect(issues[0]).toMatchObject({
@@ -183,25 +135,27 @@ describe("a provider payment that does not match", () => {
     const received = world.stations.about(scene.intent.intentId).map(({ command }) => command.type);
     expect(received).not.toContain("provider_confirm");
     // The right payment still pays.
-    const right = money(scene, { transaction_id: "T-right" });
+    const right = scenes.money(scene, { transaction_id: "T-right" });
     expect((await send(scene, paidBody(right))).status).toBe(200);
     await waitFor("a transaction", async () => (await transactions(scene.intent.orderId)).length > 0);
   });
 
   test("reference_mismatch: the provider's reference is ours, and the intent that it names is not", async () => {
-    const scene = await openScene();
-    await send(scene, paidBody(money(scene)));
-    expect((await send(scene, paidBody(money(scene, { reference: "SOMETHINGELSE" })))).status).toBe(200);
-    expect(await issuesOf(scene.place)).toMatchObject([
+    const scene = await scenes.open();
+    await send(scene, paidBody(scenes.money(scene)));
+    expect((await send(scene, paidBody(scenes.money(scene, { reference: "SOMETHINGELSE" })))).status).toBe(200);
+    expect(await scenes.issuesOf(scene.place)).toMatchObject([
       { kind: "reference_mismatch", intentId: scene.intent.intentId, providerReference: `T-${scene.intent.intentId}` },
     ]);
   });
 
   test("duplicate_money: a second payment of the same QR", async () => {
-    const scene = await openScene();
-    await send(scene, paidBody(money(scene)));
-    await send(scene, paidBody(money(scene, { transaction_id: "T-second" })));
-    expect(await issuesOf(scene.place)).toMatchObject([{ kind: "duplicate_money", providerReference: "T-second" }]);
+    const scene = await scenes.open();
+    await send(scene, paidBody(scenes.money(scene)));
+    await send(scene, paidBody(scenes.money(scene, { transaction_id: "T-second" })));
+    expect(await scenes.issuesOf(scene.place)).toMatchObject([
+      { kind: "duplicate_money", providerReference: "T-second" },
+    ]);
     await waitFor("a transaction", async () => (await transactions(scene.intent.orderId)).length > 0);
     expect(await transactions(scene.intent.orderId)).toHaveLength(1);
   });
@@ -213,11 +167,11 @@ describe("a provider payment that does not match", () => {
     ["settlement_refused", { ok: false, code: "order_changed" }],
     ["settlement_refused", { ok: false, code: "order_already_paid" }],
   ] as const)("%s, when the station answers %o", async (kind, answer) => {
-    const scene = await openScene();
+    const scene = await scenes.open();
     world.stations.answer(scene.intent.intentId, "provider_confirm", answer);
-    await send(scene, paidBody(money(scene)));
-    await waitFor("an issue", async () => (await issuesOf(scene.place)).length > 0);
-    expect(await issuesOf(scene.place)).toMatchObject([
+    await send(scene, paidBody(scenes.money(scene)));
+    await waitFor("an issue", async () => (await scenes.issuesOf(scene.place)).length > 0);
+    expect(await scenes.issuesOf(scene.place)).toMatchObject([
       {
         kind,
         intentId: scene.intent.intentId,
@@ -226,7 +180,7 @@ describe("a provider payment that does not match", () => {
         currency: "EUR",
         providerReference: `T-${scene.intent.intentId}`,
         evidence: {
-          asserted: { reference: money(scene).reference, amountMinor: scene.intent.amountMinor },
+          asserted: { reference: scenes.money(scene).reference, amountMinor: scene.intent.amountMinor },
           station: { code: answer.code },
         },
       },
@@ -235,7 +189,7 @@ describe("a provider payment that does not match", () => {
   });
 
   test("a station that is settling: it is asked again, and the payment raises no issue", async () => {
-    const scene = await openScene();
+    const scene = await scenes.open();
     let attempts = 0;
     world.stations.answer(scene.intent.intentId, "provider_confirm", () => {
       attempts += 1;
@@ -243,9 +197,9 @@ describe("a provider payment that does not match", () => {
         ? { ok: false, code: "settlement_in_progress", status: "processing" }
         : { ok: true, type: "accepted" };
     });
-    await send(scene, paidBody(money(scene)));
+    await send(scene, paidBody(scenes.money(scene)));
     await waitFor("a third attempt", () => attempts === 3);
-    expect(await issuesOf(scene.place)).toEqual([]);
+    expect(await scenes.issuesOf(scene.place)).toEqual([]);
   });
 });
 
@@ -255,7 +209,7 @@ describe("events without a payment", () => {
     ["payment.cancelled", "buyer_cancelled"],
     ["payment.expired", "provider_expired"],
   ])("%s reports %s to the station", async (type, reason) => {
-    const scene = await openScene();
+    const scene = await scenes.open();
     const body = JSON.stringify({ id: `e-${type}`, type, data: { reference: scene.reference } });
     expect((await send(scene, body)).status).toBe(200);
     const [failed] = await waitFor("a command", () => {
@@ -266,7 +220,7 @@ describe("events without a payment", () => {
   });
 
   test("unknown kinds are accepted, recorded and replayed", async () => {
-    const scene = await openScene();
+    const scene = await scenes.open();
     for (const type of ["payment.scanned", "constructor", "payment.refund.created"]) {
       const body = JSON.stringify({ id: `e-${type}`, type, data: { reference: scene.reference } });
       const first = await send(scene, body);
@@ -280,13 +234,67 @@ describe("events without a payment", () => {
   });
 
   test("a decline after the payment changes nothing", async () => {
-    const scene = await openScene();
-    await send(scene, paidBody(money(scene)));
+    const scene = await scenes.open();
+    await send(scene, paidBody(scenes.money(scene)));
     const declined = JSON.stringify({ id: "older", type: "payment.declined", data: { reference: scene.reference } });
     expect((await send(scene, declined)).status).toBe(200);
     await waitFor("a transaction", async () => (await transactions(scene.intent.orderId)).length > 0);
     expect(world.stations.about(scene.intent.intentId).map(({ command }) => command.type)).toEqual([
       "provider_confirm",
+    ]);
+  });
+});
+
+const pay = (scene: Scene) => send(scene, paidBody(scenes.money(scene)));
+const check = ({ intent }: Scene) => world.ask(findRecordedConfirmation, { intentId: intent.intentId });
+const endNow = async ({ intent }: Scene): Promise<void> => {
+  await world.database`update provider_payments set expires_at = clock_timestamp() where intent_id = ${intent.intentId}`;
+};
+
+// The database's clock decides whether a confirmation was recorded before the intent's deadline, also in a race.
+describe("the check for a recorded confirmation", () => {
+  test("a check before the deadline: the time has not ended", async () => {
+    const scene = await scenes.open();
+    expect(await check(scene)).toEqual({ isOver: false, providerReference: null });
+  });
+
+  test("an intent without a provider payment: the time has ended, without a confirmation", async () => {
+    expect(await world.ask(findRecordedConfirmation, { intentId: 77_777 })).toEqual({
+      isOver: true,
+      providerReference: null,
+    });
+  });
+
+  test("one confirmation before the deadline and one after it: the check finds only the first", async () => {
+    const [early, late] = await Promise.all([scenes.open(), scenes.open()]);
+    for (const { intent } of [early, late]) world.stations.answer(intent.intentId, "provider_confirm", "silence");
+    await pay(early);
+    await Promise.all([early, late].map(endNow));
+    await pay(late);
+    expect(await check(early)).toEqual({ isOver: true, providerReference: `T-${early.intent.intentId}` });
+    expect(await check(late)).toEqual({ isOver: true, providerReference: null });
+  });
+
+  test("a recording that begins before the deadline and locks the payment after it: no check finds it", async () => {
+    const scene = await scenes.open();
+    const { intentId } = scene.intent;
+    world.stations.answer(intentId, "provider_confirm", "silence");
+    let paying: Promise<unknown> = Promise.resolve();
+    await world.database.begin(async (sql) => {
+      await sql`select 1 from provider_payments where intent_id = ${intentId} for update`;
+      paying = pay(scene);
+      await waitFor("a callback whose transaction waits for the payment", async () => {
+        const [row] = await world.database<[{ waiting: number }]>`
+          select count(*) as waiting from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+        return row.waiting > 0;
+      });
+      await sql`update provider_payments set expires_at = clock_timestamp() where intent_id = ${intentId}`;
+    });
+    const during = await check(scene);
+    await paying;
+    expect([during, await check(scene)]).toEqual([
+      { isOver: true, providerReference: null },
+      { isOver: true, providerReference: null },
     ]);
   });
 });

@@ -1,13 +1,9 @@
 /** Callbacks of an `emvco_generic` provider, signed as its scheme's operator would sign them. */
-import { createHmac } from "node:crypto";
 import { receiveCallback } from "../../services/bus/messages/callbacks.ts";
 import type { ReplyOf } from "../../services/bus/operation.ts";
+import { signature } from "../support/emvco-settings.ts";
+import { type Answer, send } from "../support/http.ts";
 import type { ProvidersWorld } from "./providers-world.ts";
-
-export function signature(body: string, secret: string, atMs: number = Date.now()): string {
-  const timestamp = Math.floor(atMs / 1_000);
-  return `t=${timestamp},v1=${createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex")}`;
-}
 
 export interface SignedBody {
   readonly configId: number;
@@ -23,6 +19,15 @@ export function sendCallback(world: ProvidersWorld, sent: SignedBody): Promise<R
   const { configId, body, secret, atMs, address = "192.0.2.1", header = signature(body, secret, atMs) } = sent;
   const bodyBase64 = Buffer.from(body).toString("base64");
   return world.ask(receiveCallback, { configId, headers: { "x-provider-signature": header }, bodyBase64, address });
+}
+
+/** The same over HTTP. */
+export function postCallback<T = Record<string, unknown>>(
+  baseUrl: string,
+  { configId, body, secret }: SignedBody,
+): Promise<Answer<T>> {
+  const headers = { "content-type": "application/json", "x-provider-signature": signature(body, secret) };
+  return send<T>(baseUrl, "POST", `/api/providers/v1/${configId}/callback/`, { body, headers });
 }
 
 let events = 0;

@@ -94,8 +94,12 @@ export class Scenes {
     return issue;
   }
 
-  attribute({ operator: caller }: Place, { issueId }: Issue, { orderId }: Intent) {
-    const reason = "the guest showed the receipt";
+  attribute(
+    { operator: caller }: Place,
+    { issueId }: Issue,
+    { orderId }: Intent,
+    reason = "the guest showed the receipt",
+  ) {
     return this.#world().ask(issueMessages.attributeIssue, { caller, issueId, orderId, reason });
   }
 

@@ -5,12 +5,11 @@ import { createProviderPayment } from "../../services/bus/messages/provider-paym
 import { call } from "../../services/bus/operation.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
-import { waitFor } from "../support/wait-for.ts";
 import { type AnsweringProvider, startAnsweringProvider } from "./answering-provider.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { Scenes, SECRET } from "./emvco-scene.ts";
 import { type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
-import { answerOneAccount, openDueQrs } from "./silent-account.ts";
+import { answerOneAccount, expectNoDelay, openDueQrs } from "./silent-account.ts";
 
 let world: ProvidersWorld;
 let provider: AnsweringProvider;
@@ -81,19 +80,7 @@ describe("a silent provider", () => {
   it("the questions, confirmations and new QRs of the others are not delayed", async () => {
     await openDueQrs(world, silent, { count: OPEN_QRS });
     for (let asked = 0; asked < OPEN_QRS; asked += 1) void askSilent(silent);
-    await waitFor("silent questions under way", () => provider.asked.length >= 8);
-
-    const startedAtMs = performance.now();
-    const intent = await world.openIntent(healthy.place, 1203);
-    world.stations.collect(intent);
-    expect(await world.askProvider(healthy.place, healthy.configId, intent)).toMatchObject({ created: true });
-    expect(performance.now() - startedAtMs).toBeLessThan(2_000);
-
-    await world.database`
-      update provider_tasks set due_at = now() where intent_id = ${intent.intentId} and kind = 'poll'`;
-    const dueAtMs = performance.now();
-    await waitFor("the confirmed payment", async () => (await scenes.salesOf(intent)).length === 1, 20_000);
-    expect(performance.now() - dueAtMs).toBeLessThan(2_000);
+    await expectNoDelay({ world, provider, scenes }, healthy);
   });
 });
 

@@ -5,31 +5,17 @@ import type { Issue } from "../../services/bus/messages/issues.ts";
 import * as issueMessages from "../../services/bus/messages/issues.ts";
 import { changeOrder } from "../../services/bus/messages/orders.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
-import { emvcoSettings } from "../support/emvco-settings.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
+import { Scenes, SECRET } from "./emvco-scene.ts";
 import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 
-const SECRET = "the-secret-of-the-callbacks-in-this-test";
-
 let world: ProvidersWorld;
+const scenes = new Scenes(() => world);
 beforeAll(async () => {
   world = await startProvidersWorld();
 });
 afterAll(() => world.stop());
-
-async function openConfig(place: Place): Promise<number> {
-  const { config } = await world.ask(configMessages.createProviderConfig, {
-    caller: place.owner,
-    filialId: place.filialId,
-    kind: "emvco_generic",
-    mode: "test",
-    name: "Acquirer",
-    settings: emvcoSettings(),
-    secrets: { callback_secret: SECRET },
-  });
-  return config.configId;
-}
 
 const listOf = (place: Place) => world.ask(issueMessages.listIssues, { caller: place.operator, limit: 100 });
 
@@ -39,7 +25,7 @@ async function strayMoney(
   currency = "EUR",
 ): Promise<{ place: Place; configId: number; issue: Issue }> {
   const place = await world.openPlace();
-  const configId = await openConfig(place);
+  const configId = await scenes.openConfig(place);
   await addStray(configId, { amount, currency });
   const [issue] = (await listOf(place)).issues;
   if (issue === undefined) throw new Error("There is no issue.");
@@ -64,14 +50,6 @@ const transactionsOf = ({ orderId }: Intent) =>
   world.database<{ transaction_id: number; reference: string; attested_by: number; route: string }[]>`
     select transaction_id, reference, attested_by, route from transactions where order_id = ${orderId}`;
 
-const attribute = (place: Place, issue: Issue, intent: Intent, reason = "the guest showed the receipt") =>
-  world.ask(issueMessages.attributeIssue, {
-    caller: place.operator,
-    issueId: issue.issueId,
-    orderId: intent.orderId,
-    reason,
-  });
-
 /** The same place with another operator. */
 const colleagueOf = (place: Place): Place => ({
   ...place,
@@ -83,7 +61,7 @@ describe("an attribution", () => {
     const { place, issue } = await strayMoney();
     expect(issue).toMatchObject({ kind: "unmatched_money", status: "open", amountMinor: "1250", currency: "EUR" });
     const intent = await world.openIntent(place, 1250);
-    const { issue: resolved } = await attribute(place, issue, intent);
+    const { issue: resolved } = await scenes.attribute(place, issue, intent);
     const [transaction] = await transactionsOf(intent);
     expect(transaction).toEqual({
       transaction_id: resolved.transactionId,
@@ -98,7 +76,7 @@ describe("an attribution", () => {
       reason: "the guest showed the receipt",
     });
     // Again by the same person: the same answer, and no second payment.
-    expect((await attribute(place, issue, intent)).issue).toEqual(resolved);
+    expect((await scenes.attribute(place, issue, intent)).issue).toEqual(resolved);
     expect(await transactionsOf(intent)).toHaveLength(1);
     const rows = await world.database<{ payload: { command: unknown } }[]>`
       select payload from outbox where key = ${`station.${place.stationId}`} and payload -> 'command' ->> 'type' = 'order_put'
@@ -125,12 +103,12 @@ describe("an attribution", () => {
     const { place, issue } = await strayMoney();
     const intent = await world.openIntent(place, 1250);
     const other = await world.openIntent(place, 1250);
-    await attribute(place, issue, intent);
+    await scenes.attribute(place, issue, intent);
     const differing = [
-      () => attribute(place, issue, other),
-      () => attribute(place, issue, intent, "another reason"),
-      () => attribute(colleagueOf(place), issue, intent),
-      () => close(place, issue, "the guest showed the receipt"),
+      () => scenes.attribute(place, issue, other),
+      () => scenes.attribute(place, issue, intent, "another reason"),
+      () => scenes.attribute(colleagueOf(place), issue, intent),
+      () => scenes.close(place, issue, "the guest showed the receipt"),
     ];
     for (const ask of differing)
       expect(await refusalOf(ask())).toMatchObject({ code: "conflict", reason: "issue_attributed" });
@@ -141,7 +119,7 @@ describe("an attribution", () => {
   test("ten at once to ten orders: one order is paid", async () => {
     const { place, issue } = await strayMoney();
     const intents = await Promise.all(Array.from({ length: 10 }, () => world.openIntent(place, 1250)));
-    const outcomes = await Promise.allSettled(intents.map((intent) => attribute(place, issue, intent)));
+    const outcomes = await Promise.allSettled(intents.map((intent) => scenes.attribute(place, issue, intent)));
     const paid = await Promise.all(intents.map(transactionsOf));
     expect(paid.flat()).toHaveLength(1);
     expect(outcomes.filter((outcome) => outcome.status === "fulfilled")).toHaveLength(1);
@@ -150,14 +128,14 @@ describe("an attribution", () => {
   test("an amount, a currency or an order that does not match: refused, and the issue stays open", async () => {
     const { place, issue } = await strayMoney();
     const wrong = await world.openIntent(place, 1251);
-    expect((await refusalOf(attribute(place, issue, wrong))).code).toBe("conflict");
+    expect((await refusalOf(scenes.attribute(place, issue, wrong))).code).toBe("conflict");
     const elsewhere = await world.openPlace({ currency: "USD" });
     const foreign = await world.openIntent(elsewhere, 1250);
-    expect((await refusalOf(attribute(place, issue, foreign))).code).toBe("not_found");
+    expect((await refusalOf(scenes.attribute(place, issue, foreign))).code).toBe("not_found");
     expect(await transactionsOf(wrong)).toHaveLength(0);
     const other = await strayMoney("12.50", "USD");
     const euros = await world.openIntent(other.place, 1250);
-    expect((await refusalOf(attribute(other.place, other.issue, euros))).code).toBe("conflict");
+    expect((await refusalOf(scenes.attribute(other.place, other.issue, euros))).code).toBe("conflict");
     expect((await listOf(place)).issues[0]).toMatchObject({ status: "open" });
   });
 
@@ -168,13 +146,13 @@ describe("an attribution", () => {
     const elsewhere = await world.openPlace({ isSandbox: false });
     const orders = [await world.openIntent(nameless.place, 1250), await world.openIntent(elsewhere, 1250)];
     for (const order of orders)
-      expect(await refusalOf(attribute(nameless.place, nameless.issue, order))).toMatchObject({
+      expect(await refusalOf(scenes.attribute(nameless.place, nameless.issue, order))).toMatchObject({
         code: "conflict",
         reason: "amount_unknown",
       });
     // The same payment in two issues: first with a wrong account, then for an unknown reference.
     const place = await world.openPlace();
-    const configId = await openConfig(place);
+    const configId = await scenes.openConfig(place);
     const asked = await world.openIntent(place, 1250);
     const answer = await world.askProvider(place, configId, asked);
     const reference = answer.created ? /6228\d{2}24([0-9A-Z]{24})/.exec(answer.qrPayload)?.[1] : undefined;
@@ -184,9 +162,9 @@ describe("an attribution", () => {
     expect(issues.map((issue) => issue.kind)).toEqual(["unmatched_money", "account_mismatch"]);
     const [first, second] = issues;
     if (first === undefined || second === undefined) throw new Error("There are no two issues.");
-    await attribute(place, first, await world.openIntent(place, 1250));
+    await scenes.attribute(place, first, await world.openIntent(place, 1250));
     const again = await world.openIntent(place, 1250);
-    expect((await refusalOf(attribute(place, second, again))).code).toBe("conflict");
+    expect((await refusalOf(scenes.attribute(place, second, again))).code).toBe("conflict");
     expect(await transactionsOf(again)).toHaveLength(0);
     // And it does not pay its own intent either, when the right callback arrives after all.
     await addStray(configId, { reference, transaction_id: "SAME" });
@@ -205,7 +183,7 @@ describe("an attribution", () => {
     const lines = [{ name: "Soup", quantity: 1, unitAmountMinor: "1300" }];
     await world.ask(changeOrder, { caller: place.cashier, orderId: intent.orderId, lines });
     const other = await world.openIntent(place, 1250);
-    const { issue: resolved } = await attribute(place, issue, other);
+    const { issue: resolved } = await scenes.attribute(place, issue, other);
     expect(resolved).toMatchObject({ status: "attributed", orderId: other.orderId });
     expect(await transactionsOf(intent)).toHaveLength(0);
     expect(await transactionsOf(other)).toHaveLength(1);
@@ -216,7 +194,7 @@ describe("an attribution", () => {
     const intent = await world.openIntent(place, 1250);
     await leaveAttribution(issue, intent);
     const other = await world.openIntent(place, 1250);
-    expect((await refusalOf(attribute(place, issue, other))).code).toBe("conflict");
+    expect((await refusalOf(scenes.attribute(place, issue, other))).code).toBe("conflict");
     expect(await transactionsOf(other)).toHaveLength(0);
     expect(await transactionsOf(intent)).toHaveLength(1);
     expect((await listOf(place)).issues[0]).toMatchObject({ status: "attributed", orderId: intent.orderId });
@@ -230,12 +208,12 @@ describe("an attribution", () => {
     await leaveAttribution(issue, intent, { agoMs: 60_000 });
     await waitFor("the issue's end", async () => (await listOf(place)).issues[0]?.status === "attributed");
     expect(await transactionsOf(intent)).toHaveLength(1);
-    expect((await refusalOf(close(place, issue))).code).toBe("conflict");
+    expect((await refusalOf(scenes.close(place, issue))).code).toBe("conflict");
   });
 
   test("a payment that the cashier may still settle: waits until its collection has ended", async () => {
     const place = await world.openPlace();
-    const configId = await openConfig(place);
+    const configId = await scenes.openConfig(place);
     const asked = await world.openIntent(place, 1250);
     const answer = await world.askProvider(place, configId, asked);
     const reference = answer.created ? /6228\d{2}24([0-9A-Z]{24})/.exec(answer.qrPayload)?.[1] : undefined;
@@ -244,10 +222,10 @@ describe("an attribution", () => {
     const issue = await waitFor("an issue", async () => (await listOf(place)).issues[0]);
     expect(issue.kind).toBe("settlement_refused");
     const intent = await world.openIntent(place, 1250);
-    expect((await refusalOf(attribute(place, issue, intent))).code).toBe("conflict");
+    expect((await refusalOf(scenes.attribute(place, issue, intent))).code).toBe("conflict");
     await world.database`
       update provider_payments set expires_at = now() - interval '1 hour' where intent_id = ${asked.intentId}`;
-    expect((await attribute(place, issue, intent)).issue.status).toBe("attributed");
+    expect((await scenes.attribute(place, issue, intent)).issue.status).toBe("attributed");
   });
 });
 
@@ -275,13 +253,10 @@ async function leaveAttribution(
     where issue_id = ${issue.issueId}`;
 }
 
-const close = (place: Place, issue: Issue, reason = "paid back by bank transfer") =>
-  world.ask(issueMessages.closeIssue, { caller: place.operator, issueId: issue.issueId, reason });
-
 describe("a closed issue", () => {
   test("keeps operator and reason, and the payment raises no other issue", async () => {
     const { place, configId, issue } = await strayMoney();
-    const { issue: closed } = await close(place, issue);
+    const { issue: closed } = await scenes.close(place, issue);
     expect(closed).toMatchObject({
       status: "closed",
       reason: "paid back by bank transfer",
@@ -296,11 +271,11 @@ describe("a closed issue", () => {
     const intent = await world.openIntent(place, 1250);
     // Again by the same person: the same answer, and one entry of the audit log.
     const [known] = (await listOf(place)).issues;
-    expect((await close(place, issue)).issue).toEqual(known);
+    expect((await scenes.close(place, issue)).issue).toEqual(known);
     const differing = [
-      () => attribute(place, issue, intent),
-      () => close(place, issue, "lost"),
-      () => close(colleagueOf(place), issue),
+      () => scenes.attribute(place, issue, intent),
+      () => scenes.close(place, issue, "lost"),
+      () => scenes.close(colleagueOf(place), issue),
     ];
     for (const ask of differing)
       expect(await refusalOf(ask())).toMatchObject({ code: "conflict", reason: "issue_closed" });
@@ -317,8 +292,8 @@ describe("a closed issue", () => {
   test("requires a reason, the permission and an issue of the organization", async () => {
     const { place, issue } = await strayMoney();
     const other = await world.openPlace();
-    expect((await refusalOf(close(place, issue, " "))).code).toBe("invalid_request");
-    expect((await refusalOf(close(other, issue))).code).toBe("not_found");
+    expect((await refusalOf(scenes.close(place, issue, " "))).code).toBe("invalid_request");
+    expect((await refusalOf(scenes.close(other, issue))).code).toBe("not_found");
     for (const caller of [place.owner, place.cashier]) {
       const asked = { caller, issueId: issue.issueId, reason: "x" };
       expect((await refusalOf(world.ask(issueMessages.closeIssue, asked))).code).toBe("permission_denied");
@@ -346,7 +321,7 @@ describe("a closed issue", () => {
     const ids = [first, second, third].flatMap(({ issues }) => issues.map(({ issueId }) => issueId));
     expect(ids).toHaveLength(5);
     expect(ids).toEqual(ids.toSorted((a, b) => b - a));
-    await close(place, issue);
+    await scenes.close(place, issue);
     const open = await world.ask(issueMessages.listIssues, { caller: place.operator, status: "open", limit: 100 });
     expect(open.issues).toHaveLength(4);
   });

@@ -80,3 +80,16 @@ test("refused callbacks are deleted, also young ones beyond the newest", async (
   await remove();
   expect(await count()).toBe(refusalRows);
 });
+
+test("withdrawals: those past their retention are deleted, however many, and younger ones stay", async () => {
+  const { rowsPerBatch } = PROVIDER_LIMITS.retention;
+  const withdraw = (first: number, last: number, ageDays: number) => database`
+    insert into provider_withdrawals (intent_id, asked_at)
+    select id, now() - make_interval(days => ${ageDays}) from generate_series(${first}::bigint, ${last}::bigint) as id`;
+  await withdraw(1, 1, taskRetentionDays - 1);
+  await withdraw(2, rowsPerBatch * 2 + 2, taskRetentionDays + 1);
+  await withdraw(rowsPerBatch * 2 + 3, rowsPerBatch * 2 + 3, 0);
+  await remove();
+  const left = await database`select intent_id from provider_withdrawals order by intent_id`;
+  expect(left.map((row) => row["intent_id"])).toEqual([1, rowsPerBatch * 2 + 3]);
+});

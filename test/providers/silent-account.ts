@@ -1,5 +1,8 @@
 /** One provider server at which some accounts get no answer, and what an hour of that leaves in the database. */
+import { expect } from "vitest";
+import { waitFor } from "../support/wait-for.ts";
 import type { AnsweringProvider, Asked } from "./answering-provider.ts";
+import type { Scenes } from "./emvco-scene.ts";
 import type { Place, ProvidersWorld } from "./providers-world.ts";
 
 /** An order of this amount belongs to an account that gets no answer. */
@@ -40,4 +43,27 @@ export async function openDueQrs(
       from numbers returning intent_id
     )
     insert into provider_tasks (intent_id, kind, due_at) select intent_id, 'poll', now() - interval '1 minute' from opened`;
+}
+
+/** While questions about silent accounts are under way, an answered one gets its QR, and its payment is confirmed. */
+export async function expectNoDelay(
+  {
+    world,
+    provider,
+    scenes,
+  }: { readonly world: ProvidersWorld; readonly provider: AnsweringProvider; readonly scenes: Scenes },
+  { place, configId }: { readonly place: Place; readonly configId: number },
+): Promise<void> {
+  await waitFor("silent questions under way", () => provider.asked.length >= 8);
+  const startedAtMs = performance.now();
+  const intent = await world.openIntent(place, 1203);
+  world.stations.collect(intent);
+  expect(await world.askProvider(place, configId, intent)).toMatchObject({ created: true });
+  expect(performance.now() - startedAtMs).toBeLessThan(2_000);
+
+  await world.database`
+    update provider_tasks set due_at = now() where intent_id = ${intent.intentId} and kind = 'poll'`;
+  const dueAtMs = performance.now();
+  await waitFor("the confirmed payment", async () => (await scenes.salesOf(intent)).length === 1, 20_000);
+  expect(performance.now() - dueAtMs).toBeLessThan(2_000);
 }

@@ -4,17 +4,16 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { proposeAttribution } from "../../services/bus/messages/attributions.ts";
 import { prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
 import * as issues from "../../services/bus/messages/issues.ts";
-import { createProviderConfig } from "../../services/bus/messages/provider-configs.ts";
 import { runReconciliation } from "../../services/reconciliation/matching.ts";
-import { emvcoSettings } from "../support/emvco-settings.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
+import { Scenes, SECRET } from "./emvco-scene.ts";
 import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 
-const SECRET = "the-secret-of-the-callbacks-in-this-test";
 /** Long before the attribution. */
 const DAY = "2026-03-10";
 
 let world: ProvidersWorld;
+const scenes = new Scenes(() => world);
 beforeAll(async () => {
   world = await startProvidersWorld();
 });
@@ -173,23 +172,15 @@ describe("a payment of a statement account without a config", () => {
 
   test("asserted by a callback of the same account too: pays once", async () => {
     const place = await world.openPlace();
-    const { config } = await world.ask(createProviderConfig, {
-      caller: place.owner,
-      filialId: place.filialId,
-      kind: "emvco_generic",
-      mode: "test",
-      name: "Acquirer",
-      settings: emvcoSettings(),
-      secrets: { callback_secret: SECRET },
-    });
+    const configId = await scenes.openConfig(place);
     const account = await openAccount({ place });
     const reference = `TX-${randomUUID()}`;
     const issue = await unmatched(account, { reference });
     await attribute(account, issue, await world.openIntent(place, 1250));
     const data = { reference: "X", transaction_id: reference, merchant_id: "M-1", amount: "12.50", currency: "EUR" };
-    await sendCallback(world, { configId: config.configId, body: paidBody(data), secret: SECRET });
+    await sendCallback(world, { configId, body: paidBody(data), secret: SECRET });
     const [callback] = await world.database<{ outcome: string }[]>`
-      select outcome from provider_callbacks where config_id = ${config.configId}`;
+      select outcome from provider_callbacks where config_id = ${configId}`;
     expect(callback?.outcome).toBe("attributed");
   });
 

@@ -1,7 +1,6 @@
 /** Release and withdrawal of imports against a real PostgreSQL, with real runs over what is imported. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../../services/bus/messages/caller.ts";
-import { RefusedError } from "../../services/bus/refusals.ts";
 import {
   carryOutWithdrawals,
   type DecisionDeps,
@@ -11,6 +10,7 @@ import {
 } from "../../services/reconciliation/import-decisions.ts";
 import { WITHDRAWAL_LIMITS } from "../../services/reconciliation/limits.ts";
 import type { Repeated } from "../../services/runtime/repeat.ts";
+import { operator, refusalOf } from "./closings/closing-world.ts";
 import { type Line, type RunDatabase, type RunWorld, startRunDatabase } from "./matching/run-world.ts";
 
 let running: RunDatabase;
@@ -28,15 +28,8 @@ afterAll(() => running.stop());
 const failures: unknown[] = [];
 afterEach(() => expect(failures).toEqual([]));
 
-const person = (userId: number): Caller => ({
-  userId,
-  name: `Person ${userId}`,
-  organizationId: world.organizationId,
-  role: "reconciliation_operator",
-  permissions: ["reconciliation.manage"],
-});
-const rita = (): Caller => person(7);
-const otto = (): Caller => person(8);
+const rita = (): Caller => operator(world, 7);
+const otto = (): Caller => operator(world, 8);
 
 const REASON = "Wrong file.";
 const askWithdrawal = (importId: number, caller = rita(), reason = REASON) =>
@@ -47,16 +40,6 @@ async function withdraw(...of: Parameters<typeof askWithdrawal>): ReturnType<typ
   if (reply.import.status !== "withdrawing") return reply;
   await Promise.all(deps.underWay);
   return await askWithdrawal(...of);
-}
-
-/** The refusal of a request. */
-async function refusal(request: Promise<unknown>): Promise<string> {
-  const error: unknown = await request.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  if (!(error instanceof RefusedError)) throw new Error("The request was not refused.", { cause: error });
-  return error.refusal.reason ?? error.refusal.code;
 }
 
 let accounts = 0;
@@ -197,7 +180,7 @@ describe("an import that a closing depends on", () => {
         select ${world.organizationId}, ${accountId}, 'day', '2026-03-10', '2026-03-10', 1, '{}', sha256('{}'), key_id,
           sha256('a') || sha256('b'), 7, 'Rita', now(), 'It is complete.' from k returning closing_id)
       insert into closing_imports (closing_id, import_id) select closing_id, ${importId} from c`;
-    expect(await refusal(withdraw(importId))).toBe("period_closed");
+    expect(await refusalOf(withdraw(importId))).toBe("period_closed");
     expect(await linesOf(accountId)).toBe(1);
   });
 });
@@ -248,8 +231,8 @@ describe("two operators at once", () => {
     const importId = await world.importLines(await addAccount(), [stray()]);
     const first = await withdraw(importId);
     expect(await withdraw(importId)).toEqual(first);
-    expect(await refusal(withdraw(importId, otto()))).toBe("import_withdrawn");
-    expect(await refusal(withdraw(importId, rita(), "For another reason."))).toBe("import_withdrawn");
+    expect(await refusalOf(withdraw(importId, otto()))).toBe("import_withdrawn");
+    expect(await refusalOf(withdraw(importId, rita(), "For another reason."))).toBe("import_withdrawn");
   });
 
   test("a release and a withdrawal at the same moment: one decides first, and neither is half done", async () => {
@@ -260,7 +243,7 @@ describe("two operators at once", () => {
       const withdrawn = withdraw(importId);
       const [release, withdrawal] = await Promise.allSettled([released, withdrawn]);
       expect(withdrawal.status).toBe("fulfilled");
-      if (release.status === "rejected") expect(await refusal(released)).toMatch(/^import_withdraw(?:ing|n)$/);
+      if (release.status === "rejected") expect(await refusalOf(released)).toMatch(/^import_withdraw(?:ing|n)$/);
       // The release may have held the row when the withdrawal was to be carried out.
       await carryOutWithdrawals(deps, WITHDRAWAL_LIMITS.turnMs);
       const [row] = await world.database<{ status: string }[]>`
@@ -272,16 +255,16 @@ describe("two operators at once", () => {
   test("a release in another status: refused; of another organization's import: not found", async () => {
     const accountId = await addAccount();
     const release = (importId: number, caller = rita()) => releaseImport(deps, { caller, importId, reason: REASON });
-    expect(await refusal(release(await world.importLines(accountId, [])))).toBe("import_imported");
+    expect(await refusalOf(release(await world.importLines(accountId, [])))).toBe("import_imported");
     const importId = await addImport(accountId);
     const elsewhere = { ...rita(), organizationId: world.organizationId + 1_000_000 };
-    expect(await refusal(release(importId, elsewhere))).toBe("not_found");
+    expect(await refusalOf(release(importId, elsewhere))).toBe("not_found");
     expect(await release(importId)).toMatchObject({
       import: { status: "waiting", released: { by: 7, reason: REASON } },
     });
-    expect(await refusal(release(importId, otto()))).toBe("import_waiting");
-    expect(await refusal(release(importId, { ...rita(), permissions: [] }))).toBe("permission_denied");
-    expect(await refusal(withdraw(await addImport(accountId, { status: "refused" })))).toBe("import_refused");
+    expect(await refusalOf(release(importId, otto()))).toBe("import_waiting");
+    expect(await refusalOf(release(importId, { ...rita(), permissions: [] }))).toBe("permission_denied");
+    expect(await refusalOf(withdraw(await addImport(accountId, { status: "refused" })))).toBe("import_refused");
   });
 
   test("a decision while an attempt stores the lines: busy, and possible afterwards", async () => {
@@ -293,7 +276,7 @@ describe("two operators at once", () => {
       await release.promise;
     });
     await locked.promise;
-    expect(await refusal(withdraw(importId))).toBe("busy");
+    expect(await refusalOf(withdraw(importId))).toBe("busy");
     release.resolve();
     await storing;
     expect(await withdraw(importId)).toMatchObject({ import: { status: "withdrawn" } });
@@ -311,7 +294,7 @@ test("a withdrawal whose process has ended, or that a run blocks: completed late
   });
   await held.promise;
   expect(await askWithdrawal(importId)).toMatchObject({ import: { status: "withdrawing" } });
-  expect(await refusal(withdraw(importId, otto()))).toBe("import_withdrawing");
+  expect(await refusalOf(withdraw(importId, otto()))).toBe("import_withdrawing");
   expect(await linesOf(accountId)).toBe(1);
   release.resolve();
   await run;

@@ -1,10 +1,10 @@
 /** Imports at the same time, imports that are interrupted, and which one is next. */
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { Caller } from "../../services/bus/messages/caller.ts";
 import { withdrawImport } from "../../services/reconciliation/import-decisions.ts";
 import { importNext } from "../../services/reconciliation/import-work.ts";
 import { takeImport } from "../../services/reconciliation/sql/imports.ts";
+import { operator } from "./closings/closing-world.ts";
 import { type ImportWorld, pausingFormat, startImportWorld, statementOf } from "./import-world.ts";
 
 let world: ImportWorld;
@@ -50,14 +50,7 @@ test("a withdrawal during the import: no line is stored, and the import is withd
   const stalled = importNext(world.depsOf({ formatNamed: () => format }));
   await reached;
   const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-  const caller = {
-    userId: 7,
-    name: "Rita",
-    organizationId: world.organizationId,
-    role: "reconciliation_operator",
-    permissions: ["reconciliation.manage"],
-  } satisfies Caller;
-  const decision = { caller, importId, reason: "Wrong file." };
+  const decision = { caller: operator(world), importId, reason: "Wrong file." };
   const underWay = new Set<Promise<void>>();
   await withdrawImport({ ...world, log, underWay }, decision);
   await Promise.all(underWay);

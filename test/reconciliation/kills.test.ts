@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { Random } from "../chaos/random.ts";
 import { type KillableProcess, startKillable } from "../money/killable-process.ts";
 import { send } from "../support/http.ts";
-import { addOperator, logIn, type Person } from "../support/people.ts";
+import { addOperator, logIn, newOrder, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { writeRows } from "./closings/closing-world.ts";
@@ -134,8 +134,7 @@ async function openPlace(): Promise<Place> {
 }
 
 async function collect({ station }: Place, amount: string, reference: string): Promise<void> {
-  const lines = [{ name: "Soup", quantity: 1, unit_amount: amount }];
-  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  const order_id = await newOrder(cashier, station, amount);
   const begun = { body: { order_id, route: "attested_terminal" } };
   const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, begun);
   await cashier.good("POST", `${station}/intents/${intent_id}/attest/`, { body: { reference } });

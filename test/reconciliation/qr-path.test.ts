@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { send } from "../support/http.ts";
-import { addOperator, logIn, type Person } from "../support/people.ts";
+import { addOperator, logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 
@@ -44,8 +44,7 @@ afterAll(async () => {
 
 /** A collection of a magic amount, until it is paid or has its issue. */
 async function collect(amount: string, isDone: (status: string, kinds: readonly string[]) => boolean): Promise<void> {
-  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount: amount }] };
-  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body });
+  const order_id = await newOrder(cashier, station, amount);
   const begun = { body: { order_id, route: "dynamic_qr" } };
   const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, begun);
   const path = `${station}/intents/${intent_id}/`;

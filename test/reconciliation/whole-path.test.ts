@@ -1,7 +1,7 @@
 /** From a guest's payment at a terminal to a decision about its statement: by the APIs alone, as people and programs use them. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { send } from "../support/http.ts";
-import { addOperator, logIn, type Person } from "../support/people.ts";
+import { addOperator, logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 
@@ -39,8 +39,7 @@ const station = (): string => `stations/${system.sandbox.stations[0]?.stationId}
 const today = new Date().toISOString().slice(0, 10);
 
 async function collect(amount: string, route: string, reference?: string): Promise<void> {
-  const lines = [{ name: "Soup", quantity: 1, unit_amount: amount }];
-  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station()}/orders/`, { body: { lines } });
+  const order_id = await newOrder(cashier, station(), amount);
   const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station()}/intents/`, {
     body: { order_id, route },
   });

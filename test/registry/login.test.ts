@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Permission } from "../../services/bus/messages/caller.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
 import { REGISTRY_LIMITS } from "../../services/registry/limits.ts";
+import { median } from "../support/rank-statistic.ts";
 import { OWNER_PASSWORD, type RegistryFixture, refusalOf, startRegistry } from "./registry-fixture.ts";
 
 let fixture: RegistryFixture;
@@ -23,9 +24,6 @@ const logIn = (
 ) => fixture.ask(sessions.logIn, { email, password, address, permission });
 const countSessions = async (): Promise<number> => (await fixture.sql`select from sessions`).length;
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
-
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
 describe("a log-in", () => {
   test("opens a session of twelve hours and shows its token once", async () => {

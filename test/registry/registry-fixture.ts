@@ -111,7 +111,6 @@ export async function newStation(fixture: RegistryFixture, caller = fixture.owne
   return (await fixture.ask(createStation, request)).station;
 }
 
-/** A new companion at a station, pending. */
 export async function newDevice(fixture: RegistryFixture, stationId: number, caller = fixture.owner): Promise<Device> {
   const request = { caller, stationId, name: "Companion", kind: "smart_pos_companion" as const };
   return (await fixture.ask(registerDevice, request)).device;

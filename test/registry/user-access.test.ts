@@ -1,4 +1,4 @@
-/** Suspending a person, setting a new password, changing one's own, and an organization's first owner. */
+/** Suspending a person, setting a new password, changing one's own, an organization's first owner, and changes at the same moment. */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Caller, Permission } from "../../services/bus/messages/caller.ts";
@@ -53,6 +53,16 @@ const sessionOf = async (token: string): Promise<number> => {
     select session_id from sessions where encode(token_hash, 'hex') = ${sha256(token)}`;
   return row?.session_id ?? 0;
 };
+/** Until a statement waits for a lock: a log-in whose password is checked already. */
+const untilOneWaits = () =>
+  vi.waitUntil(
+    async () => {
+      const waiting = await fixture.sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      return waiting.length > 0;
+    },
+    { timeout: 10_000, interval: 10 },
+  );
 const auditLog = async () =>
   (
     await fixture.sql<{ action: string; actor_kind: string }[]>`
@@ -87,13 +97,7 @@ describe("a suspended person", () => {
     await fixture.sql.begin(async (tx) => {
       await tx`update users set status = 'suspended' where user_id = ${user.userId}`;
       attempt = refusalOf(logIn(PASSWORD));
-      // Its password is checked already; it waits for the user's row to be released.
-      const waits = async () =>
-        (
-          await fixture.sql`
-          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-        ).length > 0;
-      await vi.waitUntil(waits, { timeout: 10_000, interval: 10 });
+      await untilOneWaits();
     });
     expect(await attempt).toMatchObject({ code: "permission_denied" });
     const open = await fixture.sql`select from sessions where user_id = ${user.userId} and ended_at is null`;
@@ -219,5 +223,99 @@ describe("a new organization", () => {
       code: "already_exists",
     });
     expect(await fixture.sql`select from organizations`).toHaveLength(before.length);
+  });
+});
+
+let organizations = 0;
+/** An organization with two owners. */
+async function twoOwners(): Promise<readonly [Caller, Caller]> {
+  const first = await addOrganization(fixture.sql, `Changes ${(organizations += 1)}`);
+  const second = `second-${organizations}@changes.example`;
+  const request = { caller: first, email: second, name: "Second", role: "owner" as const, password: PASSWORD };
+  await fixture.ask(users.createUser, request);
+  return [first, await callerOf(fixture.sql, second)];
+}
+const changeUser = (caller: Caller, userId: number, more: object) =>
+  fixture.ask(users.changeUser, { caller, userId, ...more });
+const activeOwners = async ({ organizationId }: Caller): Promise<number> => {
+  const rows = await fixture.sql`
+    select from users where organization_id = ${organizationId} and role = 'owner' and status = 'active'`;
+  return rows.length;
+};
+
+describe("an organization keeps an owner", () => {
+  test("two owners who leave the role at once: one stays", async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const [first, second] = await twoOwners();
+      const tried = await Promise.allSettled(
+        [first, second].map((owner) => changeUser(owner, owner.userId, { role: "cashier" })),
+      );
+      expect(tried.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+      expect(await activeOwners(first)).toBe(1);
+    }
+  });
+
+  test("an owner who leaves the role while suspending the other: one of the two is refused", async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const [first, second] = await twoOwners();
+      await Promise.allSettled([
+        changeUser(first, first.userId, { role: "cashier" }),
+        fixture.ask(users.moveUser, { caller: first, userId: second.userId, move: "SUSPEND" }),
+      ]);
+      expect(await activeOwners(first)).toBe(1);
+    }
+  });
+
+  test("a second owner who is suspended does not count", async () => {
+    const [first, second] = await twoOwners();
+    await fixture.ask(users.moveUser, { caller: first, userId: second.userId, move: "SUSPEND" });
+    expect(await refusalOf(changeUser(first, first.userId, { role: "cashier" }))).toMatchObject({ code: "conflict" });
+  });
+
+  test("a former owner: changes, suspends and resets no account, whatever the session contains", async () => {
+    const [first, second] = await twoOwners();
+    await changeUser(first, second.userId, { role: "cashier" });
+    const { userId } = first;
+    const password = "quite another password";
+    const refusals = await Promise.all(
+      [
+        changeUser(second, userId, { name: "Hijacked" }),
+        fixture.ask(users.moveUser, { caller: second, userId, move: "SUSPEND" }),
+        fixture.ask(users.resetUserPassword, { caller: second, userId, password }),
+      ].map(refusalOf),
+    );
+    for (const refusal of refusals) expect(refusal).toMatchObject({ code: "permission_denied" });
+  });
+});
+
+describe("a change of a person", () => {
+  test("another organization's person, and without the permission: refused", async () => {
+    const [first] = await twoOwners();
+    expect(await refusalOf(changeUser(first, fixture.cashier.userId, { name: "Theirs" }))).toEqual({
+      code: "not_found",
+    });
+    expect(await refusalOf(changeUser(fixture.cashier, fixture.cashier.userId, { role: "owner" }))).toEqual({
+      code: "permission_denied",
+    });
+  });
+
+  test("two people who take one address at once: one gets it", async () => {
+    const [first, second] = await twoOwners();
+    const taken = { email: `taken-${organizations}@changes.example` };
+    const tried = await Promise.allSettled([first, second].map(({ userId }) => changeUser(first, userId, taken)));
+    expect(tried.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+  });
+
+  test("a log-in that was checked before a change of role: refused after it", async () => {
+    const [first, second] = await twoOwners();
+    const changed = (await changeUser(first, second.userId, {})).user;
+    let attempt: Promise<unknown> = Promise.resolve();
+    await fixture.sql.begin(async (tx) => {
+      await tx`update users set role = 'cashier' where user_id = ${second.userId}`;
+      attempt = refusalOf(logIn(PASSWORD, "organization.manage", changed.email));
+      await untilOneWaits();
+    });
+    expect(await attempt).toMatchObject({ code: "permission_denied" });
+    expect(await fixture.sql`select from sessions where user_id = ${second.userId}`).toHaveLength(0);
   });
 });

@@ -7,6 +7,7 @@ import * as eventMessages from "../../services/bus/messages/events.ts";
 import * as pauseMessages from "../../services/bus/messages/filial-robotics.ts";
 import * as taskMessages from "../../services/bus/messages/serving-tasks.ts";
 import { ROBOTICS_LIMITS } from "../../services/robotics/limits.ts";
+import { setTaskStatus } from "../../services/robotics/sql/serving-tasks.ts";
 import { type Fleet, type Place, type RoboticsWorld, refusalOf, startRoboticsWorld } from "./robotics-world.ts";
 
 let world: RoboticsWorld;
@@ -27,6 +28,8 @@ const cancel = (taskId: number, by = place) =>
   world.ask(taskMessages.cancelServingTask, { caller: by.owner, taskId, reason: "No guest." });
 const readTask = async (taskId: number) =>
   (await world.ask(taskMessages.getConsumerTask, { consumer: fleet.caller, taskId })).task;
+const eventsOf = async (taskId: number) =>
+  (await world.events(place.filialId)).filter(({ payload }) => "task_id" in payload && payload.task_id === taskId);
 const typesOf = async (filialId: number) => (await world.events(filialId)).map(({ eventType }) => eventType);
 
 describe("a task", () => {
@@ -57,10 +60,10 @@ describe("a task", () => {
       const again = { caller: place.owner, taskId, reason: "Another reason." };
       expect((await world.ask(taskMessages.cancelServingTask, again)).task).toEqual(task);
       expect(await refusalOf(accept(taskId))).toMatchObject({ code: "task_not_actionable", status: "cancelled" });
-      const events = (await world.events(place.filialId)).filter(
-        ({ payload }) => "task_id" in payload && payload.task_id === taskId,
-      );
-      expect(events.map(({ eventType }) => eventType)).toEqual(["serving_task.offered", "serving_task.cancelled"]);
+      expect((await eventsOf(taskId)).map(({ eventType }) => eventType)).toEqual([
+        "serving_task.offered",
+        "serving_task.cancelled",
+      ]);
     }
   });
 
@@ -69,10 +72,10 @@ describe("a task", () => {
     await world.makeOverdue(taskId);
     await expect.poll(async () => (await readTask(taskId)).status).toBe("expired");
     await delay(3 * ROBOTICS_LIMITS.expiryIntervalMs);
-    const events = (await world.events(place.filialId)).filter(
-      ({ payload }) => "task_id" in payload && payload.task_id === taskId,
-    );
-    expect(events.map(({ eventType }) => eventType)).toEqual(["serving_task.offered", "serving_task.expired"]);
+    expect((await eventsOf(taskId)).map(({ eventType }) => eventType)).toEqual([
+      "serving_task.offered",
+      "serving_task.expired",
+    ]);
     expect(await refusalOf(accept(taskId))).toMatchObject({ code: "task_expired", status: "expired" });
     expect(await refusalOf(cancel(taskId))).toMatchObject({ code: "task_not_actionable", status: "expired" });
   });
@@ -353,4 +356,41 @@ test("users who do not manage the organization can do none of it", async () => {
     world.ask(eventMessages.listRoboticsEvents, { caller }),
   ];
   for (const { code } of await Promise.all(asked.map(refusalOf))) expect(code).toBe("permission_denied");
+});
+
+/** When the task's event of that type happened, as consumers receive it. */
+const publishedMomentOf = async (type: string, taskId: number): Promise<string | undefined> =>
+  (await eventsOf(taskId)).find(({ eventType }) => eventType === type)?.createdAt;
+const iso = (ms: number | null): string => new Date(ms ?? 0).toISOString();
+
+describe("the end of a task", () => {
+  test("is published with its stored moment, cancelled or expired", async () => {
+    const cancelled = await world.offer(place, fleet);
+    await cancel(cancelled.taskId);
+    expect(await publishedMomentOf("serving_task.cancelled", cancelled.taskId)).toBe(
+      iso((await readTask(cancelled.taskId)).endedAtMs),
+    );
+
+    const expiring = await world.offer(place, fleet);
+    await world.makeOverdue(expiring.taskId);
+    await expect.poll(async () => (await readTask(expiring.taskId)).status).toBe("expired");
+    const { endedAtMs, expiresAtMs } = await readTask(expiring.taskId);
+    expect(await publishedMomentOf("serving_task.expired", expiring.taskId)).toBe(iso(endedAtMs));
+    expect(endedAtMs).toBeGreaterThan(expiresAtMs);
+  });
+});
+
+test("an acceptance decided before the deadline and written after it: counts as of the deadline", async () => {
+  const { taskId } = await world.offer(place, fleet);
+  const written = await world.database.begin(async (sql) => {
+    // Between the poll of the clock and the write a transaction may stall for as long as it likes.
+    await sql`
+      update serving_tasks set offered_at = offered_at - interval '1 hour', expires_at = now() - interval '1 minute'
+      where task_id = ${taskId}`;
+    return await setTaskStatus(sql, taskId, { status: "accepted" });
+  });
+  expect(written.accepted_at).toEqual(written.expires_at);
+  const inTime = await world.offer(place, fleet);
+  const { task } = await accept(inTime.taskId);
+  expect(task.acceptedAtMs).toBeLessThan(task.expiresAtMs);
 });

@@ -4,7 +4,6 @@ import type { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
-import { RefusedError } from "../../services/bus/refusals.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
@@ -12,6 +11,8 @@ import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 import { refuseCommands, refuseFlushes } from "../support/refuse-flushes.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
+
+export { refusalOf } from "../support/refusal-of.ts";
 
 export interface SettlementWorld {
   readonly bus: Bus;
@@ -62,14 +63,4 @@ async function openStation(sql: Database, currency: string): Promise<{ stationId
 
 export function cashierOf(organizationId: number, userId: number): Caller {
   return { userId, name: "Ada", organizationId, role: "cashier", permissions: ["payments.collect"] };
-}
-
-/** The refusal that a call ends in; fails the test without one. */
-export async function refusalOf(asked: Promise<unknown>): Promise<RefusedError["refusal"]> {
-  const outcome = await asked.then(
-    (reply) => ({ reply }),
-    (error: unknown) => ({ error }),
-  );
-  if ("error" in outcome && outcome.error instanceof RefusedError) return outcome.error.refusal;
-  throw new Error(`expected a refusal, got ${JSON.stringify(outcome)}`);
 }

@@ -3,6 +3,7 @@ import { randomInt } from "node:crypto";
 import { expect, vi } from "vitest";
 import { type ApiClient, apiClient } from "./api-client.ts";
 import { send } from "./http.ts";
+import type { TestSystem } from "./system.ts";
 
 export interface TestDevice extends ApiClient {
   readonly deviceId: number;
@@ -27,6 +28,22 @@ export async function enrollDevice(baseUrl: string, code: string): Promise<TestD
   expect(enrolled.status, enrolled.text).toBe(201);
   const { credential, device } = enrolled.body;
   return { ...apiClient(root, credential), deviceId: device.device_id, credential };
+}
+
+/** Claims the code of the first station's device of this kind. */
+export async function enrollSandboxDevice({ baseUrl, sandbox }: Pick<TestSystem, "baseUrl" | "sandbox">, kind: string) {
+  const code = sandbox.stations[0]?.devices.find((device) => device.kind === kind)?.enrollmentCode;
+  return await enrollDevice(baseUrl, code ?? "none");
+}
+
+export async function newCode(owner: ApiClient, deviceId: number): Promise<string> {
+  return (await owner.good<{ code: string }>("POST", `devices/${deviceId}/enrollment-codes/`)).code;
+}
+
+/** Registers a device and claims its code. */
+export async function addDevice(baseUrl: string, owner: ApiClient, facts: object): Promise<TestDevice> {
+  const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body: facts });
+  return await enrollDevice(baseUrl, await newCode(owner, device_id));
 }
 
 /** Waits for an assignment and reports its outcome. */

@@ -1,4 +1,5 @@
-/** An owner's settings of an `emvco_generic` provider in tests. */
+/** An `emvco_generic` provider in tests: its owner's settings, and the signature of its callbacks. */
+import { createHmac } from "node:crypto";
 
 /** The merchant account of payments, unless a test names another one. */
 export const MERCHANT_ID = "M-1";
@@ -10,3 +11,9 @@ export const emvcoSettings = (merchantId: string = MERCHANT_ID) => ({
   merchant_name: "Bistro",
   merchant_city: "Berlin",
 });
+
+/** As its scheme's operator would sign. */
+export function signature(body: string, secret: string, atMs: number = Date.now()): string {
+  const timestamp = Math.floor(atMs / 1_000);
+  return `t=${timestamp},v1=${createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex")}`;
+}

@@ -41,3 +41,14 @@ export async function addOperator(
   await owner.good("POST", "users/", { body: { ...details, name, role: "reconciliation_operator" } });
   return await logIn(baseUrl, "reconciliation", details);
 }
+
+/** A cashier opens an order of one line at a station, such as `stations/7`. Returns its id. */
+export async function newOrder(
+  cashier: ApiClient,
+  station: string,
+  unit_amount: string,
+  name = "Soup",
+): Promise<number> {
+  const body = { lines: [{ name, quantity: 1, unit_amount }] };
+  return (await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body })).order_id;
+}

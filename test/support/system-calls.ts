@@ -6,10 +6,12 @@
  *   …                                    // the program ends
  *   const calls = await tracer.calls();
  */
+import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { findStrace } from "./strace.ts";
+import { promisify } from "node:util";
+import { type DebianProgram, debianPrograms } from "./debian-programs.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 /** What sends bytes to a file or a socket, and what makes a file durable. */
@@ -158,4 +160,21 @@ export function durableWrites(calls: readonly SystemCall[], path: string, bytes:
           began.line > write.ended.line,
       ),
     }));
+}
+
+const PROBE_MS = 10_000;
+
+/**
+ * A strace that can trace here; its libraries are for it alone, not for the program that it traces. Rejects with a sentence
+ * when there is none: a proof that was not made is no proof.
+ */
+export async function findStrace(): Promise<DebianProgram> {
+  const { strace } = await debianPrograms("strace");
+  await promisify(execFile)(strace.path, ["-f", "-o", "/dev/null", "-e", "trace=fsync", "true"], {
+    env: { ...process.env, LD_LIBRARY_PATH: strace.libraries },
+    timeout: PROBE_MS,
+  }).catch((cause: unknown) => {
+    throw new Error(`${strace.path} cannot trace a process here: allow ptrace for this user or container.`, { cause });
+  });
+  return strace;
 }

@@ -74,3 +74,10 @@ test("taken events: recorded for as long as the outbox has them, and three days 
     select event_id from webhook_events where filial_id = ${fleet.filialId} order by event_id`;
   expect(left.map((row) => row.event_id)).toEqual([kept, young]);
 });
+
+const days = (text: string) => signerSettingsSchema.shape.WEBHOOK_RETENTION_DAYS.safeParse(text).data;
+
+test("deliveries are kept for a whole number of days from 1 to 365", () => {
+  expect(["1", "30", "365"].map(days)).toEqual([1, 30, 365]);
+  expect(["0", "0.5", "1.5", "366", "-1", "month"].map(days)).toEqual(Array.from({ length: 6 }, () => undefined));
+});

@@ -5,6 +5,7 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { median } from "../support/rank-statistic.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type Fleet, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
@@ -26,8 +27,6 @@ afterAll(async () => {
 
 const residentMegabytes = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1_024;
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
 test("thousands of deliveries, good and bad: the process keeps no memory of them", async () => {
   // A heap of a working size at once, and a small one: kept memory would show soon.

@@ -147,7 +147,6 @@ export class DeviceWorld {
     };
   }
 
-  /** Suspends the device while the work goes on. */
   async whileSuspended(work: () => Promise<void>): Promise<void> {
     const path = `devices/${this.deviceId}`;
     const reason = { json: { reason: "Conformance suite" } };

@@ -6,22 +6,20 @@ import * as bus from "../../../services/bus/messages/stations.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, pageOnWire } from "../../http/page.ts";
 import { cashierRoute } from "../../http/route.ts";
-import { currencySchema, idSchema } from "../../http/shared-schemas.ts";
+import { idSchema } from "../../http/shared-schemas.ts";
 import { blockedReasonSchema } from "../backoffice/devices.ts";
-import { stationStatusSchema } from "../backoffice/stations.ts";
+import { stationSchema as ownerStationSchema } from "../backoffice/stations.ts";
 import { leaseHolderJson, leaseHolderSchema } from "./leases.ts";
 
+const { station_id, filial_id, name, currency, status, sandbox } = ownerStationSchema.shape;
 const stationSchema = z
   .object({
-    station_id: idSchema,
-    filial_id: idSchema,
-    name: z.string(),
-    currency: currencySchema,
-    status: stationStatusSchema,
-    sandbox: z.boolean().meta({
-      description:
-        "Whether the station is for tests: it belongs to a sandbox, and its QR provider has the mode `test`. Every other station has a provider of mode `live`.",
-    }),
+    station_id,
+    filial_id,
+    name,
+    currency,
+    status,
+    sandbox,
     blocked_reason: blockedReasonSchema.meta({ description: "Why the station is blocked now; empty when it is not." }),
     lease: leaseHolderSchema.nullable(),
     active_intent_id: idSchema.nullable(),

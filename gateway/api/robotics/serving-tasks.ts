@@ -3,6 +3,7 @@ import { z } from "zod";
 import { SERVING_TASK_STATUSES, TASK_LEGS } from "../../../machines/serving-task.ts";
 import * as messages from "../../../services/bus/messages/serving-tasks.ts";
 import { RefusedError } from "../../../services/bus/refusals.ts";
+import { conditionalHeaderSchema } from "../../http/conditional.ts";
 import { type ConsumerContext, type ConsumerHandler, ok, Refusal, type Reply } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
 import { consumer, route } from "../../http/route.ts";
@@ -57,17 +58,7 @@ const servingTasksQuerySchema = z.strictObject({
     description: "Only serving tasks of this status. Left out: the current ones, which are offered or accepted.",
   }),
 });
-/** A weak entity tag over the whole answer, as polls have it. */
-const conditionHeaderSchema = z.object({
-  "If-None-Match": z
-    .string()
-    .optional()
-    .meta({
-      description:
-        "The `ETag` of the last 200 answer, as it was received. Where it still is the current one, the answer is 304. A list of tags and `*` (any tag) work too.",
-      examples: ['W/"mJ0iXf3lM9vT2bQwZr5K"'],
-    }),
-});
+/** Weak entity tags, as polls have them. */
 const etagHeaderSchema = z.object({ ETag: z.string().meta({ description: "Weak; of the whole answer." }) });
 
 export function servingTaskJson(task: messages.ServingTask): z.infer<typeof servingTaskSchema> {
@@ -146,7 +137,7 @@ export const consumerTaskRoutes = [
     who: consumer,
     quiet: true,
     query: servingTasksQuerySchema,
-    headers: conditionHeaderSchema,
+    headers: conditionalHeaderSchema,
     replies: {
       200: { description: "By id, oldest first.", schema: servingTasksSchema, headers: etagHeaderSchema },
       304: unchanged,
@@ -162,7 +153,7 @@ export const consumerTaskRoutes = [
     description: "With its manifest and destination, which no webhook carries.",
     who: consumer,
     quiet: true,
-    headers: conditionHeaderSchema,
+    headers: conditionalHeaderSchema,
     replies: {
       200: { description: "The task.", schema: servingTaskSchema, headers: etagHeaderSchema },
       304: unchanged,

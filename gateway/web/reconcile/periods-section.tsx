@@ -3,7 +3,6 @@ import { useSignal } from "@preact/signals";
 import { Button } from "../shared/button.tsx";
 import { call, type Result } from "../shared/call.ts";
 import { now } from "../shared/clock.ts";
-import { Question } from "../shared/dialog.tsx";
 import type { Failure } from "../shared/failures.ts";
 import { Choice, Field } from "../shared/field.tsx";
 import { fieldFault } from "../shared/field-error-texts.ts";
@@ -16,7 +15,7 @@ import { useLoad } from "../shared/use-load.ts";
 import { go, param } from "./address.ts";
 import { ClosingDialog } from "./closing-dialog.tsx";
 import { accounts } from "./known.ts";
-import { Refusal } from "./refusal.tsx";
+import { WithReason } from "./with-reason.tsx";
 import { words } from "./words.ts";
 
 const LIST = "GET /api/reconciliation/v1/periods/";
@@ -205,36 +204,26 @@ interface ClosePeriodProps {
 }
 
 function ClosePeriod({ period, onEnd }: ClosePeriodProps) {
-  const reason = useSignal("");
-  const failure = useSignal<Failure | null>(null);
   const texts = words().periods;
-  const confirm = async (): Promise<void> => {
+  const confirm = async (reason: string): Promise<Failure | null> => {
     const { account_id, kind, from_date } = period;
-    const body = { account_id, kind, from_date, reason: reason.peek().trim() };
-    const done = await call("POST /api/reconciliation/v1/periods/close/", { body });
-    failure.value = done.ok ? null : done;
-    if (!done.ok) return;
+    const done = await call("POST /api/reconciliation/v1/periods/close/", {
+      body: { account_id, kind, from_date, reason },
+    });
+    if (!done.ok) return done;
     toast(texts.closed);
     onEnd(true);
+    return null;
   };
   return (
-    <Question
+    <WithReason
       title={texts.closeTitle(periodName(period))}
       action={texts.close}
       isDangerous
       onConfirm={confirm}
       onClose={() => onEnd(false)}
-      disabledBecause={reason.value.trim() === "" ? words().reasonNeeded : null}
     >
       <p>{texts.closeHelp}</p>
-      <Field
-        label={words().reason}
-        value={reason.value}
-        onInput={(value) => {
-          reason.value = value;
-        }}
-      />
-      {failure.value !== null && <Refusal failure={failure.value} />}
-    </Question>
+    </WithReason>
   );
 }

@@ -46,7 +46,6 @@ export function calendarDay(day: string): string {
   return new Intl.DateTimeFormat(locale(), { ...DAY, timeZone: "UTC" }).format(new Date(`${day}T00:00:00Z`));
 }
 
-/** The month of a day. */
 export function calendarMonth(day: string): string {
   const month = { month: "long", year: "numeric", timeZone: "UTC" } as const;
   return new Intl.DateTimeFormat(locale(), month).format(new Date(`${day}T00:00:00Z`));

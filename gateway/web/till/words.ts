@@ -123,7 +123,6 @@ export const words = dictionary({
     stepReported: (what: string) => `Device: ${what}`,
     stepAttested: (who: string) => `Attested by ${who}`,
     stepConfirmed: "Confirmed by the provider",
-    provider: "the provider",
   },
   de: {
     title: "Kasse",
@@ -246,6 +245,5 @@ export const words = dictionary({
     stepReported: (what: string) => `Gerät: ${what}`,
     stepAttested: (who: string) => `Bestätigt von ${who}`,
     stepConfirmed: "Vom Anbieter bestätigt",
-    provider: "dem Anbieter",
   },
 });

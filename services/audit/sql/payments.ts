@@ -212,7 +212,6 @@ export async function selectHours(
     group by grouping sets ((1, 2), (2)) order by 1, 2`;
 }
 
-/** Whether the database knows the time zone. */
 export async function knowsTimeZone(database: Database, timeZone: string): Promise<boolean> {
   const rows = await database`select from pg_timezone_names where name = ${timeZone}`;
   return rows.length > 0;

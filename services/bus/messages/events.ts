@@ -87,7 +87,6 @@ export const listStationEvents = repeatable(
 export const ROBOTICS_ACTOR_KINDS = [...ROLES, "robotics_consumer", "registry", "system"] as const;
 export const ROBOTICS_SUBJECTS = ["robotics_consumer", "serving_task", "filial_robotics", "webhook_endpoint"] as const;
 
-/** One entry of the audit log of robotics. */
 export const roboticsAuditEntrySchema = z.object({
   eventId: id,
   atMs: z.number(),

@@ -116,7 +116,6 @@ export interface ProviderAdapter {
 /** The name of the secret with which every adapter's callbacks are signed. */
 export const CALLBACK_SECRET = "callback_secret";
 
-/** The adapter of each kind. */
 export type Adapters = Readonly<Record<ProviderKind, ProviderAdapter>>;
 
 /** Why a provider did not do what it was asked. */

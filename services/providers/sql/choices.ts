@@ -80,7 +80,6 @@ export async function readChoices(sql: Transaction, filialIds: readonly number[]
     where filial_id = any(${[...filialIds]}::bigint[])`;
 }
 
-/** Up to `limit` stations of a place. */
 export async function listStationIds(sql: Queryable, place: Place, limit: number): Promise<number[]> {
   const rows = await sql<{ station_id: number }[]>`
     select station_id from stations where filial_id = ${place.filialId} and sandbox = ${place.mode === "test"}

@@ -4,12 +4,11 @@
  */
 import { currencyCode } from "./amounts.ts";
 import { RowCheck, SumsByKey } from "./control-sums.ts";
-import { dateFormat, readDate } from "./csv/declared-dates.ts";
+import { dateFormat, readDate, zonedInstant } from "./csv/declared-dates.ts";
 import type { BoundHeader } from "./csv/dictionary.ts";
 import { decimalOf, FieldProblem, quoted, recordOfRow } from "./csv/field-problem.ts";
 import type { CsvRow } from "./csv/read-csv.ts";
 import { type CsvReport, headerOf, readReport } from "./csv/report.ts";
-import { zonedInstant } from "./csv/zoned-dates.ts";
 import { ADYEN_COLUMNS, type AdyenField } from "./dictionaries/adyen-columns.ts";
 import { ADYEN_TYPES } from "./dictionaries/adyen-types.ts";
 import { NOT_MONEY_REASON, type ParseOptions, type StatementFormat, type StatementRecord } from "./format.ts";

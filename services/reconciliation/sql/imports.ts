@@ -2,7 +2,6 @@
 import type { Json, Queryable, Transaction } from "../../db/pool.ts";
 import type { Encoding } from "../formats/encodings.ts";
 
-/** One attempt of one import. */
 export interface AttemptKey {
   readonly importId: number;
   readonly attempt: string;

@@ -7,25 +7,29 @@ import type { CertifiedCapability } from "../../bus/messages/certification-artif
 
 export type CheckedCapability = "enrollment" | "presence" | CertifiedCapability;
 
+const OF_EVERY_DEVICE = {
+  enrollment: [
+    "device.claims_code_once",
+    "device.uses_credential",
+    "device.keeps_credential",
+    "device.gives_up_credential",
+    "device.enrolls_again",
+  ],
+  presence: [
+    "device.sends_heartbeats",
+    "device.waits_when_throttled",
+    "device.waits_when_unavailable",
+    "device.comes_back_unblocked",
+    "device.heartbeats_on_a_timer",
+    "device.keeps_pace",
+  ],
+} as const;
+
 export const REQUIRED_CHECKS: Readonly<
   Record<DeviceKind, Readonly<Partial<Record<CheckedCapability, readonly string[]>>>>
 > = {
   smart_pos_companion: {
-    enrollment: [
-      "device.claims_code_once",
-      "device.uses_credential",
-      "device.keeps_credential",
-      "device.gives_up_credential",
-      "device.enrolls_again",
-    ],
-    presence: [
-      "device.sends_heartbeats",
-      "device.waits_when_throttled",
-      "device.waits_when_unavailable",
-      "device.comes_back_unblocked",
-      "device.heartbeats_on_a_timer",
-      "device.keeps_pace",
-    ],
+    ...OF_EVERY_DEVICE,
     handoff_present: [
       "device.takes_collection",
       "device.ignores_later_fields",
@@ -48,21 +52,7 @@ export const REQUIRED_CHECKS: Readonly<
     ],
   },
   customer_display: {
-    enrollment: [
-      "device.claims_code_once",
-      "device.uses_credential",
-      "device.keeps_credential",
-      "device.gives_up_credential",
-      "device.enrolls_again",
-    ],
-    presence: [
-      "device.sends_heartbeats",
-      "device.waits_when_throttled",
-      "device.waits_when_unavailable",
-      "device.comes_back_unblocked",
-      "device.heartbeats_on_a_timer",
-      "device.keeps_pace",
-    ],
+    ...OF_EVERY_DEVICE,
     display_total: [
       "device.polls_display",
       "device.shows_idle",

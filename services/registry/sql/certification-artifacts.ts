@@ -24,7 +24,6 @@ export interface CertificationArtifactRow {
   readonly revoked_by: number | null;
   readonly revoked_by_name: string | null;
   readonly revoked_because: string | null;
-  /** Of its revocation. */
   readonly revocation_index: number | null;
 }
 

@@ -208,6 +208,7 @@ export interface AttemptRow {
   readonly first_byte_ms: number | null;
   readonly total_ms: number | null;
   readonly status: number | null;
+  /** Null exactly for a success. */
   readonly error: AttemptError | null;
   readonly response_body: string;
   readonly is_truncated: boolean;

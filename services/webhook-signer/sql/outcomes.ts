@@ -4,13 +4,13 @@
  */
 import type { DisabledReason } from "../../../machines/webhook-breaker.ts";
 import { type DeliveryEvent, type DeliveryStep, nextDelivery } from "../../../machines/webhook-delivery.ts";
-import type { AttemptError } from "../../bus/messages/webhook-deliveries.ts";
 import type { Transaction } from "../../db/pool.ts";
 import { recordRoboticsAction, SYSTEM_ACTOR } from "../../db/robotics-audit-log.ts";
-import { deliveryStep, endPending, type StepRow, stepColumns } from "./deliveries.ts";
+import { type AttemptRow, deliveryStep, endPending, type StepRow, stepColumns } from "./deliveries.ts";
+import type { DueEndpointRow } from "./owners.ts";
 
 /** One attempt, as its record has it and as the machine is asked about it. */
-export interface OutcomeRow {
+export interface OutcomeRow extends Omit<AttemptRow, "started_at" | "status"> {
   readonly delivery_id: number;
   /** When the attempt began, in microseconds since the epoch: no two attempts of one delivery share it. */
   readonly attempt_id: number;
@@ -20,18 +20,7 @@ export interface OutcomeRow {
   readonly asked: number;
   /** Milliseconds until the next attempt by the schedule; null after a success, and when there is none. */
   readonly retry_in_ms: number | null;
-  readonly address: string | null;
-  readonly dns_ms: number | null;
-  readonly connect_ms: number | null;
-  readonly tls_ms: number | null;
-  readonly first_byte_ms: number | null;
-  readonly total_ms: number | null;
   readonly http_status: number | null;
-  /** Null exactly for a success. */
-  readonly error: AttemptError | null;
-  readonly response_body: string;
-  readonly is_truncated: boolean;
-  readonly is_manual: boolean;
 }
 
 /** An attempt and what the machine has made of it. */
@@ -53,15 +42,8 @@ export function decide(outcome: OutcomeRow, from: DeliveryStep, atMs: number): D
   return { outcome, from, to };
 }
 
-export interface EndpointOutcomeRow {
-  readonly endpoint_id: number;
-  /** The generation that the process knew; the breaker is not changed when its owner has activated it again since. */
-  readonly generation: number;
-  readonly consecutive_failures: number;
-  readonly times_opened: number;
-  readonly open_until: Date | null;
-  readonly failing_since: Date | null;
-  readonly failures_since_success: number;
+/** The breaker is not changed when its owner has activated it again since, which is another generation. */
+export interface EndpointOutcomeRow extends Omit<DueEndpointRow, "url" | "mode"> {
   readonly has_succeeded: boolean;
   readonly has_failed: boolean;
   /** Set when the endpoint is to be disabled now; such rows are for `disableEndpoints`. */

@@ -10,7 +10,7 @@ import type { Outcome } from "../../../clients/device-kit/companion-machine.ts";
 import { hostPlatform, type Platform } from "../../../clients/device-kit/platform.ts";
 import type { DeviceStorage } from "../../../clients/device-kit/record.ts";
 import { memoryStorage } from "../../../clients/device-kit/storage/memory.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
@@ -132,8 +132,7 @@ interface Intent {
 }
 /** The cashier creates a collection as soon as the companion is live. */
 async function collect({ path }: Place): Promise<Intent> {
-  const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.50" }];
-  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${path}/orders/`, { body: { lines } });
+  const order_id = await newOrder(cashier, path, "12.50");
   const body = { order_id, route: "smart_pos" };
   return await vi.waitUntil(async () => {
     const answer = await cashier.call<Intent>("POST", `${path}/intents/`, { body });

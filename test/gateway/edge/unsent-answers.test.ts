@@ -4,9 +4,9 @@ import { App, us_socket_local_port } from "uWebSockets.js";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { UnsentAnswers } from "../../../gateway/http/answer-writer.ts";
+import { residentBytes } from "../../bench/cpu-time.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { send } from "../../support/http.ts";
-import { residentBytes } from "../../support/resident-bytes.ts";
 import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
 import { type GatewayWorld, startGatewayWorld } from "../gateway-world.ts";
 

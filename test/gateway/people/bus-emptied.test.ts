@@ -9,7 +9,7 @@ import { CREDENTIALS, SESSIONS, SWITCHES } from "../../../services/bus/streams.t
 import { noteComplete } from "../../../services/relay/buckets.ts";
 import type { ApiClient } from "../../support/api-client.ts";
 import { noteBucketsComplete } from "../../support/buckets-complete.ts";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { bearer, openLive } from "../../support/live-socket.ts";
 import { comeBackWith } from "../../support/nats-data.ts";
@@ -35,11 +35,9 @@ let stationId: number;
 beforeAll(async () => {
   system = await startSystem();
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const [station] = system.sandbox.stations;
-  stationId = station?.stationId ?? 0;
-  const codeOf = (wanted: string) => station?.devices.find(({ kind }) => kind === wanted)?.enrollmentCode ?? "";
-  display = await enrollDevice(system.baseUrl, codeOf("customer_display"));
-  companion = await enrollDevice(system.baseUrl, codeOf("smart_pos_companion"));
+  stationId = system.sandbox.stations[0]?.stationId ?? 0;
+  display = await enrollSandboxDevice(system, "customer_display");
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
 });
 afterAll(() => system.stop());
 

@@ -1,9 +1,8 @@
 /** A flood of callbacks without a right signature through the real gateway does not stop the signed ones. */
-import { createHmac } from "node:crypto";
 import { Agent, request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { emvcoSettings } from "../../support/emvco-settings.ts";
+import { emvcoSettings, signature } from "../../support/emvco-settings.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { logIn } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
@@ -46,10 +45,8 @@ let sent = 0;
 async function sendRight(): Promise<number> {
   sent += 1;
   const body = JSON.stringify({ id: `right-${sent}`, type: "account.updated" });
-  const at = Math.floor(Date.now() / 1_000);
-  const v1 = createHmac("sha256", SECRET).update(`${at}.${body}`).digest("hex");
   const agent = new Agent();
-  return await post(agent, configId, body, { "x-provider-signature": `t=${at},v1=${v1}` }, "127.0.0.77");
+  return await post(agent, configId, body, { "x-provider-signature": signature(body, SECRET) }, "127.0.0.77");
 }
 
 it.each([

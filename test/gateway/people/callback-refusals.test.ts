@@ -1,12 +1,12 @@
 /** The answer to a refused provider, the lists of configs, and the collection that an unclear order names. */
-import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AddressThrottle, CALLBACK_RATE } from "../../../gateway/read-model/throttles.ts";
 import { CALLBACK_REFUSAL_RATE } from "../../../services/bus/messages/callbacks.ts";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
+import { postCallback } from "../../providers/emvco-callback.ts";
 import { emvcoSettings } from "../../support/emvco-settings.ts";
-import { type Answer, type Refused, send } from "../../support/http.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import type { Answer, Refused } from "../../support/http.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
@@ -37,12 +37,8 @@ afterAll(async () => {
 const rightSecret = `${SECRET} of Harbour`.replaceAll(" ", "-");
 const bodyOf = (id: string): string => JSON.stringify({ id, type: "account.updated" });
 
-function callback(configId: number, body: string, secret: string): Promise<Answer<Refused>> {
-  const at = Math.floor(Date.now() / 1_000);
-  const v1 = createHmac("sha256", secret).update(`${at}.${body}`).digest("hex");
-  const headers = { "content-type": "application/json", "x-provider-signature": `t=${at},v1=${v1}` };
-  return send<Refused>(system.baseUrl, "POST", `/api/providers/v1/${configId}/callback/`, { body, headers });
-}
+const callback = (configId: number, body: string, secret: string): Promise<Answer<Refused>> =>
+  postCallback<Refused>(system.baseUrl, { configId, body, secret });
 
 describe("a refused callback", () => {
   it("has the body and the headers of every refusal, also when it is throttled; right ones are never throttled", async () => {
@@ -133,8 +129,7 @@ it("an order for which money may have moved: the refusal names the earlier colle
   const station = `stations/${system.sandbox.stations[0]?.stationId ?? 0}`;
   await cashier.good("POST", `${station}/lease/`);
   // The provider of this amount never reports the result.
-  const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.12" }];
-  const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+  const order_id = await newOrder(cashier, station, "12.12");
   const qr = { body: { order_id, route: "dynamic_qr" } };
   const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, qr);
   const read = () => cashier.good<{ status: string }>("GET", `${station}/intents/${intent_id}/`);

@@ -3,15 +3,13 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
-import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
 import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
-type Order = z.infer<typeof orderSchema>;
 type Intent = z.infer<typeof intentSchema>;
 
 const REPORTED_WITHIN_MS = 15_000;
@@ -25,17 +23,14 @@ beforeAll(async () => {
   // Long enough that the guest's payment is still open when the cashier cancels.
   system = await sharedSystem({ sandboxProvider: true });
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const [first] = system.sandbox.stations;
-  const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "none";
-  companion = await enrollDevice(system.baseUrl, code);
-  station = `stations/${first?.stationId}`;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
+  station = `stations/${system.sandbox.stations[0]?.stationId}`;
   await cashier.good("POST", `${station}/lease/`);
 });
 afterAll(() => system.stop());
 
 async function collect(route: Intent["route"], unit_amount: string): Promise<Intent> {
-  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount }] };
-  const { order_id } = await cashier.good<Order>("POST", `${station}/orders/`, { body });
+  const order_id = await newOrder(cashier, station, unit_amount);
   return cashier.good<Intent>("POST", `${station}/intents/`, { body: { order_id, route } });
 }
 

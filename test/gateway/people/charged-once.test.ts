@@ -5,9 +5,9 @@ import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
 import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
@@ -22,10 +22,8 @@ let station: string;
 beforeAll(async () => {
   system = await sharedSystem();
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const [first] = system.sandbox.stations;
-  const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "none";
-  companion = await enrollDevice(system.baseUrl, code);
-  station = `stations/${first?.stationId}`;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
+  station = `stations/${system.sandbox.stations[0]?.stationId}`;
   await cashier.good("POST", `${station}/lease/`);
   await companion.good("POST", "heartbeat/", { body: {} });
 });
@@ -42,9 +40,7 @@ async function cancelled(outcome?: string): Promise<Intent> {
     const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
     return routes.some(({ route, offered }) => route === "smart_pos" && offered);
   }, HANGS);
-  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount: "9.00" }] };
-  const { order_id } = await cashier.good<Order>("POST", `${station}/orders/`, { body });
-  const intent = await collect(order_id, "smart_pos");
+  const intent = await collect(await newOrder(cashier, station, "9.00"), "smart_pos");
   await companion.good("GET", "assignment/");
   if (outcome !== undefined)
     await companion.good("POST", "assignment/report/", { body: reportOf(intent, outcome, "first") });

@@ -9,7 +9,7 @@ import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import type { intentsSchema } from "../../../gateway/api/cashier/intents.ts";
 import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
 import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
@@ -38,12 +38,9 @@ beforeAll(async () => {
     logIn(system.baseUrl, "cashier", system.cashier),
     logIn(system.baseUrl, "backoffice", system.owner),
   ]);
-  const [first] = system.sandbox.stations;
-  const codeOf = (kind: string): string =>
-    first?.devices.find((device) => device.kind === kind)?.enrollmentCode ?? "none";
-  companion = await enrollDevice(system.baseUrl, codeOf("smart_pos_companion"));
-  display = await enrollDevice(system.baseUrl, codeOf("customer_display"));
-  station = `stations/${first?.stationId}`;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
+  display = await enrollSandboxDevice(system, "customer_display");
+  station = `stations/${system.sandbox.stations[0]?.stationId}`;
   await cashier.good("POST", `${station}/lease/`);
 });
 afterAll(() => system.stop());

@@ -1,8 +1,8 @@
 /** A dynamic QR over HTTP, with the sandbox provider as the outside party: what cashier, displays and operator see. */
-import { createHmac } from "node:crypto";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { addDevice, type TestDevice } from "../../support/devices.ts";
+import { signature } from "../../support/emvco-settings.ts";
 import { type Answer, type Refused, send } from "../../support/http.ts";
 import { addOperator, logIn, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
@@ -70,10 +70,8 @@ beforeAll(async () => {
 afterAll(() => system.stop());
 
 async function newDisplay(station_id: number, capabilities: readonly string[]): Promise<TestDevice> {
-  const body = { station_id, name: capabilities.join(" "), kind: "customer_display", capabilities };
-  const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
-  const { code } = await owner.good<{ code: string }>("POST", `devices/${device_id}/enrollment-codes/`);
-  return enrollDevice(system.baseUrl, code);
+  const facts = { station_id, name: capabilities.join(" "), kind: "customer_display", capabilities };
+  return await addDevice(system.baseUrl, owner, facts);
 }
 
 async function openOrder(amount: string): Promise<Order> {
@@ -283,11 +281,10 @@ describe("a dynamic QR", () => {
 describe("a callback", () => {
   const callback = (configId: number, body: string, headers: Record<string, string>): Promise<Answer<Refused>> =>
     send<Refused>(system.baseUrl, "POST", `/api/providers/v1/${configId}/callback/`, { body, headers });
-  const forged = (body: string): Record<string, string> => {
-    const t = Math.floor(Date.now() / 1_000);
-    const v1 = createHmac("sha256", "not the secret").update(`${t}.${body}`).digest("hex");
-    return { "x-provider-signature": `t=${t},v1=${v1}`, "content-type": "application/json" };
-  };
+  const forged = (body: string): Record<string, string> => ({
+    "x-provider-signature": signature(body, "not the secret"),
+    "content-type": "application/json",
+  });
 
   it("with a wrong signature, without one, or for an unknown config: the same answer", async () => {
     const { provider_configs } = await owner.good<{ provider_configs: { config_id: number }[] }>(

@@ -8,6 +8,7 @@ import { routes } from "../../../gateway/routes.ts";
 import { createLoginLink } from "../../../services/bus/messages/login-links.ts";
 import { call } from "../../../services/bus/operation.ts";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
+import { newCode } from "../../support/devices.ts";
 import { emvcoSettings } from "../../support/emvco-settings.ts";
 import { type Answer, send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
@@ -69,11 +70,9 @@ async function newDevice(): Promise<number> {
   const body = { station_id: stationId, name: name(), kind: "customer_display" };
   return (await owner.good<{ device_id: number }>("POST", "devices/", { body })).device_id;
 }
-const newCode = async (deviceId: number): Promise<string> =>
-  (await owner.good<{ code: string }>("POST", `devices/${deviceId}/enrollment-codes/`)).code;
 async function newActiveDevice(): Promise<number> {
   const deviceId = await newDevice();
-  const json = { code: await newCode(deviceId) };
+  const json = { code: await newCode(owner, deviceId) };
   await send(system.baseUrl, "POST", "/api/payments/v1/devices/enroll/", { json });
   return deviceId;
 }
@@ -143,7 +142,7 @@ const REQUESTS: Readonly<Record<string, () => Promise<Asked>>> = {
     const link = { organizationId, stationId: stations[1]?.stationId ?? 0 };
     return { body: { token: (await call(system.bus.nc, createLoginLink, link)).token } };
   },
-  payments_device_enroll: async () => ({ body: { code: await newCode(await newDevice()) } }),
+  payments_device_enroll: async () => ({ body: { code: await newCode(owner, await newDevice()) } }),
   backoffice_register_device: async () => ({
     body: { station_id: stationId, name: name(), kind: "customer_display" },
   }),

@@ -2,16 +2,15 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type HostProcess, startHostProcess } from "../../stations/host-process.ts";
 import { type ApiClient, apiClient } from "../../support/api-client.ts";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { type Refused, send } from "../../support/http.ts";
 import { bearer, openLive } from "../../support/live-socket.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
 
 const PLATFORM_KEY = "platform-key-of-the-kill-switch-test";
 const WITHIN_MS = 1_500;
-const LINES = { lines: [{ name: "Soup", quantity: 1, unit_amount: "12.50" }] };
 
 interface Offer {
   readonly route: string;
@@ -36,7 +35,6 @@ let configId: number;
 let pulse: NodeJS.Timeout;
 
 type Reasons = Readonly<Record<"smart_pos" | "dynamic_qr" | "attested_terminal" | "cash", string | null>>;
-/** No route is withdrawn. */
 const NOTHING_WITHDRAWN: Reasons = { smart_pos: null, dynamic_qr: null, attested_terminal: null, cash: null };
 /** A freeze withdraws every electronic route. */
 const allBut = (cash: null, reason: string): Reasons => ({
@@ -57,10 +55,8 @@ beforeAll(async () => {
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const roots = [system.baseUrl, second.baseUrl].map((baseUrl) => `${baseUrl}/api/cashier/v1/`);
   gateways = roots.map((root) => apiClient(root, cashier.token));
-  const [station] = system.sandbox.stations;
-  stationId = station?.stationId ?? 0;
-  const code = station?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "";
-  companion = await enrollDevice(system.baseUrl, code);
+  stationId = system.sandbox.stations[0]?.stationId ?? 0;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
   await companion.good("POST", "heartbeat/");
   pulse = setInterval(() => void companion.call("POST", "heartbeat/").catch(() => undefined), 8_000);
   await cashier.good("POST", `stations/${stationId}/lease/`);
@@ -101,13 +97,9 @@ async function untilEverywhere(
   return performance.now() - sinceMs;
 }
 
-async function newOrder(station = stationId): Promise<number> {
-  const { order_id } = await cashier.good<{ order_id: number }>("POST", `stations/${station}/orders/`, { body: LINES });
-  return order_id;
-}
 const create = async (route: string, station = stationId) =>
   await cashier.call<Intent & Refused>("POST", `stations/${station}/intents/`, {
-    body: { order_id: await newOrder(station), route },
+    body: { order_id: await newOrder(cashier, `stations/${station}`, "12.50"), route },
   });
 
 /** One request of the companion; its throttle is real, so one that comes too soon comes again. */

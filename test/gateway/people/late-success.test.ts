@@ -4,15 +4,13 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import type { intentsSchema } from "../../../gateway/api/cashier/intents.ts";
-import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
-type Order = z.infer<typeof orderSchema>;
 type Intent = z.infer<typeof intentSchema>;
 
 let system: TestSystem;
@@ -23,10 +21,8 @@ let station: string;
 beforeAll(async () => {
   system = await sharedSystem();
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const [first] = system.sandbox.stations;
-  const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "none";
-  companion = await enrollDevice(system.baseUrl, code);
-  station = `stations/${first?.stationId}`;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
+  station = `stations/${system.sandbox.stations[0]?.stationId}`;
   await cashier.good("POST", `${station}/lease/`);
   await companion.good("POST", "heartbeat/", { body: {} });
 });
@@ -36,10 +32,7 @@ const collect = (order_id: number, route: Intent["route"], confirms_money_may_ha
   cashier.good("POST", `${station}/intents/`, { body: { order_id, route, confirms_money_may_have_moved } });
 const read = ({ intent_id }: Intent): Promise<Intent> => cashier.good("GET", `${station}/intents/${intent_id}/`);
 
-async function openOrder(): Promise<number> {
-  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount: "9.00" }] };
-  return (await cashier.good<Order>("POST", `${station}/orders/`, { body })).order_id;
-}
+const openOrder = (): Promise<number> => newOrder(cashier, station, "9.00");
 
 async function payInCash(order_id: number): Promise<void> {
   const { intent_id } = await collect(order_id, "cash", true);

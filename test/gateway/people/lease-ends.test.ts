@@ -5,11 +5,10 @@ import type { stationEventsSchema } from "../../../gateway/api/backoffice/events
 import type { timelineSchema } from "../../../gateway/api/backoffice/timelines.ts";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import type { leaseSchema } from "../../../gateway/api/cashier/leases.ts";
-import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
 import { LIMITS } from "../../../gateway/limits.ts";
 import { closeDatabase, openDatabase } from "../../../services/db/pool.ts";
 import { bearer, openLive } from "../../support/live-socket.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { LogIn, TestSystem } from "../../support/system.ts";
 
@@ -50,9 +49,7 @@ const events = () =>
   owner.good<z.infer<typeof stationEventsSchema>>("GET", `${station}/events/?limit=500`).then((page) => page.events);
 
 async function collect(who: Person): Promise<Intent> {
-  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount: "5.00" }] };
-  const order = await who.good<z.infer<typeof orderSchema>>("POST", `${station}/orders/`, { body });
-  const asked = { body: { order_id: order.order_id, route: "cash" } };
+  const asked = { body: { order_id: await newOrder(who, station, "5.00"), route: "cash" } };
   return await who.good<Intent>("POST", `${station}/intents/`, asked);
 }
 

@@ -1,7 +1,7 @@
 /** The station log is lost: PostgreSQL knows that guests may have paid, so that the next collection of each station still asks. */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { addDevice, type TestDevice } from "../../support/devices.ts";
 import type { Refused } from "../../support/http.ts";
 import { STATION_LOG } from "../../support/one-log.ts";
 import { logIn, type Person } from "../../support/people.ts";
@@ -144,9 +144,7 @@ async function addCompanion(stationId: number): Promise<TestDevice> {
     kind: "smart_pos_companion",
     handoff_target: "pos://collect",
   };
-  const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body: facts });
-  const { code } = await owner.good<{ code: string }>("POST", `devices/${device_id}/enrollment-codes/`, {});
-  const companion = await enrollDevice(system.baseUrl, code);
+  const companion = await addDevice(system.baseUrl, owner, facts);
   await companion.good("POST", "heartbeat/", { body: {} });
   return companion;
 }

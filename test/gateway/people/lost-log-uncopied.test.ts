@@ -1,10 +1,10 @@
 /** A station's log is lost before the audit copy had it: it is unknown which guests may have paid, so every open order asks. */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import type { Refused } from "../../support/http.ts";
 import { STATION_LOG } from "../../support/one-log.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
 const PATIENT = { timeout: 60_000, interval: 200 };
@@ -20,10 +20,8 @@ beforeAll(async () => {
   system = await startSystem({ services: ["registry", "settlement", "providers", "relay"] });
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const [first] = system.sandbox.stations;
-  const code = first?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "none";
-  companion = await enrollDevice(system.baseUrl, code);
-  station = `stations/${first?.stationId}`;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
+  station = `stations/${system.sandbox.stations[0]?.stationId}`;
   await cashier.good("POST", `${station}/lease/`);
   await companion.good("POST", "heartbeat/", { body: {} });
 });
@@ -37,10 +35,7 @@ const create = (order_id: number, route: string, confirms_money_may_have_moved?:
     body: { order_id, route, confirms_money_may_have_moved },
   });
 
-async function openOrder(): Promise<number> {
-  const lines = [{ name: "Soup", quantity: 1, unit_amount: "9.00" }];
-  return (await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } })).order_id;
-}
+const openOrder = (): Promise<number> => newOrder(cashier, station, "9.00");
 
 async function payCash(orderId: number, confirms?: boolean): Promise<void> {
   const { status, body } = await create(orderId, "cash", confirms);

@@ -3,11 +3,11 @@
  * and with heartbeats but without polls), and a cashier's lease.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { send } from "../../support/http.ts";
 import { bearer, type LiveMessage, openLive, type TestLiveSocket } from "../../support/live-socket.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts";
 
@@ -39,10 +39,8 @@ beforeAll(async () => {
   });
   second = await startGatewayProcess(system.nats.url);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const [station] = system.sandbox.stations;
-  stationId = station?.stationId ?? 0;
-  const code = station?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "";
-  companion = await enrollDevice(system.baseUrl, code);
+  stationId = system.sandbox.stations[0]?.stationId ?? 0;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
   lives = await Promise.all(
     [system.baseUrl, second.baseUrl].map((baseUrl) => openLive(baseUrl, stationId, bearer(cashier.token))),
   );
@@ -107,8 +105,7 @@ describe("a companion", () => {
 describe("a cashier's lease", () => {
   it("lapses: the station is free again, and collects nothing without one", async () => {
     const station = `stations/${stationId}`;
-    const lines = [{ name: "Soup", quantity: 1, unit_amount: "5.00" }];
-    const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
+    const order_id = await newOrder(cashier, station, "5.00");
     const { lease } = await cashier.good<{ lease: object }>("POST", `${station}/lease/`);
     expect(lease).toMatchObject({ mine: true });
     await vi.waitFor(

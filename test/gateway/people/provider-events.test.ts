@@ -1,9 +1,9 @@
 /** The owner's audit log of payment providers over HTTP: who changed which config, who settled which payment, and why. */
-import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { postCallback } from "../../providers/emvco-callback.ts";
 import { emvcoSettings } from "../../support/emvco-settings.ts";
 import { send } from "../../support/http.ts";
-import { addOperator, logIn, type Person } from "../../support/people.ts";
+import { addOperator, logIn, newOrder, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
@@ -49,11 +49,7 @@ const whoIs = ({ userId: id, name }: Person, kind: string) => ({ kind, id, name 
 async function sendStrayMoney(transaction_id: string): Promise<number> {
   const data = { reference: "unknown", transaction_id, merchant_id: "M-1", amount: "12.50", currency: "EUR" };
   const body = JSON.stringify({ id: transaction_id, type: "payment.paid", data });
-  const at = Math.floor(Date.now() / 1_000);
-  const signature = `t=${at},v1=${createHmac("sha256", SECRET).update(`${at}.${body}`).digest("hex")}`;
-  const headers = { "content-type": "application/json", "x-provider-signature": signature };
-  const path = `/api/providers/v1/${configId}/callback/`;
-  expect((await send(system.baseUrl, "POST", path, { body, headers })).status).toBe(200);
+  expect((await postCallback(system.baseUrl, { configId, body, secret: SECRET })).status).toBe(200);
   const { issues } = await operator.good<{ issues: { issue_id: number }[] }>("GET", "issues/?limit=1");
   return issues[0]?.issue_id ?? 0;
 }
@@ -117,12 +113,10 @@ describe("the audit log of payment providers", () => {
   it("shows an attributed payment with its transaction, order, operator and reason", async () => {
     const issueId = await sendStrayMoney("T-2");
     const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-    const lines = [{ name: "Soup", quantity: 1, unit_amount: "12.50" }];
     // A payment settles where its account is.
     const counter = { filial_id: filialId, name: "Pier", currency: "EUR" };
     const { station_id } = await owner.good<{ station_id: number }>("POST", "stations/", { body: counter });
-    const orders = `stations/${station_id}/orders/`;
-    const { order_id } = await cashier.good<{ order_id: number }>("POST", orders, { body: { lines } });
+    const order_id = await newOrder(cashier, `stations/${station_id}`, "12.50");
     const { transaction_id } = await operator.good<{ transaction_id: number }>("POST", `issues/${issueId}/attribute/`, {
       body: { order_id, reason: "The guest showed the receipt." },
     });

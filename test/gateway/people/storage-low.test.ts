@@ -10,7 +10,7 @@ import { routes } from "../../../gateway/routes.ts";
 import { enrollDevice } from "../../support/devices.ts";
 import { addFleet } from "../../support/fleets.ts";
 import { send } from "../../support/http.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { mountSmallDisk } from "../../support/small-disk.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
@@ -94,10 +94,7 @@ async function untilDisk(detail: string | null): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 1_200));
 }
 
-const openOrder = async (): Promise<number> => {
-  const lines = [{ name: "Tea", quantity: 1, unit_amount: "2.00" }];
-  return (await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } })).order_id;
-};
+const openOrder = (): Promise<number> => newOrder(cashier, station, "2.00", "Tea");
 const beginCash = async (orderId: number): Promise<string> => {
   const body = { order_id: orderId, route: "cash" };
   const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });

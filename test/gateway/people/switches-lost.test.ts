@@ -5,14 +5,13 @@ import { COMPLETE_KEYS } from "../../../services/bus/bucket-completeness.ts";
 import { CREDENTIALS, SESSIONS, SWITCHES } from "../../../services/bus/streams.ts";
 import { noteComplete } from "../../../services/relay/buckets.ts";
 import { noteBucketsComplete } from "../../support/buckets-complete.ts";
-import { enrollDevice, type TestDevice } from "../../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { type Refused, send } from "../../support/http.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
 const PLATFORM_KEY = "platform-key-of-the-lost-switches-test";
 const ELECTRONIC = ["smart_pos", "dynamic_qr", "attested_terminal"] as const;
-const LINES = { lines: [{ name: "Soup", quantity: 1, unit_amount: "12.50" }] };
 
 let system: TestSystem;
 let cashier: Person;
@@ -23,15 +22,11 @@ let orderId: number;
 beforeAll(async () => {
   system = await startSystem({ environment: { PLATFORM_KEY }, sandboxProvider: true });
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const [station] = system.sandbox.stations;
-  stationId = station?.stationId ?? 0;
-  const code = station?.devices.find(({ kind }) => kind === "smart_pos_companion")?.enrollmentCode ?? "";
-  companion = await enrollDevice(system.baseUrl, code);
+  stationId = system.sandbox.stations[0]?.stationId ?? 0;
+  companion = await enrollSandboxDevice(system, "smart_pos_companion");
   await companion.good("POST", "heartbeat/");
   await cashier.good("POST", `stations/${stationId}/lease/`);
-  ({ order_id: orderId } = await cashier.good<{ order_id: number }>("POST", `stations/${stationId}/orders/`, {
-    body: LINES,
-  }));
+  orderId = await newOrder(cashier, `stations/${stationId}`, "12.50");
 });
 afterAll(() => system.stop());
 

@@ -1,6 +1,7 @@
 /** What tests of closings share: operators, a signing key, and the exported file as the gateway writes it. */
 import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
+import type { Caller } from "../../../services/bus/messages/caller.ts";
 import type * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { RefusedError } from "../../../services/bus/refusals.ts";
 import { closePeriod, listClosingItems } from "../../../services/reconciliation/closings.ts";
@@ -12,12 +13,12 @@ export const REASON = "All differences are decided.";
 export const newKey = () => createSigningKey(randomBytes(32));
 const closingKey = newKey();
 
-export const operator = ({ organizationId }: RunWorld, userId = 7) => ({
+export const operator = ({ organizationId }: Pick<RunWorld, "organizationId">, userId = 7): Caller => ({
   userId,
   name: `Operator ${userId}`,
   organizationId,
-  role: "reconciliation_operator" as const,
-  permissions: ["reconciliation.manage" as const],
+  role: "reconciliation_operator",
+  permissions: ["reconciliation.manage"],
 });
 
 export const depsOf = ({ database }: RunWorld, key: ReturnType<typeof newKey> | undefined = closingKey) => ({

@@ -1,11 +1,10 @@
 /** Decisions of people about matches, two at once included, and the runs that follow by themselves. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Caller } from "../../../services/bus/messages/caller.ts";
-import { RefusedError } from "../../../services/bus/refusals.ts";
 import { runNext } from "../../../services/reconciliation/automatic-runs.ts";
 import { RUN_LIMITS } from "../../../services/reconciliation/limits.ts";
 import { confirmMatch, listCandidates, listMatches, rejectMatch } from "../../../services/reconciliation/matches.ts";
 import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
+import { operator, refusalOf } from "../closings/closing-world.ts";
 import { type Line, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
 
 const REASON = "Checked with the slip.";
@@ -26,27 +25,11 @@ const line = (name: string, amountMinor: number, more: Partial<Line> = {}): Line
   providerReference: name,
   ...more,
 });
-const callerOf = ({ organizationId }: RunWorld, userId = 7): Caller => ({
-  userId,
-  organizationId,
-  role: "reconciliation_operator",
-  name: `Operator ${userId}`,
-  permissions: ["reconciliation.manage"],
-});
 
 async function lineIds(world: RunWorld, accountId: number): Promise<number[]> {
   const rows = await world.database<{ line_id: number }[]>`
     select line_id from statement_lines where account_id = ${accountId} order by amount_minor`;
   return rows.map(({ line_id: lineId }) => lineId);
-}
-
-async function refusalOf(attempt: Promise<unknown>): Promise<string> {
-  const outcome = await attempt.then(
-    () => "accepted",
-    (error: unknown) => error,
-  );
-  if (!(outcome instanceof RefusedError)) throw new Error(`It was not refused: ${String(outcome)}.`);
-  return outcome.refusal.reason ?? outcome.refusal.code;
 }
 
 /** The requested runs, at once. Returns how many there were. */
@@ -68,7 +51,7 @@ describe("candidates", () => {
     await world.importLines(world.qrAccountId, [line("wrong", 1000)]);
     await world.run(world.qrAccountId);
 
-    const page = { caller: callerOf(world), sinceId: 0, limit: 10 };
+    const page = { caller: operator(world), sinceId: 0, limit: 10 };
     const { lines, hasMore } = await listCandidates(world, page);
 
     expect(hasMore).toBe(false);
@@ -83,7 +66,7 @@ describe("candidates", () => {
       },
     ]);
     const other = await running.openWorld();
-    expect((await listCandidates(other, { ...page, caller: callerOf(other) })).lines).toEqual([]);
+    expect((await listCandidates(other, { ...page, caller: operator(other) })).lines).toEqual([]);
   });
 
   test("a confirmed candidate: a match of the next run, which starts by itself; its issue ends", async () => {
@@ -93,14 +76,14 @@ describe("candidates", () => {
     await world.run(world.qrAccountId);
     const ids = await lineIds(world, world.qrAccountId);
     await runWanted(world);
-    const request = { caller: callerOf(world), lineIds: ids, paymentKeys: [payment], reason: REASON };
+    const request = { caller: operator(world), lineIds: ids, paymentKeys: [payment], reason: REASON };
 
     const first = await confirmMatch(world, request);
 
     expect(first.decisions).toMatchObject([{ decision: "confirmed", payment: { paymentKey: payment }, decidedBy: 7 }]);
     expect(await confirmMatch(world, request)).toEqual(first);
     expect(await runWanted(world)).toBe(1);
-    const { matches } = await listMatches(world, { caller: callerOf(world), limit: 10 });
+    const { matches } = await listMatches(world, { caller: operator(world), limit: 10 });
     expect(matches).toMatchObject([
       { tier: "confirmed", lines: [{ lineId: ids[0] }], payments: [{ paymentKey: payment }] },
     ]);
@@ -125,7 +108,7 @@ describe("candidates", () => {
     await world.run(world.qrAccountId);
     const [x = 0, y = 0, z = 0] = await lineIds(world, world.qrAccountId);
     const confirm = (ids: number[], paymentKeys: string[]) =>
-      confirmMatch(world, { caller: callerOf(world), lineIds: ids, paymentKeys, reason: REASON });
+      confirmMatch(world, { caller: operator(world), lineIds: ids, paymentKeys, reason: REASON });
 
     expect(await refusalOf(confirm([y], [whole]))).toBe("sums_differ");
     expect(await refusalOf(confirm([x, y], [whole, ...parts]))).toBe("several_on_both_sides");
@@ -145,10 +128,10 @@ describe("candidates", () => {
     await world.importLines(bank, [credit]);
     expect((await world.run(bank)).lines).toEqual({ credit: "reference_mismatch" });
     const [id = 0] = await lineIds(world, bank);
-    const { lines } = await listCandidates(world, { caller: callerOf(world), lineId: id, sinceId: 0, limit: 1 });
+    const { lines } = await listCandidates(world, { caller: operator(world), lineId: id, sinceId: 0, limit: 1 });
     const paymentKeys = lines[0]?.candidates.map(({ payment }) => payment.paymentKey) ?? [];
 
-    await confirmMatch(world, { caller: callerOf(world), lineIds: [id], paymentKeys, reason: REASON });
+    await confirmMatch(world, { caller: operator(world), lineIds: [id], paymentKeys, reason: REASON });
 
     expect((await world.run(bank)).lines).toEqual({ credit: "matched" });
   });
@@ -161,7 +144,7 @@ describe("candidates", () => {
     const rows = await world.database<{ line_id: number }[]>`
       select line_id from statement_lines where account_id = ${world.qrAccountId} order by provider_reference desc`;
     const [a, b] = rows.map(({ line_id: lineId }) => lineId);
-    const caller = callerOf(world);
+    const caller = operator(world);
     const confirm = () => confirmMatch(world, { caller, lineIds: [b ?? 0], paymentKeys: [payment], reason: REASON });
     expect(await refusalOf(confirm())).toBe("payment_matched");
 
@@ -177,9 +160,9 @@ describe("candidates", () => {
     await world.importLines(world.qrAccountId, [line("b", 700)]);
     await world.run(world.qrAccountId);
     const [lineId = 0] = await lineIds(world, world.qrAccountId);
-    const request = { caller: callerOf(world), lineId, paymentKey: payment, reason: REASON };
+    const request = { caller: operator(world), lineId, paymentKey: payment, reason: REASON };
     expect(await refusalOf(rejectMatch(world, request))).toBe("not_found");
-    const stranger = callerOf(await running.openWorld());
+    const stranger = operator(await running.openWorld());
     expect(await refusalOf(rejectMatch(world, { ...request, caller: stranger }))).toBe("not_found");
   });
 
@@ -192,7 +175,7 @@ describe("candidates", () => {
     const outcomes = await Promise.allSettled(
       ids.map((lineId, index) =>
         confirmMatch(world, {
-          caller: callerOf(world, 7 + index),
+          caller: operator(world, 7 + index),
           lineIds: [lineId],
           paymentKeys: [payment],
           reason: REASON,

@@ -4,7 +4,6 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Bus, connectBus } from "../../../services/bus/connection.ts";
-import type { Caller } from "../../../services/bus/messages/caller.ts";
 import { confirmMatch, rejectMatch } from "../../../services/bus/messages/reconciliation-matches.ts";
 import { call, type Serving, serve } from "../../../services/bus/operation.ts";
 import { requestClaims } from "../../../services/db/request-claims.ts";
@@ -12,6 +11,7 @@ import * as matches from "../../../services/reconciliation/matches.ts";
 import { createLog } from "../../../services/runtime/log.ts";
 import { carryOut } from "../../support/carry-out-twice.ts";
 import { startNats, type TestServer } from "../../support/servers.ts";
+import { operator } from "../closings/closing-world.ts";
 import { type RunDatabase, startRunDatabase } from "./run-world.ts";
 
 let running: RunDatabase;
@@ -46,13 +46,7 @@ async function openPair() {
   await world.run(world.qrAccountId);
   const [line] = await world.database<[{ line_id: number }]>`
     select line_id from statement_lines where account_id = ${world.qrAccountId}`;
-  const caller: Caller = {
-    userId: 7,
-    organizationId: world.organizationId,
-    role: "reconciliation_operator",
-    name: "Rita",
-    permissions: ["reconciliation.manage"],
-  };
+  const caller = operator(world);
   const { line_id: lineId } = line;
   return {
     confirmation: { caller, lineIds: [lineId], paymentKeys: [paymentKey], reason: REASON },

@@ -1,6 +1,7 @@
 /** How long a withdrawal takes: it looks for the issues of all its rows at once, and not for each issue in all rows. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { withdrawImport } from "../../../services/reconciliation/import-decisions.ts";
+import { operator } from "../closings/closing-world.ts";
 import { type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
 
 let running: RunDatabase;
@@ -31,17 +32,8 @@ async function withdraw({ database, organizationId }: RunWorld, importId: number
   const failures: unknown[] = [];
   const log = { info: () => undefined, warn: () => undefined, error: (fields: unknown) => void failures.push(fields) };
   const underWay = new Set<Promise<void>>();
-  const caller = {
-    userId: 7,
-    name: "Rita",
-    organizationId,
-    role: "reconciliation_operator" as const,
-    permissions: ["reconciliation.manage" as const],
-  };
-  await withdrawImport(
-    { database, longDatabase: database, log, underWay },
-    { caller, importId, reason: "Wrong file." },
-  );
+  const request = { caller: operator({ organizationId }), importId, reason: "Wrong file." };
+  await withdrawImport({ database, longDatabase: database, log, underWay }, request);
   await Promise.all(underWay);
   expect(failures).toEqual([]);
 }

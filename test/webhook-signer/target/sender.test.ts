@@ -1,8 +1,11 @@
 /** How the sender handles every kind of answer of a target, on loopback over real TLS. */
+import { createSecureContext } from "node:tls";
 import { gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { openConnection } from "../../../services/webhook-signer/http/open-connection.ts";
 import type { Sender } from "../../../services/webhook-signer/http/send-result.ts";
 import { TARGET_LIMITS } from "../../../services/webhook-signer/limits.ts";
+import { isPublicAddress } from "../../../services/webhook-signer/target/address-rule.ts";
 import {
   answering,
   OK,
@@ -297,4 +300,18 @@ test("sender: 60 attempts with one signal cause no warning about listeners", asy
   await new Promise((go) => setTimeout(go, 20));
   process.off("warning", onWarning);
   expect(warnings).toEqual([]);
+});
+
+test.each([true, false])("a private address that passed the first check gets no byte (TLS: %s)", async (isSecure) => {
+  const settings = { secureContext: createSecureContext(), connectMs: 1_000 };
+  const inside = await startTarget(() => undefined);
+  onTestFinished(() => inside.close());
+  const times = { address: null, connectMs: null, tlsMs: null };
+  const target = { host: "hooks.example.com", port: inside.port, isSecure, addresses: ["127.0.0.1"] };
+  const allows = (_host: string, address: string): boolean => isPublicAddress(address);
+  const opening = openConnection(target, { ...settings, allows }, times, new AbortController().signal);
+  await expect(opening).rejects.toMatchObject({ error: "target_refused" });
+  expect(times).toEqual({ address: null, connectMs: null, tlsMs: null });
+  await expect.poll(() => inside.sockets.every((socket) => socket.destroyed)).toBe(true);
+  expect(inside.received.join("")).toBe("");
 });

@@ -11,7 +11,6 @@ type Changes = Readonly<Record<string, string>>;
 
 export interface Filters {
   readonly query: Changes;
-  /** Whether a filter is set. */
   readonly isSet: boolean;
   /** An empty value takes the filter off. */
   set(changes: Changes): void;

@@ -2,15 +2,13 @@
 import { useSignal } from "@preact/signals";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
-import { Question } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
-import { Field } from "../../shared/field.tsx";
 import { calendarDay, dateAndTime, money, number } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { Notice, Tag, type Tone } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { operatorName } from "../known.ts";
-import { Refusal } from "../refusal.tsx";
+import { WithReason } from "../with-reason.tsx";
 import { words } from "../words.ts";
 import { ConfirmFormat } from "./confirm-format.tsx";
 import { ImportLines } from "./import-lines.tsx";
@@ -130,38 +128,26 @@ interface DecisionProps extends CardProps {
 }
 
 function Decision({ listed, decision, onClose, onChanged }: DecisionProps) {
-  const reason = useSignal("");
-  const failure = useSignal<Failure | null>(null);
   const texts = words().imports;
-  const confirm = async (): Promise<void> => {
-    const sent = { path: { import_id: listed.import_id }, body: { reason: reason.peek().trim() } };
+  const confirm = async (reason: string): Promise<Failure | null> => {
+    const sent = { path: { import_id: listed.import_id }, body: { reason } };
     const done =
       decision === "release"
         ? await call("POST /api/reconciliation/v1/imports/{import_id}/release/", sent)
         : await call("POST /api/reconciliation/v1/imports/{import_id}/withdraw/", sent);
-    failure.value = done.ok ? null : done;
-    if (!done.ok) return;
-    onClose();
-    await onChanged();
+    if (!done.ok) return done;
+    void onChanged();
+    return null;
   };
   return (
-    <Question
+    <WithReason
       title={decision === "release" ? texts.releaseTitle : texts.withdrawTitle}
       action={texts[decision]}
       isDangerous={decision === "withdraw"}
       onConfirm={confirm}
       onClose={onClose}
-      disabledBecause={reason.value.trim() === "" ? words().reasonNeeded : null}
     >
       <p>{decision === "release" ? texts.releaseHelp : texts.withdrawHelp}</p>
-      <Field
-        label={words().reason}
-        value={reason.value}
-        onInput={(value) => {
-          reason.value = value;
-        }}
-      />
-      {failure.value !== null && <Refusal failure={failure.value} />}
-    </Question>
+    </WithReason>
   );
 }

@@ -2,14 +2,11 @@
 import { useSignal } from "@preact/signals";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
-import { Question } from "../../shared/dialog.tsx";
-import type { Failure } from "../../shared/failures.ts";
-import { Field } from "../../shared/field.tsx";
 import { calendarDay, dateAndTime, money } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { FailureNotice } from "../../shared/states.tsx";
 import { useLoad } from "../../shared/use-load.ts";
-import { Refusal } from "../refusal.tsx";
+import { WithReason } from "../with-reason.tsx";
 import { words } from "../words.ts";
 import { decideMatch } from "./actions.ts";
 import type { Issue } from "./issue-list.ts";
@@ -126,32 +123,17 @@ function CandidateCard({ candidate: { payment, score, explanation }, onDecide }:
 }
 
 function MatchQuestion({ asked, onClose }: { readonly asked: Asked; readonly onClose: () => void }) {
-  const reason = useSignal("");
-  const failure = useSignal<Failure | null>(null);
   const texts = words().candidates;
-  const confirm = async (): Promise<void> => {
-    const { lineId, candidate, isConfirmed } = asked;
-    const request = { lineId, paymentKey: candidate.payment.payment_key, reason: reason.peek().trim() };
-    failure.value = await decideMatch(request, isConfirmed);
-    if (failure.value === null) onClose();
-  };
+  const { lineId, candidate, isConfirmed } = asked;
+  const paymentKey = candidate.payment.payment_key;
   return (
-    <Question
-      title={asked.isConfirmed ? texts.confirmTitle : texts.rejectTitle}
-      action={asked.isConfirmed ? texts.confirm : texts.reject}
-      onConfirm={confirm}
+    <WithReason
+      title={isConfirmed ? texts.confirmTitle : texts.rejectTitle}
+      action={isConfirmed ? texts.confirm : texts.reject}
+      onConfirm={(reason) => decideMatch({ lineId, paymentKey, reason }, isConfirmed)}
       onClose={onClose}
-      disabledBecause={reason.value.trim() === "" ? words().reasonNeeded : null}
     >
       <p>{texts.afterwards}</p>
-      <Field
-        label={words().reason}
-        value={reason.value}
-        onInput={(value) => {
-          reason.value = value;
-        }}
-      />
-      {failure.value !== null && <Refusal failure={failure.value} />}
-    </Question>
+    </WithReason>
   );
 }

@@ -1,16 +1,15 @@
 /** The questions before a decision. Each says what it does and what it does not. */
 import { useSignal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
 import { Button } from "../../shared/button.tsx";
 import { Dialog as Box, Question } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
 import { Choice, Field } from "../../shared/field.tsx";
 import { money } from "../../shared/format.ts";
-import { useKey } from "../../shared/key.ts";
 import { sharedWords } from "../../shared/words.ts";
 import { kindTitle } from "../kind-words.ts";
 import { operators } from "../known.ts";
 import { Refusal } from "../refusal.tsx";
+import { WithReason } from "../with-reason.tsx";
 import { words } from "../words.ts";
 import { assign, attribute, closeAll, closeIssue, comment, decideProposal, openDialog } from "./actions.ts";
 import { isAbove } from "./amounts.ts";
@@ -50,50 +49,6 @@ interface OfIssue {
   readonly known: IssueDetails;
 }
 
-interface WithReasonProps {
-  readonly title: string;
-  readonly action: string;
-  readonly label?: string;
-  readonly children: ComponentChildren;
-  readonly blockedBecause?: string | null;
-  readonly isDangerous?: boolean;
-  readonly onConfirm: (text: string, key: string) => Promise<Failure | null>;
-}
-
-/** Asks for a reason; the dialog stays open and shows a failure. */
-function WithReason(props: WithReasonProps) {
-  const { title, action, children, onConfirm, label = words().reason, isDangerous = false } = props;
-  const text = useSignal("");
-  const failure = useSignal<Failure | null>(null);
-  const isEmpty = text.value.trim() === "";
-  const { key, after } = useKey(text.value);
-  const confirm = async (): Promise<void> => {
-    failure.value = await onConfirm(text.peek().trim(), key);
-    after(failure.value);
-    if (failure.value === null) close();
-  };
-  return (
-    <Question
-      title={title}
-      action={action}
-      isDangerous={isDangerous}
-      onConfirm={confirm}
-      onClose={close}
-      disabledBecause={props.blockedBecause ?? (isEmpty ? words().reasonNeeded : null)}
-    >
-      {children}
-      <Field
-        label={label}
-        value={text.value}
-        onInput={(value) => {
-          text.value = value;
-        }}
-      />
-      {failure.value !== null && <Refusal failure={failure.value} />}
-    </Question>
-  );
-}
-
 /** The page may refresh meanwhile: a question stays about what it was asked about. */
 const useSeen = ({ known }: OfIssue): IssueDetails["issue"] => useSignal(known.issue).peek();
 
@@ -102,6 +57,7 @@ function Close(props: OfIssue) {
   const texts = words().close;
   return (
     <WithReason
+      onClose={close}
       title={texts.title(kindTitle(issue.kind))}
       action={words().actions.close}
       onConfirm={(reason) => closeIssue(issue, reason)}
@@ -141,6 +97,7 @@ function RejectProposal(props: OfIssue) {
   const texts = words().proposal;
   return (
     <WithReason
+      onClose={close}
       title={texts.rejectTitle}
       action={texts.reject}
       onConfirm={(reason) => decideProposal(issue, "reject", reason)}
@@ -154,6 +111,7 @@ function Comment({ known: { issue } }: OfIssue) {
   const texts = words().comment;
   return (
     <WithReason
+      onClose={close}
       title={texts.title}
       action={texts.action}
       label={texts.label}
@@ -172,6 +130,7 @@ function Attribute({ known: { issue, alone_up_to: limit } }: OfIssue) {
   const isOrder = /^[1-9]\d{0,14}$/.test(order.value.trim());
   return (
     <WithReason
+      onClose={close}
       title={texts.title}
       action={isProposal ? texts.propose : texts.action}
       blockedBecause={isOrder ? null : texts.orderNeeded}
@@ -234,6 +193,7 @@ function Bulk() {
   const texts = words().bulk;
   return (
     <WithReason
+      onClose={close}
       title={texts.title(count)}
       action={texts.action(count)}
       isDangerous

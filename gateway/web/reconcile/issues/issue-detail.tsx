@@ -14,7 +14,6 @@ import { Candidates, hasCandidates } from "./candidates.tsx";
 import { History } from "./history.tsx";
 import { choose, chosenId, details, detailsFailure, type Issue, loadDetails } from "./issue-list.ts";
 import { factText } from "./minor-units.ts";
-import { StatusTag } from "./status-tag.tsx";
 
 export function IssueDetail() {
   if (chosenId() === 0) {
@@ -231,4 +230,11 @@ function Facts({ issue }: { readonly issue: Issue }) {
       )}
     </section>
   );
+}
+
+/** Who has the issue, or how it has ended; an open one needs no word. */
+export function StatusTag({ issue }: { readonly issue: Issue }) {
+  if (issue.proposal !== null) return <Tag tone="warn">{words().proposed}</Tag>;
+  if (issue.status === "assigned") return <Tag tone="accent">{operatorName(issue.assignee_id)}</Tag>;
+  return issue.status === "open" ? null : <Tag tone="good">{words().statuses[issue.status]}</Tag>;
 }

@@ -12,7 +12,7 @@ import { openDialog } from "./actions.ts";
 import { Dialogs } from "./dialogs.tsx";
 import { filterCount, issuesQuery, VIEWS, view } from "./filter.ts";
 import { clearFilters, FilterBar } from "./filter-bar.tsx";
-import { IssueDetail } from "./issue-detail.tsx";
+import { IssueDetail, StatusTag } from "./issue-detail.tsx";
 import {
   choose,
   chosenId,
@@ -25,7 +25,6 @@ import {
   overview,
 } from "./issue-list.ts";
 import { listenToKeys } from "./keys.ts";
-import { StatusTag } from "./status-tag.tsx";
 
 export function IssuesSection() {
   useEffect(listenToKeys, []);

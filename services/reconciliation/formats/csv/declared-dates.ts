@@ -3,7 +3,8 @@
  * length, so that `DD/MM/YYYY` and `MM/DD/YYYY` are never mistaken by the values of one file.
  */
 import { calendarDate, OFFSET } from "../dates.ts";
-import { instantOf } from "../local-time.ts";
+import { ZONE_OFFSETS } from "../dictionaries/zone-offsets.ts";
+import { instantOf, isTimeZone } from "../local-time.ts";
 
 export interface ReadDate {
   /** `YYYY-MM-DD`, as it is written. */
@@ -137,4 +138,18 @@ function monthOf(name: string): number | undefined {
   );
   const [only, ...others] = found;
   return others.length === 0 ? only : undefined;
+}
+
+const NAMED_OFFSET = new RegExp(`^(?:GMT|UTC)(?<offset>${OFFSET})$`, "i");
+
+/**
+ * A local time whose time zone is named in a column beside it: by the offset that the text has, by the zone that the row
+ * names, or by the declared one; undefined when the row names a zone that is not known, because the declared one may be
+ * another.
+ */
+export function zonedInstant(read: ReadDate, zone: string, declared: string | undefined): string | undefined {
+  if (read.time === undefined || read.offset !== undefined || zone === "") return instantOfDate(read, declared);
+  const offset = ZONE_OFFSETS[zone.toUpperCase()] ?? NAMED_OFFSET.exec(zone)?.groups?.["offset"];
+  if (offset !== undefined) return `${read.date}T${read.time}${offset}`;
+  return zone.includes("/") && isTimeZone(zone) ? instantOf(read.date, read.time, zone) : undefined;
 }

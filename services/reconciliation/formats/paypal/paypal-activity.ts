@@ -5,12 +5,11 @@
  */
 import { currencyCode, readDecimal } from "../amounts.ts";
 import { AmountNotation } from "../csv/amount-notation.ts";
-import type { ReadDate } from "../csv/declared-dates.ts";
+import { type ReadDate, zonedInstant } from "../csv/declared-dates.ts";
 import type { BoundHeader } from "../csv/dictionary.ts";
 import { FieldProblem, minorOf, quoted, recordOfRow } from "../csv/field-problem.ts";
 import type { CsvRow } from "../csv/read-csv.ts";
 import { type CsvReport, headerOf, readReport } from "../csv/report.ts";
-import { zonedInstant } from "../csv/zoned-dates.ts";
 import {
   ACTIVITY_PERSONAL,
   type ActivityField,

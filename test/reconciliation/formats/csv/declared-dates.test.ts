@@ -4,8 +4,8 @@ import {
   dateFormat,
   instantOfDate,
   readDate,
+  zonedInstant,
 } from "../../../../services/reconciliation/formats/csv/declared-dates.ts";
-import { zonedInstant } from "../../../../services/reconciliation/formats/csv/zoned-dates.ts";
 import { instantOf } from "../../../../services/reconciliation/formats/local-time.ts";
 
 const read = (text: string, ...formats: readonly string[]) =>
