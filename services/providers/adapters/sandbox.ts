@@ -1,6 +1,6 @@
 /**
- * `sandbox`: calls the sandbox provider over HTTP, as any other outside party. `services/sandbox-provider/server.ts` describes
- * its API; here is only what the adapter needs.
+ * `sandbox`: calls the sandbox provider over HTTP, like any external provider. `services/sandbox-provider/server.ts`
+ * describes its API; this file has only what the adapter needs.
  */
 import { z } from "zod";
 import { formatAmount, parseAmount } from "../../../machines/currency.ts";
@@ -27,7 +27,7 @@ const API_KEY = "api_key";
 
 const accountName = z.string().min(1).max(PROVIDER_LIMITS.saidAccountCharacters);
 
-/** Left out by an owner: an account is opened. */
+/** Without an account the adapter opens one. */
 const givenSchema = z.strictObject({ account: accountName.optional() });
 const settingsSchema = z.strictObject({ account: accountName });
 
@@ -61,7 +61,7 @@ const END_OF_EVENT: ReadonlyMap<string, Decline> = new Map(
 
 interface SandboxProviderPlace {
   readonly url: string;
-  /** Opens accounts there. */
+  /** The key that opens accounts at the sandbox provider. */
   readonly installationKey: string | undefined;
 }
 
@@ -204,12 +204,12 @@ function requireAsked(created: z.infer<typeof createdSchema>, asked: AskedPaymen
   }
 }
 
-/** Control characters, format characters such as marks of direction, lone surrogates, and breaks of lines. */
+/** Control characters, format characters such as direction marks, lone surrogates, and line breaks. */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 /**
- * An answer about the requested payment. Paid money may name it by either reference, because a difference becomes an issue;
- * an unpaid end counts only with both.
+ * An answer about the requested payment. A paid answer needs one of the two references, because a difference becomes an
+ * issue. Any other answer needs both, as far as the provider's reference is known.
  */
 function understoodAbout({ reference, providerReference }: AskedPayment, answer: ProviderAnswer): Payment {
   const payment = understood(paymentSchema, answer);
@@ -220,7 +220,7 @@ function understoodAbout({ reference, providerReference }: AskedPayment, answer:
   throw new ProviderError("provider_answer_invalid", "The provider answered about another payment.");
 }
 
-/** A 4xx is the provider's refusal; anything of another shape is no answer. */
+/** A 4xx is the provider's refusal. An answer of another shape is invalid. */
 function understood<TSchema extends z.ZodType>(schema: TSchema, { status, json }: ProviderAnswer): z.infer<TSchema> {
   if (status >= 400) throw new ProviderError("provider_refused", `The provider refused with ${status}.`);
   const parsed = schema.safeParse(json);

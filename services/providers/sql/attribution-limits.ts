@@ -1,4 +1,4 @@
-/** How much one person may attribute alone, as the organization has set it. */
+/** The most that one person may attribute alone, as the organization has set it. */
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
 export interface LimitRow {
@@ -35,7 +35,7 @@ export async function listCurrencies(sql: Queryable, organizationId: number): Pr
   return rows.map(({ currency }) => currency);
 }
 
-/** One change of an organization after the other. */
+/** Only one transaction at a time changes the limits of an organization. */
 export async function lockLimits(sql: Transaction, organizationId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended('attribution limits of ' || ${organizationId}::bigint, 0))`;
 }
