@@ -131,7 +131,7 @@ export async function notifyOfIssue(
     readonly intentId: number;
     readonly kind: IssueKind;
     readonly issueId: number;
-    /** Tells a later notice of the same issue apart; without it the station would treat the notice as a repetition. */
+    /** Distinguishes a later notice of the issue, which the station would otherwise treat as a repetition. */
     readonly since?: string;
   },
 ): Promise<Task> {

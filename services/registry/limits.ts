@@ -17,7 +17,7 @@ export const REGISTRY_LIMITS = {
   stationsPerSession: 50,
   /** Ended sessions are kept this long, to show who was logged in when. */
   endedSessionRetentionDays: 30,
-  /** As long as the keys of a cashier's orders. */
+  /** How long the idempotency keys of creations are kept: as long as those of a cashier's orders. */
   creationRetentionDays: 30,
   /** How often the retention job of each process runs, and how many rows one statement deletes. */
   retention: { everyMs: 3_600_000, rowsPerBatch: 1_000 },

@@ -32,8 +32,8 @@ export interface LoginAttempt {
 
 export interface LoginThrottle {
   /**
-   * Counts an attempt, of an unknown account just as of a known one. Throws `login_throttled` when there were too many.
-   * Resolves to how many the account has left at this place.
+   * Counts an attempt, also for an account that does not exist. Throws `login_throttled` when there were too many.
+   * Resolves to the number of attempts that the account has left at this place.
    */
   readonly consume: (attempt: LoginAttempt) => Promise<number>;
   /** Resets the account's attempts at that place, after a log-in that succeeded. */
@@ -55,7 +55,7 @@ export function createLoginThrottle(sql: Database): LoginThrottle {
       keyPrefix,
       points: limit.attempts,
       duration: limit.windowSeconds,
-      // Beyond this many the rest of the window is refused from memory.
+      // After this many attempts the process refuses the rest of the window from memory.
       inMemoryBlockOnConsumed: most,
     });
   const perAddress = limiter("address", LOGIN_LIMITS.perAddress, LOGIN_LIMITS.writesPerAddress);
@@ -71,7 +71,7 @@ export function createLoginThrottle(sql: Database): LoginThrottle {
         await consume(perKnownPlace, keys.accountAndPlace);
         return consume(perAccountAndPlace, keys.accountAndPlace);
       }
-      // In this order: an address whose budget is used up uses up nothing of the account's.
+      // In this order, so that an address without attempts left uses up none of the account's.
       await consume(perAddress, keys.address);
       const left = await consume(perAccountAndPlace, keys.accountAndPlace);
       await consume(perAccount, keys.account);
@@ -121,7 +121,7 @@ interface SqlText {
   readonly values: readonly (string | number | null)[];
 }
 
-/** The library speaks to `pg`; this is the one call that it makes there. */
+/** The library expects a client of `pg`; this is the only call that it makes to the client. */
 async function runQuery(sql: Database, query: SqlText): Promise<{ rows: object[]; rowCount: number }> {
   const rows = await sql.unsafe(query.text, [...query.values], { prepare: true });
   return { rows: [...rows], rowCount: rows.count };

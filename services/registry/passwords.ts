@@ -123,7 +123,7 @@ export class PasswordTurns {
     }
   }
 
-  /** Starts what may start: of the lane that has fewer checks at work first. */
+  /** Starts all checks that may start. The lane with fewer checks at work comes first. */
   #start(): void {
     const { known, others } = this.#lanes;
     while (known.atWork + others.atWork < this.#checksAtOnce) {
@@ -151,8 +151,8 @@ export interface Passwords {
 }
 
 /**
- * What an unknown user's password is checked against: at the parameters in use, so that it takes as long, and a digest that no
- * password has.
+ * The stored hash for an unknown user. It has the parameters in use, so that the check takes as long, and a digest that
+ * no password has.
  */
 const STAND_IN = `$argon2id$v=19$m=${PARAMETERS.memoryCost},t=${PARAMETERS.timeCost},p=${PARAMETERS.parallelism}$${"A".repeat(22)}$${"A".repeat(43)}`;
 
@@ -172,15 +172,17 @@ export function createPasswords(): Passwords {
   };
 }
 
-/** A caller that has shown nothing yet. */
+/** The party of a caller who is not known yet. */
 export function addressParty(address: string): Party {
   return { lane: "others", key: addressBlock(address) };
 }
 
-/** The operator of the installation. */
+/** The party of the operator of the installation. */
 export const OPERATOR_PARTY: Party = { lane: "known", key: "operator" };
 
-/** A person of the organization at a known address or with a valid session: one tenant does not keep others waiting. */
+/**
+ * The party of a person at a known address or with a valid session, so that one tenant does not keep others waiting.
+ */
 export function organizationParty(organizationId: number): Party {
   return { lane: "known", key: `organization ${organizationId}` };
 }
