@@ -124,13 +124,13 @@ async function prepare(deps: ProvidersDeps, request: Request): Promise<PreparedC
   try {
     return await deps.adapters[kind].prepare({ name, settings, secrets }, signal);
   } catch (error) {
-    if (error instanceof ProviderError) throw providerAway(kind, error);
+    if (error instanceof ProviderError) throw refusalOfProvider(kind, error);
     throw error;
   }
 }
 
 /** The refusal for a provider that did not carry out the request. */
-function providerAway(kind: sql.ConfigRow["kind"], error: ProviderError): RefusedError {
+function refusalOfProvider(kind: sql.ConfigRow["kind"], error: ProviderError): RefusedError {
   if (error.failure !== "provider_refused") {
     const detail = "The provider does not answer now; nothing was changed.";
     return new RefusedError({ code: "unavailable", detail, retryAfterMs: PROVIDER_LIMITS.askAgainMs });
@@ -261,7 +261,7 @@ async function renew(
   try {
     return await deps.adapters[config.kind].renewSecret(access, { name, given }, signal);
   } catch (error) {
-    throw error instanceof ProviderError ? providerAway(config.kind, error) : error;
+    throw error instanceof ProviderError ? refusalOfProvider(config.kind, error) : error;
   }
 }
 

@@ -154,7 +154,7 @@ export interface Passwords {
  * The stored hash for an unknown user. It has the parameters in use, so that the check takes as long, and a digest that
  * no password has.
  */
-const STAND_IN = `$argon2id$v=19$m=${PARAMETERS.memoryCost},t=${PARAMETERS.timeCost},p=${PARAMETERS.parallelism}$${"A".repeat(22)}$${"A".repeat(43)}`;
+const UNKNOWN_USER_HASH = `$argon2id$v=19$m=${PARAMETERS.memoryCost},t=${PARAMETERS.timeCost},p=${PARAMETERS.parallelism}$${"A".repeat(22)}$${"A".repeat(43)}`;
 
 export function createPasswords(): Passwords {
   const turns = new PasswordTurns();
@@ -164,7 +164,7 @@ export function createPasswords(): Passwords {
         work({
           hash: (password) => turn(() => hash(password, PARAMETERS)),
           verify: async (stored, password) => {
-            const matches = await turn(() => verify(stored ?? STAND_IN, password));
+            const matches = await turn(() => verify(stored ?? UNKNOWN_USER_HASH, password));
             return matches && stored !== undefined;
           },
         }),

@@ -73,7 +73,7 @@ const BY_REFERENCE = /^\/v1\/payments\/by-reference\/([A-Za-z0-9_-]{1,64})(\/can
 const GUEST = /^\/pay\/([A-Za-z0-9_-]{1,64})$/;
 
 async function route(deps: SandboxDeps, request: IncomingMessage): Promise<Reply> {
-  // A target such as `//` names another host or none; nothing is there.
+  // A request target such as `//` names another host or no host. This server has no path for it.
   const url = URL.parse(request.url ?? "/", ORIGIN);
   if (url?.origin !== ORIGIN) throw noSuchPath();
   const what = `${request.method} ${url.pathname}`;

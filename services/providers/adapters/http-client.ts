@@ -91,7 +91,10 @@ async function ask(agent: Agent, question: ProviderCall): Promise<ProviderAnswer
     throw new ProviderError("provider_unavailable", `The provider answered ${status}.`);
   }
   if (status < 200 || (status >= 300 && status < 400)) {
-    throw new ProviderError("provider_answer_invalid", `The provider answered ${status}, which is no answer.`);
+    throw new ProviderError(
+      "provider_answer_invalid",
+      `The provider answered ${status}, which is neither a result nor an error.`,
+    );
   }
   return { status, json: parseJson(bytes) };
 }

@@ -199,13 +199,13 @@ function requireAsked(created: z.infer<typeof createdSchema>, asked: AskedPaymen
     created.currency === asked.currency &&
     amountMinor === asked.amountMinor;
   if (!isAsked) throw new ProviderError("provider_answer_invalid", "The provider answered about another payment.");
-  if (UNSEEN.test(created.qr_payload)) {
-    throw new ProviderError("provider_answer_invalid", "The provider's QR payload holds characters that are not seen.");
+  if (INVISIBLE.test(created.qr_payload)) {
+    throw new ProviderError("provider_answer_invalid", "The provider's QR payload holds invisible characters.");
   }
 }
 
 /** Control characters, format characters such as direction marks, lone surrogates, and line breaks. */
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 /**
  * An answer about the requested payment. A paid answer needs one of the two references, because a difference becomes an

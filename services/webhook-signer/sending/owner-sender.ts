@@ -49,7 +49,9 @@ export class OwnerSender {
     keptForPrompt: SIGNER_LIMITS.keptForPromptOfOwner,
     keptForUntried: SIGNER_LIMITS.keptForUntriedOfOwner,
   });
-  /** When this process asked PostgreSQL for the endpoints and for their secrets that it has; and the read that is under way. */
+  /**
+   * When this process sent the queries for the endpoints and secrets that it has now; and the read that is under way.
+   */
   #endpointsAtMs = Number.NEGATIVE_INFINITY;
   #secretsAtMs = Number.NEGATIVE_INFINITY;
   #rereading: Promise<void> | undefined;
