@@ -49,7 +49,7 @@ export async function requireAlone(
   issue: Pick<IssueRow, "organization_id" | "amount_minor" | "currency">,
 ): Promise<void> {
   const { organization_id: organizationId, amount_minor: amountMinor, currency } = issue;
-  if (amountMinor === null || currency === null) throw new Error("An issue without an amount is to be attributed.");
+  if (amountMinor === null || currency === null) throw new Error("An issue without an amount cannot be attributed.");
   const most = await aloneUpTo(tx, { organizationId, currency });
   if (BigInt(amountMinor) <= most) return;
   const limit = `${formatExactAmount(most, currency)} ${currency}`;

@@ -340,7 +340,7 @@ export function finishLeftAttributions(deps: ProvidersDeps): () => Promise<void>
       try {
         const { issue, refusal } = await finishAttribution(deps, key);
         const facts = { issueId, status: issue.status, notAttributed: refusal };
-        deps.log.info(facts, "an attribution that was left is finished");
+        deps.log.info(facts, "an interrupted attribution is finished");
       } catch (error) {
         failed.set(issueId, error);
         if (error instanceof UnavailableError) break;

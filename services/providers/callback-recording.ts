@@ -105,7 +105,7 @@ function follow(
   countIssue(deps.metrics, outcome, issueId);
   deps.log.info(
     { callbackId, configId: config.config_id, type: event.type, outcome, intentId, issueId },
-    "callback taken",
+    "callback recorded",
   );
   if (task !== undefined) deps.tasks.start(task);
 }

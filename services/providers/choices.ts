@@ -90,7 +90,10 @@ export async function announceConfig(
     if (stationIds.length > flushedStations) return await deliveryToAll(deps, place);
     return await flushKeys({ nc: deps.bus.nc, log: deps.log, timeoutMs }, stationIds.map(stationKey));
   } catch (error) {
-    deps.log.warn({ reason: String(error), configId: config.config_id }, "stations learn of a provider a moment later");
+    deps.log.warn(
+      { reason: String(error), configId: config.config_id },
+      "stations are notified of a provider with a delay",
+    );
     return { positions: {}, isUndelivered: true };
   }
 }

@@ -21,7 +21,7 @@ interface RefusedSource {
 export interface RefusalVerdict {
   /** 0, or after how long this source is answered again. */
   readonly throttledForMs: number;
-  /** Whether this one is to be recorded. */
+  /** Whether this callback is recorded. */
   readonly isRecorded: boolean;
 }
 

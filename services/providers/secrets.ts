@@ -37,7 +37,7 @@ export async function liveSecretsOf(
   return opened;
 }
 
-/** What an adapter needs to speak to the provider. */
+/** What an adapter needs to call the provider. */
 export async function accessOf(
   deps: SecretsDeps,
   config: Pick<ConfigRow, "config_id" | "settings">,

@@ -178,7 +178,10 @@ async function takeFoundPayment(
     await announceWritten(tx, organizationId, written);
     return { outcome: decision.outcome, ...written };
   });
-  deps.log.info({ intentId: payment.intent_id, configId, outcome, issueId, by: found.by }, "money found by asking");
+  deps.log.info(
+    { intentId: payment.intent_id, configId, outcome, issueId, by: found.by },
+    "a call to the provider has found a payment",
+  );
   countIssue(deps.metrics, outcome, issueId);
   if (task !== undefined) deps.tasks.start(task);
   return outcome;

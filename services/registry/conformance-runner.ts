@@ -115,7 +115,7 @@ export class ConformanceRunner implements Conformance {
       while (code === "goes on") {
         // While the database does not answer, only the stored checks are late.
         await tick().catch((error: unknown) =>
-          this.#deps.log.warn({ err: error, runId: run.runId }, "run not renewed"),
+          this.#deps.log.warn({ err: error, runId: run.runId }, "a conformance run could not be renewed"),
         );
         code = await Promise.race([closed, pause(LIMITS.tickMs)]);
       }

@@ -1,4 +1,4 @@
-/** What each handler of the registry gets beside its request, and the wait for the delivery of what it wrote. */
+/** What each handler of the registry gets beside its request, and the wait for the delivery of its outbox rows. */
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
 import { flushKeys } from "../bus/flush-outbox.ts";

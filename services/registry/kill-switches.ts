@@ -129,6 +129,6 @@ async function change(
     await insertOutbox(tx, changed.outboxRow);
     return after;
   });
-  // Also when nothing was changed: a repeated request shows whether the first one is effective.
+  // Waits also when nothing was changed, so that a repeated request shows whether the first one is effective.
   return { killSwitch: killSwitchMessage(row), barrier: await flush(deps, switchKey(row.switch_id)) };
 }

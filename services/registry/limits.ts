@@ -2,12 +2,12 @@ import { BOUNDS } from "../bus/bounds.ts";
 
 /** Every limit of the registry, with its reason. */
 export const REGISTRY_LIMITS = {
-  /** How long a request waits until the relay has delivered its outbox rows. Then its answer says that they are undelivered. */
+  /** How long a request waits for the relay to deliver its outbox rows. Then its answer reports them as undelivered. */
   flushTimeoutMs: 1_000,
   /** Longer than a shift, so that no session expires during one. */
   sessionLifetimeMs: 12 * 3_600_000,
   /**
-   * How long ago a station may have received the end of a session so that a repetition still waits for it: longer than a
+   * A repetition still waits for the end of a session that a station has received within this time: longer than a
    * replica that answers can be behind.
    */
   sessionEndCountsMs: 5_000,
@@ -58,7 +58,7 @@ export const REGISTRY_LIMITS = {
   },
   /** Certification artifacts. */
   certification: {
-    /** As long as an audit of a payment application is valid. After a year the maker certifies the device again. */
+    /** How long an artifact is valid: as long as an audit of a payment application. Then the maker certifies again. */
     validMs: 365 * 24 * 3_600_000,
     /** A result must be recorded this soon after its run: enough for a program, and for a person who reads the result first. */
     recordWithinMs: 60 * 60_000,

@@ -115,7 +115,7 @@ export const seedSandbox: RegistryHandler<typeof sandbox.seedSandbox> = async (d
     };
     return { organizationId, filialId, ...emails, stations };
   });
-  // Also what an earlier run wrote: the caller uses these stations next.
+  // Also delivers the rows of an earlier run, because the caller uses these stations next.
   const keys = new Set<OutboxKey>([
     ...rows.map((row) => row.key),
     ...seeded.stations.map((station) => stationKey(station.stationId)),

@@ -11,7 +11,7 @@ export const ROBOTICS_LIMITS = {
   /** How often the service checks for offers past their deadline: their consumers receive the event within a second. */
   expiryIntervalMs: 250,
   /**
-   * How often it reads the next deadline: well within the shortest life of an offer, which another process may write.
+   * How often the service reads the next deadline: well within the shortest life of an offer, which another process may write.
    */
   expiryReadMs: 1_000,
   /** Offers that one transaction expires: a few hundred short statements, well within its deadline. */

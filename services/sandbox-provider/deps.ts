@@ -15,7 +15,7 @@ export interface SandboxDeps {
   readonly certificateFile: string | undefined;
   /** The URL of a payment's guest page. Known once the server listens. */
   readonly guestUrl: (paymentId: string) => string;
-  /** When the newest POST came, by `performance.now()`: what it writes may be due at once. */
+  /** When the newest POST came, by `performance.now()`: the rows that it writes may be due at once. */
   readonly activity: { lastPostAtMs: number };
 }
 

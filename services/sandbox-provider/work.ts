@@ -70,7 +70,7 @@ async function deliver(deps: SandboxDeps, agent: Agent, callback: CallbackRow): 
     deps.log.info({ callbackId: callback.callback_id, attempts: callback.attempts, answer }, "sandbox callback");
   } catch (error) {
     // The callback is due again when its claim is over.
-    deps.log.warn({ err: error, callbackId: callback.callback_id }, "a sandbox callback could not be worked on");
+    deps.log.warn({ err: error, callbackId: callback.callback_id }, "a sandbox callback could not be processed");
   }
 }
 

@@ -43,7 +43,7 @@ export const SIGNER_LIMITS = {
   endpointMemoryMs: MINUTE_MS,
   /** An answer within this is fast: a full window is then sent within seconds, and waits in memory for no longer. */
   fastMs: 250,
-  /** How long before its end a lease counts as over: what is sent quickly has ended when another process takes the owner. */
+  /** How long before its end a lease counts as over: a quick attempt has ended when another process takes the owner. */
   leaseMarginMs: SECOND_MS,
   /** How long a process that released an owner takes no other, because the other processes search once a second. */
   ownerRestMs: 3 * SECOND_MS,

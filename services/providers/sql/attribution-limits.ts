@@ -13,7 +13,7 @@ export interface LimitRow {
 const columns = (sql: Queryable) => sql`
   currency, alone_up_to_minor::text as alone_up_to_minor, changed_by, changed_by_name, changed_at, reason`;
 
-/** By currency. */
+/** The organization's limits, in the order of the currencies. */
 export async function listLimits(sql: Queryable, organizationId: number): Promise<readonly LimitRow[]> {
   return await sql<LimitRow[]>`
     select ${columns(sql)} from attribution_limits where organization_id = ${organizationId} order by currency`;

@@ -25,13 +25,13 @@ export async function findConfig(sql: Queryable, key: ConfigKey): Promise<Config
   return row;
 }
 
-/** For a task about a payment of the config. */
+/** Finds a config for a task about one of its payments. */
 export async function findConfigById(sql: Queryable, configId: number): Promise<ConfigRow | undefined> {
   const [row] = await sql<ConfigRow[]>`select * from provider_configs where config_id = ${configId}`;
   return row;
 }
 
-/** For callbacks: the signature shows which config a callback belongs to. */
+/** Finds configs for callbacks: the signature shows which config a callback belongs to. */
 export async function listConfigsById(sql: Queryable, configIds: readonly number[]): Promise<ConfigRow[]> {
   return sql<ConfigRow[]>`select * from provider_configs where config_id = any(${[...configIds]}::bigint[])`;
 }

@@ -13,7 +13,7 @@ export interface RegistryActor {
 
 export type SubjectKind = (typeof REGISTRY_SUBJECTS)[number];
 
-/** One entry of the audit log. `data` says what changed; it never holds a secret (I9). */
+/** One entry of the audit log. `data` has what changed; it never holds a secret (I9). */
 export interface RegistryEvent {
   /** Null for the platform: the event is in every organization's audit log. */
   readonly organizationId: number | null;

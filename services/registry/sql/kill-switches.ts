@@ -52,7 +52,7 @@ export async function setKillSwitch(
   return { row, isChanged: false };
 }
 
-/** Whether the subject itself is frozen, and not what it belongs to. */
+/** Whether the subject itself is frozen. A freeze of its organization or of the platform does not count. */
 export async function isFrozen(sql: Transaction, { kind, id }: Pick<SwitchChange, "kind" | "id">): Promise<boolean> {
   const rows = await sql`
     select 1 from kill_switches where subject_kind = ${kind} and subject_id = ${id} and is_on`;

@@ -62,7 +62,7 @@ export async function countUsers(sql: Queryable, organizationId: number): Promis
   return row.count;
 }
 
-/** By the e-mail address alone, in any organization. */
+/** Finds a user of any organization by the e-mail address alone. */
 export async function getUserByEmail(sql: Queryable, email: string): Promise<CheckableUser | undefined> {
   const [row] = await sql<CheckableUser[]>`
     select ${userColumns(sql)}, password_hash from users where email = ${canonicalEmail(email)}`;

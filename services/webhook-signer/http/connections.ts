@@ -102,7 +102,7 @@ export function createIdleConnections(bounds: Partial<IdleBounds> = {}): IdleCon
   const { connectionMs, idleConnections, idleConnectionsPerTarget } = { ...TARGET_LIMITS, ...bounds };
   const isUsable = ({ isAlive, openedAt }: Connection): boolean =>
     isAlive && performance.now() - openedAt < connectionMs;
-  /** By origin, the one used last at the end. */
+  /** The connections of each origin, the one used last at the end. */
   const byOrigin = new Map<string, Connection[]>();
   /** All connections, the one that has waited longest first. */
   const all = new Set<Connection>();

@@ -8,7 +8,7 @@ import { TARGET_LIMITS } from "../limits.ts";
 import { AttemptFailure } from "./send-result.ts";
 
 export interface ConnectionTarget {
-  /** As in the certificate: a name, or an address without brackets. */
+  /** The host as the certificate has it: a name, or an address without brackets. */
   readonly host: string;
   readonly port: number;
   readonly isSecure: boolean;
