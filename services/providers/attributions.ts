@@ -328,13 +328,13 @@ async function announceOrder(tx: Transaction, stationId: number, order: OrderSna
  * the others. A turn throws `AggregateError` when an attribution has failed, and ends early when a service does not
  * answer.
  */
-export function finishLeftAttributions(deps: ProvidersDeps): () => Promise<void> {
-  const { attributionLeftMs: olderThanMs, attributionsPerTurn: limit } = PROVIDER_LIMITS;
+export function finishInterruptedAttributions(deps: ProvidersDeps): () => Promise<void> {
+  const { attributionInterruptedMs: olderThanMs, attributionsPerTurn: limit } = PROVIDER_LIMITS;
   let afterId = 0;
   return async () => {
-    const left = await sql.listLeftAttributions(deps.database, { olderThanMs, afterId, limit });
+    const interrupted = await sql.listInterruptedAttributions(deps.database, { olderThanMs, afterId, limit });
     const failed = new Map<number, unknown>();
-    for (const key of left) {
+    for (const key of interrupted) {
       const { issueId } = key;
       afterId = issueId;
       try {
@@ -347,7 +347,7 @@ export function finishLeftAttributions(deps: ProvidersDeps): () => Promise<void>
       }
     }
     // After the last attribution the next turn starts at the beginning.
-    if (left.length < limit && afterId === (left.at(-1)?.issueId ?? afterId)) afterId = 0;
+    if (interrupted.length < limit && afterId === (interrupted.at(-1)?.issueId ?? afterId)) afterId = 0;
     if (failed.size === 0) return;
     throw new AggregateError(
       failed.values(),

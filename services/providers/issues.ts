@@ -98,8 +98,8 @@ async function requireFreeMoney(tx: Transaction, issue: IssueRow, nowMs: number)
 }
 
 /**
- * Refuses with `conflict` to close an issue whose money may still pay: it cannot be paid back. A difference in money
- * that has paid can be closed. An issue that its payment has settled closes without a person.
+ * Refuses with `conflict` to close an issue as paid back while its money may still pay. A difference in money that has
+ * paid can be closed. An issue that its payment has settled closes without a person.
  */
 async function requireClosable(tx: Transaction, issue: IssueRow, nowMs: number): Promise<void> {
   await lockSettledMoney(tx, issue.subject_key);

@@ -135,7 +135,7 @@ export const PROVIDER_LIMITS = {
   summaryMs: 1_000,
   /** Attributions that a crash has interrupted: how often they are finished, at what age, and how many in one turn. */
   attributionIntervalMs: 5_000,
-  attributionLeftMs: 15_000,
+  attributionInterruptedMs: 15_000,
   attributionsPerTurn: 20,
   /**
    * The most that one person attributes alone where the organization has set nothing, in units of the currency: the

@@ -177,14 +177,7 @@ export const resetSandbox: RegistryHandler<typeof sandboxes.resetSandbox> = asyn
     change.record("sandbox_reset", { kind: "station", id: held.station_id }, { sandbox_id: sandboxId });
     const codes = await issueCodes(change, display, companion);
     await change.write();
-    const changedKeys: OutboxKey[] = [
-      stationKey(held.station_id),
-      credentialKey(held.display_id),
-      credentialKey(held.companion_id),
-      ...sessionKeys,
-      ...change.outboxRows.map(({ key }) => key),
-    ];
-    return { sandbox: await messageOf(tx, row), ...codes, keys: changedKeys };
+    return { sandbox: await messageOf(tx, row), ...codes, keys: keysOf(change, held, sessionKeys) };
   });
   return { ...reset, cashierPassword: password.text, barrier: await flush(deps, ...new Set(keys)) };
 };
@@ -202,17 +195,21 @@ export const deleteSandbox: RegistryHandler<typeof sandboxes.deleteSandbox> = as
     const unusedConfigId = (await sql.isConfigUnused(tx, held.config_id)) ? held.config_id : null;
     change.record("sandbox_deleted", { kind: "station", id: held.station_id }, { sandbox_id: sandboxId });
     await change.write();
-    const changedKeys: OutboxKey[] = [
-      stationKey(held.station_id),
-      credentialKey(held.display_id),
-      credentialKey(held.companion_id),
-      ...sessionKeys,
-      ...change.outboxRows.map(({ key }) => key),
-    ];
-    return { unusedConfigId, keys: changedKeys };
+    return { unusedConfigId, keys: keysOf(change, held, sessionKeys) };
   });
   return { ...deleted, barrier: await flush(deps, ...new Set(keys)) };
 };
+
+/** The keys that a change of a sandbox waits for, also when it has written nothing for one of them. */
+function keysOf(change: Change, sandbox: sql.SandboxRow, sessionKeys: readonly OutboxKey[]): readonly OutboxKey[] {
+  return [
+    stationKey(sandbox.station_id),
+    credentialKey(sandbox.display_id),
+    credentialKey(sandbox.companion_id),
+    ...sessionKeys,
+    ...change.outboxRows.map(({ key }) => key),
+  ];
+}
 
 /** Hashing takes a while, so it is done before the transaction. */
 async function newPassword(deps: RegistryDeps, organizationId: number) {

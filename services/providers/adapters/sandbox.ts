@@ -83,10 +83,7 @@ export function sandboxAdapter(
         if (account === undefined || apiKey === undefined || callbackSecret === undefined) {
           const detail =
             "an existing account has an account, an api_key and a callback_secret; leave all out to open one";
-          throw new RefusedError({
-            code: "invalid_request",
-            errors: [{ pointer: "/settings/account", code: "does_not_fit", detail }],
-          });
+          throw doesNotFit("/settings/account", detail);
         }
         return {
           settings: { account },
@@ -105,18 +102,10 @@ export function sandboxAdapter(
     async renewSecret(access, { name, given }, signal) {
       if (name === API_KEY) {
         if (given !== undefined) return given;
-        const detail = "the sandbox provider does not renew API keys; bring the one of another account";
-        throw new RefusedError({
-          code: "invalid_request",
-          errors: [{ pointer: "/secret", code: "does_not_fit", detail }],
-        });
+        throw doesNotFit("/secret", "the sandbox provider does not renew API keys; bring the one of another account");
       }
       if (given !== undefined) {
-        const detail = "the sandbox provider makes its callback secrets itself";
-        throw new RefusedError({
-          code: "invalid_request",
-          errors: [{ pointer: "/secret", code: "does_not_fit", detail }],
-        });
+        throw doesNotFit("/secret", "the sandbox provider makes its callback secrets itself");
       }
       const url = at("/v1/account/callback-secret");
       const renewed = await http.ask(
@@ -167,6 +156,10 @@ export function sandboxAdapter(
     verify: verifySignature,
     decode,
   };
+}
+
+function doesNotFit(pointer: string, detail: string): RefusedError {
+  return new RefusedError({ code: "invalid_request", errors: [{ pointer, code: "does_not_fit", detail }] });
 }
 
 function lookUpOf(payment: Payment): LookUp {

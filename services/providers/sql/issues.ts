@@ -302,7 +302,7 @@ export async function clearAttribution(sql: Transaction, issueId: number): Promi
 }
 
 /** Up to `limit` issues after `afterId`, by id, whose attribution is so old that its process must have ended. */
-export async function listLeftAttributions(
+export async function listInterruptedAttributions(
   sql: Queryable,
   page: { readonly olderThanMs: number; readonly afterId: number; readonly limit: number },
 ): Promise<readonly IssueKey[]> {
