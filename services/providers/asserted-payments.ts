@@ -122,7 +122,7 @@ function differenceOfAmounts(expectedMinor: string | null, assertedMinor: string
 
 /**
  * A closed issue stays closed, whatever the provider asserts later about its money, even if that fits. The exception is
- * another amount with the same difficulty as the closed issue: it becomes a new issue, which supersedes the closed one,
+ * another amount with the same difficulty as the closed issue. It becomes a new issue, which supersedes the closed one,
  * because the person has decided about other evidence.
  */
 async function changedDifference(

@@ -43,8 +43,8 @@ export const PROVIDER_LIMITS = {
   /** Bytes of a provider's answer that are read; an answer about one payment has a few hundred. */
   answerBytes: 64 * 1_024,
   /**
-   * Connections to one provider's host; further calls wait within their deadline. Half of the new payments (48) and half of
-   * the tasks that ask (32) may call one host at once; the rest is for owners, who open accounts and renew secrets.
+   * Connections to one provider's host; further calls wait within their deadline. Half of the new payments (48) and
+   * half of the questions (32) may call one host at once. The rest is for owners, who open accounts and renew secrets.
    */
   connectionsPerHost: 96,
   /** How often a request that waits for another one polls for the answer. */
@@ -167,11 +167,11 @@ export const PROVIDER_LIMITS = {
   callbacksWaitingPerConfig: 192,
   callbackWaitMs: 4_000,
   /**
-   * More than the bus's general limit of 256, because a callback waits for its slot inside its request: with 12 at
-   * work, 384 that wait for these and 256 of the others, 652 are in flight. Callbacks that are refused because no slot
-   * is free count as in flight too, until the process has read all that the bus sent at once, some 300 messages. With
-   * the general limit a burst of 400 wrong callbacks makes the bus answer `busy` to a right one. With 16 KiB each,
-   * 1,024 are 22 MB.
+   * More than the bus's general limit of 256, because a callback waits for its slot inside its request. With 12 at
+   * work, 384 that wait and 256 suspect ones, 652 are in flight. Callbacks that are refused because no slot is free
+   * count as in flight too, until the process has read all that the bus sent at once, some 300 messages. With the
+   * general limit a burst of 400 wrong callbacks makes the bus answer `busy` to a right one. With 16 KiB each, 1,024
+   * are 22 MB.
    */
   callbackRequestsInFlight: 1_024,
   suspectCallbacksAtOnce: 256,

@@ -278,9 +278,9 @@ async function sendToStation(
 const failDetail = z.object({ reason: z.enum(PROVIDER_DECLINES) });
 
 /**
- * Reports to the station that the buyer's payment has failed. A `clear` task follows where the outcome may be unknown:
- * the station refuses because the intent has ended unpaid, or no longer has the intent, or other money was asserted
- * before.
+ * Reports to the station that the buyer's payment has failed. A `clear` task follows in three cases, because the
+ * outcome may be unknown. The intent has ended unpaid, so the station refuses. The station no longer has the intent. Or
+ * the provider has asserted other money before.
  */
 async function failAtStation(deps: ProvidersDeps, task: Task, payment: PaymentRow): Promise<TaskResult> {
   const { reason } = failDetail.parse(task.detail);

@@ -1,6 +1,7 @@
 /**
- * Runs the conformance suite for the back office: the same program that a person runs, in a separate process, so that
- * it uses HTTP only and its memory is not the registry's. When this process ends, the suite cleans up and ends as well.
+ * Runs the conformance suite for the back office. It is the program that a person runs, in a separate process, so that
+ * it uses HTTP only and does not use the registry's memory. When this process ends, the suite cleans up and ends as
+ * well.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";

@@ -78,8 +78,9 @@ export const REGISTRY_LIMITS = {
   /** After this time a person who found the lane full may try again: by then its checks are done. */
   passwordRetryMs: 1_000,
   /**
-   * Log-ins and enrollments: each lane's share of the connections (at least one); how many requests may wait for it, in total
-   * and of one address or organization; and how long. A look-up takes 1 to 2 ms, and the caller waits for at most 5 s.
+   * The database connections for log-ins and enrollments: the share of each lane (at least one connection). Then how
+   * many requests may wait for a lane, in total and of one address or organization, and how long. A look-up takes 1 to
+   * 2 ms, and the caller waits for at most 5 s.
    */
   databaseShares: {
     of: { known: 0.3, lookUps: 0.2, others: 0.1 },

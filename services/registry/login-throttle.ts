@@ -1,16 +1,17 @@
 /**
  * Counts log-in attempts in PostgreSQL, so that the limits hold over all processes and restarts.
  *
+ *   An attempt from   counts for
  *   unknown address   the address over all accounts, the account from that address, and the account from all of them
  *   known address     the account from that address; attempts from elsewhere do not count
  *   known browser     the account in that browser; other attempts from the same address do not count either
  *   valid session     the session
  *
  * An address is known when this account has logged in from it before. A browser is known when this account has logged in
- * with it: it sends a cookie that no other browser has. So guesses from elsewhere can keep a person from a new address
- * while they go on, but never from the restaurant. Accounts that do not exist are counted in the same way; they have no
- * known addresses. An attacker who shares a known address with a person can find out that the person has logged in there,
- * at the cost of a whole budget.
+ * with it: it sends a cookie that no other browser has. So guesses from elsewhere can block a person's log-in from a new
+ * address while the guesses go on, but never from the restaurant. Accounts that do not exist are counted in the same way;
+ * they have no known addresses. An attacker who shares a known address with a person can find out that the person has
+ * logged in there, at the cost of a whole budget.
  */
 import { createHash } from "node:crypto";
 import { RateLimiterPostgres, RateLimiterRes } from "rate-limiter-flexible";

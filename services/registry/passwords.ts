@@ -1,13 +1,11 @@
 /**
- * Passwords: argon2id at the parameters that OWASP recommends (19 MiB, two passes, one lane), and who may use the checks
- * next, so that wrong passwords from some addresses do not keep everyone else waiting:
+ * Passwords: argon2id at the parameters that OWASP recommends (19 MiB, two passes, one lane). Also the order of the
+ * checks, so that wrong passwords from some addresses do not delay everyone else:
  *
- *   lanes    `known` (a person at a known address or with a session) and `others`: each has its places, and at least one
- *            check is always left for the other lane
- *   parties  within a lane a party gets a place while it holds fewer than are free: alone it gets half of them, and some
- *            are always left for the next party; the parties of a lane take turns
- *
- * A party of `known` is an organization, a party of `others` an address.
+ *   lanes    `known` (a person at a known address or with a session) and `others`. Each has its places. At least one
+ *            check is always left for the other lane.
+ *   parties  An organization in `known`, an address in `others`. A party gets a place while it holds fewer places than
+ *            are free. So a party alone gets half of them, and some are left for the next. The parties take turns.
  */
 import { hash, verify } from "@node-rs/argon2";
 import { addressBlock } from "../bus/address-block.ts";

@@ -38,7 +38,7 @@ interface Browser {
 
 /**
  * Opens a session. An unknown e-mail address and a wrong password get the same refusal, after the same work. A refused
- * attempt is a log line and no entry of the audit log: only a known account could have an entry, and the time of its
+ * attempt is logged, but is not in the audit log: only a known account could have an entry there, and the time of the
  * insert would reveal the account. A refused attempt claims no request either, because every step before the session
  * may run twice.
  */

@@ -79,10 +79,12 @@ export async function getConsumerTask(
 }
 
 /**
- * The filial is locked from the first read to the commit: requests under one key run one after the other, no offer is
- * committed after a pause was answered, and a consumer's task ids grow in the order of the commits, so that a reader that
- * continues after the last id misses none. Refuses with `permission_denied`, `not_found` (the consumer),
- * `idempotency_key_reused`, `robotics_paused`, `conflict` (a suspended consumer) or `busy` (it has too many open tasks).
+ * The filial is locked from the first read to the commit. So requests under one key run one after the other, and no
+ * offer is committed after the answer to a pause. A consumer's task ids grow in the order of the commits, so that a
+ * reader that continues after the last id misses no task.
+ *
+ * Refuses with `permission_denied`, `not_found` (the consumer), `idempotency_key_reused`, `robotics_paused`, `conflict`
+ * (a suspended consumer) or `busy` (the consumer has too many open tasks).
  */
 export async function offerServingTask({ database, metrics }: Deps, request: OfferRequest): Promise<TaskReply> {
   const { caller, consumerId, idempotencyKey } = request;

@@ -4,7 +4,7 @@
  *   POST /v1/accounts                                  {name}            opens an account; its secrets are shown this once (the installation's key)
  *   POST /v1/account/callback-secret                   {}                a new callback secret
  *   POST /v1/payments                                  a payment         idempotent by reference
- *   GET  /v1/payments/by-reference/{reference}                           what became of it
+ *   GET  /v1/payments/by-reference/{reference}                           the payment with its status
  *   POST /v1/payments/by-reference/{reference}/cancel  {}                cancels it, unless it is paid
  *   GET  /magic-amounts                                (no key)          which amount does what
  *   GET  /v1/statement.json, /v1/statement.csv         ?after=&limit=    paid payments in the order of their lines

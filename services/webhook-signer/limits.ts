@@ -14,9 +14,9 @@ export const SIGNER_LIMITS = {
   /** Attempts under way in this process: each uses a socket, and memory for its answer. */
   inFlight: 256,
   /**
-   * Slots of the process, and of one owner, that are kept for two kinds of endpoints: those whose last answer was a success
-   * within `promptMs`, and those without an answer yet (probes of open breakers included). So slow targets, however many,
-   * do not delay the others.
+   * Slots of the process, and of one owner, that are kept for two kinds of endpoints. The last answer of the first kind
+   * was a success within `promptMs`. The second kind has no answer yet; probes of open breakers count as this kind. So
+   * slow targets, however many, do not delay the others.
    */
   keptForPrompt: 64,
   keptForPromptOfOwner: 4,

@@ -161,8 +161,8 @@ interface MoneyName {
 }
 
 /**
- * Locks money until the transaction ends, whichever payment it is asserted for: two transactions about the same money run
- * one after the other, also those of two configs of one account. Taken before any payment is locked.
+ * Locks money until the transaction ends, whichever payment it is asserted for. Two transactions about the same money
+ * run one after the other, also when two configs of one account report it. Taken before any payment is locked.
  */
 export async function lockMoney(
   sql: Transaction,
@@ -196,8 +196,8 @@ export async function lockPaidPayments(
 }
 
 /**
- * Whether the payment seam would refuse this money for the payment with this reference: it was taken for another payment,
- * has paid another order, or was closed, by whichever config of its account.
+ * Whether the payment seam would refuse this money for the payment with this reference. It refuses money that was taken
+ * for another payment, has paid another order, or was closed, by whichever config of its account.
  */
 export async function isTakenElsewhere(
   sql: Queryable,

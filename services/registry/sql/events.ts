@@ -32,10 +32,10 @@ const EVENT_LOCK_CLASS = 0xe7e7;
 const PLATFORM_EVENT_LOCK = 4_711_000_002;
 
 /**
- * Writes the event in the transaction of its change, so that neither is stored without the other. The lock, held until
- * the transaction ends, makes the ids of one organization grow in the order of the commits: a reader that continues
- * after the last id misses no event. So the call comes after every row lock of a transaction, and before its outbox
- * rows.
+ * Writes the event in the transaction of its change, so that neither is stored without the other. The lock lasts until
+ * the transaction ends. It makes the ids of one organization grow in the order of the commits, so that a reader that
+ * continues after the last id misses no event. So the call comes after every row lock of a transaction, and before its
+ * outbox rows.
  */
 export async function recordEvent(sql: Transaction, event: RegistryEvent): Promise<void> {
   const { organizationId, actor, action, subject } = event;

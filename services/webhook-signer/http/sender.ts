@@ -1,6 +1,6 @@
 /**
- * Sends webhooks. Every request to a target, from a registration, a test or a delivery, passes the guard of this file:
- * the URL, then every address of the host, then the address that was connected.
+ * Sends webhooks. Registrations, tests and deliveries all pass the guard of this file before they send anything. The
+ * guard checks the URL, then every address of the host, then the address that was connected.
  */
 import { isIP } from "node:net";
 import type { AttemptError } from "../../bus/messages/webhook-deliveries.ts";

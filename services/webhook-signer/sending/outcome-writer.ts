@@ -1,6 +1,6 @@
 /**
- * Writes the outcomes of all owners in batches: while one batch is being written the next one gathers, so batches grow with
- * the load and a lone delivery waits for nothing.
+ * Writes the outcomes of all owners in batches. While one batch is being written, the next one gathers. So batches grow
+ * with the load, and the outcome of a single delivery is written at once.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Database } from "../../db/pool.ts";
