@@ -1,6 +1,7 @@
 /**
- * What becomes of a payment that a provider asserts, in a callback or in the answer to a poll. It is compared with what was
- * registered; what does not fit pays nothing and becomes an issue (contract, "Rules" 7).
+ * Decides about a payment that a provider asserts, in a callback or in the answer to a poll. The service compares it
+ * with the registered payment. An asserted payment that does not fit pays nothing and becomes an issue (contract,
+ * "Rules" 7).
  *
  * Called by callback-recording.ts and tasks.ts; calls issue-recording.ts. The caller starts the returned task after its
  * commit.
@@ -38,11 +39,11 @@ interface LockedPayment {
   readonly isTakenElsewhere: boolean;
 }
 
-/** What is to become of the asserted payment. Nothing is written yet. */
+/** The decision about an asserted payment. Nothing is written yet. */
 export interface Decision {
   readonly outcome: "confirmed" | "known" | "attributed" | "closed" | IssueKind;
   readonly intentId: number | null;
-  /** Writes what follows, in the caller's transaction. */
+  /** Writes the decision in the caller's transaction. */
   readonly write: () => Promise<Written>;
 }
 
@@ -66,7 +67,9 @@ export async function lockAssertedPayment(
   return { payment, resolutions, isTakenElsewhere: isElsewhere };
 }
 
-/** `mayPay` false: what would pay becomes an issue, because the event has the id of another one. */
+/**
+ * With `mayPay` false, money that would pay becomes an issue instead, because its event has the id of another event.
+ */
 export async function decidePayment(
   tx: Transaction,
   about: { readonly source: AssertionSource; readonly money: AssertedPayment; readonly mayPay: boolean },
@@ -81,7 +84,7 @@ export async function decidePayment(
   const mismatch = payment === undefined ? undefined : mismatchOf(payment, money);
   const isTaken = payment !== undefined && payment.paid_reference === money.providerReference;
   if (isTaken && mismatch === undefined) return { outcome: "known", intentId, write: writeNothing };
-  // A person has resolved it: a later assertion is evidence and pays nothing.
+  // A person has resolved this money: a later assertion is evidence and pays nothing.
   const closed = resolutions.find(({ status }) => status === "closed");
   const attributed = resolutions.find(({ status }) => status === "attributed");
   const news =
@@ -90,12 +93,12 @@ export async function decidePayment(
     return misfit(tx, news, { source, money, payment, supersedesId: closed.issueId });
   const resolved = closed ?? (attributed !== undefined && isOfAmount(attributed, money) ? attributed : undefined);
   if (resolved !== undefined) return addAsEvidence(tx, resolved, { source, money, payment });
-  // Another amount than the attributed one is a new difference, as it is after a payment.
+  // An amount that differs from the attributed one is a new difference, as it is after a payment.
   if (attributed !== undefined && payment === undefined)
     return misfit(tx, differenceFrom(attributed, money), { source, money, payment });
   if (payment === undefined) return await decideUnknown(tx, source, money);
   if (payment.paid_reference !== null && !isTaken) return misfit(tx, "duplicate_money", { source, money, payment });
-  // What was attributed has paid, and is compared below.
+  // Attributed money has paid; the checks below compare it.
   if (held.isTakenElsewhere && attributed === undefined)
     return misfit(tx, "reference_mismatch", { source, money, payment });
   if (mismatch !== undefined) return misfit(tx, mismatch, { source, money, payment });
@@ -118,8 +121,9 @@ function differenceOfAmounts(expectedMinor: string | null, assertedMinor: string
 }
 
 /**
- * A closing holds for the money, whatever is asserted later, also what fits. Only another amount with the difficulty that was
- * closed is a new issue, which supersedes the closed one: the person has decided about other evidence.
+ * A closed issue stays closed, whatever the provider asserts later about its money, even if that fits. The exception is
+ * another amount with the same difficulty as the closed issue. It becomes a new issue, which supersedes the closed one,
+ * because the person has decided about other evidence.
  */
 async function changedDifference(
   tx: Transaction,
@@ -141,13 +145,13 @@ async function confirm(tx: Transaction, payment: PaymentRow, providerReference: 
   const { intent_id: intentId } = payment;
   const task = await takeAsPaid(tx, { intentId, providerReference, dueInMs: PROVIDER_LIMITS.taskClaimMs });
   if (task === undefined) return await writeNothing();
-  // As just written, so that the task need not read it.
+  // The row as this transaction has written it, so that the task does not read it again.
   const provider_reference = payment.provider_reference === "" ? providerReference : payment.provider_reference;
   const paid = { ...payment, paid_reference: providerReference, provider_reference };
   return { task: { ...task, payment: paid }, issueId: undefined };
 }
 
-/** The reference is unknown; the provider's reference may be known. */
+/** The service's reference is unknown; the provider's reference may be known. */
 async function decideUnknown(tx: Transaction, source: AssertionSource, money: AssertedPayment): Promise<Decision> {
   const { configId } = source;
   const { providerReference } = money;
@@ -158,7 +162,7 @@ async function decideUnknown(tx: Transaction, source: AssertionSource, money: As
 const kindOfUnknown = (payment: PaymentRow | undefined): IssueKind =>
   payment === undefined ? "unmatched_money" : "reference_mismatch";
 
-/** The first difference: whose money it is comes before how much. */
+/** The first difference. References and accounts come before currencies and amounts. */
 function mismatchOf(payment: PaymentRow, money: AssertedPayment): IssueKind | undefined {
   const { provider_reference: registered } = payment;
   if (registered !== "" && registered !== money.providerReference) return "reference_mismatch";

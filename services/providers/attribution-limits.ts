@@ -1,6 +1,6 @@
 /**
- * How much one person may attribute alone. Above it two people are needed (proposals.ts). The owner sets it by currency; every
- * change is in the audit log.
+ * The most that one person may attribute alone. Above this limit an attribution needs two people (proposals.ts). The
+ * owner sets the limit for each currency; the audit log has every change.
  */
 import { currencyExponent } from "../../machines/currencies.ts";
 import { formatExactAmount } from "../../machines/currency.ts";
@@ -43,13 +43,13 @@ export const getIssue: Handler<LimitsDeps, typeof issueMessages.getIssue> = asyn
   return { ...found, aloneUpToMinor: (await aloneUpTo(database, { organizationId, currency })).toString() };
 };
 
-/** Refuses with `conflict` what one person may not attribute alone. */
+/** Refuses with `conflict` an amount that one person may not attribute alone. */
 export async function requireAlone(
   tx: Transaction,
   issue: Pick<IssueRow, "organization_id" | "amount_minor" | "currency">,
 ): Promise<void> {
   const { organization_id: organizationId, amount_minor: amountMinor, currency } = issue;
-  if (amountMinor === null || currency === null) throw new Error("An issue without an amount is to be attributed.");
+  if (amountMinor === null || currency === null) throw new Error("An issue without an amount cannot be attributed.");
   const most = await aloneUpTo(tx, { organizationId, currency });
   if (BigInt(amountMinor) <= most) return;
   const limit = `${formatExactAmount(most, currency)} ${currency}`;
@@ -86,7 +86,7 @@ export const setAttributionLimit: Handler<LimitsDeps, typeof bus.setAttributionL
   const row = await database.begin(async (tx) => {
     await sql.lockLimits(tx, organizationId);
     const before = await sql.findLimit(tx, { organizationId, currency });
-    // Repeated, because an answer was lost.
+    // The same request again, because its answer was lost.
     const isSame = aloneUpToMinor === null ? before === undefined : before?.alone_up_to_minor === aloneUpToMinor;
     if (isSame && (before === undefined || (before.changed_by === caller.userId && before.reason === reason)))
       return before;

@@ -1,7 +1,8 @@
 /**
- * Attributions: an operator names the order that an issue's money pays. It goes through the payment seam with a
- * separate intent id, which is stored before the call: after a crash the very same request is repeated, and the seam settles an
- * intent once. Above the organization's limit another person has proposed it (proposals.ts).
+ * Attributions: an operator names the order that an issue's money pays. An attribution goes through the payment seam
+ * with a separate intent id. The service stores this id before the call: after a crash it repeats the same request, and
+ * the seam settles an intent once. Above the organization's limit another person proposes the attribution first
+ * (proposals.ts).
  *
  * Calls issues.ts and sql; called by service.ts and proposals.ts.
  */
@@ -60,13 +61,13 @@ export async function attributeIssue(
   return { issue: await settle(deps, before, attribution, requireAlone) };
 }
 
-/** The issue. An earlier attempt may have paid, so it is finished first. */
+/** Returns the issue. Finishes an earlier attempt first, because that may have paid. */
 export async function readFinished(deps: ProvidersDeps, key: IssueKey): Promise<IssueRow> {
   const seen = await deps.database.begin(async (tx) => requireIssue(await lockIssue(tx, key)));
   return seen.attribution === null ? seen : (await finishAttribution(deps, key)).issue;
 }
 
-/** The issue, locked; no person has decided it, and its money is free to pay. Refuses with `conflict`. */
+/** Locks and returns the issue. Refuses with `conflict` when a person has decided it, or when its money may not pay. */
 export async function lockAttributable(deps: ProvidersDeps, tx: Transaction, before: IssueRow): Promise<IssueRow> {
   const { organization_id: organizationId, issue_id: issueId } = before;
   await lockMoneyOf(tx, before);
@@ -109,7 +110,7 @@ export async function settle(
   return toIssue(issue);
 }
 
-/** Why the seam has refused: the money has paid, or it was closed by another issue meanwhile. */
+/** Why the seam has refused: the money has paid, or a person has closed another issue of it meanwhile. */
 async function takenMeanwhile({ database }: Pick<ProvidersDeps, "database">, issue: IssueRow): Promise<RefusedError> {
   const names = await sql.findNamesAtSeam(database, issue);
   const paid = await sql.findOrderPaidWith(database, names);
@@ -146,7 +147,7 @@ export async function requireFittingOrder(
   return { intentId, stationId, order, route: account.route };
 }
 
-/** The request to the seam: the order as it is, which matches the money. */
+/** The request to the seam, with the order that `requireFittingOrder` has compared with the money. */
 export function requestOf(
   issue: IssueRow,
   { intentId, stationId, order, route }: FittingOrder,
@@ -157,15 +158,18 @@ export function requestOf(
   return { intentId, attestationId, stationId, orderId, amountMinor, currency, reference, route };
 }
 
-/** Where the money is, and the route of a transaction that it pays. */
+/** The account that has the money, and the route of a transaction that the money pays. */
 interface MoneyAccount {
   readonly mode: sql.OrderPlace["mode"];
-  /** Null: of all filials. */
+  /** Null: the account is of all filials. */
   readonly filialId: number | null;
   readonly route: NonNullable<sql.Attribution["route"]>;
 }
 
-/** The account of a provider config or of statements. Refuses with `conflict` an issue that is not about money of one. */
+/**
+ * The account of a provider config or of statements. Refuses with `conflict` an issue whose money is in no such
+ * account.
+ */
 async function requireAccount({ database }: ProvidersDeps, issue: IssueRow): Promise<MoneyAccount> {
   if (issue.money_names.length === 0) throw notAttributable();
   if (issue.config_id === null) {
@@ -184,7 +188,10 @@ const notAttributable = (): RefusedError =>
     "This issue can pay no order: it is not about money, or its line has no reference of the provider.",
   );
 
-/** Money of an account of one filial, test money or real money, can pay an order of that filial and mode only. */
+/**
+ * Test money pays test orders only, real money real ones. Money in the account of one filial pays that filial's orders
+ * only.
+ */
 function requireSamePlace({ mode, filialId }: MoneyAccount, place: sql.OrderPlace): void {
   if (mode !== place.mode) {
     const [money, order] = mode === "test" ? ["of a test account", "real"] : ["real", "of a sandbox station"];
@@ -228,13 +235,13 @@ export function byOf({ userId, name, role }: Caller): sql.Attribution["by"] {
 
 export interface Finished {
   readonly issue: IssueRow;
-  /** The seam's, when it has refused; the issue is open again then. */
+  /** The seam's refusal; the issue is then open again. */
   readonly refusal: SettlementRefusal | undefined;
 }
 
 /**
- * Calls the payment seam with the stored attribution and stores the result. Idempotent. Throws `UnavailableError` when the
- * seam does not answer: the attribution stays and is repeated.
+ * Calls the payment seam with the stored attribution and stores the result. Idempotent. Throws `UnavailableError` when
+ * the seam does not answer: the attribution stays stored, and the service repeats it.
  */
 async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Promise<Finished> {
   const asked = await deps.database.begin((tx) => lockIssue(tx, key));
@@ -258,7 +265,7 @@ async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Promise<Fi
     const { proposal } = attribution;
     if (!answer.settled) {
       await sql.clearAttribution(tx, issueId);
-      // Its line may be gone, or explained: until now no run has changed the issue.
+      // The issue's line may be gone or explained. No run has changed the issue during the attribution.
       await sql.wantRunOfIssue(tx, issueId);
       if (proposal !== undefined) await endRefused(tx, issue, attribution, answer.code);
       return { issue: { ...issue, attribution: null, proposal: null }, refusal: answer.code };
@@ -272,7 +279,7 @@ async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Promise<Fi
     task = await resumeEnd(tx, deps, resolved);
     await sql.wantRunOfIssue(tx, issueId);
     await recordAttribution(tx, { before: issue, issue: resolved }, attribution);
-    // The keys of the outbox in their order.
+    // Every transaction takes the keys of the outbox in this order.
     await announceIssues(tx, {
       type: "issues_closed",
       organizationId: resolved.organization_id,
@@ -285,7 +292,9 @@ async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Promise<Fi
   return finished;
 }
 
-/** A proposal that the seam has refused cannot be confirmed again: the order or the money is another one now. */
+/**
+ * Ends a proposal that the seam has refused. It cannot be confirmed again, because the order or the money has changed.
+ */
 async function endRefused(
   tx: Transaction,
   issue: IssueRow,
@@ -314,30 +323,31 @@ async function announceOrder(tx: Transaction, stationId: number, order: OrderSna
 }
 
 /**
- * Finishes attributions that a crash has left: the money may have been settled, and the issue must show it. Returns the work
- * of one turn, which takes the next few, so that one that cannot be finished does not delay the others. A turn throws
- * `AggregateError` when any has failed; it ends early when a service does not answer.
+ * Finishes attributions that a crash has interrupted: the seam may have settled the money, and the issue must show it.
+ * Returns the work of one turn. Each turn takes the next few attributions, so that one that always fails does not delay
+ * the others. A turn throws `AggregateError` when an attribution has failed, and ends early when a service does not
+ * answer.
  */
-export function finishLeftAttributions(deps: ProvidersDeps): () => Promise<void> {
-  const { attributionLeftMs: olderThanMs, attributionsPerTurn: limit } = PROVIDER_LIMITS;
+export function finishInterruptedAttributions(deps: ProvidersDeps): () => Promise<void> {
+  const { attributionInterruptedMs: olderThanMs, attributionsPerTurn: limit } = PROVIDER_LIMITS;
   let afterId = 0;
   return async () => {
-    const left = await sql.listLeftAttributions(deps.database, { olderThanMs, afterId, limit });
+    const interrupted = await sql.listInterruptedAttributions(deps.database, { olderThanMs, afterId, limit });
     const failed = new Map<number, unknown>();
-    for (const key of left) {
+    for (const key of interrupted) {
       const { issueId } = key;
       afterId = issueId;
       try {
         const { issue, refusal } = await finishAttribution(deps, key);
         const facts = { issueId, status: issue.status, notAttributed: refusal };
-        deps.log.info(facts, "an attribution that was left is finished");
+        deps.log.info(facts, "an interrupted attribution is finished");
       } catch (error) {
         failed.set(issueId, error);
         if (error instanceof UnavailableError) break;
       }
     }
-    // After the last one the next turn starts at the beginning.
-    if (left.length < limit && afterId === (left.at(-1)?.issueId ?? afterId)) afterId = 0;
+    // After the last attribution the next turn starts at the beginning.
+    if (interrupted.length < limit && afterId === (interrupted.at(-1)?.issueId ?? afterId)) afterId = 0;
     if (failed.size === 0) return;
     throw new AggregateError(
       failed.values(),
@@ -346,7 +356,7 @@ export function finishLeftAttributions(deps: ProvidersDeps): () => Promise<void>
   };
 }
 
-/** Written in the name of the person who asked, when the seam has settled it. */
+/** Writes the audit log in the name of the person who requested the attribution, once the seam has settled it. */
 async function recordAttribution(
   tx: Transaction,
   { before, issue }: { readonly before: IssueRow; readonly issue: IssueRow },

@@ -1,7 +1,7 @@
 /**
- * Configs and their callback secrets, for the checks of callbacks. Each callback is decided by a reading that began after it
- * arrived, so that a rotation counts at once. One reading at a time serves all callbacks that wait for it, so a flood costs
- * PostgreSQL one short query after another and no more.
+ * Configs and their callback secrets, for the checks of callbacks. The check of a callback uses a reading that begins
+ * after the callback has arrived, so that a rotation counts at once. One reading at a time serves all callbacks that
+ * wait, so that a flood of callbacks causes only one short query at a time.
  */
 import type { Database } from "../db/pool.ts";
 import type { Keyring } from "../runtime/keyring.ts";
@@ -16,18 +16,18 @@ interface CallbackConfig {
   readonly secrets: readonly string[];
 }
 
-/** What it takes to check a signature. */
+/** What the check of a signature needs. */
 export interface CallbackKeys {
   readonly kind: ConfigRow["kind"];
   readonly secrets: readonly string[];
 }
 
 export interface CallbackConfigs {
-  /** As this process has last read it; undefined when it never has. It may be out of date. */
+  /** The keys as this process has last read them; undefined when it never has. They may be out of date. */
   lastRead(configId: number): CallbackKeys | undefined;
   /** Reads the configs that were added since the last call, so that `lastRead` knows each soon after it was created. */
   readNew(): Promise<void>;
-  /** Read by a reading that begins after this call; undefined when there is no such config. */
+  /** Returns the config from a reading that begins after this call; undefined when there is no such config. */
   read(configId: number): Promise<CallbackConfig | undefined>;
 }
 

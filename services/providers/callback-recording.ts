@@ -1,5 +1,5 @@
 /**
- * Recording a callback whose signature is right: the record, the answer and the effect are one transaction. Called by
+ * Records a callback whose signature is right: the record, the answer and the effect are one transaction. Called by
  * callbacks.ts only; decides about payments through asserted-payments.ts.
  */
 import { createHash } from "node:crypto";
@@ -71,8 +71,9 @@ export async function recordCallback(deps: ProvidersDeps, received: Received): P
 }
 
 /**
- * A known event gets its recorded answer. Another body under the same event id is a variant: it pays nothing, and a payment
- * in it becomes an issue unless that is known. Variants are stored up to a bound and counted beyond it.
+ * A known event gets its recorded answer. Another body under the same event id is a variant. It pays nothing, and a
+ * payment in it becomes an issue unless the service knows the payment. Variants are stored up to a limit; further ones
+ * are counted.
  */
 export async function repeatCallback(deps: ProvidersDeps, known: KnownCallback, received: Received): Promise<Recorded> {
   if (!known.isSameBody) {
@@ -81,7 +82,7 @@ export async function repeatCallback(deps: ProvidersDeps, known: KnownCallback, 
     const eventKey = `${received.eventKey}#${bodyHash.toString("hex")}`;
     const kept = await deps.database.begin(async (tx) => {
       const { variantsPerEvent: atMost } = PROVIDER_LIMITS;
-      // One that is only counted is decided too, so that no payment is lost.
+      // A variant that is only counted is decided too, so that no payment is lost.
       if ((await insertVariant(tx, { callbackId, bodyHash, body: received.body, atMost })) === "known")
         return undefined;
       const { outcome, intentId, write } = await decideVariant(tx, { ...received, eventKey });
@@ -94,7 +95,7 @@ export async function repeatCallback(deps: ProvidersDeps, known: KnownCallback, 
   return { answer: known.answer, as: "duplicate" };
 }
 
-/** Logs, counts and starts what follows, after the commit. */
+/** After the commit: logs the outcome, counts a new issue, and starts the task. */
 function follow(
   deps: ProvidersDeps,
   { config, event }: Received,
@@ -104,7 +105,7 @@ function follow(
   countIssue(deps.metrics, outcome, issueId);
   deps.log.info(
     { callbackId, configId: config.config_id, type: event.type, outcome, intentId, issueId },
-    "callback taken",
+    "callback recorded",
   );
   if (task !== undefined) deps.tasks.start(task);
 }
@@ -158,7 +159,7 @@ async function fail(tx: Transaction, payment: PaymentRow, reason: Decline): Prom
   const { taskClaimMs: dueInMs } = PROVIDER_LIMITS;
   await recordEnd(tx, { intentId });
   const first = await insertTask(tx, { intentId, kind: "fail", detail: { reason }, dueInMs, isTaken: true });
-  // The station knows of an end already; this one clears what has become uncertain since.
+  // The station has an end already. This task clears an outcome that has become unknown since.
   const task = first ?? (await armTask(tx, { intentId, kind: "clear", detail: {}, dueInMs }));
   return { task: { ...task, payment }, issueId: undefined };
 }

@@ -1,10 +1,11 @@
 /**
- * Callbacks of providers. The order of the checks: the signature over the raw body, before anything is decoded; then
- * whether the event is known, which gets its recorded answer again; then its effect. Every signed callback is recorded and
- * answered 200, because a provider that is refused would drop what it reports.
+ * Callbacks of providers. The first check is the signature over the raw body, before anything is decoded. The second is
+ * whether the event is known: a known event gets its recorded answer again. The event's effect comes last. Every signed
+ * callback is recorded and answered 200, because a provider would drop the report after an error.
  *
- * Who calls whom: callbacks → callback-recording → asserted-payments → issue-recording → sql. Nothing here calls a task or
- * an issue's handler: a recording returns the task that it has written, and the task runner starts it after the commit.
+ * Who calls whom: callbacks → callback-recording → asserted-payments → issue-recording → sql. Nothing here calls a task
+ * or an issue's handler: a recording returns the task that it has written, and the task runner starts it after the
+ * commit.
  */
 import { randomBytes } from "node:crypto";
 import type * as bus from "../bus/messages/callbacks.ts";
@@ -27,8 +28,8 @@ const THROTTLED = refusal(429, "throttled", "Too many callbacks that were refuse
 const TOO_LARGE = refusal(413, "body_too_large", "The body is too large.");
 
 /**
- * Random and never shown. A callback for a config that does not exist, or has no live secret, is checked against it, so
- * that it takes as long as one with a wrong signature.
+ * A random secret that is never shown. The service checks a callback against it when the config does not exist or has
+ * no live secret. So the check takes as long as that of a wrong signature.
  */
 const NO_SECRET = randomBytes(32).toString("base64url");
 
@@ -42,7 +43,7 @@ export function receiveCallback(deps: ProvidersDeps, request: RequestOf<typeof b
   return measure(deps, () => check(deps, request));
 }
 
-/** The gateway has not read the body. */
+/** Answers a callback that is too large. The gateway has not read its body. */
 export function refuseLargeCallback(deps: ProvidersDeps, request: Sender): Promise<Answer> {
   return measure(deps, () => refuseTooLarge(deps, request));
 }
@@ -83,8 +84,9 @@ function verdictOf(
 }
 
 /**
- * Works on a callback in a slot of its config. Callbacks that are probably wrong have separate slots, so that they delay no
- * right one. Refuses with `busy` when there is no slot: nothing is recorded, and the provider sends it again.
+ * Works on a callback in a slot of its config. Callbacks whose signature is probably wrong have separate slots, so that
+ * they do not delay the others. Refuses with `busy` when there is no slot: nothing is recorded, and the provider sends
+ * it again.
  */
 async function inSlot(
   deps: ProvidersDeps,
@@ -108,7 +110,7 @@ async function decide(
   callback: SignedCallback,
 ): Promise<Answered> {
   const { body } = callback;
-  // A config that does not exist takes as long as one that does.
+  // The same reading whether the config exists or not, so that both take equally long.
   const known = await deps.callbackConfigs.read(request.configId);
   const keys = known && { kind: known.config.kind, secrets: known.secrets };
   const verdict = verdictOf(deps, keys, callback);
@@ -121,8 +123,9 @@ async function decide(
   const eventKey = eventKeyOf(event, body);
   const received = { config, event, eventKey, body };
   const answered = await findAnswer(deps.database, { configId: config.config_id, eventKey, body });
-  // A known event does nothing again, so its age does not matter. An old signature over anything else is refused, so that
-  // a captured callback opens no issue: a provider that reports money sends it again with a fresh signature.
+  // A known event has no second effect, so its age does not matter. The service refuses an old signature over any other
+  // event, so that a captured callback opens no issue. A provider that reports money sends it again with a fresh
+  // signature.
   if (verdict === "stale" && answered?.isSameBody !== true)
     return await refuse(deps, request, { reason: "timestamp_stale", isConfigKnown: true });
   if (answered !== undefined) return await repeatCallback(deps, answered, received);
@@ -137,7 +140,7 @@ async function refuseTooLarge(deps: ProvidersDeps, request: Sender): Promise<Ans
   });
 }
 
-/** A config that does not exist and one that does are answered alike; only the record differs. */
+/** The answer is the same whether the config exists or not; only the record differs. */
 async function refuse(
   deps: ProvidersDeps,
   { configId, address }: Sender,

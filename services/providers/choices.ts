@@ -1,7 +1,7 @@
 /**
- * How stations learn which provider they use. A change of a filial's choice marks its stations as not announced, and a new
- * station begins as such; the announcement writes an outbox row for each. After the bus has lost data, the recovery marks
- * all stations again.
+ * Notifies stations which provider they use. A change of a filial's choice marks the filial's stations, and a new
+ * station begins as marked. The announcement writes an outbox row for each marked station. After the bus has lost data,
+ * the recovery marks all stations again.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { flushKeys } from "../bus/flush-outbox.ts";
@@ -29,8 +29,9 @@ import {
 import type { ConfigRow } from "./sql/configs.ts";
 
 /**
- * Announces to every station that is marked, or to those of one place. Several processes may do it at once: without a place each
- * skips what another has taken; with one it waits, so that all rows of the place are committed when it resolves.
+ * Announces the provider to every marked station, or to the marked stations of one place. Several processes may do this
+ * at once. Without a place, each skips the stations that another has locked. With a place, it waits for them, so that
+ * all rows of the place are committed when the promise resolves.
  */
 export async function announceChoices(database: Database, place?: Place): Promise<number> {
   let total = 0;
@@ -57,7 +58,7 @@ async function announceSome(database: Database, place: Place | undefined): Promi
   });
 }
 
-/** Nothing for a station of a filial that never had a config of its mode. */
+/** No row for a station of a filial that never had a config of the station's mode. */
 function rowFor(station: MarkedStation, choices: readonly ChoiceRow[]): OutboxRow[] {
   const mode = station.sandbox ? "test" : "live";
   const choice = choices.find((other) => other.filial_id === station.filial_id && other.mode === mode);
@@ -74,7 +75,9 @@ function rowFor(station: MarkedStation, choices: readonly ChoiceRow[]): OutboxRo
   ];
 }
 
-/** Notifies the stations of a changed config now and has the relay deliver, so that the caller then reads the change. */
+/**
+ * Notifies the stations of a changed config and asks the relay to deliver, so that the caller then reads the change.
+ */
 export async function announceConfig(
   deps: ProvidersDeps,
   config: Pick<ConfigRow, "config_id" | "filial_id" | "mode">,
@@ -87,12 +90,18 @@ export async function announceConfig(
     if (stationIds.length > flushedStations) return await deliveryToAll(deps, place);
     return await flushKeys({ nc: deps.bus.nc, log: deps.log, timeoutMs }, stationIds.map(stationKey));
   } catch (error) {
-    deps.log.warn({ reason: String(error), configId: config.config_id }, "stations learn of a provider a moment later");
+    deps.log.warn(
+      { reason: String(error), configId: config.config_id },
+      "stations are notified of a provider with a delay",
+    );
     return { positions: {}, isUndelivered: true };
   }
 }
 
-/** Waits until the relay's regular turns have delivered to all of many stations; a request for each would take longer. */
+/**
+ * Waits until the relay's regular turns have delivered to all stations of a large place. One request each would take
+ * longer.
+ */
 async function deliveryToAll({ database }: ProvidersDeps, place: Place): Promise<Barrier> {
   const { flushTimeoutMs, flushPollMs } = PROVIDER_LIMITS;
   const deadlineMs = performance.now() + flushTimeoutMs;
@@ -103,14 +112,17 @@ async function deliveryToAll({ database }: ProvidersDeps, place: Place): Promise
   return { positions: await deliveredPositions(database, place, PROVIDER_LIMITS.deliveredWithinMs) };
 }
 
-/** Announces to the marked stations, and marks the next ones after a loss of the bus. As a rule there is nothing to do. */
+/**
+ * Announces to the marked stations. After a loss of the bus it marks the next stations first. Mostly there is nothing
+ * to do.
+ */
 export async function announceMarked(database: Database): Promise<void> {
   const { hasMarked, wantsRecovery } = await findMarks(database);
   if (wantsRecovery) await recoverStations(database);
   if (hasMarked || wantsRecovery) await announceChoices(database);
 }
 
-/** Marks the next stations; the announcement does the rest. */
+/** Marks the next stations for the announcement. */
 async function recoverStations(database: Database): Promise<void> {
   await database.begin(async (tx) => {
     const recovery = await takeRecovery(tx);

@@ -48,7 +48,7 @@ export async function createProviderConfig(
   const { caller, filialId, kind, mode, name, reason } = request;
   requirePermission(caller, "organization.manage");
   check(deps, request);
-  // Checked here too, so that no account is opened at a provider for a config that is refused below.
+  // Checked before the call too, so that the provider opens no account for a config that is refused below.
   await deps.database.begin((tx) => requirePlace(tx, request));
   const prepared = await prepare(deps, request);
   const config = await deps.database.begin(async (tx) => {
@@ -124,13 +124,13 @@ async function prepare(deps: ProvidersDeps, request: Request): Promise<PreparedC
   try {
     return await deps.adapters[kind].prepare({ name, settings, secrets }, signal);
   } catch (error) {
-    if (error instanceof ProviderError) throw providerAway(kind, error);
+    if (error instanceof ProviderError) throw refusalOfProvider(kind, error);
     throw error;
   }
 }
 
-/** The provider did not do what it was asked for. */
-function providerAway(kind: sql.ConfigRow["kind"], error: ProviderError): RefusedError {
+/** The refusal for a provider that did not carry out the request. */
+function refusalOfProvider(kind: sql.ConfigRow["kind"], error: ProviderError): RefusedError {
   if (error.failure !== "provider_refused") {
     const detail = "The provider does not answer now; nothing was changed.";
     return new RefusedError({ code: "unavailable", detail, retryAfterMs: PROVIDER_LIMITS.askAgainMs });
@@ -139,8 +139,8 @@ function providerAway(kind: sql.ConfigRow["kind"], error: ProviderError): Refuse
 }
 
 /**
- * Changes the name, the settings or the status. Payments under way keep the account that they were asked for. Refuses with
- * `permission_denied`, `not_found`, `conflict` (a second active config) or `invalid_request`.
+ * Changes the name, the settings or the status. Payments under way keep the account with which they were requested.
+ * Refuses with `permission_denied`, `not_found`, `conflict` (a second active config) or `invalid_request`.
  */
 export const changeProviderConfig: Handler<ProvidersDeps, typeof bus.changeProviderConfig> = async (deps, request) => {
   const { caller, configId, name, settings, status, reason } = request;
@@ -196,9 +196,9 @@ function changesOf(before: Changeable, next: Changeable): Record<string, Json> {
 }
 
 /**
- * Replaces a secret. Both are accepted for `overlapMs`, so that no callback is lost in between. Refuses with
- * `permission_denied`, `not_found`, `invalid_request`, `conflict` (another config has the secret, or another request is
- * replacing one), or `unavailable` when the provider does not answer.
+ * Replaces a secret. The old and the new one are both accepted for `overlapMs`, so that no callback is lost. Refuses
+ * with `permission_denied`, `not_found`, `invalid_request`, `conflict` (another config has the secret, or another
+ * request is replacing one), or `unavailable` when the provider does not answer.
  */
 export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProviderSecret> = async (deps, request) => {
   const { caller, configId, name, secret: given, overlapMs, reason } = request;
@@ -246,7 +246,10 @@ export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProvi
   return { config: await toConfig(deps.database, config), newSecrets };
 };
 
-/** A new secret, valid at the provider. The access is read after the lock, so that it is not one just replaced. */
+/**
+ * Returns a new secret, valid at the provider. Reads the access after the lock, so that its secrets are the current
+ * ones.
+ */
 async function renew(
   deps: ProvidersDeps,
   tx: Transaction,
@@ -258,7 +261,7 @@ async function renew(
   try {
     return await deps.adapters[config.kind].renewSecret(access, { name, given }, signal);
   } catch (error) {
-    throw error instanceof ProviderError ? providerAway(config.kind, error) : error;
+    throw error instanceof ProviderError ? refusalOfProvider(config.kind, error) : error;
   }
 }
 
@@ -301,7 +304,7 @@ export const seedSandboxProvider: Handler<ProvidersDeps, typeof bus.seedSandboxP
   return { configId: config.configId };
 };
 
-/** With an owner's permission; the audit log names the operator. */
+/** A caller with an owner's permission; the audit log names the operator. */
 function operatorFor(organizationId: number): Caller {
   return { userId: 0, name: "", organizationId, role: "owner", permissions: ["organization.manage"] };
 }

@@ -25,7 +25,7 @@ export interface ProvidersDeps {
   /** By config: callbacks whose signature was right by the last reading, and all other callbacks. */
   readonly callbackSlots: FairSlots<number>;
   readonly suspectCallbackSlots: FairSlots<number>;
-  /** New payments, by config; the configs of one kind ask the same server. */
+  /** Calls for new payments, by config; the configs of one kind call the same server. */
   readonly creations: FairSlots<number, ProviderKind>;
   readonly tasks: TaskRunner;
   /** Where a provider sends its callbacks. */

@@ -27,7 +27,7 @@ export interface AssertionSource {
   readonly organizationId: number;
   /** Identifies the money where the provider gives it no reference. */
   readonly eventKey: string;
-  /** A callback's event type, or how the provider was asked. */
+  /** A callback's event type, or how the service has polled the provider. */
   readonly learnedFrom: string;
 }
 
@@ -39,20 +39,20 @@ export interface Misfit {
   readonly supersedesId?: number;
 }
 
-/** Money with one difficulty is one issue, so that several amounts that were asserted for it stand side by side. */
+/** Money with one difficulty is one issue, so that the issue shows all amounts that were asserted for the money. */
 const AMOUNT_KINDS: readonly IssueKind[] = ["amount_over", "amount_under", "amount_unknown"];
 
-/** The kinds that are one difficulty with this one. */
+/** All kinds that share their difficulty with this kind. */
 export function difficultyOf(kind: IssueKind): readonly IssueKind[] {
   return AMOUNT_KINDS.includes(kind) ? AMOUNT_KINDS : [kind];
 }
 
 export interface Written {
-  /** To be started after the commit; this process has taken it already. */
+  /** The caller starts it after the commit; this process has claimed it already. */
   readonly task: KnownTask | undefined;
-  /** A new issue. */
+  /** The id of a new issue. */
   readonly issueId: number | undefined;
-  /** What those who follow the issue learn. */
+  /** What the service publishes about the issue. */
   readonly event?: { readonly type: (typeof ISSUE_EVENT_TYPES)[number]; readonly issueId: number } | undefined;
 }
 
@@ -66,7 +66,7 @@ export async function raiseIssue(tx: Transaction, kind: IssueKind, about: Misfit
   const name = nameOf(source, money);
   const sought = { configId, kinds: difficultyOf(kind), moneyName: name };
   const known = await findIssueOfMoney(tx, sought);
-  // Known already. What differs in this assertion is further evidence.
+  // The money has this issue already. What is new in the assertion is further evidence.
   if (known !== undefined && !(known.isClosed && about.supersedesId !== undefined))
     return await addEvidence(tx, known, about);
   const raised = await insertIssue(tx, {
@@ -94,8 +94,8 @@ export async function raiseIssue(tx: Transaction, kind: IssueKind, about: Misfit
 }
 
 /**
- * Adds an assertion to the issue that its money has already. The station of the intent that it names is notified, also when
- * the issue is closed, or names another intent or none.
+ * Adds an assertion to the issue that its money has already. The station of the intent that the assertion names is
+ * notified, also when the issue is closed, or names another intent or none.
  */
 export async function addEvidence(
   tx: Transaction,
@@ -110,7 +110,7 @@ export async function addEvidence(
   if (payment === undefined) return { ...NOTHING, event };
   const { intent_id: intentId } = payment;
   const isOfIntent = issue.intentId === intentId;
-  // The money of this intent has paid an order, and the same is asserted again.
+  // No notice: the money of this intent has paid an order, or the assertion is not new.
   if (isOfIntent && (status === "attributed" || !isNew)) return { ...NOTHING, event };
   await clearEnd(tx, intentId);
   const about = isOfIntent ? { since: createHash("sha256").update(evidence.said).digest("hex").slice(0, 16) } : {};
@@ -131,7 +131,7 @@ export async function notifyOfIssue(
     readonly intentId: number;
     readonly kind: IssueKind;
     readonly issueId: number;
-    /** Identifies a later notice of the same issue, which the station would take for a repetition otherwise. */
+    /** Distinguishes a later notice of the issue, which the station would otherwise treat as a repetition. */
     readonly since?: string;
   },
 ): Promise<Task> {
@@ -141,7 +141,7 @@ export async function notifyOfIssue(
   return await armNotice(tx, { intentId, notice, dueInMs, atMost });
 }
 
-/** Identifies one money: the provider's reference, or the event that reported it. */
+/** The match key of the money: the provider's reference, or the event that reported the money. */
 export function nameOf(
   source: Pick<AssertionSource, "eventKey">,
   money: Pick<AssertedPayment, "providerReference">,

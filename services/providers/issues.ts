@@ -40,8 +40,8 @@ export function moneyRules(deps: Pick<ProvidersDeps, "adapters" | "bus" | "tasks
 }
 
 /**
- * The closing may have cleared the intent at its station, so the station learns once more that money may have moved. An intent
- * that has its payment needs no notice.
+ * The closing may have cleared the intent at its station, so the service notifies the station again that money may have
+ * moved. A paid intent needs no notice.
  */
 async function notifyAgain(tx: Transaction, closed: IssueRow): Promise<KnownTask | undefined> {
   const { intent_id: intentId, kind, issue_id: issueId, resolved_at: resolvedAt } = closed;
@@ -73,7 +73,7 @@ export async function closeSettledIssues(database: Database): Promise<void> {
   });
 }
 
-/** With these the station has refused for good to settle its intent with the money. */
+/** The kinds with which a station has finally refused to settle its intent with the money. */
 const FINAL: ReadonlySet<IssueKind> = new Set(["late_money", "duplicate_money"]);
 
 /** Locks the issue's money until the transaction ends. Comes before every row lock of the transaction. */
@@ -87,8 +87,9 @@ export async function lockMoneyOf(
 }
 
 /**
- * No payment has or takes the issue's money until the transaction ends, whatever the issue's kind: a provider may have
- * asserted the same money correctly before or since. The caller has locked the money. Refuses with `conflict`.
+ * Requires that no payment has the issue's money, or takes it before the transaction ends. The issue's kind does not
+ * matter: a provider may have asserted the same money correctly before or since. The caller has locked the money.
+ * Refuses with `conflict`.
  */
 async function requireFreeMoney(tx: Transaction, issue: IssueRow, nowMs: number): Promise<void> {
   const paid = await sql.findOrderPaidWith(tx, issue.money_names);
@@ -97,8 +98,8 @@ async function requireFreeMoney(tx: Transaction, issue: IssueRow, nowMs: number)
 }
 
 /**
- * Money that may still pay cannot be closed as paid back. A difference in money that has paid can be closed. An issue that
- * its payment has settled closes without a person. Refuses with `conflict`.
+ * Refuses with `conflict` to close an issue as paid back while its money may still pay. A difference in money that has
+ * paid can be closed. An issue that its payment has settled closes without a person.
  */
 async function requireClosable(tx: Transaction, issue: IssueRow, nowMs: number): Promise<void> {
   await lockSettledMoney(tx, issue.subject_key);
@@ -116,7 +117,9 @@ async function requireClosable(tx: Transaction, issue: IssueRow, nowMs: number):
 const moneyHasPaid = ({ orderId }: { readonly orderId: number }) =>
   issueConflict("money_has_paid", `This money has paid order ${orderId}.`);
 
-/** No payment is about to take the money, by whichever config of its account, and no cashier may settle it. */
+/**
+ * Requires that no payment of any config of the account is about to take the money, and that no cashier may settle it.
+ */
 async function requireUnclaimed(tx: Transaction, issue: IssueRow, nowMs: number): Promise<void> {
   const { config_id: configId, provider_reference: providerReference, money_names: names } = issue;
   for (const payment of await lockPaidPayments(tx, { configId: configId ?? 0, providerReference, names })) {
@@ -133,7 +136,10 @@ async function requireUnclaimed(tx: Transaction, issue: IssueRow, nowMs: number)
   }
 }
 
-/** What can pay an order: money with a provider reference and one amount, that has not paid and was not closed. */
+/**
+ * Requires money that can pay: it has a provider reference and one amount, has not paid, and no other issue has closed
+ * it.
+ */
 export async function requireAttributable(tx: Transaction, issue: IssueRow, nowMs: number): Promise<void> {
   requireKnownMoney(issue);
   await requireFreeMoney(tx, issue, nowMs);
@@ -150,7 +156,7 @@ export async function requireAttributable(tx: Transaction, issue: IssueRow, nowM
   if (![issue, ...others].every(isOfOneAmount)) throw contradicted();
 }
 
-/** For every order: the amount is known and not contradicted, and a reference keeps it from paying twice. Refuses with `conflict`. */
+/** Requires an amount that is known and not contradicted, and a reference that keeps the money from paying twice. */
 export function requireKnownMoney(issue: IssueRow): asserts issue is IssueRow & KnownAmount {
   if (issue.amount_minor === null || issue.currency === null) {
     const detail = "How much this money is cannot be read from what the provider has sent; see the evidence.";
@@ -175,11 +181,13 @@ const contradicted = () =>
   );
 
 /**
- * What the intent's station learns when an issue is resolved. An end that the provider reported while the issue was open is
- * passed on now, unless the task finds another open issue. The payment is locked, so that an end that is reported at this
- * moment is visible here, or finds the issue resolved. Where the intent has ended and the provider has not reported an end,
- * the task asks the provider, if it has an API. The caller starts the returned task after its commit. Comes before the audit
- * log is written, because it locks rows.
+ * Returns the task that notifies the intent's station when an issue is resolved. If the provider has reported an end
+ * while the issue was open, the task passes it on, unless it finds another open issue. If the intent has ended and the
+ * provider has reported no end, the task asks the provider, if that has an API. The caller starts the task after its
+ * commit.
+ *
+ * Locks the payment, so that an end that is reported at this moment is visible here or finds the issue resolved. Comes
+ * before the audit log is written, because it locks rows.
  */
 export async function resumeEnd(
   tx: Transaction,

@@ -5,16 +5,20 @@ import { CREATE_PAYMENT_ANSWER_MS } from "../bus/messages/provider-payments.ts";
 const CALL_MS = 6_000;
 
 export const PROVIDER_LIMITS = {
-  /** A request for a new payment is answered within this, whatever the provider does: the cashier and a guest wait. */
+  /**
+   * The most time for the answer to a request for a new payment, whatever the provider does: the cashier and a guest
+   * wait.
+   */
   createTotalMs: CREATE_PAYMENT_ANSWER_MS,
   /** One call to a provider, from the address look-up to the last byte. */
   callMs: CALL_MS,
-  /** What is left of the total, half before the call and half behind it: what PostgreSQL may take, so that the answer is in time. */
+  /** What PostgreSQL may take before the call and again after it: half of what the call leaves of the total. */
   createMarginMs: (CREATE_PAYMENT_ANSWER_MS - CALL_MS) / 2,
   /**
-   * New payments that one process asks for at once: in all, of one config, and those that wait. The configs of one kind ask
-   * one server, and together hold half of all at most (`FairSlots`). The last of these are for configs that ask for none yet,
-   * so that a few whose account is not answered leave room for others at the same server.
+   * New payments that one process requests at once: in total, for one config, and those that wait. The configs of one
+   * kind call one server, and together hold at most half of the total (`FairSlots`). `creationsKeptForNewConfigs` are
+   * for configs that have no request under way. So a few configs that get no answer leave room for others at the same
+   * server.
    */
   creationsAtOnce: 96,
   creationsAtOncePerConfig: 16,
@@ -22,35 +26,42 @@ export const PROVIDER_LIMITS = {
   creationsWaiting: 96,
   creationsWaitingPerConfig: 32,
   /**
-   * More than the bus's general limit of 256: 192 of them ask or wait, and what is refused for want of a slot has read its
-   * config before. A burst for a provider that does not answer must not make the bus answer `busy` to another's.
+   * More than the bus's general limit of 256: 192 requests call or wait, and a request that finds no slot has read its
+   * config before it is refused. A burst for a provider that does not answer must not make the bus answer `busy` to
+   * requests for another.
    */
   creationRequestsInFlight: 1_024,
-  /** A call for a new payment with less time than this is not worth making: a slow provider takes a second or two. */
+  /** The service starts no call for a new payment with less time than this: a slow provider takes a second or two. */
   shortestCallMs: 2_000,
-  /** Opening an account or renewing a secret: an owner waits, and a transaction holds the config meanwhile. */
+  /**
+   * The time-out for opening an account or renewing a secret: an owner waits, and a transaction locks the config
+   * meanwhile.
+   */
   renewMs: 3_000,
-  /** When the owner may try again. */
+  /** After how long an owner may try again when the provider does not answer. */
   askAgainMs: 2_000,
   /** Bytes of a provider's answer that are read; an answer about one payment has a few hundred. */
   answerBytes: 64 * 1_024,
   /**
-   * Connections to one provider's host; further calls wait within their deadline. Half of the new payments (48) and half of
-   * the tasks that ask (32) may call one host at once; the rest is for owners, who open accounts and renew secrets.
+   * Connections to one provider's host; further calls wait within their deadline. Half of the new payments (48) and
+   * half of the questions (32) may call one host at once. The rest is for owners, who open accounts and renew secrets.
    */
   connectionsPerHost: 96,
   /** How often a request that waits for another one polls for the answer. */
   answerPollMs: 100,
-  /** Characters of a QR payload, as a station's state has it. */
+  /** Characters of a QR payload: the limit of a station's state. */
   qrPayloadCharacters: STATE_LIMITS.qrPayloadCharacters,
   /** Characters of a provider's reference, which becomes part of a station's commit. */
   providerReferenceCharacters: 128,
-  /** Characters of what else a provider asserts of a payment: longer values are read as empty and do not match. */
+  /** Characters of the other facts that a provider asserts. A longer value is read as empty and matches nothing. */
   saidReferenceCharacters: 200,
   saidAccountCharacters: 64,
   saidAmountCharacters: 20,
   saidCurrencyCharacters: 10,
-  /** A longer event id counts as none, so that the event is identified by its bytes; of a longer type the beginning is stored. */
+  /**
+   * A longer event id counts as none, so that the body's hash identifies the event. Of a longer type the beginning is
+   * stored.
+   */
   eventIdCharacters: 200,
   eventTypeCharacters: 100,
   /** Characters of a caller's address in the record of a refusal: an IPv6 address has 39, with a zone some more. */
@@ -61,14 +72,14 @@ export const PROVIDER_LIMITS = {
   /** The pauses between polls grow by half, up to this. */
   pollGrowth: 1.5,
   longestPollPauseMs: 30_000,
-  /** The last poll, this long after the deadline: the provider knows a payment of the last second by then. */
+  /** How long after the deadline the last poll is: by then the provider knows a payment of the last second. */
   pollAfterDeadlineMs: 5_000,
-  /** A provider that does not answer after the deadline is polled for this long; then the cashier has to find out. */
+  /** How long a provider that does not answer after the deadline is polled. Then the cashier has to find out. */
   pollGiveUpMs: 3_600_000,
 
   /**
-   * First and longest pause before a cancellation is tried again, doubling, and for how long. The longest is that of the
-   * polls: a guest may pay the QR until the provider has cancelled it.
+   * The first and the longest pause before the next attempt to cancel (each pause is twice the last), and how long the
+   * attempts go on. The longest pause is that of the polls: a guest may pay the QR until the provider has cancelled it.
    */
   withdrawPauseMs: 2_000,
   longestWithdrawPauseMs: 30_000,
@@ -78,51 +89,66 @@ export const PROVIDER_LIMITS = {
   stationAttemptMs: 4_000,
   stationPauseMs: 200,
   longestStationPauseMs: 30_000,
-  /** Notices of one intent that wait for its station: the first of them makes its outcome unknown already. */
+  /**
+   * Notices of one intent that wait for its station. More are not needed: the first one makes the outcome unknown
+   * already.
+   */
   noticesWaiting: 50,
   /** A station that does not know an intent is asked again for this long before the money becomes an issue. */
   intentUnknownMs: 60_000,
 
-  /** After its deadline an intent ends within a moment; from then on nothing settles its money by itself. */
+  /** How long after its deadline an intent has ended for sure. From then on no money of it settles without a person. */
   intentEndsMs: 30_000,
 
   /** How often due tasks are polled; the writer of an urgent task starts it at once. */
   taskIntervalMs: 250,
   /**
-   * Tasks of one process that run at once, in two lanes: questions to providers, and commands to stations. One config has at
-   * most its share of a lane. A provider that does not answer holds a slot for `callMs`, so questions to the server of one
-   * kind hold half of their lane at most, and the last of these are for configs with no question under way.
+   * Tasks that one process runs at once, in two lanes: questions to providers, and commands to stations. One config has
+   * at most its share of a lane. A provider that does not answer holds a slot for `callMs`, so the questions to the
+   * server of one kind hold at most half of their lane. `questionsKeptForNewConfigs` are for configs with no question
+   * under way.
    */
   questionsAtOnce: 64,
   commandsAtOnce: 32,
   tasksAtOncePerConfig: 8,
   questionsKeptForNewConfigs: 16,
-  /** Due tasks that are read at once to choose from, so that one config with many of them hides no other for long. */
+  /**
+   * Due tasks that one query reads to choose from, so that one config with many due tasks does not hide the others for
+   * long.
+   */
   dueTasksRead: 1_000,
   /**
-   * Tasks that wait in one process for those at work, a few hundred bytes each, half of them in each lane: many seconds of
-   * callbacks at their busiest. One that has waited this long is released, so that it ends well within its claim.
+   * Tasks that wait for a slot in one process, a few hundred bytes each, half of them in each lane: many seconds of
+   * callbacks at the highest rate. A task that has waited for `taskWaitMs` is released, so that every task ends well
+   * within its claim.
    */
   tasksWaiting: 4_096,
   tasksWaitingPerConfig: 1_024,
   taskWaitMs: 10_000,
-  /** A task that was taken is due again after this: longer than any call, so that two never work on one. */
+  /** A claimed task is due again after this: longer than any call, so that two processes never work on one task. */
   taskClaimMs: 20_000,
-  /** Due tasks that the gauge counts at most, and what the count may take. Beyond it the exact number does not matter. */
+  /**
+   * The most due tasks that the gauge counts, and how long the count may take. Beyond it the exact number does not
+   * matter.
+   */
   summaryTasks: 10_000,
   summaryMs: 1_000,
-  /** How often attributions that a crash has left are finished, when they count as left, and how many a turn takes. */
+  /** Attributions that a crash has interrupted: how often they are finished, at what age, and how many in one turn. */
   attributionIntervalMs: 5_000,
-  attributionLeftMs: 15_000,
+  attributionInterruptedMs: 15_000,
   attributionsPerTurn: 20,
   /**
-   * What one person attributes alone where the organization has set nothing, in units of the currency: the bill of a table.
-   * A wrong attribution above it is worth another person's check. Currencies without decimals have small units. Where
-   * the unit is small all the same, two people are needed until the owner sets a limit: it errs towards two.
+   * The most that one person attributes alone where the organization has set nothing, in units of the currency: the
+   * bill of a table. A wrong attribution above it is worth another person's check. Currencies without decimals have
+   * small units. Some other currencies have small units too: there this limit is low, and two people are needed until
+   * the owner sets a higher one.
    */
   aloneUnits: 100,
   aloneUnitsWithoutDecimals: 10_000,
-  /** How often proposals that hold no more are ended in the audit log, and how many at once; they cannot be confirmed before. */
+  /**
+   * How often proposals that are no longer valid are ended in the audit log, and how many at once. None can be
+   * confirmed before.
+   */
   proposalsIntervalMs: 5_000,
   proposalsPerTurn: 100,
   /** How often issues whose money has settled since are closed, and how many at once. */
@@ -130,9 +156,10 @@ export const PROVIDER_LIMITS = {
   settledIssuesPerTurn: 100,
 
   /**
-   * Callbacks that one process works on at once. Those whose signature was right by the secrets that were read last: each
-   * uses one database connection, and one config has at most its share of them. All others: each only waits for the next
-   * reading of its config, so a flood of them is answered fast and takes no slot of the first.
+   * Callbacks that one process works on at once, in two groups. `callbacks…` are those whose signature is right by the
+   * secrets that the process has last read. Each uses one database connection, and one config has at most its share of
+   * them. `suspectCallbacks…` are all others. Each only waits for the next reading of its config, so a flood of them is
+   * answered fast and takes no slot of the first group.
    */
   callbacksAtOnce: 12,
   callbacksAtOncePerConfig: 6,
@@ -140,25 +167,29 @@ export const PROVIDER_LIMITS = {
   callbacksWaitingPerConfig: 192,
   callbackWaitMs: 4_000,
   /**
-   * More than the bus's general limit of 256, because a callback waits for its slot inside its request: with 12 at work,
-   * 384 that wait for these and 256 of the others, 652 are in flight. Callbacks that are refused for want of a slot count
-   * as in flight too, until the process has read all that the bus sent at once, some 300 messages. With the general limit
-   * a burst of 400 wrong callbacks makes the bus answer `busy` to a right one. With 16 KiB each, 1,024 are 22 MB.
+   * More than the bus's general limit of 256, because a callback waits for its slot inside its request. With 12 at
+   * work, 384 that wait and 256 suspect ones, 652 are in flight. Callbacks that are refused because no slot is free
+   * count as in flight too, until the process has read all that the bus sent at once, some 300 messages. With the
+   * general limit a burst of 400 wrong callbacks makes the bus answer `busy` to a right one. With 16 KiB each, 1,024
+   * are 22 MB.
    */
   callbackRequestsInFlight: 1_024,
   suspectCallbacksAtOnce: 256,
   suspectCallbacksAtOncePerConfig: 128,
   /**
-   * Configs whose kind and secrets a process keeps, about 300 bytes each; one that is not kept is read like one that a
-   * sender made up. How many are read at once, and how often new ones are read.
+   * Configs whose kind and secrets a process keeps in memory, about 300 bytes each. A callback for a config that is not
+   * kept counts as suspect. Then how many configs one query reads, and how often new ones are read.
    */
   callbackConfigs: 100_000,
   callbackConfigsPerReading: 1_000,
   newConfigsIntervalMs: 1_000,
 
-  /** How far a callback's time may be from the service's clock, both ways: clocks differ, and a captured callback must grow stale. */
+  /**
+   * How far a callback's time may be from the service's clock, both ways. Clocks differ, and a captured callback must
+   * expire.
+   */
   callbackToleranceMs: 300_000,
-  /** Bytes of a callback's body, as the gateway has it for every body. */
+  /** Bytes of a callback's body: the gateway's limit for every body. */
   callbackBytes: 16 * 1_024,
   /** Later assertions of money that has an issue: how many are stored beside the first, and characters of each. */
   furtherEvidence: 8,
@@ -166,9 +197,9 @@ export const PROVIDER_LIMITS = {
   /** Match keys that an issue stores of its money: one for each asserted account. With more it cannot be attributed. */
   moneyNames: 16,
   /**
-   * Refused callbacks of one process per window (`CALLBACK_REFUSAL_RATE`): those that are answered as such, which bounds
-   * the sources that are remembered, about 200 bytes each; those that are recorded; and, apart from these, those recorded
-   * of configs that do not exist, which show an operator a wrong address and need no more.
+   * Refused callbacks of one process per window (`CALLBACK_REFUSAL_RATE`). First, how many are answered as refused:
+   * this limits the sources in memory, about 200 bytes each. Second, how many are recorded. Third, how many are
+   * recorded for configs that do not exist: they show an operator a wrong address, and a few are enough for that.
    */
   refusalsAnswered: 10_000,
   refusalsRecorded: 200,
@@ -197,17 +228,18 @@ export const PROVIDER_LIMITS = {
   /** After a loss of the bus: stations marked at once. */
   stationsPerRecovery: 1_000,
   /**
-   * Stations that the relay is asked to deliver to when a config changes; with more, the relay's regular turns deliver, and the
-   * database is polled for the end. How long an answer waits for either, and how often it polls.
+   * The most stations that the service asks the relay to deliver to when a config changes. With more, the relay's
+   * regular turns deliver, and the service polls the database until they have. Then how long an answer waits for
+   * either, and how often it polls.
    */
   flushedStations: 20,
   flushTimeoutMs: 1_000,
   flushPollMs: 100,
-  /** What was delivered to them longer ago does not count: a gateway that answers shows what is older than 1.5 s. */
+  /** A delivery that is older than this does not count: a gateway that answers shows every change older than 1.5 s. */
   deliveredWithinMs: 5_000,
 
   /** Callbacks of one moment share the disk's flushes; the tasks that they start need connections beside them. */
   databaseConnections: 16,
-  /** How long a stopping service waits for what is under way; what is cut off is due again elsewhere. */
+  /** How long a stopping service waits for work under way. Another process repeats what is cut off. */
   drainTimeoutMs: 5_000,
 } as const;

@@ -6,7 +6,7 @@ import type { Sample } from "../runtime/repeat.ts";
 import type { ProviderFailure } from "./adapters/adapter.ts";
 import { type DueTasks, TASK_KINDS } from "./sql/tasks.ts";
 
-/** How a callback was answered; `failed`: it could not be, and its sender has to repeat it. */
+/** How a callback was answered. `failed`: the service could not answer, and the provider has to repeat the callback. */
 const CALLBACK_ANSWERS = [
   "recorded",
   "duplicate",
@@ -48,7 +48,7 @@ const CALL_RESULTS = [
     "provider_answer_invalid",
   ] satisfies ProviderFailure[]),
 ];
-/** Of an attempt that did not end its task; an end is counted by its outcome. */
+/** The outcomes of an attempt that did not end its task. An end is counted by the outcome of its task. */
 const TASK_OUTCOMES = ["postponed", "failed"];
 
 export interface ProviderMetrics {

@@ -1,6 +1,6 @@
 /**
- * Payments at providers, one per intent. The row is written before the provider is asked, so that a callback that overtakes
- * the answer finds it. The first answer is stored; every other request for the intent waits for it.
+ * Payments at providers, one per intent. The row is written before the provider is called, so that a callback that
+ * arrives before the answer finds the row. The first answer is stored; every other request for the intent waits for it.
  *
  * Calls sql and the adapters. tasks.ts polls and withdraws what is registered here.
  */
@@ -24,8 +24,9 @@ type Reply = ReplyOf<typeof bus.createProviderPayment>;
 type Place = Pick<Request, "organizationId" | "stationId" | "configId">;
 
 /**
- * Answers within `createTotalMs`. Never throws for what a provider does. Refuses with `unavailable` when another request for
- * the intent is still under way then, or while the kill switches are not known: a frozen provider is asked for nothing.
+ * Answers within `createTotalMs`, and never throws for a failure of the provider. Refuses with `unavailable` when
+ * another request for the intent is still under way at that time. Also refuses so while the kill switches are not
+ * known, because the service must not call a frozen provider.
  */
 export async function createProviderPayment(deps: ProvidersDeps, request: Request): Promise<Reply> {
   const deadlineMs = performance.now() + PROVIDER_LIMITS.createTotalMs;
@@ -51,7 +52,7 @@ export async function createProviderPayment(deps: ProvidersDeps, request: Reques
 }
 
 /**
- * Whether a kill switch of the provider, the platform, the organization or the station forbids new electronic sql.
+ * Whether a kill switch of the provider, the platform, the organization or the station forbids new electronic payments.
  * Refuses with `unavailable` while the switches are not known: the host asks again, and another process may know them.
  */
 function isFrozen({ switches }: Pick<ProvidersDeps, "switches">, asked: Request): boolean {
@@ -65,8 +66,8 @@ function isSwitchOn({ platform, organizations, stations, providers }: KillSwitch
 }
 
 /**
- * Writes the payment with its first poll, which finds it also when this process dies before there is an answer. Undefined
- * when the intent has a payment already. Refuses with `conflict` an intent that has ended.
+ * Writes the payment and the task of its first poll, which finds the payment even when this process dies before the
+ * provider answers. Undefined when the intent has a payment already. Refuses with `conflict` an intent that has ended.
  */
 async function registerPayment(
   deps: ProvidersDeps,
@@ -97,8 +98,8 @@ const endedConflict = () =>
   new RefusedError({ code: "conflict", detail: "This collection has ended; no provider is asked." });
 
 /**
- * A station whose log has lost a collection may create it again under the same id, for an order that has changed since. The
- * guest must not be shown the QR of the lost one.
+ * A station whose log has lost a collection may create it again under the same id, for an order that has changed since.
+ * The guest must not see the QR of the lost collection.
  */
 function isOfSameTerms(payment: sql.PaymentRow, request: Request): boolean {
   return (
@@ -112,14 +113,17 @@ function isOfSameTerms(payment: sql.PaymentRow, request: Request): boolean {
 const otherTermsConflict = () =>
   new RefusedError({ code: "conflict", detail: "This collection was asked of its provider on other terms." });
 
-/** Another request is under way. If its process has ended, the provider is asked again with the same reference. */
+/**
+ * Waits for another request that is under way. If its process has ended, the provider is asked again with the same
+ * reference.
+ */
 async function waitForAnswer(deps: ProvidersDeps, request: Request, deadlineMs: number): Promise<Reply> {
   for (;;) {
     const payment = await sql.findPayment(deps.database, request.intentId);
     if (payment === undefined) throw new Error("A registered payment is missing.");
     if (!isOfSameTerms(payment, request)) throw otherTermsConflict();
     if (payment.status !== "asked") return replyOf(payment);
-    // The task withdraws what the provider may have made; another request would make it again.
+    // The task withdraws the payment that the provider may have made; another call would make it again.
     if (payment.withdrawn_at !== null) throw endedConflict();
     if (performance.now() + PROVIDER_LIMITS.answerPollMs >= deadlineMs) {
       // Another process may still get an answer; the host asks again for it.
@@ -179,7 +183,7 @@ async function answerOf(
   const { config, payment } = asked;
   try {
     const access = await accessOf(deps, config);
-    // It takes whole milliseconds only.
+    // `AbortSignal.timeout` takes whole milliseconds only.
     const signal = AbortSignal.timeout(Math.ceil(asked.callMs));
     return { created: await deps.adapters[config.kind].createPayment(access, askedPaymentOf(deps, payment), signal) };
   } catch (error) {
@@ -190,7 +194,7 @@ async function answerOf(
   }
 }
 
-/** Stores the answer, unless there is one, with what follows from it; returns the stored one. */
+/** Stores the answer and its tasks, unless an answer is stored already. Returns the stored answer. */
 async function settleAnswer(deps: ProvidersDeps, payment: sql.PaymentRow, answer: Answer): Promise<Reply> {
   const { intent_id: intentId } = payment;
   const standing = await deps.database.begin(async (tx) => {
@@ -222,8 +226,8 @@ function replyOf(payment: sql.PaymentRow): Reply {
 }
 
 /**
- * The intent has ended unpaid. Replies as soon as that is stored; a task cancels the payment at the provider. Idempotent. It
- * is stored also when no payment was requested yet: a later request is refused.
+ * Stores that the intent has ended unpaid, and replies then; a task cancels the payment at the provider. Idempotent.
+ * Stores it also when no payment was requested yet, so that a later request is refused.
  */
 export async function withdrawProviderPayment(
   deps: ProvidersDeps,
@@ -238,8 +242,8 @@ export async function withdrawProviderPayment(
     const { taskClaimMs: dueInMs } = PROVIDER_LIMITS;
     const withdrawal = await insertTask(tx, { intentId, kind: "withdraw", dueInMs, isTaken: true });
     if (withdrawal !== undefined) return withdrawal;
-    // The provider has been asked already. A station whose clock is behind got the end before the intent had ended, which is
-    // when the outcome became uncertain.
+    // The service has asked the provider to cancel already. A station whose clock is behind received the provider's end
+    // before its intent ended. The end of the intent then made the outcome unknown, and the task clears it.
     const hasEnded = (await sql.findPayment(tx, intentId))?.ended_at instanceof Date;
     return hasEnded ? await armTask(tx, { intentId, kind: "clear", detail: {}, dueInMs }) : undefined;
   });

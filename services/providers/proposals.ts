@@ -1,7 +1,7 @@
 /**
- * Attributions by two people: one proposes the order and the reason, another one confirms or rejects. Confirmed, it goes
- * through the payment seam as any attribution (attributions.ts). What a proposal says holds while the issue's evidence and
- * the order are as they were; what holds no more is refused at once, and ended here a moment later.
+ * Attributions by two people: one proposes the order and the reason, another one confirms or rejects. A confirmed
+ * proposal goes through the payment seam like any attribution (attributions.ts). A proposal is valid until the issue's
+ * evidence or the order changes. Then it is refused at once, and `endProposals` ends it a moment later.
  */
 import type * as bus from "../bus/messages/attributions.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
@@ -42,7 +42,7 @@ export const proposeAttribution: Handler<ProvidersDeps, typeof bus.proposeAttrib
     last?.proposed_by === caller.userId && last.order_id === orderId && last.reason === reason;
   const before = await readFinished(deps, key);
   const last = await sql.findLastProposal(deps.database, issueId);
-  // Repeated, because an answer was lost; meanwhile it may have been confirmed.
+  // The same request again, because its answer was lost. The proposal may have been confirmed meanwhile.
   if (last?.status === "confirmed" && isMine(last)) return { issue: toIssue(before) };
   requireUnresolved(before);
   await requireFittingOrder(deps, before, orderId);
@@ -95,7 +95,7 @@ export const rejectAttribution: Handler<ProvidersDeps, typeof bus.rejectAttribut
   return await decide(deps, { caller, named, status: "rejected", reason, require: requireOther });
 };
 
-/** By the person who has proposed. Refuses with `permission_denied`, `not_found`, `conflict`. */
+/** Only the person who has proposed may withdraw. Refuses with `permission_denied`, `not_found`, `conflict`. */
 export const withdrawAttribution: Handler<ProvidersDeps, typeof bus.withdrawAttribution> = async (deps, request) => {
   const { caller, issueId, proposalId } = request;
   requirePermission(caller, "reconciliation.manage");
@@ -132,7 +132,7 @@ async function decide(
   });
 }
 
-/** Ends proposals that hold no more, with the reason in the audit log. */
+/** Ends proposals that are no longer valid, with the reason in the audit log. */
 export async function endProposals(database: Database): Promise<void> {
   await database.begin(async (tx) => {
     const ended = await sql.endProposals(tx, PROVIDER_LIMITS.proposalsPerTurn);

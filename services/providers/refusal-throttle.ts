@@ -1,10 +1,10 @@
 /**
- * Counts refused callbacks, after their signature was checked. Right ones are never counted, so wrong ones from the same
- * address cannot keep a provider's callbacks out.
+ * Counts refused callbacks, after their signature was checked. Callbacks with a right signature are never counted, so
+ * wrong ones from the same address cannot keep a provider's callbacks out.
  *
- * Answers and records have separate budgets. Answers are counted by address and config, whether the config exists or not, so
- * that an answer does not show which one exists. Records are counted by process, and those for configs that do not exist
- * have a small budget apart, so that they cannot use up the records of real configs.
+ * Answers and records have separate budgets. Answers are counted by address and config, whether the config exists or
+ * not, so that an answer does not show which configs exist. Records are counted by process. Records for configs that do
+ * not exist have a small separate budget, so that they cannot use up the records of real configs.
  */
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import { addressBlock } from "../bus/address-block.ts";
@@ -33,7 +33,7 @@ export function createRefusalThrottle(): RefusalThrottle {
   const { refusals: ofSource, windowMs } = CALLBACK_REFUSAL_RATE;
   const { refusalsAnswered, refusalsRecorded, unknownRefusalsRecorded } = PROVIDER_LIMITS;
   const limiter = (points: number) => new RateLimiterMemory({ points, duration: windowMs / 1_000 });
-  // Counted before `bySource`, which thereby never holds more sources than this admits in one window.
+  // Counted before `bySource`, so that `bySource` never holds more sources than `answered` admits in one window.
   const answered = limiter(refusalsAnswered);
   const bySource = limiter(ofSource);
   const recorded = { known: limiter(refusalsRecorded), unknown: limiter(unknownRefusalsRecorded) };
@@ -49,13 +49,13 @@ export function createRefusalThrottle(): RefusalThrottle {
   };
 }
 
-/** How long a source has to wait already; read without counting. */
+/** How long a source still has to wait. Counts nothing. */
 async function leftMs(limiter: RateLimiterMemory, key: string): Promise<number> {
   const state = await limiter.get(key);
   return state !== null && state.consumedPoints >= limiter.points ? waitOf(state) : 0;
 }
 
-/** Takes one; 0, or how long until there is one again. */
+/** Takes one point. Returns 0, or how long until a point is free again. */
 async function take(limiter: RateLimiterMemory, key = "all"): Promise<number> {
   try {
     await limiter.consume(key);

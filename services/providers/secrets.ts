@@ -1,4 +1,4 @@
-/** The secrets of provider configs: stored sealed, read for each use so that a rotation counts at once, one config's only. */
+/** The secrets of provider configs. They are stored sealed, and read for each use so that a rotation counts at once. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Database, Queryable, Transaction } from "../db/pool.ts";
@@ -21,7 +21,7 @@ export async function liveSecrets(deps: SecretsDeps, configId: number): Promise<
   return (await liveSecretsOf(deps, [configId])).get(configId) ?? {};
 }
 
-/** Those of several configs, by config. */
+/** The live secrets of several configs, by config. */
 export async function liveSecretsOf(
   deps: SecretsDeps,
   configIds: readonly number[],
@@ -37,7 +37,7 @@ export async function liveSecretsOf(
   return opened;
 }
 
-/** What an adapter needs to speak to the provider. */
+/** What an adapter needs to call the provider. */
 export async function accessOf(
   deps: SecretsDeps,
   config: Pick<ConfigRow, "config_id" | "settings">,
@@ -46,9 +46,9 @@ export async function accessOf(
 }
 
 /**
- * A callback secret is one config's for good: two configs that share one would both take the same signed callback, and each
- * could pay with it. Refuses with `conflict`, which names the other config. The caller stores the secret in the same
- * transaction.
+ * A callback secret belongs to one config for ever. Two configs that share one would both accept the same signed
+ * callback, and each could pay with it. Refuses with `conflict`, which names the other config. The caller stores the
+ * secret in the same transaction.
  */
 export async function requireUnsharedSecret(
   tx: Transaction,
@@ -75,7 +75,10 @@ function isSame(one: string, other: string): boolean {
   return left !== undefined && right !== undefined && timingSafeEqual(left, right);
 }
 
-/** Seals every secret of an older key again at the start, so that the older key can be removed. Returns how many. Throws UserError `provider_secrets_key_unknown` for a secret whose key is not given. */
+/**
+ * At the start, seals every secret of an older key again, so that the older key can be removed. Returns how many it has
+ * sealed. Throws UserError `provider_secrets_key_unknown` for a secret whose key is not set.
+ */
 export async function resealSecrets(database: Database, keyring: Keyring): Promise<number> {
   let total = 0;
   for (;;) {

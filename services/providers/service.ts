@@ -28,7 +28,7 @@ import { emvcoGeneric } from "./adapters/emvco-generic.ts";
 import { createHttpClient } from "./adapters/http-client.ts";
 import { sandboxAdapter } from "./adapters/sandbox.ts";
 import { getIssue, listAttributionLimits, setAttributionLimit } from "./attribution-limits.ts";
-import { attributeIssue, finishLeftAttributions } from "./attributions.ts";
+import { attributeIssue, finishInterruptedAttributions } from "./attributions.ts";
 import { createCallbackConfigs } from "./callback-configs.ts";
 import { receiveCallback, refuseLargeCallback } from "./callbacks.ts";
 import { announceMarked } from "./choices.ts";
@@ -151,7 +151,10 @@ function startRepeated(deps: ProvidersDeps): Repeated[] {
     repeat({ everyMs: newConfigsIntervalMs, what: "reading new provider configs", log }, () =>
       callbackConfigs.readNew(),
     ),
-    repeat({ everyMs: attributionIntervalMs, what: "finishing attributions", log }, finishLeftAttributions(deps)),
+    repeat(
+      { everyMs: attributionIntervalMs, what: "finishing attributions", log },
+      finishInterruptedAttributions(deps),
+    ),
     repeat({ everyMs: proposalsIntervalMs, what: "ending proposals of attributions", log }, () =>
       proposals.endProposals(database),
     ),

@@ -1,6 +1,6 @@
 /**
- * Runs the tasks that are due in PostgreSQL, and at once those that this process has just written. Due times are stored in
- * PostgreSQL only, so several processes share the work and nothing due is lost with one of them.
+ * Runs the tasks that are due in PostgreSQL. A task that this process has just written runs at once. Due times are
+ * stored in PostgreSQL only, so several processes share the work, and a process that ends loses no task.
  *
  * Calls sql only; service.ts passes `run` (tasks.ts). Every other part starts tasks through `ProvidersDeps.tasks`.
  */
@@ -15,15 +15,15 @@ import type { ProviderMetrics } from "./metrics.ts";
 import type { PaymentRow } from "./sql/payments.ts";
 import { finishTask, hasDueTask, postponeTask, type Task, type TaskKind, takeDueTasks } from "./sql/tasks.ts";
 
-/** A task with its payment, where its writer has just read that. */
+/** A task, with its payment if the writer of the task has just read it. */
 export interface KnownTask extends Task {
   readonly payment?: PaymentRow;
 }
 
 export interface TaskRunner {
   /**
-   * Runs a task that the caller has just written as taken, at once or when others of this process have ended. A task that
-   * waits too long, or behind too many, is released: it is due again when its claim is over.
+   * Runs a task that the caller has just written as claimed: at once, or when a slot is free. A task that waits too
+   * long, or finds too many others waiting, is released: it is due again when its claim is over.
    */
   start(task: KnownTask): void;
   stop(): Promise<void>;
@@ -37,8 +37,8 @@ interface TaskRunnerOptions {
 }
 
 /**
- * A provider that does not answer must not delay a station's confirmation, so each lane has separate slots. Questions are
- * grouped by the kind of provider, whose configs ask one server; commands go to stations, whatever the provider.
+ * A provider that does not answer must not delay a station's confirmation, so each lane has separate slots. Questions
+ * are grouped by the kind of provider, whose configs call one server. Commands go to stations and have no groups.
  */
 const LANES = [
   {
@@ -109,7 +109,7 @@ export function startTaskRunner({ database, log, metrics, run }: TaskRunnerOptio
       if ("outcome" in result) await finishTask(database, task, result.outcome);
       else await postponeTask(database, task, result.retryInMs);
     } catch (error) {
-      // It is due again when the claim is over, and each kind of task may be done twice.
+      // The task is due again when its claim is over, and every kind of task may run twice.
       log.warn({ err: error, intentId: task.intentId, kind: task.kind }, "a task's end could not be written");
     }
   };
@@ -165,7 +165,9 @@ export type TaskResult =
   /** Done; the outcome is for the log and for the analysis of a fault. */
   { readonly outcome: string } | { readonly retryInMs: number };
 
-/** The pause before the next attempt: doubling, bounded, and with jitter, so that many do not come back at once. */
+/**
+ * The pause before the next attempt: doubling, limited, and with jitter, so that many tasks do not run again at once.
+ */
 export function backOffMs(attempts: number, bounds: { readonly firstMs: number; readonly longestMs: number }): number {
   const doubled = bounds.firstMs * 2 ** Math.min(attempts - 1, 30);
   return Math.min(doubled, bounds.longestMs) * (0.8 + Math.random() * 0.4);

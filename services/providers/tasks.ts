@@ -1,10 +1,10 @@
 /**
- * What each kind of task does. `poll` and `withdraw` ask the provider; `confirm`, `fail`, `clear` and `differ` send a command
- * to the station, whose command id is the same in each attempt, so that it takes effect once. Any task may run twice, after a
- * crash at the worst moment.
+ * What each kind of task does. `poll` and `withdraw` call the provider. `confirm`, `fail`, `clear` and `differ` send a
+ * command to the station. The command has the same id in each attempt, so that it takes effect once. Any task may run
+ * twice, after a crash.
  *
- * Calls asserted-payments.ts, issue-recording.ts and payments.ts; called by the task runner only, which service.ts joins with
- * `runTask`.
+ * Calls asserted-payments.ts, issue-recording.ts and payments.ts; called by the task runner only, which service.ts
+ * joins with `runTask`.
  */
 
 import { z } from "zod";
@@ -52,8 +52,9 @@ export async function runTask(deps: ProvidersDeps, task: KnownTask): Promise<Tas
 }
 
 /**
- * Finds what a lost callback would have reported. Polls until the deadline and once after it, also when what it finds does not
- * fit. A payment that is open then is cancelled at the provider, also when no end of the intent was reported.
+ * Finds what a lost callback would have reported. Polls until the deadline and once after it, also after money that
+ * does not fit. A payment that is still open then is cancelled at the provider, also when no end of the intent was
+ * reported.
  */
 async function pollProvider(deps: ProvidersDeps, task: Task, about: AboutPayment): Promise<TaskResult> {
   const { payment, config } = about;
@@ -88,7 +89,7 @@ async function pollProvider(deps: ProvidersDeps, task: Task, about: AboutPayment
   }
 }
 
-/** False when money was asserted since the provider was asked: its answer is older and ends nothing. */
+/** False when the provider has asserted money since the call: its answer is older and ends nothing. */
 async function end(deps: ProvidersDeps, { payment }: AboutPayment, reason: string): Promise<boolean> {
   const { intent_id: intentId, assertions } = payment;
   return await deps.database.begin(async (tx) => {
@@ -106,7 +107,7 @@ export function nextPollInMs(attempts: number, lastAtMs: number, nowMs: number):
   return pauseMs > lastInMs - pollAfterDeadlineMs ? lastInMs : pauseMs;
 }
 
-/** Cancels at the provider what will not be collected any more. Repeated, because a guest might still pay it. */
+/** Cancels a payment whose collection has ended. Repeats the attempt, because a guest might still pay. */
 async function withdrawAtProvider(deps: ProvidersDeps, task: Task, about: AboutPayment): Promise<TaskResult> {
   const { payment, config } = about;
   const { intent_id: intentId, config_id: configId, assertions } = payment;
@@ -122,7 +123,7 @@ async function withdrawAtProvider(deps: ProvidersDeps, task: Task, about: AboutP
           await armTask(tx, { intentId, kind: "clear", detail: {}, dueInMs: 0 });
           return true;
         });
-        // Money was asserted since, so this answer is older.
+        // The provider has asserted money since, so this answer is out of date.
         return isKept ? { outcome: "cancelled" } : withdrawAgain(deps, task);
       }
       case "paid":
@@ -162,7 +163,7 @@ async function callAbout(
   };
 }
 
-/** A payment found by a call is taken like one of a callback; the order of the two does not matter. */
+/** Handles a payment that a call has found like one from a callback; the order of the two does not matter. */
 async function takeFoundPayment(
   deps: ProvidersDeps,
   { payment, config }: AboutPayment,
@@ -177,7 +178,10 @@ async function takeFoundPayment(
     await announceWritten(tx, organizationId, written);
     return { outcome: decision.outcome, ...written };
   });
-  deps.log.info({ intentId: payment.intent_id, configId, outcome, issueId, by: found.by }, "money found by asking");
+  deps.log.info(
+    { intentId: payment.intent_id, configId, outcome, issueId, by: found.by },
+    "a call to the provider has found a payment",
+  );
   countIssue(deps.metrics, outcome, issueId);
   if (task !== undefined) deps.tasks.start(task);
   return outcome;
@@ -185,7 +189,9 @@ async function takeFoundPayment(
 
 const detailSchema = z.object({ providerReference: z.string() });
 
-/** The money has moved: repeated until the station has answered. A refusal for good becomes an issue. */
+/**
+ * Reports to the station that the money has moved, until the station has answered. A final refusal becomes an issue.
+ */
 async function confirmAtStation(deps: ProvidersDeps, task: Task, payment: PaymentRow): Promise<TaskResult> {
   const { providerReference } = detailSchema.parse(task.detail);
   const { intent_id: intentId } = payment;
@@ -228,13 +234,13 @@ async function confirmAtStation(deps: ProvidersDeps, task: Task, payment: Paymen
   return { outcome: kind };
 }
 
-/** The provider asserted what was registered, or the money would not have been confirmed. */
+/** The assertion equals the registered payment, because other money is never confirmed. */
 function assertedOf(payment: PaymentRow, providerReference: string): NonNullable<IssueEvidence["asserted"]> {
   const { reference, account, amount_minor: amountMinor, currency } = payment;
   return { reference, providerReference, account, amountMinor, currency };
 }
 
-/** Refusals that may change: a station that does not exist yet, or is just settling. */
+/** Whether a later attempt may succeed: the station may not exist yet, or may be settling at this moment. */
 function mayChange({ bus }: ProvidersDeps, refusal: Refusal, task: Task): boolean {
   if (refusal.code === "settlement_in_progress" || refusal.code === "station_unknown") return true;
   const ageMs = bus.clock.nowMs() - task.createdAt.getTime();
@@ -248,7 +254,7 @@ function issueOf(refusal: Refusal): IssueKind {
   return refusal.status === "succeeded" ? "duplicate_money" : "late_money";
 }
 
-/** Throws when the station cannot be reached; then the task is repeated. */
+/** Throws when the station cannot be reached; the task is then repeated. */
 async function sendToStation(
   deps: Pick<ProvidersDeps, "bus">,
   payment: PaymentRow,
@@ -272,9 +278,9 @@ async function sendToStation(
 const failDetail = z.object({ reason: z.enum(PROVIDER_DECLINES) });
 
 /**
- * The buyer's payment has failed. A station that refuses has its money, or has ended the intent with an unknown outcome; then
- * this report clears it. It also does where the station no longer has the intent, and where the intent ends with an unknown
- * outcome now, because other money was asserted before.
+ * Reports to the station that the buyer's payment has failed. A `clear` task follows in three cases, because the
+ * outcome may be unknown. The intent has ended unpaid, so the station refuses. The station no longer has the intent. Or
+ * the provider has asserted other money before.
  */
 async function failAtStation(deps: ProvidersDeps, task: Task, payment: PaymentRow): Promise<TaskResult> {
   const { reason } = failDetail.parse(task.detail);
@@ -294,7 +300,10 @@ const noticeSchema = z.object({ issue: z.enum(ISSUE_KINDS), issueId: z.int(), nt
 /** The notices of one intent, in order. */
 const differDetail = z.object({ issues: z.array(noticeSchema) });
 
-/** The provider asserts money that differs from what was registered, so the outcome of the intent is unknown. */
+/**
+ * Notifies the station that the provider asserts money other than the registered payment: the intent's outcome is
+ * unknown.
+ */
 async function notifyStation(deps: ProvidersDeps, task: Task, payment: PaymentRow): Promise<TaskResult> {
   const { issues } = differDetail.parse(task.detail);
   let outcome = "notified";
@@ -306,14 +315,14 @@ async function notifyStation(deps: ProvidersDeps, task: Task, payment: PaymentRo
   return { outcome };
 }
 
-/** Stored before the station is asked to clear: a later attempt cannot know whether it has done so. */
+/** Stored before the request to clear: a later attempt cannot know whether the station has cleared the intent. */
 const ASKED_TO_CLEAR = { asked: true } as const;
 
 /**
- * The provider reports that no money moved and none will: the station clears the intent. Not while an issue is open, nor
- * when the provider has asserted money since.
+ * Asks the station to clear the intent, because the provider reports that no money moved and none will. Does not ask
+ * while an issue is open, or when the provider has asserted money since.
  *
- * A notice and the request to clear are not ordered, so the station may drop a notice that it got first. Where that is
+ * A notice and the request to clear have no fixed order, so clearing may undo a notice that came first. Where that is
  * possible, the newest notice is sent once more.
  */
 async function clearAtStation(deps: ProvidersDeps, task: Task, payment: PaymentRow): Promise<TaskResult> {

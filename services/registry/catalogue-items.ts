@@ -131,7 +131,7 @@ function requirePrice(unitAmountMinor: string, currency: string): void {
   throw new RefusedError({ code: "invalid_request", errors: [{ pointer, code, detail }] });
 }
 
-/** The oldest filial is held, so that two requests at the limit are counted one after the other. */
+/** Locks the oldest filial, so that two requests at the limit are counted one after the other. */
 async function requireRoom(tx: Parameters<typeof lockFilial>[0], organizationId: number): Promise<void> {
   const filial = await getFirstFilial(tx, organizationId);
   if (filial !== undefined) await lockFilial(tx, organizationId, filial.filial_id);
@@ -152,7 +152,7 @@ const SANDBOX_ITEMS = [
   { name: "Cheesecake", category: "Food", unitAmountMinor: "540" },
 ] as const;
 
-/** Makes the items of a sandbox that has none, and returns their ids: what its owner has changed stays. */
+/** Creates the items of a sandbox that has none, and returns their ids. Items that the owner has changed stay. */
 export async function seedCatalogueItems(tx: Queryable, organizationId: number): Promise<number[]> {
   if ((await sql.countCatalogueItems(tx, organizationId)) > 0) return [];
   const ids: number[] = [];

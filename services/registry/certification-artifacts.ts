@@ -1,7 +1,8 @@
 /**
- * Certification artifacts. The suite runs where the device and the owner are, and not in this service. So an artifact rests on
- * two things: the owner, who records the run in a session, vouches for what came of each check, and the artifact says so; and
- * the audit log has what only the suite does at a device, between two resets of its sandbox. A device maker has neither.
+ * Certification artifacts. The suite runs where the device and the owner are, and not in this service. So an artifact
+ * relies on two proofs. First, the owner records the run in a session and vouches for the result of each check; the
+ * artifact names the owner. Second, the audit log has the steps that only the suite takes with a device, between two
+ * resets of its sandbox. A device maker has neither proof.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -29,9 +30,9 @@ import { lockSandbox } from "./sql/sandboxes.ts";
 const { certification: LIMITS } = REGISTRY_LIMITS;
 /** The contract that the suite of this version checks. */
 const CONTRACT_FILE = join(import.meta.dirname, "..", "..", "docs", "contract.md");
-/** What devices are served, by the same version; `/openapi.json` answers its bytes. */
+/** The API that this version serves to devices. `/openapi.json` answers the bytes of this file. */
 const OPENAPI_FILE = join(import.meta.dirname, "..", "..", "gateway", "http", "documents", "openapi.json");
-/** Each device needs them; they are certified with each capability and not by themselves. */
+/** Every device needs these. They are certified with each capability, and not alone. */
 const COMMON = ["enrollment", "presence"] as const;
 
 export const recordCertification: RegistryHandler<typeof messages.recordCertification> = async (deps, request) => {
@@ -84,8 +85,8 @@ function kindOf(deviceId: number, sandbox: { readonly display_id: number; readon
 }
 
 /**
- * The capabilities that the run has exercised. All checks of each must be there once and have passed, and those that every
- * device needs: whatever else came of the run, nothing of it is certified.
+ * The capabilities that the run has exercised. The run must have each of their checks once, and the checks that every
+ * device needs, and all must have passed. Otherwise nothing of the run is certified.
  */
 function passedCapabilities(
   { checks, leftBehind }: messages.CertificationRequest,
@@ -109,7 +110,10 @@ function passedCapabilities(
   return exercised;
 }
 
-/** What the suite does at each device: it is enrolled twice, and suspended and resumed. Throws `conflict`. */
+/**
+ * Requires the steps of the suite in the audit log: it enrolls each device twice, suspends it and resumes it. Throws
+ * `conflict`.
+ */
 async function requireSeen(
   tx: Transaction,
   { caller, stationId, deviceId }: { readonly caller: Caller; readonly stationId: number; readonly deviceId: number },
@@ -136,7 +140,7 @@ async function requireRoom(tx: Transaction, organizationId: number, more: number
   throw conflict("too_many_artifacts", detail);
 }
 
-/** What came of each check: the request without what the artifact says anyway is not worth another form. */
+/** The evidence is the whole request. A form without what the artifact has already is not worth the code. */
 const evidenceOf = (run: messages.CertificationRequest): string => JSON.stringify(run);
 
 interface Recorded {

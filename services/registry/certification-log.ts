@@ -1,4 +1,7 @@
-/** The public side of the log of certification artifacts: its keys, its newest checkpoint, and that it only grows. */
+/**
+ * The public side of the log of certification artifacts: its keys, its newest checkpoint, and the proof that it only
+ * grows.
+ */
 import type { FieldErrorCode } from "../bus/field-errors.ts";
 import type * as messages from "../bus/messages/certification-artifacts.ts";
 import { RefusedError } from "../bus/refusals.ts";

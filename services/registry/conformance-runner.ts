@@ -1,6 +1,7 @@
 /**
- * Runs the conformance suite for the back office: the same program that a person runs, in a process of its own, so that it
- * uses HTTP only and its memory is not the registry's. When this process ends, the suite cleans up and ends as well.
+ * Runs the conformance suite for the back office. It is the program that a person runs, in a separate process, so that
+ * it uses HTTP only and does not use the registry's memory. When this process ends, the suite cleans up and ends as
+ * well.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
@@ -12,7 +13,7 @@ import { REGISTRY_LIMITS } from "./limits.ts";
 import * as sql from "./sql/conformance-runs.ts";
 
 const PROGRAM = join(import.meta.dirname, "..", "..", "clients", "conformance.ts");
-/** What the suite needs of this process's environment: how Node starts, and whom it trusts. */
+/** What the suite needs from this process's environment: how Node starts, and which certificates it trusts. */
 const INHERITED = ["PATH", "NODE_OPTIONS", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS"];
 const { conformanceRun: LIMITS } = REGISTRY_LIMITS;
 
@@ -59,8 +60,8 @@ export class ConformanceRunner implements Conformance {
   }
 
   /**
-   * Ends the runs of this process. The suite notices by its channel, and cleans up by itself: it needs this service and
-   * others, which are being restarted.
+   * Ends the runs of this process. The suite notices the closed channel and cleans up without this process, because it
+   * needs this service and others, which restart meanwhile.
    */
   async stop(): Promise<void> {
     this.#isStopping = true;
@@ -91,7 +92,7 @@ export class ConformanceRunner implements Conformance {
     const seen = new Seen(child);
     const closed = new Promise<number | undefined>((resolve) => {
       child.once("error", () => resolve(undefined));
-      // Its end, or that of this process.
+      // `stop` disconnects the suite; this process then no longer waits for its end.
       child.once("disconnect", () => this.#isStopping && resolve(undefined));
       child.once("close", (code) => resolve(code ?? undefined));
     });
@@ -113,9 +114,9 @@ export class ConformanceRunner implements Conformance {
     let code: number | "goes on" | undefined = "goes on";
     try {
       while (code === "goes on") {
-        // A database that does not answer for a while costs nothing but a late picture.
+        // While the database does not answer, only the stored checks are late.
         await tick().catch((error: unknown) =>
-          this.#deps.log.warn({ err: error, runId: run.runId }, "run not renewed"),
+          this.#deps.log.warn({ err: error, runId: run.runId }, "a conformance run could not be renewed"),
         );
         code = await Promise.race([closed, pause(LIMITS.tickMs)]);
       }
@@ -135,7 +136,7 @@ export class ConformanceRunner implements Conformance {
   ): sql.RunEnd {
     const { result } = seen;
     const statusOfExit = code === undefined ? undefined : STATUS_OF_EXIT[code];
-    // A run that left something behind says so, also where an owner ended it, and where it ended before it had a result.
+    // `left_behind` comes before every other status, also when an owner ended the run, and when the run has no result.
     const isLeftBehind = statusOfExit === "left_behind" || (result !== undefined && result.left_behind.length > 0);
     const status = isEndAsked ? "ended" : (statusOfExit ?? "interrupted");
     return {
@@ -177,7 +178,10 @@ class Seen {
   }
 }
 
-/** Undefined where the line is no JSON: a module that `NODE_OPTIONS` names has printed it, or the program was killed while it wrote. */
+/**
+ * Undefined where the line is no JSON: a module that `NODE_OPTIONS` names has printed it, or the program was killed
+ * while it wrote.
+ */
 function jsonOf(line: string): unknown {
   try {
     return JSON.parse(line);

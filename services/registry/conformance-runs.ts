@@ -1,4 +1,4 @@
-/** Runs of the conformance suite that an owner starts at a sandbox, and what came of each. */
+/** Runs of the conformance suite that an owner starts at a sandbox, and their results. */
 import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/conformance-runs.ts";
@@ -34,7 +34,9 @@ function runMessage(row: sql.ConformanceRunRow): messages.ConformanceRun {
   };
 }
 
-/** The run acts with a session of its own, which it ends itself; it is ended here as well, for one that is killed. */
+/**
+ * The run acts with a separate session and ends it. `onEnd` ends that session too, because a run that is killed cannot.
+ */
 export const startConformanceRun: RegistryHandler<typeof messages.startConformanceRun> = async (deps, request) => {
   const { caller, sandboxId } = request;
   requirePermission(caller, "organization.manage");

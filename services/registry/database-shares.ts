@@ -1,10 +1,11 @@
 /**
- * Bounds what log-ins and enrollments take of the registry's database connections. Anyone can send them, so a flood of them
- * must leave connections to kill switches, suspensions and everything else that the registry answers.
+ * Limits how many of the registry's database connections log-ins and enrollments use. Anyone can send these requests, so
+ * a flood of them must leave connections to kill switches, suspensions and everything else that the registry answers.
  *
- *   known     work for people at known places, and for the right password or code, by organization
- *   look-ups  one read that finds whether a caller is known, or a code is right, by address
- *   others    the counts of attempts from places that are not known, by address
+ *   lane      parties        statements
+ *   known     organizations  those for people at known places, and for a right password or code
+ *   look-ups  addresses      one read that finds whether a caller is known, or a code is right
+ *   others    addresses      the counts of attempts from unknown places
  *
  * Within a lane the parties take turns (services/runtime/fair-slots.ts).
  */

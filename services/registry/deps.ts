@@ -1,4 +1,4 @@
-/** What each handler of the registry gets beside its request, and the wait for the delivery of what it wrote. */
+/** What each handler of the registry gets beside its request, and the wait for the delivery of its outbox rows. */
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
 import { flushKeys } from "../bus/flush-outbox.ts";
@@ -24,7 +24,7 @@ export interface RegistryDeps {
   readonly nc: NatsConnection;
   readonly jsm: JetStreamManager;
   readonly sql: Database;
-  /** What log-ins and enrollments take of its connections. */
+  /** The database connections that log-ins and enrollments may use. */
   readonly shares: DatabaseShares;
   readonly log: RegistryLog;
   readonly settings: RegistrySettings;
@@ -36,7 +36,7 @@ export interface RegistryDeps {
   readonly certificationKey: SigningKey | undefined;
 }
 
-/** The conformance suite in processes of its own. */
+/** The conformance suite in separate processes. */
 export interface Conformance {
   readonly hasPlace: boolean;
   start(run: StartedRun): void;
@@ -45,9 +45,9 @@ export interface Conformance {
 export interface StartedRun {
   readonly runId: number;
   readonly sandboxId: number;
-  /** Of the session that the run acts with. */
+  /** The token of the session that the run acts with. */
   readonly token: string;
-  /** Called once it has ended, whatever came of it. */
+  /** Called once the run has ended, whatever its result. */
   readonly onEnd: () => Promise<void>;
 }
 
@@ -60,7 +60,7 @@ export type ClaimingHandler<TOperation> = (
   claimNow: ClaimNow,
 ) => Promise<ReplyOf<TOperation>>;
 
-/** Asks the relay to deliver these keys now. Resolves to how far the replicas must come to show it. */
+/** Asks the relay to deliver these keys now. Resolves to the positions that a replica must reach to show the change. */
 export async function flush(
   { nc, log }: Pick<RegistryDeps, "nc" | "log">,
   ...keys: readonly OutboxKey[]

@@ -1,4 +1,7 @@
-/** Devices. An owner registers each device at one station, for good. The device works once it has claimed an enrollment code. */
+/**
+ * Devices. An owner registers each device at one station, which never changes. The device works once it has claimed an
+ * enrollment code.
+ */
 import type { Actor } from "../../machines/actor.ts";
 import { take } from "../../machines/pure-transition.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";

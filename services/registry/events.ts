@@ -10,7 +10,7 @@ import * as sql from "./sql/events.ts";
 /** The operator of the installation, who acts on the bus only. Station logs and tables name the registry. */
 export const OPERATOR: sql.RegistryActor = { kind: "registry", id: 0, name: "operator" };
 
-/** A person by the role. */
+/** A person as an actor: the kind is the person's role. */
 export const userActor = ({ role, userId, name }: Pick<Caller, "userId" | "name" | "role">): sql.RegistryActor => ({
   kind: role,
   id: userId,

@@ -75,7 +75,7 @@ type Subject = Pick<sql.SwitchChange, "kind" | "id">;
 
 const LOCKS = { station: lockStation, device: lockDevice, provider: sql.lockProviderConfig } as const;
 
-/** Locks what is frozen, so that it exists and stays the caller's meanwhile. */
+/** Locks the subject, so that it exists and stays in the caller's organization until the transaction ends. */
 async function lockSubject(
   tx: Transaction,
   organizationId: number,
@@ -108,7 +108,7 @@ const switchPut = (row: sql.KillSwitchRow): OutboxRow => ({
   entry: switchEntry(row),
 });
 
-/** Ends a freeze that there is, for a change that writes its own events and outbox rows. */
+/** Ends a freeze of the subject, if there is one. The caller writes the event and the outbox row. */
 export async function endFreeze(
   tx: Transaction,
   facts: Omit<sql.SwitchChange, "isOn">,
@@ -129,6 +129,6 @@ async function change(
     await insertOutbox(tx, changed.outboxRow);
     return after;
   });
-  // Also when nothing was changed: a repeated request shows whether the first one is effective.
+  // Waits also when nothing was changed, so that a repeated request shows whether the first one is effective.
   return { killSwitch: killSwitchMessage(row), barrier: await flush(deps, switchKey(row.switch_id)) };
 }

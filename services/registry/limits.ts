@@ -2,12 +2,12 @@ import { BOUNDS } from "../bus/bounds.ts";
 
 /** Every limit of the registry, with its reason. */
 export const REGISTRY_LIMITS = {
-  /** How long a request waits until the relay has delivered its outbox rows. Then its answer says that they are undelivered. */
+  /** How long a request waits for the relay to deliver its outbox rows. Then its answer reports them as undelivered. */
   flushTimeoutMs: 1_000,
   /** Longer than a shift, so that no session expires during one. */
   sessionLifetimeMs: 12 * 3_600_000,
   /**
-   * How long ago a station may have received the end of a session so that a repetition still waits for it: longer than a
+   * A repetition still waits for the end of a session that a station has received within this time: longer than a
    * replica that answers can be behind.
    */
   sessionEndCountsMs: 5_000,
@@ -17,7 +17,7 @@ export const REGISTRY_LIMITS = {
   stationsPerSession: 50,
   /** Ended sessions are kept this long, to show who was logged in when. */
   endedSessionRetentionDays: 30,
-  /** As long as the keys of a cashier's orders. */
+  /** How long the idempotency keys of creations are kept: as long as those of a cashier's orders. */
   creationRetentionDays: 30,
   /** How often the retention job of each process runs, and how many rows one statement deletes. */
   retention: { everyMs: 3_600_000, rowsPerBatch: 1_000 },
@@ -58,7 +58,7 @@ export const REGISTRY_LIMITS = {
   },
   /** Certification artifacts. */
   certification: {
-    /** As long as an audit of a payment application is valid. After a year the maker certifies the device again. */
+    /** How long an artifact is valid: as long as an audit of a payment application. Then the maker certifies again. */
     validMs: 365 * 24 * 3_600_000,
     /** A result must be recorded this soon after its run: enough for a program, and for a person who reads the result first. */
     recordWithinMs: 60 * 60_000,
@@ -78,8 +78,9 @@ export const REGISTRY_LIMITS = {
   /** After this time a person who found the lane full may try again: by then its checks are done. */
   passwordRetryMs: 1_000,
   /**
-   * Log-ins and enrollments: each lane's share of the connections (at least one); how many requests may wait for it, in total
-   * and of one address or organization; and how long. A look-up takes 1 to 2 ms, and the caller waits for at most 5 s.
+   * The database connections for log-ins and enrollments: the share of each lane (at least one connection). Then how
+   * many requests may wait for a lane, in total and of one address or organization, and how long. A look-up takes 1 to
+   * 2 ms, and the caller waits for at most 5 s.
    */
   databaseShares: {
     of: { known: 0.3, lookUps: 0.2, others: 0.1 },

@@ -1,16 +1,17 @@
 /**
  * Counts log-in attempts in PostgreSQL, so that the limits hold over all processes and restarts.
  *
+ *   An attempt from   counts for
  *   unknown address   the address over all accounts, the account from that address, and the account from all of them
  *   known address     the account from that address; attempts from elsewhere do not count
  *   known browser     the account in that browser; other attempts from the same address do not count either
  *   valid session     the session
  *
  * An address is known when this account has logged in from it before. A browser is known when this account has logged in
- * with it: it sends a cookie that no other browser has. So guesses from elsewhere can keep a person from a new address
- * while they go on, but never from the restaurant. Accounts that do not exist are counted in the same way; they have no
- * known addresses. An attacker who shares a known address with a person can find out that the person has logged in there,
- * at the cost of a whole budget.
+ * with it: it sends a cookie that no other browser has. So guesses from elsewhere can block a person's log-in from a new
+ * address while the guesses go on, but never from the restaurant. Accounts that do not exist are counted in the same way;
+ * they have no known addresses. An attacker who shares a known address with a person can find out that the person has
+ * logged in there, at the cost of a whole budget.
  */
 import { createHash } from "node:crypto";
 import { RateLimiterPostgres, RateLimiterRes } from "rate-limiter-flexible";
@@ -32,8 +33,8 @@ export interface LoginAttempt {
 
 export interface LoginThrottle {
   /**
-   * Counts an attempt, of an unknown account just as of a known one. Throws `login_throttled` when there were too many.
-   * Resolves to how many the account has left at this place.
+   * Counts an attempt, also for an account that does not exist. Throws `login_throttled` when there were too many.
+   * Resolves to the number of attempts that the account has left at this place.
    */
   readonly consume: (attempt: LoginAttempt) => Promise<number>;
   /** Resets the account's attempts at that place, after a log-in that succeeded. */
@@ -55,7 +56,7 @@ export function createLoginThrottle(sql: Database): LoginThrottle {
       keyPrefix,
       points: limit.attempts,
       duration: limit.windowSeconds,
-      // Beyond this many the rest of the window is refused from memory.
+      // After this many attempts the process refuses the rest of the window from memory.
       inMemoryBlockOnConsumed: most,
     });
   const perAddress = limiter("address", LOGIN_LIMITS.perAddress, LOGIN_LIMITS.writesPerAddress);
@@ -71,7 +72,7 @@ export function createLoginThrottle(sql: Database): LoginThrottle {
         await consume(perKnownPlace, keys.accountAndPlace);
         return consume(perAccountAndPlace, keys.accountAndPlace);
       }
-      // In this order: an address whose budget is used up uses up nothing of the account's.
+      // In this order, so that an address without attempts left uses up none of the account's.
       await consume(perAddress, keys.address);
       const left = await consume(perAccountAndPlace, keys.accountAndPlace);
       await consume(perAccount, keys.account);
@@ -121,7 +122,7 @@ interface SqlText {
   readonly values: readonly (string | number | null)[];
 }
 
-/** The library speaks to `pg`; this is the one call that it makes there. */
+/** The library expects a client of `pg`; this is the only call that it makes to the client. */
 async function runQuery(sql: Database, query: SqlText): Promise<{ rows: object[]; rowCount: number }> {
   const rows = await sql.unsafe(query.text, [...query.values], { prepare: true });
   return { rows: [...rows], rowCount: rows.count };

@@ -1,13 +1,11 @@
 /**
- * Passwords: argon2id at the parameters that OWASP recommends (19 MiB, two passes, one lane), and who may use the checks
- * next, so that wrong passwords from some addresses do not keep everyone else waiting:
+ * Passwords: argon2id at the parameters that OWASP recommends (19 MiB, two passes, one lane). Also the order of the
+ * checks, so that wrong passwords from some addresses do not delay everyone else:
  *
- *   lanes    `known` (a person at a known address or with a session) and `others`: each has its places, and at least one
- *            check is always left for the other lane
- *   parties  within a lane a party gets a place while it holds fewer than are free: alone it gets half of them, and some
- *            are always left for the next party; the parties of a lane take turns
- *
- * A party of `known` is an organization, a party of `others` an address.
+ *   lanes    `known` (a person at a known address or with a session) and `others`. Each has its places. At least one
+ *            check is always left for the other lane.
+ *   parties  An organization in `known`, an address in `others`. A party gets a place while it holds fewer places than
+ *            are free. So a party alone gets half of them, and some are left for the next. The parties take turns.
  */
 import { hash, verify } from "@node-rs/argon2";
 import { addressBlock } from "../bus/address-block.ts";
@@ -123,7 +121,7 @@ export class PasswordTurns {
     }
   }
 
-  /** Starts what may start: of the lane that has fewer checks at work first. */
+  /** Starts all checks that may start. The lane with fewer checks at work comes first. */
   #start(): void {
     const { known, others } = this.#lanes;
     while (known.atWork + others.atWork < this.#checksAtOnce) {
@@ -151,10 +149,10 @@ export interface Passwords {
 }
 
 /**
- * What an unknown user's password is checked against: at the parameters in use, so that it takes as long, and a digest that no
- * password has.
+ * The stored hash for an unknown user. It has the parameters in use, so that the check takes as long, and a digest that
+ * no password has.
  */
-const STAND_IN = `$argon2id$v=19$m=${PARAMETERS.memoryCost},t=${PARAMETERS.timeCost},p=${PARAMETERS.parallelism}$${"A".repeat(22)}$${"A".repeat(43)}`;
+const UNKNOWN_USER_HASH = `$argon2id$v=19$m=${PARAMETERS.memoryCost},t=${PARAMETERS.timeCost},p=${PARAMETERS.parallelism}$${"A".repeat(22)}$${"A".repeat(43)}`;
 
 export function createPasswords(): Passwords {
   const turns = new PasswordTurns();
@@ -164,7 +162,7 @@ export function createPasswords(): Passwords {
         work({
           hash: (password) => turn(() => hash(password, PARAMETERS)),
           verify: async (stored, password) => {
-            const matches = await turn(() => verify(stored ?? STAND_IN, password));
+            const matches = await turn(() => verify(stored ?? UNKNOWN_USER_HASH, password));
             return matches && stored !== undefined;
           },
         }),
@@ -172,15 +170,17 @@ export function createPasswords(): Passwords {
   };
 }
 
-/** A caller that has shown nothing yet. */
+/** The party of a caller who is not known yet. */
 export function addressParty(address: string): Party {
   return { lane: "others", key: addressBlock(address) };
 }
 
-/** The operator of the installation. */
+/** The party of the operator of the installation. */
 export const OPERATOR_PARTY: Party = { lane: "known", key: "operator" };
 
-/** A person of the organization at a known address or with a valid session: one tenant does not keep others waiting. */
+/**
+ * The party of a person at a known address or with a valid session, so that one tenant does not keep others waiting.
+ */
 export function organizationParty(organizationId: number): Party {
   return { lane: "known", key: `organization ${organizationId}` };
 }

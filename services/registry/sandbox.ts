@@ -31,7 +31,7 @@ interface SandboxUser {
 }
 
 interface SandboxStation {
-  /** By this it is found again, also when the owner has renamed it. */
+  /** Identifies the station in a later run, also when the owner has renamed it. */
   readonly seed: string;
   readonly name: string;
   readonly currency: string;
@@ -80,8 +80,8 @@ interface Seeding {
 }
 
 /**
- * Makes the sandbox, or what is missing of it. A second run keeps every id, sets the passwords of the request, and issues
- * a fresh code for each device that is still pending. What was closed or revoked is made again.
+ * Creates the sandbox, or its missing parts. A second run keeps every id, sets the passwords of the request, and issues
+ * a fresh code for each device that is still pending. It creates again what was closed or revoked.
  */
 export const seedSandbox: RegistryHandler<typeof sandbox.seedSandbox> = async (deps, request) => {
   const users = [
@@ -115,7 +115,7 @@ export const seedSandbox: RegistryHandler<typeof sandbox.seedSandbox> = async (d
     };
     return { organizationId, filialId, ...emails, stations };
   });
-  // Also what an earlier run wrote: the caller uses these stations next.
+  // Also delivers the rows of an earlier run, because the caller uses these stations next.
   const keys = new Set<OutboxKey>([
     ...rows.map((row) => row.key),
     ...seeded.stations.map((station) => stationKey(station.stationId)),

@@ -110,7 +110,10 @@ export const getSandbox: RegistryHandler<typeof sandboxes.getSandbox> = async (d
   };
 };
 
-/** One transaction: a process that ends in the middle leaves nothing. A repetition is `already_created`: passwords are shown once. */
+/**
+ * Works in one transaction, so that a process that ends in the middle leaves nothing. A repetition is
+ * `already_created`, because passwords are shown once.
+ */
 export const seedSandboxStation: RegistryHandler<typeof sandboxes.seedSandboxStation> = async (deps, request) => {
   const { caller, filialId, configId, ownsConfig, name, currency, creation } = request;
   requirePermission(caller, "organization.manage");
@@ -118,7 +121,7 @@ export const seedSandboxStation: RegistryHandler<typeof sandboxes.seedSandboxSta
   const { organizationId } = caller;
   const password = await newPassword(deps, organizationId);
   const create = async (tx: Transaction) => {
-    // Held, so that two requests at the limit are counted one after the other.
+    // Locked, so that two requests at the limit are counted one after the other.
     existing(await lockFilial(tx, organizationId, filialId), "filial_id");
     await requireRoom(tx, organizationId);
     const change = new Change(tx, caller, deps.settings.ENROLLMENT_CODE_KEY);
@@ -221,7 +224,8 @@ async function registerDevice(change: Change, stationId: number, kind: DeviceKin
 
 async function createCashier(change: Change, stationId: number, passwordHash: string): Promise<users.UserRow> {
   const { organizationId } = change.caller;
-  // Random, because an e-mail address names one person in the whole installation, and anyone could have taken this one.
+  // Random, because an e-mail address names one person in the whole installation, and another person could have this
+  // one.
   const email = `cashier-${stationId}-${randomBytes(4).toString("hex")}@sandbox.example`;
   const role = "cashier";
   const user = await users.createUser(change.tx, { organizationId, email, name: CASHIER_NAME, role, passwordHash });
@@ -305,7 +309,7 @@ async function restoreSettings(
   change.record("device_changed", { kind: "device", id: deviceId }, { from, to });
 }
 
-/** A freeze of the organization is not the sandbox's. */
+/** Ends the freezes of the sandbox's station and devices. A freeze of the organization stays. */
 async function endFreezes(change: Change, sandbox: sql.SandboxRow, reason: string): Promise<void> {
   const { organizationId } = change.caller;
   const facts = { organizationId, reason, actor: userActor(change.caller) };
@@ -348,7 +352,7 @@ async function resetCashier(change: Change, userId: number, passwordHash: string
   return endCashierSessions(change, userId);
 }
 
-/** A person who has another role by now is no longer the sandbox's: it could be the last owner. */
+/** Leaves a person who has another role by now alone: it could be the last owner. */
 async function suspendCashier(change: Change, userId: number): Promise<OutboxKey[]> {
   const { caller, tx } = change;
   const [locked] = await users.lockUsers(tx, caller.organizationId, [userId]);

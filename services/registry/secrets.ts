@@ -4,8 +4,8 @@ import { addressBlock } from "../bus/address-block.ts";
 import { canonicalEmail } from "./sql/users.ts";
 
 /**
- * SHA-256 of a secret with 256 random bits. Salt and stretching would add nothing, because it cannot be guessed, and the
- * hash alone must find it again (I9).
+ * SHA-256 of a secret with 256 random bits. Salt and stretching would add nothing: the secret cannot be guessed, and
+ * the registry must find it by the hash alone (I9).
  */
 export function hashSecret(secret: string): Buffer {
   return createHash("sha256").update(secret).digest();

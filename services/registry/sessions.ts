@@ -1,4 +1,4 @@
-/** Sessions of people: log in and out, the own password, and the stations whose lease a session takes. */
+/** Sessions of people: log in and out, the change of the password, and the stations whose lease a session takes. */
 
 import { BOUNDS } from "../bus/bounds.ts";
 import type { announceSessions as AnnounceSessions } from "../bus/messages/announce.ts";
@@ -37,9 +37,10 @@ interface Browser {
 }
 
 /**
- * Opens a session. An unknown e-mail address and a wrong password are refused alike, after the same work. A refused attempt
- * is a log line and no entry of the audit log: only a known account could have one, and the time of its insert would
- * reveal the account. It costs no claim either: whatever comes before the session may be done twice.
+ * Opens a session. An unknown e-mail address and a wrong password get the same refusal, after the same work. A refused
+ * attempt is logged, but is not in the audit log: only a known account could have an entry there, and the time of the
+ * insert would reveal the account. A refused attempt claims no request either, because every step before the session
+ * may run twice.
  */
 export const logIn: ClaimingHandler<typeof sessions.logIn> = async (deps, request, claimNow) => {
   const { email, address, permission } = request;
@@ -101,7 +102,7 @@ async function checkPassword(
     return user;
   }
   if (user && browser && attemptsLeft === 0) await sql.forgetBrowser(deps.sql, user.user_id, browser.hash);
-  // Not as `userId`: another person may have typed it.
+  // Not logged as `userId`, because another person may have typed the e-mail address.
   deps.log.info({ refusal: "login_failed", address, accountId: user?.user_id }, "log-in refused");
   throw new RefusedError({ code: "login_failed" });
 }
@@ -131,7 +132,8 @@ async function openSession(
 ): Promise<Omit<ReplyOf<typeof sessions.logIn>, "barrier"> & { readonly keys: readonly OutboxKey[] }> {
   const { user_id: userId, organization_id: organizationId, role } = user;
   return deps.sql.begin(async (tx) => {
-    // What was checked may have changed meanwhile. That change ended the sessions, so no new one may begin.
+    // The password, the status or the role may have changed since the check. That change ended the sessions, so no new
+    // one may begin.
     const [held] = await lockUsers(tx, organizationId, [userId]);
     if (held?.password_hash !== user.password_hash) throw new RefusedError({ code: "login_failed" });
     if (held.status === "suspended") throw suspended();
@@ -147,7 +149,7 @@ async function openSession(
   });
 }
 
-/** Ends one of the caller's sessions; one that is over already is answered alike. */
+/** Ends one of the caller's sessions. A session that has ended already gets the same answer. */
 export const logOut: RegistryHandler<typeof sessions.logOut> = (deps, { caller, sessionId }) =>
   endOneSession(deps, { caller, userId: caller.userId, sessionId });
 
@@ -167,8 +169,8 @@ export async function endOneSession(
 }
 
 /**
- * Changes the caller's own password. It asks for the old one, so that a session that was left open is not enough. Attempts
- * are limited by session: guesses at log-ins do not count here. Every other session of the person ends; this one goes on.
+ * Changes the caller's password. Requires the old one, so that a session that was left open is not enough. Attempts are
+ * limited by session: guesses at log-ins do not count here. Every other session of the person ends; this one goes on.
  */
 export const changePassword: RegistryHandler<typeof sessions.changePassword> = async (deps, request) => {
   const { caller, sessionId, address } = request;
@@ -183,7 +185,7 @@ export const changePassword: RegistryHandler<typeof sessions.changePassword> = a
   });
   const keys = await deps.sql.begin(async (tx) => {
     const [held] = await lockUsers(tx, organizationId, [userId]);
-    // Another request was faster: what was checked is no longer the password, or the person is suspended.
+    // Another request was faster: the password has changed, or the person is suspended.
     if (held?.password_hash !== known.password_hash) throw wrongOldPassword();
     if (held.status !== "active") throw new RefusedError({ code: "permission_denied" });
     await setPasswordHash(tx, userId, passwordHash);
@@ -204,8 +206,9 @@ function wrongOldPassword(): RefusedError {
 }
 
 /**
- * Stores that a session is about to take a station's lease. The session is held open meanwhile. What ends it comes before,
- * and then the binding is refused here; or it comes after, and then it finds the station and notifies it.
+ * Stores that a session is about to take a station's lease. The transaction holds the session open. A change that ends
+ * the session comes either before, and then the binding is refused here, or after, and then it finds the station and
+ * notifies it.
  */
 export const bindStation: RegistryHandler<typeof sessions.bindStation> = async (deps, request) => {
   const { caller, sessionId, stationId } = request;

@@ -50,7 +50,7 @@ export const stationMessage = (row: sql.StationRow): stations.Station => ({
   createdAtMs: row.created_at.getTime(),
 });
 
-/** Publishes to the station's actor what the station is now. */
+/** Sends the station's actor the current state of the station. */
 export function stationPut(row: sql.StationRow, actor: Actor): OutboxRow {
   const stationId = row.station_id;
   const command = { type: "station_put", stationId, station: stationDescription(row) } as const;
@@ -114,8 +114,8 @@ const MOVES = {
 } as const;
 
 /**
- * Suspends, resumes or closes. A station that already has the status keeps it. The codes of a closed station are revoked,
- * because nothing enrolls there.
+ * Suspends, resumes or closes a station. A station that already has the status keeps it. The codes of a closed station
+ * are revoked, because no device enrolls there any more.
  */
 export const moveStation: RegistryHandler<typeof stations.moveStation> = async (deps, { caller, stationId, move }) => {
   requirePermission(caller, "organization.manage");

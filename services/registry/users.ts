@@ -40,7 +40,10 @@ export const listUsers: RegistryHandler<typeof users.listUsers> = async (deps, r
   return { users: page, hasMore };
 };
 
-/** An e-mail address names one person in the whole installation, so one that any person has is `already_exists`. */
+/**
+ * An e-mail address names one person in the whole installation. An address that any person has is refused with
+ * `already_exists`.
+ */
 export const createUser: RegistryHandler<typeof users.createUser> = async (deps, request) => {
   const { caller, email, name, role, password } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
@@ -159,7 +162,10 @@ async function lockOtherUser(
   return existing(held.find((other) => other.user_id === userId));
 }
 
-/** Writes the rows of the sessions that this change ends. Returns the keys of all of the user's ends that may be under way. */
+/**
+ * Writes the rows of the sessions that this change ends. Returns the keys of all session ends of the user that may be
+ * under way.
+ */
 async function keysOf(
   tx: Transaction,
   { caller, userId }: ByOwner,
@@ -201,7 +207,7 @@ export async function announceSessionEnds(
   return [...new Set(rows.map(({ key }) => key))];
 }
 
-/** Those outbox rows, for a transaction that has more to do before it writes them. */
+/** The outbox rows of ended sessions, for a transaction that has more to do before it writes them. */
 export async function sessionEndRows(tx: Transaction, { userId, ended, by }: SessionEnd): Promise<OutboxRow[]> {
   const sessionIds = ended.map(({ session_id }) => session_id);
   const bound = ended.length === 0 ? [] : await unbindStations(tx, sessionIds);

@@ -1,4 +1,4 @@
-/** Robotics consumers: their names, whether they are let in, their credentials. */
+/** Robotics consumers: their names, their access and their credentials. */
 import { createHash, randomBytes } from "node:crypto";
 import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
@@ -21,7 +21,7 @@ const SANDBOX_NAME = "Sandbox robots";
 /** The operator of the installation, who has no session and acts on the bus only. */
 const OPERATOR = { kind: "registry", id: 0, name: "operator" } as const;
 
-/** By id; a foreign filial has none. Refuses with `permission_denied`. */
+/** Lists by id. Another organization's filial has no consumers. Refuses with `permission_denied`. */
 export async function listRoboticsConsumers(
   { database }: Deps,
   request: RequestOf<typeof messages.listRoboticsConsumers>,
@@ -44,7 +44,7 @@ export async function createRoboticsConsumer(
   const { organizationId } = requirePermission(caller, "organization.manage");
   const { credential, hash } = newCredential();
   const create = async (transaction: Transaction): Promise<sql.ConsumerRow> => {
-    // The lock keeps others from adding one, so that the count holds.
+    // Under the lock no other transaction adds a consumer, so that the count is right.
     existing(await lockFilial(transaction, { organizationId, filialId }), "filial_id");
     if ((await sql.countConsumers(transaction, filialId)) >= ROBOTICS_LIMITS.consumersPerFilial) {
       const detail = `A filial has at most ${ROBOTICS_LIMITS.consumersPerFilial} robotics consumers.`;
@@ -66,8 +66,8 @@ export async function createRoboticsConsumer(
 }
 
 /**
- * Changes the name, or whether the consumer is let in; its open tasks stay, for the owner to cancel. A change to what it is
- * already changes nothing. Refuses with `permission_denied` or `not_found`.
+ * Changes the name or the status. The consumer's open tasks stay; the owner can cancel them. A change to the current
+ * values changes nothing. Refuses with `permission_denied` or `not_found`.
  */
 export async function changeRoboticsConsumer(
   { database }: Deps,
@@ -96,7 +96,7 @@ export async function changeRoboticsConsumer(
   return { consumer: consumerOf(consumer) };
 }
 
-/** The old credential ends with this. Refuses with `permission_denied` or `not_found`. */
+/** Replaces the credential; the old one is no longer valid. Refuses with `permission_denied` or `not_found`. */
 export async function resetRoboticsCredential(
   { database }: Deps,
   { caller, consumerId }: RequestOf<typeof messages.resetRoboticsCredential>,
@@ -118,7 +118,7 @@ export async function resetRoboticsCredential(
   return { consumer: consumerOf(consumer), credential };
 }
 
-/** Reads PostgreSQL on every request, so that a reset and a suspension hold from their commit on. */
+/** Reads PostgreSQL on every request, so that a reset or a suspension takes effect with its commit. */
 export async function authenticateConsumer(
   { database, metrics }: Pick<RoboticsDeps, "database" | "metrics">,
   { credentialHash }: RequestOf<typeof messages.authenticateConsumer>,
@@ -132,7 +132,10 @@ export async function authenticateConsumer(
   return { consumer: { consumerId, name, organizationId, filialId, mode } };
 }
 
-/** Makes the sandbox's consumer, or gives it this credential; a second run changes nothing. Refuses with `not_found` (the filial). */
+/**
+ * Creates the sandbox's consumer, or sets its credential; a second run changes nothing. Refuses with `not_found` (the
+ * filial).
+ */
 export async function seedSandboxConsumer(
   { database }: Deps,
   request: RequestOf<typeof messages.seedSandboxConsumer>,

@@ -10,7 +10,9 @@ export const ROBOTICS_LIMITS = {
   credentialBytes: 32,
   /** How often the service checks for offers past their deadline: their consumers receive the event within a second. */
   expiryIntervalMs: 250,
-  /** How often it reads when the next one is: well within the shortest life of an offer, which another process may write. */
+  /**
+   * How often the service reads the next deadline: well within the shortest life of an offer, which another process may write.
+   */
   expiryReadMs: 1_000,
   /** Offers that one transaction expires: a few hundred short statements, well within its deadline. */
   offersPerTransaction: 50,

@@ -5,9 +5,9 @@ import { addCount, addGauge, type Count } from "../runtime/metrics.ts";
 import type { Sample } from "../runtime/repeat.ts";
 
 export interface RoboticsMetrics {
-  /** By the status that a task has come to. */
+  /** Counts tasks by the status that they have reached. */
   readonly taskChanges: Count<"status">;
-  /** By result: `known` or `unknown`. */
+  /** Counts checks of credentials by result: `known` or `unknown`. */
   readonly credentialChecks: Count<"result">;
 }
 

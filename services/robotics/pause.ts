@@ -28,8 +28,9 @@ export const pauseFilialRobotics = (deps: Deps, request: PauseRequest) => setPau
 export const resumeFilialRobotics = (deps: Deps, request: PauseRequest) => setPaused(deps, request, false);
 
 /**
- * A pause of what is paused changes nothing: it keeps its reason and sends no event. After the answer nothing more is
- * offered or accepted, because both hold the row that this locks. Refuses with `permission_denied` or `not_found`.
+ * A pause of a paused filial changes nothing: it keeps the first reason and sends no event. After the answer to a pause
+ * no task is offered or accepted, because both hold the row that this locks. Refuses with `permission_denied` or
+ * `not_found`.
  */
 async function setPaused(
   { database }: Deps,

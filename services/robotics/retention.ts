@@ -4,7 +4,7 @@ import type { RoboticsDeps } from "./deps.ts";
 import { ROBOTICS_LIMITS } from "./limits.ts";
 import { deleteEndedTasks } from "./sql/serving-tasks.ts";
 
-/** Tasks that have ended. What is open stays, however old it is. */
+/** Deletes tasks that have ended. Open tasks stay, however old they are. */
 export function taskRetention({
   database,
   retentionDays: olderThanDays,

@@ -65,7 +65,7 @@ function serveAll({ bus: { nc }, log }: ServiceDeps, deps: RoboticsDeps): Servin
     isSilent: databaseSilence(deps.database),
   };
   const announce = announcer(nc, log);
-  /** `changed` runs before the answer: the filial's events leave at once. */
+  /** `changed` runs before the answer, so that the filial's events leave at once. */
   const on = <TRequest extends z.ZodType, TReply extends z.ZodType>(
     operation: Operation<TRequest, TReply>,
     handler: (deps: RoboticsDeps, request: z.infer<TRequest>) => Promise<z.infer<TReply>>,

@@ -27,7 +27,10 @@ type ReadDeps = Pick<RoboticsDeps, "database">;
 type TaskReply = ReplyOf<typeof messages.getServingTask>;
 type OfferRequest = RequestOf<typeof messages.offerServingTask>;
 
-/** The organization's, newest first; a foreign filial or consumer has none. Refuses with `permission_denied`. */
+/**
+ * The organization's tasks, newest first. Another organization's filial or consumer has none. Refuses with
+ * `permission_denied`.
+ */
 export const listServingTasks: Handler<ReadDeps, typeof messages.listServingTasks> = async ({ database }, request) => {
   const { caller, filialId, consumerId, status, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
@@ -49,7 +52,7 @@ export async function getServingTask(
   return { task: taskOf(row) };
 }
 
-/** The consumer's, oldest first. */
+/** The consumer's tasks, oldest first. */
 export const listConsumerTasks: Handler<ReadDeps, typeof messages.listConsumerTasks> = async (deps, request) => {
   const { database } = deps;
   const { consumer, status, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
@@ -76,10 +79,12 @@ export async function getConsumerTask(
 }
 
 /**
- * The filial is locked from the first read to the commit: requests under one key run one after the other, no offer is
- * committed after a pause was answered, and a consumer's task ids grow in the order of the commits, so that a reader that
- * continues after the last id misses none. Refuses with `permission_denied`, `not_found` (the consumer),
- * `idempotency_key_reused`, `robotics_paused`, `conflict` (a suspended consumer) or `busy` (it has too many open tasks).
+ * The filial is locked from the first read to the commit. So requests under one key run one after the other, and no
+ * offer is committed after the answer to a pause. A consumer's task ids grow in the order of the commits, so that a
+ * reader that continues after the last id misses no task.
+ *
+ * Refuses with `permission_denied`, `not_found` (the consumer), `idempotency_key_reused`, `robotics_paused`, `conflict`
+ * (a suspended consumer) or `busy` (the consumer has too many open tasks).
  */
 export async function offerServingTask({ database, metrics }: Deps, request: OfferRequest): Promise<TaskReply> {
   const { caller, consumerId, idempotencyKey } = request;
@@ -102,7 +107,7 @@ export async function offerServingTask({ database, metrics }: Deps, request: Off
     const wanted = { leg, manifest, destination, validForMs, idempotencyKey, requestHash: hash };
     const place = { organizationId, filialId, consumerId, displayNumber };
     const made = await sql.offerServingTask(transaction, { ...place, ...wanted });
-    // An offer at another filial has taken the key meanwhile, and that is another request.
+    // An offer at another filial has used the key meanwhile, and that is another request.
     if (made === undefined) throw new RefusedError({ code: "idempotency_key_reused" });
     await recordRoboticsAction(transaction, {
       organizationId,
@@ -118,7 +123,7 @@ export async function offerServingTask({ database, metrics }: Deps, request: Off
   return { task: taskOf(task) };
 }
 
-/** Of what an offer asks for: it distinguishes a repetition under one key from another request. */
+/** The hash of an offer's content. It distinguishes a repetition under one key from another request. */
 function requestHash({ consumerId, leg, manifest, destination, validForMs }: OfferRequest): Buffer {
   const lines = manifest.map(({ name, quantity }) => [name, quantity]);
   const asked = [consumerId, leg, lines, destination.name, destination.details ?? null, validForMs];
@@ -142,7 +147,7 @@ async function requireRoom(transaction: Transaction, { caller, consumerId }: Off
 }
 
 /**
- * Also during a pause, and the task of a suspended consumer. A task that is cancelled already is returned as it is. Refuses
+ * Cancels also during a pause, and also the task of a suspended consumer. Returns a cancelled task as it is. Refuses
  * with `permission_denied`, `not_found` or `task_not_actionable` with the status.
  */
 export async function cancelServingTask(
@@ -159,7 +164,7 @@ export async function cancelServingTask(
 }
 
 /**
- * The filial is held as well, so that nothing is accepted after a pause was answered. Refuses with `not_found`,
+ * Holds the filial as well, so that no task is accepted after the answer to a pause. Refuses with `not_found`,
  * `task_expired`, `task_not_actionable` with the status, `robotics_paused`, or `permission_denied` (just suspended).
  */
 export async function acceptServingTask(
@@ -177,7 +182,10 @@ export async function acceptServingTask(
   });
 }
 
-/** Also during a pause. Refuses with `not_found`, `task_not_actionable` with the status, or `permission_denied` (just suspended). */
+/**
+ * Completes also during a pause. Refuses with `not_found`, `task_not_actionable` with the status, or
+ * `permission_denied` (just suspended).
+ */
 export async function completeServingTask(
   deps: Deps,
   { consumer, taskId }: RequestOf<typeof messages.completeServingTask>,
@@ -189,7 +197,7 @@ export async function completeServingTask(
   });
 }
 
-/** The consumer first and then its task, as everywhere, so that two transactions never wait for each other. */
+/** Locks the consumer first and then its task, as everywhere, so that two transactions never wait for each other. */
 async function holdTask(transaction: Transaction, consumer: ConsumerCaller, taskId: number): Promise<sql.TaskRow> {
   const { organizationId, consumerId } = consumer;
   const known = await holdConsumer(transaction, { organizationId, consumerId });
@@ -206,8 +214,8 @@ const consumerActor = ({ consumerId, name }: ConsumerCaller): RoboticsAction["ac
 });
 
 /**
- * Expires offers past their deadline and returns how many; bounded, because the next check expires what is left. Several
- * processes share the work: each passes over what another one has locked.
+ * Expires offers past their deadline and returns how many. The number is limited, because the next check expires the
+ * rest. Several processes share the work: each skips what another one has locked.
  */
 export async function expireOffers(deps: Deps): Promise<number> {
   let total = 0;
@@ -249,13 +257,13 @@ interface Moved {
   readonly events: readonly OutboxRow[];
 }
 
-/** What the consumer is notified of; it accepts and completes by itself. */
+/** The events for the consumer. The consumer accepts and completes a task itself, so it gets no event for these. */
 const EVENT_TYPES = { CANCEL: "serving_task.cancelled", EXPIRE: "serving_task.expired" } as const;
 
 /**
- * Moves a task that the transaction has locked. One that has ended, or that does not take the move, is refused with
- * `task_not_actionable` and its status. An offer past its deadline expires first, whatever the move is: the deadline counts
- * before the service has checked it.
+ * Moves a task that the transaction has locked. A task that has ended, or that does not allow the move, is refused with
+ * `task_not_actionable` and its status. An offer past its deadline expires first, whatever the move is: the deadline
+ * counts before the service has checked it.
  */
 async function moveTask(transaction: Transaction, task: sql.TaskRow, move: Move): Promise<Moved> {
   if (task.status === "offered" && move.type !== "EXPIRE" && (await sql.isPastDeadline(transaction, task.task_id))) {
@@ -277,7 +285,7 @@ async function moveTask(transaction: Transaction, task: sql.TaskRow, move: Move)
   return { task: moved, change: status, events };
 }
 
-/** Accepting too late has a code of its own, because a robot may well meet it. */
+/** A late acceptance has a separate code, because it can easily happen to a robot. */
 function refusalIn(status: ServingTaskStatus, type: Move["type"]): RefusedError {
   const code = type === "ACCEPT" && status === "expired" ? "task_expired" : "task_not_actionable";
   return new RefusedError({ code, status });

@@ -1,4 +1,7 @@
-/** Accounts: opened by the installation, used with an API key. An API key is stored as its hash, a callback secret nowhere. */
+/**
+ * Accounts. The installation opens them, and an API key gives access. An API key is stored as its hash, a callback
+ * secret nowhere.
+ */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
@@ -49,7 +52,10 @@ export async function renewCallbackSecret(deps: SandboxDeps, account: AccountRow
   return { status: 200, json: { callback_secret: callbackSecret(deps.key, accountId, generation) } };
 }
 
-/** Accounts are opened by the installation alone. Hashes are compared, so that the time of the comparison shows nothing of the key. */
+/**
+ * Only the installation opens accounts. Compares hashes, so that the time of the comparison reveals nothing about the
+ * key.
+ */
 export function requireInstallation({ installationKeyHash }: SandboxDeps, request: IncomingMessage): void {
   const key = bearerOf(request);
   if (key !== undefined && timingSafeEqual(apiKeyHash(key), installationKeyHash)) return;

@@ -1,6 +1,6 @@
 /**
- * A payment is decided: without a person when its time has come, or by the guest on the page behind the QR. The decision, the
- * line of the statement and the callbacks are one transaction, so that nothing of it is lost with a process.
+ * Decides payments: without a person when the time has come, or by the guest on the page that the QR opens. The
+ * decision, the statement line and the callbacks are one transaction, so that a process that ends loses none of them.
  */
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -82,7 +82,7 @@ async function takeMore(tx: Transaction, payment: PaymentRow, asserted: Asserted
   const more = {
     paymentId,
     accountId: payment.account_id,
-    // The first payment has the reference; what is asserted about the money counts.
+    // The first payment has the reference already. The callback has the reference of `asserted`.
     reference: `more-${paymentId}`,
     amountMinor: payment.amount_minor,
     currency: payment.currency,
@@ -129,10 +129,10 @@ class Callbacks {
 /** What the scenario asserts about the money. */
 function assertedOf(payment: PaymentRow): Asserted {
   const truth = truthOf(payment);
-  return { ...truth, ...WRONGS[payment.scenario]?.(payment) };
+  return { ...truth, ...WRONG_FACTS[payment.scenario]?.(payment) };
 }
 
-const WRONGS: Readonly<Partial<Record<Scenario, (payment: PaymentRow) => Partial<Asserted>>>> = {
+const WRONG_FACTS: Readonly<Partial<Record<Scenario, (payment: PaymentRow) => Partial<Asserted>>>> = {
   wrong_amount: ({ amount_minor, currency }) => {
     const unit = 10n ** BigInt(currencyExponent(currency) ?? 2);
     return { amount: formatAmount(BigInt(amount_minor) + unit, currency) };
@@ -151,8 +151,8 @@ export function newPaymentId(): string {
   return `pay_${randomBytes(18).toString("base64url")}`;
 }
 
-/** Late money comes a moment after the cancellation. */
-export async function comeLate(tx: Transaction, payment: PaymentRow): Promise<void> {
+/** Schedules late money a moment after the cancellation. */
+export async function scheduleLateMoney(tx: Transaction, payment: PaymentRow): Promise<void> {
   await setDecidesInMs(tx, payment.payment_id, SANDBOX_LIMITS.lateMs);
 }
 
@@ -166,7 +166,7 @@ export function decidesAtMs(
   return waitsForDeadline ? expiresAtMs + SANDBOX_LIMITS.lateMs : nowMs + afterMs;
 }
 
-/** Decides what is due; returns how many there were. */
+/** Decides the due payments and returns how many there were. */
 export async function decideDue(database: Database): Promise<number> {
   return await database.begin(async (tx) => {
     const due = await takeDeciding(tx, SANDBOX_LIMITS.decisionsPerTurn);
@@ -218,7 +218,7 @@ export async function showGuestPage(deps: SandboxDeps, paymentId: string): Promi
 export function refuseForeignPage({ guestUrl }: SandboxDeps, { headers }: IncomingMessage): void {
   const { origin, host, "sec-fetch-site": site } = headers;
   const sender = origin === undefined ? undefined : URL.parse(origin);
-  // Sent to this address, or through the address that guests use.
+  // The sending page is on this server's address, or on the address that guests use.
   const isSameSite =
     sender === undefined
       ? site === undefined || site === "same-origin" || site === "none"
@@ -271,7 +271,10 @@ export interface PaymentJson {
   readonly status: PaymentRow["status"] | "in_progress" | "unknown";
 }
 
-/** A payment as the API and the callbacks show it. Once it is paid, what is asserted about the money, which some scenarios assert wrongly. */
+/**
+ * A payment as the API and the callbacks show it. A paid one shows the asserted facts, which are wrong in some
+ * scenarios.
+ */
 export function paymentJson(payment: PaymentRow): PaymentJson {
   const { payment_id, reference, account_id: account, currency, asserted } = payment;
   const amount = formatAmount(payment.amount_minor, currency);

@@ -7,15 +7,15 @@ export interface SandboxDeps {
   readonly database: Database;
   readonly log: Log;
   readonly key: Buffer;
-  /** SHA-256 of the key that opens accounts, as it is sent. */
+  /** SHA-256 of the text of the key that opens accounts. */
   readonly installationKeyHash: Buffer;
   readonly decidesAfterMs: number;
   readonly callbackOrigin: string;
-  /** The certificate that is trusted there beside the authorities of Node. */
+  /** The certificate that is trusted for callbacks, beside the authorities of Node. */
   readonly certificateFile: string | undefined;
-  /** Of a payment's guest page. Known once the server listens. */
+  /** The URL of a payment's guest page. Known once the server listens. */
   readonly guestUrl: (paymentId: string) => string;
-  /** When the newest POST came, by `performance.now()`: what it writes may be due at once. */
+  /** When the newest POST came, by `performance.now()`: the rows that it writes may be due at once. */
   readonly activity: { lastPostAtMs: number };
 }
 
@@ -52,7 +52,9 @@ export class ApiError extends Error {
   }
 }
 
-/** Throws `ApiError` 422 `invalid_request` naming each field; what is not asked for is refused as well. */
+/**
+ * Throws `ApiError` 422 `invalid_request` naming each field; a field that the schema does not have is refused as well.
+ */
 export function parsed<TSchema extends z.ZodType>(schema: TSchema, value: unknown): z.infer<TSchema> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;

@@ -18,14 +18,17 @@ export const SANDBOX_LIMITS = {
   /** How often due decisions and callbacks are polled while requests come, and for how long after the last one. */
   workIntervalMs: 50,
   busyMs: 2_000,
-  /** How often at the least after that: other processes may have written some. */
+  /** The longest pause between polls after that: other processes may have written due work. */
   idlePollMs: 500,
   decisionsPerTurn: 50,
   callbacksAtOnce: 32,
-  /** A callback that was taken is due again after this: longer than one attempt. */
+  /** A claimed callback is due again after this: longer than one attempt. */
   callbackClaimMs: 15_000,
   callbackMs: 5_000,
-  /** First and longest pause before a callback is sent again, doubling, and how often it is tried. */
+  /**
+   * The first and the longest pause before a callback is sent again (each is twice the last), and the number of
+   * attempts.
+   */
   callbackPauseMs: 500,
   longestCallbackPauseMs: 60_000,
   callbackAttempts: 60,

@@ -9,7 +9,7 @@ interface MagicAmount {
   readonly scenario: string;
   /** What the provider does. */
   readonly provider: string;
-  /** What becomes of the collection. */
+  /** How the collection ends. */
   readonly outcome: string;
 }
 

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { amountFitsWire, parseAmount } from "../../machines/currency.ts";
-import { comeLate, decidesAtMs, newPaymentId, type PaymentJson, paymentJson } from "./decisions.ts";
+import { decidesAtMs, newPaymentId, type PaymentJson, paymentJson, scheduleLateMoney } from "./decisions.ts";
 import { ApiError, emptyBodySchema, parsed, printableText, type Reply, type SandboxDeps } from "./deps.ts";
 import { SANDBOX_LIMITS } from "./limits.ts";
 import { scenarioOf } from "./magic-amounts.ts";
@@ -84,8 +84,8 @@ export async function getPayment(deps: SandboxDeps, account: sql.AccountRow, ref
 }
 
 /**
- * Cancels; what is paid stays paid. A reference that was never asked for is answered as cancelled, and stays so: a
- * payment that arrives afterwards with it is not made.
+ * Cancels a payment; a paid one stays paid. For an unknown reference it stores a cancelled payment, so that a payment
+ * that arrives later under this reference is not made.
  */
 export async function cancelPayment(
   deps: SandboxDeps,
@@ -95,7 +95,7 @@ export async function cancelPayment(
   parsed(emptyBodySchema, asked.body);
   const key = { accountId: account.account_id, reference: asked.reference };
   const known = await sql.findByReference(deps.database, key);
-  if (known === undefined) return { status: 200, json: await neverAsked(deps, key) };
+  if (known === undefined) return { status: 200, json: await storeCancelled(deps, key) };
   const payment = await deps.database.begin(async (tx): Promise<PaymentJson> => {
     const held = await sql.lockPayment(tx, known.payment_id);
     if (held === undefined) throw new Error("A payment is missing.");
@@ -103,7 +103,7 @@ export async function cancelPayment(
     if (held.scenario === "late_success") {
       const latestMs = (await sql.readNowMs(tx)) + SANDBOX_LIMITS.lateMs;
       if (held.decides_at !== null && held.decides_at.getTime() > latestMs) {
-        await comeLate(tx, held);
+        await scheduleLateMoney(tx, held);
       }
       return { ...paymentJson(held), status: "in_progress" };
     }
@@ -113,7 +113,7 @@ export async function cancelPayment(
   return { status: 200, json: payment };
 }
 
-async function neverAsked(deps: SandboxDeps, key: sql.PaymentKey): Promise<PaymentJson> {
+async function storeCancelled(deps: SandboxDeps, key: sql.PaymentKey): Promise<PaymentJson> {
   const nowMs = await sql.readNowMs(deps.database);
   const paymentId = newPaymentId();
   const made = {

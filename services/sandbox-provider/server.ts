@@ -4,7 +4,7 @@
  *   POST /v1/accounts                                  {name}            opens an account; its secrets are shown this once (the installation's key)
  *   POST /v1/account/callback-secret                   {}                a new callback secret
  *   POST /v1/payments                                  a payment         idempotent by reference
- *   GET  /v1/payments/by-reference/{reference}                           what became of it
+ *   GET  /v1/payments/by-reference/{reference}                           the payment with its status
  *   POST /v1/payments/by-reference/{reference}/cancel  {}                cancels it, unless it is paid
  *   GET  /magic-amounts                                (no key)          which amount does what
  *   GET  /v1/statement.json, /v1/statement.csv         ?after=&limit=    paid payments in the order of their lines
@@ -73,7 +73,7 @@ const BY_REFERENCE = /^\/v1\/payments\/by-reference\/([A-Za-z0-9_-]{1,64})(\/can
 const GUEST = /^\/pay\/([A-Za-z0-9_-]{1,64})$/;
 
 async function route(deps: SandboxDeps, request: IncomingMessage): Promise<Reply> {
-  // A target such as `//` names another host or none; nothing is there.
+  // A request target such as `//` names another host or no host. This server has no path for it.
   const url = URL.parse(request.url ?? "/", ORIGIN);
   if (url?.origin !== ORIGIN) throw noSuchPath();
   const what = `${request.method} ${url.pathname}`;

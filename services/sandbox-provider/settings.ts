@@ -20,7 +20,7 @@ export const sandboxProviderSettingsSchema = z.object({
     shared: true,
     unset: "where it listens",
   }),
-  // So that the secrets are in no table.
+  // The secrets are derived from it, so that no table has them.
   SANDBOX_PROVIDER_KEY: setting(key, {
     meaning: "The callback secrets of its accounts are derived from it: 32 random bytes in base64url.",
     shared: true,
@@ -35,7 +35,7 @@ export const sandboxProviderSettingsSchema = z.object({
     meaning: "How long a payment takes to decide by itself, in milliseconds.",
     shared: true,
   }),
-  // It must not become a way to reach other addresses.
+  // With any other origin the sandbox provider could be used to reach other addresses.
   PROVIDER_CALLBACK_BASE_URL: setting(webAddress("https://payments.example.com").default("http://127.0.0.1:8480"), {
     meaning: "The only origin that it sends callbacks to: that of the gateway.",
     shared: true,

@@ -11,7 +11,7 @@ export interface AccountRow {
 /** Any number that no other advisory lock of this product has. */
 const ACCOUNTS_LOCK = 0xacc0;
 
-/** Opens an account, or returns false when there are `most` already. One at a time, so that the count holds. */
+/** Opens an account, or returns false when there are `most` already. Takes a lock, so that the count is right. */
 export async function insertAccount(
   sql: Transaction,
   account: { readonly accountId: string; readonly name: string; readonly apiKeyHash: Buffer; readonly most: number },
@@ -48,7 +48,10 @@ export async function nextSecretGeneration(sql: Queryable, accountId: string, ov
   return row.secret_generation;
 }
 
-/** Allocates the number of the statement's next line. The account is locked until the transaction ends, so lines have no gaps. */
+/**
+ * Allocates the number of the statement's next line. The account is locked until the transaction ends, so lines have no
+ * gaps.
+ */
 export async function allocateStatementLine(sql: Transaction, accountId: string): Promise<number> {
   const [row] = await sql<[{ statement_lines: number }]>`
     update sandbox_provider_accounts set statement_lines = statement_lines + 1
@@ -148,7 +151,7 @@ export async function lockPayment(sql: Transaction, paymentId: string): Promise<
   return row;
 }
 
-/** In how many milliseconds the next decision or callback is due, not above zero when one is; undefined when none waits. */
+/** Milliseconds until the next decision or callback is due; zero or less when it is due. Undefined when none waits. */
 export async function readDueInMs(sql: Queryable): Promise<number | undefined> {
   const [row] = await sql<[{ due_in_ms: number | null }]>`
     select extract(epoch from least(
@@ -227,8 +230,8 @@ export async function insertCallback(
 }
 
 /**
- * A callback of a payment is due after the ones before it are done; copies of one event go at once. Takes up to `limit` due
- * callbacks for `claimMs`; other processes skip them, and they are due again when this one dies.
+ * Takes up to `limit` due callbacks for `claimMs`. Other processes skip them, and they are due again when this process
+ * dies. A callback of a payment is due after the ones before it are done; copies of one event go at once.
  */
 export async function takeDueCallbacks(database: Database, limit: number, claimMs: number): Promise<CallbackRow[]> {
   return database<CallbackRow[]>`

@@ -30,7 +30,7 @@ export function startWork(deps: SandboxDeps): Repeated {
     for (const delivery of await startDueCallbacks(deps, agent, SANDBOX_LIMITS.callbacksAtOnce - atWork.size)) {
       const tracked = delivery.finally(() => {
         atWork.delete(tracked);
-        // It may have to be sent again, or another one after it.
+        // This callback may be due again, or the next one of its payment.
         due.readAgain();
       });
       atWork.add(tracked);
@@ -69,8 +69,8 @@ async function deliver(deps: SandboxDeps, agent: Agent, callback: CallbackRow): 
     }
     deps.log.info({ callbackId: callback.callback_id, attempts: callback.attempts, answer }, "sandbox callback");
   } catch (error) {
-    // It is due again when the claim is over.
-    deps.log.warn({ err: error, callbackId: callback.callback_id }, "a sandbox callback could not be worked on");
+    // The callback is due again when its claim is over.
+    deps.log.warn({ err: error, callbackId: callback.callback_id }, "a sandbox callback could not be processed");
   }
 }
 

@@ -26,7 +26,7 @@ export async function startClock(database: Database, log: Pick<Log, "error" | "i
   let apartMs = 0;
   const compare = async (): Promise<void> => {
     let quickest = await measure(database);
-    // An answer may be as old as it took: of slow ones the quickest counts.
+    // A slow answer is imprecise, so the quickest of several counts.
     for (let more = 0; more < SIGNER_LIMITS.clockReads && quickest.tookMs > SIGNER_LIMITS.clockReadMs; more += 1) {
       await delay(SIGNER_LIMITS.clockReadMs);
       const next = await measure(database);
@@ -59,7 +59,7 @@ interface Measured {
   readonly atStartMs: number;
   readonly aheadByMs: number;
   readonly tookMs: number;
-  /** How far this machine's two clocks were apart before it asked: what it slept through meanwhile is noticed. */
+  /** The difference of this machine's two clocks before the query, so that a sleep during the query is noticed too. */
   readonly apartMs: number;
 }
 

@@ -1,4 +1,7 @@
-/** Webhook deliveries: the owner reads them newest first, a consumer in the order of the commits, and requests one more attempt. */
+/**
+ * Webhook deliveries. An owner reads them newest first, a consumer in the order of the commits. Both can request one
+ * more attempt.
+ */
 import { nextDelivery } from "../../machines/webhook-delivery.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
@@ -72,7 +75,7 @@ export const getWebhookDelivery: SignerHandler<typeof messages.getWebhookDeliver
   { caller, deliveryId },
 ) => {
   requirePermission(caller, "organization.manage");
-  // At one moment, or an attempt that ends between the two would be counted and not shown.
+  // One snapshot, because an attempt that ends between the two reads would be counted and not shown.
   return await database.begin("isolation level repeatable read read only", async (tx) => {
     const row = existing(await sql.getWebhookDelivery(tx, { organizationId: caller.organizationId, deliveryId }));
     const attempts = await sql.listAttempts(tx, deliveryId, SIGNER_LIMITS.attemptsShown);
@@ -88,8 +91,9 @@ interface Redelivery {
 }
 
 /**
- * One more attempt: the same delivery, the same bytes, a fresh signature; past an open breaker, as its probe. Refuses with
- * `not_found`, `conflict` (an owner's test), `delivery_lapsed` or `endpoint_unavailable`.
+ * Requests one more attempt: the same delivery, the same bytes, a fresh signature. While the breaker is open, the
+ * attempt is its probe. Refuses with `not_found`, `conflict` (an owner's test), `delivery_lapsed` or
+ * `endpoint_unavailable`.
  */
 async function redeliver(
   deps: Parameters<SignerHandler<typeof messages.redeliverWebhook>>[0],

@@ -1,4 +1,4 @@
-/** An owner's test: one event of its own type, sent now, by the guard and the signature that every delivery has. */
+/** An owner's test: one event of a separate type, sent at once, with the guard and the signature of every delivery. */
 import { CLOSED, disabledBy } from "../../machines/webhook-breaker.ts";
 import { TEST_EVENT_TYPE } from "../bus/messages/webhook-deliveries.ts";
 import type * as messages from "../bus/messages/webhook-endpoints.ts";
@@ -16,10 +16,10 @@ import { insertDeliveries, takeDeliveryIds } from "./sql/intake.ts";
 import { disableEndpoints, writeOutcomes } from "./sql/outcomes.ts";
 
 /**
- * Sends a test also when the breaker is open, and with every status of the endpoint, so that an owner can see whether it
- * works again. A failure is reported and not repeated; it changes nothing, except that 410 disables the endpoint as for a
- * delivery. A success counts like every other one. Refuses with `conflict` for a suspended consumer, and with `busy` while
- * this endpoint or too many others are tested.
+ * Sends a test also when the breaker is open, and with every status of the endpoint, so that an owner can see whether
+ * the endpoint works again. A failed test is reported and not repeated. It changes nothing, except that 410 disables
+ * the endpoint as for a delivery. A success counts like every other one. Refuses with `conflict` for a suspended
+ * consumer, and with `busy` while this endpoint or too many others are tested.
  */
 export const testWebhookEndpoint: SignerHandler<typeof messages.testWebhookEndpoint> = async (deps, request) => {
   const endpoint = await findEndpoint(deps.database, request);
@@ -63,14 +63,14 @@ async function testOnce(
   });
   for (const row of disabled)
     deps.log.warn({ endpointId, reason: row.disabled_reason }, "a webhook endpoint is disabled");
-  // The process that sends to it drops what it has in hand, or forgets what it knew of its breaker.
+  // The process that sends to the endpoint then drops its deliveries in hand, or reads the breaker again.
   if (disabled.length > 0 || result.error === null) deps.wake([organizationId]);
   const delivery = existing(await getWebhookDelivery(database, { organizationId, deliveryId }));
   const [attempt] = await listAttempts(database, deliveryId, 1);
   return { delivery: deliveryMessage(delivery), attempt: attemptMessage(existing(attempt)) };
 }
 
-/** As `failed`, until it is delivered: it is never due, and no process sends it again. */
+/** Stores the test as `failed` until it is delivered, so that it is never due and no process sends it again. */
 async function insertTest(
   { database, clock }: Pick<SignerDeps, "database" | "clock">,
   { endpoint_id: endpointId, organization_id: organizationId, consumer_id: consumerId }: EndpointRow,

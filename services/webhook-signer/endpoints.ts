@@ -1,4 +1,7 @@
-/** The owner's webhook endpoints. Each operation refuses with `permission_denied`, and with `not_found` for a foreign one. */
+/**
+ * The owner's webhook endpoints. Each operation refuses with `permission_denied`, and with `not_found` for another
+ * organization's.
+ */
 
 import { BOUNDS } from "../bus/bounds.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
@@ -102,7 +105,10 @@ export const registerWebhookEndpoint: SignerHandler<typeof messages.registerWebh
   return await createOnce(deps.database, creation, { create, idOf: ({ endpoint }) => endpoint.endpointId });
 };
 
-/** Pauses or activates. Refuses with `webhook_target_refused` when an endpoint is activated whose address is not public any more. */
+/**
+ * Pauses or activates an endpoint. Refuses with `webhook_target_refused` to activate one whose address is no longer
+ * public.
+ */
 export const changeWebhookEndpoint: SignerHandler<typeof messages.changeWebhookEndpoint> = async (
   deps,
   { caller, endpointId, status },
@@ -120,7 +126,7 @@ export const changeWebhookEndpoint: SignerHandler<typeof messages.changeWebhookE
   return { endpoint };
 };
 
-/** Both secrets sign until the overlap is over. Refuses with `conflict` while there are two already. */
+/** The old and the new secret sign until the overlap is over. Refuses with `conflict` while there are two already. */
 export const rotateWebhookSecret: SignerHandler<typeof messages.rotateWebhookSecret> = async (
   deps,
   { caller, endpointId, overlapMs },
@@ -139,7 +145,7 @@ export const rotateWebhookSecret: SignerHandler<typeof messages.rotateWebhookSec
     await sql.insertSecret(tx, { endpointId, ...deps.keyring.seal(secretPlace(endpointId), secret) });
     await record(tx, { caller, endpointId, action: "webhook_secret_rotated", data: { overlap_ms: overlapMs } });
   });
-  // The process that sends to it signs with the new one from now on.
+  // The process that sends to the endpoint signs with the new secret from now on.
   deps.wake([caller.organizationId]);
   return { endpoint, secret };
 };
@@ -155,12 +161,12 @@ export const deleteWebhookEndpoint: SignerHandler<typeof messages.deleteWebhookE
     await endPending(tx, [endpointId]);
     await record(tx, { caller, endpointId, action: "webhook_endpoint_deleted", data: { url } });
   });
-  // The process that sends to it drops what it has in hand.
+  // The process that sends to the endpoint drops its deliveries in hand.
   deps.wake([caller.organizationId]);
   return {};
 };
 
-/** Changes a locked endpoint, and returns it as it is then. */
+/** Changes a locked endpoint, and returns it after the change. */
 async function changing(
   { database }: Pick<SignerDeps, "database">,
   { caller, endpointId }: { readonly caller: Caller; readonly endpointId: number },
@@ -174,8 +180,8 @@ async function changing(
 }
 
 /**
- * The guard of every delivery, for an owner's request (I13). Returns the address as it will be called. Throws
- * `webhook_target_refused` with the reason.
+ * Checks a target with the guard of every delivery, for an owner's request (I13). Returns the URL that deliveries go
+ * to. Throws `webhook_target_refused` with the reason.
  */
 async function checkTarget(
   deps: Pick<SignerDeps, "sender" | "allowLoopback" | "log">,

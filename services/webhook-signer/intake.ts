@@ -49,7 +49,7 @@ interface Arrived {
   readonly published: PublishedRoboticsEvent;
 }
 
-/** Follows the stream until it is stopped, and again after each failure. Where it cannot, events wait in the stream. */
+/** Follows the stream until it is stopped, and starts again after each failure. Meanwhile events wait in the stream. */
 export function followEvents({ bus, log, take }: FollowOptions): EventFollower {
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -58,7 +58,7 @@ export function followEvents({ bus, log, take }: FollowOptions): EventFollower {
     let hasWarned = false;
     while (!signal.aborted) {
       try {
-        // Anew each time: a bus that lost its data has lost the consumer as well.
+        // Added again each time, because a bus that has lost its data has lost the consumer as well.
         messages = await consume(bus);
         if (signal.aborted) await messages.close();
         await follow(messages, { log, take });
@@ -87,7 +87,7 @@ async function consume({ jsm, nc }: Bus): Promise<ConsumerMessages> {
     ack_wait: nanos(SIGNER_LIMITS.ackWaitMs),
     max_ack_pending: SIGNER_LIMITS.eventsPerBatch * 4,
   });
-  // The client asks for the consumer again when its server falls silent, and waits this long for the answer.
+  // The client asks for the consumer again when the server sends nothing more, and waits this long for the answer.
   const js = jetstream(nc, { timeout: SIGNER_LIMITS.consumerAnswerMs });
   return await js.consumers.getConsumerFromInfo(consumer).consume({
     max_messages: SIGNER_LIMITS.eventsPerBatch,
@@ -125,7 +125,7 @@ function read(message: JsMsg, log: Log): PublishedRoboticsEvent | undefined {
   try {
     return publishedRoboticsEventSchema.parse(message.json());
   } catch (error) {
-    // It will never be readable, and must not block the other events.
+    // This event will never be readable, and must not block the others.
     log.error({ err: error, sequence: message.seq }, "an event of robotics does not match its schema and is left out");
     message.term();
     return undefined;

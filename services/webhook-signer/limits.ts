@@ -11,18 +11,21 @@ export const SIGNER_LIMITS = {
   ...DELIVERY_RULES,
   ...BREAKER_RULES,
   inFlightPerOwner: 16,
-  /** In this process: sockets, and memory for answers. */
+  /** Attempts under way in this process: each uses a socket, and memory for its answer. */
   inFlight: 256,
   /**
-   * Slots of the process, and of one owner, that are kept for two kinds of endpoints: those whose last answer was a success
-   * within `promptMs`, and those without an answer yet (probes of open breakers included). So slow targets, however many,
-   * do not delay the others.
+   * Slots of the process, and of one owner, that are kept for two kinds of endpoints. The last answer of the first kind
+   * was a success within `promptMs`. The second kind has no answer yet; probes of open breakers count as this kind. So
+   * slow targets, however many, do not delay the others.
    */
   keptForPrompt: 64,
   keptForPromptOfOwner: 4,
   keptForUntried: 32,
   keptForUntriedOfOwner: 2,
-  /** After an answer within this the endpoint gets more attempts at once. It begins with one, so that many slow targets hold few slots. */
+  /**
+   * A success within this time gives the endpoint more attempts at once. It begins with one, so that many slow targets
+   * hold few slots.
+   */
   promptMs: 2 * SECOND_MS,
   /** Deliveries of one endpoint read ahead: at first as many as may be in flight, and more while it is fast. */
   firstWindow: 4,
@@ -36,13 +39,13 @@ export const SIGNER_LIMITS = {
    * limit when the notification is lost.
    */
   knowledgeMs: SECOND_MS,
-  /** How long an endpoint without work is remembered with its breaker; its row knows the same by then. */
+  /** How long an endpoint without work is remembered with its breaker; its row has the same state by then. */
   endpointMemoryMs: MINUTE_MS,
   /** An answer within this is fast: a full window is then sent within seconds, and waits in memory for no longer. */
   fastMs: 250,
-  /** How long before its end a lease counts as over: what is sent quickly has ended when another process takes the owner. */
+  /** How long before its end a lease counts as over: a quick attempt has ended when another process takes the owner. */
   leaseMarginMs: SECOND_MS,
-  /** How long a process that released an owner takes no other: the other processes search once a second. */
+  /** How long a process that released an owner takes no other, because the other processes search once a second. */
   ownerRestMs: 3 * SECOND_MS,
   /** Outcomes that wait for PostgreSQL. At this many the process sends nothing: an outcome that is lost means a second delivery. */
   unwrittenOutcomes: 2_000,
@@ -52,7 +55,10 @@ export const SIGNER_LIMITS = {
    */
   outcomesPerWrite: 500,
   shortestWriteTurnMs: 50,
-  /** How often the process tries to write outcomes, and the first pause, which grows. A delivery without a written outcome is sent again. */
+  /**
+   * How often the process tries to write outcomes, and the first pause, which grows. A delivery without a written
+   * outcome is sent again.
+   */
   writeAttempts: 20,
   writePauseMs: 100,
   /** The pause after a poll for due deliveries that failed. */
@@ -64,15 +70,19 @@ export const SIGNER_LIMITS = {
 
   /** How long an owner's lease lasts: after this another process takes over from a dead one, well within the 30 s promised. */
   ownerLeaseMs: 10 * SECOND_MS,
-  /** How often leases are renewed and free owners searched for, and how soon again when something new wakes it. */
+  /**
+   * How often leases are renewed and free owners searched for, and the shortest time between two turns when news wakes
+   * it.
+   */
   ownerTurnMs: SECOND_MS,
   shortestOwnerTurnMs: 50,
   /** Owners taken at once, and held in all: each costs a few kilobytes and a query every ten seconds. */
   ownersPerTake: 100,
   owners: 2_000,
   /**
-   * How often clocks are compared. A reading that took longer than `clockReadMs` is repeated up to `clockReads` times. A
-   * difference beyond `wrongClockMs` is logged: consumers refuse signatures five minutes off, and other programs on the machine use its clock.
+   * How often clocks are compared. A reading that took longer than `clockReadMs` is repeated up to `clockReads` times.
+   * A difference beyond `wrongClockMs` is logged: consumers refuse signatures that are five minutes off, and other
+   * programs on the machine use its clock.
    */
   clockIntervalMs: MINUTE_MS,
   clockReadMs: 50,
@@ -90,7 +100,7 @@ export const SIGNER_LIMITS = {
    */
   pullExpiresMs: 2 * SECOND_MS,
   pullHeartbeatMs: 500,
-  /** How long the signer waits for information about the consumer; while its servers elect, none comes. */
+  /** How long the signer waits for information about the consumer; while its servers elect a leader, none comes. */
   consumerAnswerMs: SECOND_MS,
   /** How soon events that could not be written come again. */
   eventPauseMs: SECOND_MS,
@@ -98,7 +108,10 @@ export const SIGNER_LIMITS = {
   ackWaitMs: 5 * SECOND_MS,
   /** Pause before the signer follows the stream again, after the bus has lost the stream or its consumer. */
   followPauseMs: SECOND_MS,
-  /** How often the signer searches for events that the bus has lost, the age from which one counts as lost, and how many at once. */
+  /**
+   * How often the signer searches for events that the bus has lost, the age from which one counts as lost, and how many
+   * at once.
+   */
   sweepIntervalMs: 10 * SECOND_MS,
   lostAfterMs: 10 * SECOND_MS,
   lostPerSweep: 1_000,
@@ -115,14 +128,17 @@ export const SIGNER_LIMITS = {
   /** Live secrets of one endpoint: each adds a signature to every delivery. */
   liveSecrets: 2,
   /**
-   * Owners' test events under way in this process, and of those one owner's: each waits for its target, and a person waits
-   * for it. Of one endpoint there is one: it comes beside the deliveries in flight.
+   * Owners' tests under way in this process, and those of one owner: each test waits for its target, and a person waits
+   * for the test. An endpoint has one test at a time, beside its deliveries in flight.
    */
   testsAtOnce: 16,
   testsAtOncePerOwner: 4,
   /** Attempts of one delivery that an owner is shown: the schedule's ten, and as many by hand. */
   attemptsShown: 100,
-  /** How long counting due deliveries for the metrics may take, and how many it counts at most: beyond that the number no longer matters. */
+  /**
+   * How long counting due deliveries for the metrics may take, and how many it counts at most: beyond that the number
+   * no longer matters.
+   */
   summaryMs: 400,
   summaryRows: 10_000,
   /** The record that an event was taken is kept longer than the outbox keeps the event. */
@@ -134,13 +150,13 @@ export const SIGNER_LIMITS = {
   /** Connections to PostgreSQL: requests, reads and outcomes side by side. */
   databaseConnections: 12,
   /**
-   * How long a stopping process waits for what is under way: it is ended after ten seconds, and its leases must be given
-   * back by then. An attempt that is cut off is made again.
+   * How long a stopping process waits for work under way. The process is ended after ten seconds, and must have
+   * released its leases by then. An attempt that is cut off is made again.
    */
   drainTimeoutMs: 6 * SECOND_MS,
 } as const;
 
-/** What one attempt may take and what is read of its answer, with the bounds of the checks in `target/`. */
+/** What one attempt may take and what is read of its answer, with the limits of the checks in `target/`. */
 export const TARGET_LIMITS = {
   /** From the address look-up to the answer's last byte: this also ends an answer that comes byte by byte. */
   attemptMs: 10 * SECOND_MS,
@@ -148,7 +164,10 @@ export const TARGET_LIMITS = {
   dnsMs: 2 * SECOND_MS,
   /** Of that, TCP and TLS together. */
   connectMs: 3 * SECOND_MS,
-  /** How long an address is tried before the next of the same host, and how many are: the last has time left to answer. */
+  /**
+   * How long an address is tried before the host's next one, and how many are tried: the last one still has time to
+   * answer.
+   */
   addressMs: 500,
   addressesTried: 4,
   /** Addresses of one host that are checked against the rule; a host with more is refused. */
@@ -173,8 +192,11 @@ export const TARGET_LIMITS = {
   /** Open connections without work: in all as many as can be at work, to one target as many as one owner may use. */
   idleConnections: 256,
   idleConnectionsPerTarget: 16,
-  /** Targets whose URL and addresses need not be read again for each delivery: a few hundred bytes each. */
+  /** URLs and addresses whose checks are kept in memory for the next delivery: a few hundred bytes each. */
   rememberedTargets: 1_000,
-  /** How long the list of this machine's own addresses is good: interfaces seldom change, and reading them takes a system call. */
+  /**
+   * How long the list of this machine's addresses is used: interfaces seldom change, and reading them takes a system
+   * call.
+   */
   ownAddressesMs: 5 * SECOND_MS,
 } as const;

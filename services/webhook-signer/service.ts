@@ -62,7 +62,8 @@ export async function startWebhookSignerService({
   const due = sample(() => summarizeDue(database, SIGNER_LIMITS.summaryRows), SIGNER_LIMITS.summaryMs);
   const metrics = addSignerMetrics(registry, { owners: () => owners.size(), due });
   const wake = (organizationIds: readonly number[]): void => {
-    // To all processes, this one included: one of them holds the owner. A lost message is made up for by the next poll.
+    // Goes to all processes, also to this one: one of them holds the owner. After a lost message the next poll finds
+    // the work.
     if (organizationIds.length > 0 && bus.isUp()) bus.nc.publish(WEBHOOKS_DUE, JSON.stringify(organizationIds));
   };
   const tests = new TestSlots();
@@ -119,7 +120,7 @@ async function prepare(database: Database, keyring: Keyring, log: Log): Promise<
 function startSending(deps: SignerDeps): Owners {
   const { bus, database, log, clock, sender, allowLoopback, metrics } = deps;
   return startOwners({
-    // Each attempt is recorded, so deliveries wait while the disk is short: they are due longer than others.
+    // Each attempt is recorded, so sending waits while the disk is short: deliveries can wait.
     isPaused: () => isShort(diskOf(bus.nc), "reserve"),
     database,
     log,

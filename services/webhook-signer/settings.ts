@@ -1,4 +1,4 @@
-/** What an operator sets about the webhook signer, and what the sender makes of it. */
+/** What an operator sets about the webhook signer, and the sender's options that are made from it. */
 import { X509Certificate } from "node:crypto";
 import { Resolver } from "node:dns";
 import { readFileSync } from "node:fs";
@@ -27,7 +27,7 @@ export const signerSettingsSchema = z.object({
     secret: true,
     unset: "none",
   }),
-  // Never those of `live` consumers.
+  // Endpoints of `live` consumers never may.
   WEBHOOK_ALLOW_LOOPBACK: setting(z.stringbool("it must be true or false").default(false), {
     meaning: "For development: endpoints of `test` consumers may be on this machine, by http or https.",
     shared: true,
@@ -65,8 +65,8 @@ export function readSignerSettings(environment: NodeJS.ProcessEnv): SignerSettin
 }
 
 /**
- * Whose certificates a target may have: the authorities that Node trusts and those of the file. One context serves all
- * connections, because reading the authorities takes longer than a handshake.
+ * The authorities whose certificates a target may have: those that Node trusts, and those of the file. One context
+ * serves all connections, because reading the authorities takes longer than a handshake.
  */
 export function trustedRoots(caFile: string | undefined): SecureContext {
   return read("WEBHOOK_CA_FILE", "it must name a file of certificates in PEM", () => {
@@ -75,14 +75,14 @@ export function trustedRoots(caFile: string | undefined): SecureContext {
   });
 }
 
-/** The certificates of a PEM text; throws when there is none or one is damaged. OpenSSL would pass over both. */
+/** The certificates of a PEM text; throws when there is none or one is damaged. OpenSSL would ignore both. */
 function certificatesOf(text: string): readonly string[] {
   const found = text.match(/-----BEGIN CERTIFICATE-----[^]*?-----END CERTIFICATE-----/g) ?? [];
   if (found.length === 0) throw new Error("The file holds no certificate.");
   return found.map((certificate) => new X509Certificate(certificate).toString());
 }
 
-/** The same name servers, when all can be read. */
+/** Returns the name servers when all are valid. */
 export function checkedNameServers(servers: readonly string[]): readonly string[] {
   return read("WEBHOOK_DNS_SERVERS", "each must be an address or address:port", () => {
     new Resolver().setServers(servers);

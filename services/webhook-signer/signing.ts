@@ -41,10 +41,13 @@ export function newSecret(): string {
   return `whsec_${randomBytes(SIGNER_LIMITS.secretBytes).toString("base64url")}`;
 }
 
-/** Where an endpoint's secrets belong, for the keyring. */
+/** The keyring's place for the secrets of an endpoint. */
 export const secretPlace = (endpointId: number): string => `webhook-secret:${endpointId}`;
 
-/** Newest first; an endpoint whose secret does not open has none, and its deliveries fail by name. */
+/**
+ * The live secrets, newest first. An endpoint whose secrets do not open has none: its attempts fail as
+ * `secret_unreadable`.
+ */
 export async function openSecrets(
   {
     database,
@@ -67,7 +70,10 @@ export async function openSecrets(
   return opened;
 }
 
-/** Returns how many there were. Throws UserError `webhook_secrets_key_unknown` for a secret whose key is not given. */
+/**
+ * Seals every secret of an older key again; returns how many. Throws UserError `webhook_secrets_key_unknown` for a
+ * secret whose key is not set.
+ */
 export async function resealSecrets(database: Database, keyring: Keyring): Promise<number> {
   for (let total = 0; ; ) {
     const resealed = await resealSome(database, keyring);

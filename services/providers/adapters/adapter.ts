@@ -1,6 +1,7 @@
 /**
- * What the service needs of a payment provider. An adapter speaks to one kind of provider and knows nothing of stations,
- * intents or PostgreSQL. It decides nothing: it asks, checks the shape of the answer, and returns it in these terms.
+ * What the service needs from a payment provider. An adapter calls one kind of provider. It knows nothing about
+ * stations, intents or PostgreSQL, and it decides nothing: it calls the provider, checks the shape of the answer, and
+ * returns the answer in the types below.
  */
 import type { EndReason } from "../../../machines/payment-intent.ts";
 import type { ProviderKind } from "../../bus/messages/provider-configs.ts";
@@ -13,9 +14,9 @@ export interface ProviderAccess {
   readonly secrets: Readonly<Record<string, readonly string[]>>;
 }
 
-/** One payment, as the provider is asked for it and about it. */
+/** One payment, as an adapter requests it from the provider and polls for it. */
 export interface AskedPayment {
-  /** Ours; a provider that is asked twice with the same one makes one payment. */
+  /** The service's reference. A provider that receives the same reference twice makes one payment. */
   readonly reference: string;
   readonly amountMinor: string;
   readonly currency: string;
@@ -28,18 +29,18 @@ export interface AskedPayment {
 
 export interface CreatedPayment {
   readonly qrPayload: string;
-  /** Empty where the provider gives none before the money comes. */
+  /** Empty where the provider gives no reference before the buyer has paid. */
   readonly providerReference: string;
 }
 
-/** A payment that a provider asserts. What it leaves out is null or empty, and then does not match. */
+/** A payment that a provider asserts. A fact that the provider leaves out is null or empty and matches nothing. */
 export interface AssertedPayment {
   readonly reference: string;
   readonly providerReference: string;
   readonly account: string;
   readonly amountMinor: string | null;
   readonly currency: string | null;
-  /** The provider's text as it came, for the evidence. */
+  /** The provider's text as received, for the evidence. */
   readonly said: string;
 }
 
@@ -57,7 +58,7 @@ export type Cancellation =
   /** No money moved and none will. */
   | { readonly status: "cancelled" }
   | { readonly status: "paid"; readonly money: AssertedPayment }
-  /** The buyer is just paying; ask again. */
+  /** The buyer is paying at this moment; the service tries again. */
   | { readonly status: "in_progress" }
   /** The provider does not know, or cannot cancel. */
   | { readonly status: "unknown" };
@@ -70,11 +71,13 @@ export interface CallbackEvent {
   readonly effect:
     | { readonly kind: "paid"; readonly money: AssertedPayment }
     | { readonly kind: "ended"; readonly reference: string; readonly reason: Decline }
-    /** Nothing that concerns a collection, or a kind that did not exist when this was written. */
+    /** The event concerns no collection, or the adapter does not know its type. */
     | { readonly kind: "none" };
 }
 
-/** What an owner gave, as it is stored. `newSecrets` were made now and are shown this once. */
+/**
+ * An owner's settings and secrets, as the service stores them. `newSecrets` were made by `prepare` and are shown once.
+ */
 export interface PreparedConfig {
   readonly settings: Readonly<Record<string, unknown>>;
   readonly secrets: Readonly<Record<string, string>>;
@@ -87,7 +90,7 @@ export interface ProviderAdapter {
   readonly answersQuestions: boolean;
   /** Checks settings. Throws `RefusedError` `invalid_request` naming the fields. */
   checkSettings(settings: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
-  /** Checks what an owner gave and makes what is missing; may ask the provider. */
+  /** Checks the owner's settings and secrets, and makes the missing ones. May call the provider. */
   prepare(
     given: {
       readonly name: string;
@@ -96,7 +99,10 @@ export interface ProviderAdapter {
     },
     signal: AbortSignal,
   ): Promise<PreparedConfig>;
-  /** A new secret of that name, valid at the provider when this resolves; `given` comes from the owner. */
+  /**
+   * Returns a new secret of that name, which the provider accepts from then on. `given` is the secret that the owner
+   * brings.
+   */
   renewSecret(
     access: ProviderAccess,
     renewal: { readonly name: string; readonly given: string | undefined },
@@ -104,12 +110,12 @@ export interface ProviderAdapter {
   ): Promise<string>;
   /** The account that the money must reach. */
   accountOf(settings: Readonly<Record<string, unknown>>): string;
-  /** All three throw `ProviderError`. */
+  /** `createPayment`, `lookUp` and `cancel` throw `ProviderError`. */
   createPayment(access: ProviderAccess, payment: AskedPayment, signal: AbortSignal): Promise<CreatedPayment>;
   lookUp(access: ProviderAccess, payment: AskedPayment, signal: AbortSignal): Promise<LookUp>;
   cancel(access: ProviderAccess, payment: AskedPayment, signal: AbortSignal): Promise<Cancellation>;
   verify(callback: SignedCallback, secrets: readonly string[], nowMs: number): Verdict;
-  /** Takes any signed bytes: what cannot be read becomes an asserted payment without facts. */
+  /** Accepts any signed bytes: bytes that it cannot read become an asserted payment without facts. */
   decode(body: Uint8Array): CallbackEvent;
 }
 
@@ -118,7 +124,7 @@ export const CALLBACK_SECRET = "callback_secret";
 
 export type Adapters = Readonly<Record<ProviderKind, ProviderAdapter>>;
 
-/** Why a provider did not do what it was asked. */
+/** Why a call to a provider failed. */
 export type ProviderFailure = Extract<
   EndReason,
   "provider_refused" | "provider_timed_out" | "provider_unavailable" | "provider_answer_invalid"
@@ -134,7 +140,7 @@ export class ProviderError extends Error {
     this.failure = failure;
   }
 
-  /** A refusal says that there is no payment; after any other failure there may be one. */
+  /** After `provider_refused` there is no payment at the provider. After any other failure there may be one. */
   get mayHaveTakenEffect(): boolean {
     return this.failure !== "provider_refused";
   }

@@ -14,7 +14,7 @@ export interface SignedCallback {
   readonly body: Uint8Array;
 }
 
-/** Compares in constant time, every secret with every signature, whatever has matched before. */
+/** Compares every secret with every signature in constant time, also after a match. */
 export function verifySignature(callback: SignedCallback, secrets: readonly string[], nowMs: number): Verdict {
   const { header, body } = callback;
   if (header === undefined || header === "") return "missing";

@@ -1,12 +1,13 @@
 /**
- * `emvco_generic`: writes an EMVCo merchant-presented payload from the owner's merchant data. There is no API:
- * the operator of the scheme (an acquirer, a bank's gateway) signs a callback when the money has moved, and without one the
- * deadline ends the collection.
+ * `emvco_generic`: writes an EMVCo merchant-presented payload from the owner's merchant data. The provider has no API.
+ * The operator of the scheme (an acquirer, a bank's gateway) signs a callback when the money has moved. Without a
+ * callback the deadline ends the collection.
  *
  * A callback's body: `{"id", "type", "data": {"reference", "transaction_id", "merchant_id", "amount", "currency"}}`.
- * `reference` is the payload's reference label, `amount` a decimal string. `transaction_id` names the money, once and for
- * good; a paid event needs it, because money without a reference pays nothing. The types `payment.paid`,
- * `payment.declined`, `payment.cancelled` and `payment.expired` are ends or payments as named; any other is recorded and does nothing.
+ * `reference` is the payload's reference label, `amount` a decimal string. `transaction_id` identifies the money and
+ * never changes. A paid event needs it, because money without a reference pays nothing. `payment.paid` is a payment;
+ * `payment.declined`, `payment.cancelled` and `payment.expired` are ends. The service records any other type and does
+ * nothing else with it.
  */
 import { randomBytes } from "node:crypto";
 import { CALLBACK_SECRET, type CallbackEvent, type Decline, type ProviderAdapter, ProviderError } from "./adapter.ts";

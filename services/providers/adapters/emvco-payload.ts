@@ -43,7 +43,7 @@ export function merchantPayload(merchant: MerchantData, payment: PayloadPayment)
   return `${payload}${crc16(payload)}`;
 }
 
-/** Printable ASCII without a space at an end: what every wallet reads the same way. */
+/** Printable ASCII without a space at the start or the end: every wallet reads it the same way. */
 const printableText = (max: number) =>
   z
     .string()
@@ -68,14 +68,14 @@ export const merchantDataSchema = z.strictObject({
 });
 export type MerchantData = z.infer<typeof merchantDataSchema>;
 
-/** The longest value: its length has two digits. */
+/** The most characters of a value, because its length is written with two digits. */
 const TLV_VALUE_CHARACTERS = 99;
 
 const ID = /^\d{2}$/;
-/** Printable ASCII: there a character is a byte, so every reader counts the same length. */
+/** In printable ASCII a character is one byte, so every reader counts the same length. */
 const VALUE = /^[\x20-\x7e]*$/;
 
-/** One data object. Throws `RangeError` for what cannot be written. */
+/** Writes one data object. Throws `RangeError` for an id or a value that the format does not allow. */
 export function tlv(id: string, value: string): string {
   if (!ID.test(id)) throw new RangeError(`"${id}" is no id of a data object.`);
   if (value.length === 0 || value.length > TLV_VALUE_CHARACTERS) {
@@ -92,7 +92,7 @@ export function template(id: string, objects: readonly string[]): string {
   return tlv(id, objects.join(""));
 }
 
-/** CRC-16/CCITT-FALSE as EMVCo asks for it: polynomial 0x1021, start 0xFFFF, nothing reflected. */
+/** CRC-16/CCITT-FALSE, as EMVCo specifies it: polynomial 0x1021, initial value 0xFFFF, no reflection. */
 const POLYNOMIAL = 0x1021;
 
 /** Four upper-case hexadecimal digits over a text of ASCII characters. */
@@ -128,7 +128,7 @@ const NUMERIC_CODES: ReadonlyMap<string, string> = new Map(
     .map((entry): [string, string] => [entry.slice(0, 3), entry.slice(4)]),
 );
 
-/** Three digits, or undefined when the currency is not known here. */
+/** Three digits, or undefined when the table does not have the currency. */
 export function currencyNumber(currency: string): string | undefined {
   return NUMERIC_CODES.get(currency);
 }

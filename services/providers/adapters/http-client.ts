@@ -12,7 +12,7 @@ interface ProviderCall {
   readonly url: URL;
   readonly apiKey: string | undefined;
   readonly body?: object;
-  /** Ends the call. A signal that was aborted by its time-out means `provider_timed_out`. */
+  /** Ends the call; the error is then `provider_timed_out`. */
   readonly signal: AbortSignal;
 }
 
@@ -23,8 +23,8 @@ export interface ProviderAnswer {
 
 export interface HttpClient {
   /**
-   * Returns what `read` makes of a 2xx or 4xx with a JSON body. Throws `ProviderError` for everything else; `read` throws it
-   * for an invalid answer, which counts as the call's failure too.
+   * Returns what `read` makes of a 2xx or 4xx answer with a JSON body. Throws `ProviderError` for every other answer.
+   * `read` throws it for an invalid answer, and the metrics then count the call as failed too.
    */
   ask<T>(question: ProviderCall, read: (answer: ProviderAnswer) => T): Promise<T>;
   close(): Promise<void>;
@@ -35,7 +35,7 @@ export function createHttpClient(metrics: Pick<ProviderMetrics, "calls" | "callS
   const agent = new Agent({
     connections: connectionsPerHost,
     pipelining: 1,
-    // The call's deadline is shorter; these end a call without one.
+    // The signal of a call has a shorter deadline. These limits end a call whose signal has none.
     headersTimeout: callMs * 2,
     bodyTimeout: callMs * 2,
     connect: { timeout: callMs, rejectUnauthorized: true, minVersion: "TLSv1.2" },
@@ -91,7 +91,10 @@ async function ask(agent: Agent, question: ProviderCall): Promise<ProviderAnswer
     throw new ProviderError("provider_unavailable", `The provider answered ${status}.`);
   }
   if (status < 200 || (status >= 300 && status < 400)) {
-    throw new ProviderError("provider_answer_invalid", `The provider answered ${status}, which is no answer.`);
+    throw new ProviderError(
+      "provider_answer_invalid",
+      `The provider answered ${status}, which is neither a result nor an error.`,
+    );
   }
   return { status, json: parseJson(bytes) };
 }

@@ -1,6 +1,6 @@
 /**
- * Reads what owners and providers send. Nothing that is signed is refused for its shape: what cannot be read is missing,
- * does not match, and becomes an issue with the provider's text as evidence.
+ * Reads what owners and providers send. The service refuses no signed callback for its shape. A field that cannot be
+ * read counts as missing and matches nothing, so the payment becomes an issue with the provider's text as evidence.
  */
 import type { z } from "zod";
 import { amountFitsWire, parseAmount } from "../../../machines/currency.ts";
@@ -11,10 +11,9 @@ import { RefusedError } from "../../bus/refusals.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import type { AssertedPayment, CallbackEvent } from "./adapter.ts";
 
-/** The shape of a currency's code. */
 const CURRENCY = /^[A-Z]{3}$/;
 
-/** The fields of an object as they came, under this product's names. */
+/** The fields of a provider's object, unchecked, under this product's names. */
 interface SaidMoney {
   readonly reference: unknown;
   readonly providerReference: unknown;
@@ -23,7 +22,7 @@ interface SaidMoney {
   readonly currency: unknown;
 }
 
-/** `source` is all that the provider has sent about it, for the evidence. */
+/** `source` is all that the provider has sent about the payment, for the evidence. */
 export function readAssertedPayment(said: SaidMoney, source: unknown): AssertedPayment {
   const currency = typeof said.currency === "string" && CURRENCY.test(said.currency) ? said.currency : null;
   return {
@@ -36,25 +35,25 @@ export function readAssertedPayment(said: SaidMoney, source: unknown): AssertedP
   };
 }
 
-/** Signed bytes that cannot be read. They may be about money, so they become an issue for a person. */
+/** The event of signed bytes that cannot be read. They may be about money, so they become an issue for a person. */
 export function unreadable(body: Uint8Array): CallbackEvent {
-  // PostgreSQL's text has no NUL; what is no UTF-8 becomes the replacement character.
+  // PostgreSQL stores no NUL in text. The decoder puts the replacement character for bytes that are not UTF-8.
   const said = new TextDecoder().decode(body).replaceAll("\0", "\uFFFD");
   const nothing = { reference: "", providerReference: "", account: "", amountMinor: null, currency: null };
   return { eventId: null, type: "unreadable", effect: { kind: "paid", money: { ...nothing, said } } };
 }
 
-/** The text itself, or an empty one where there is none, or one that is too long to be what it should be. */
+/** The text, or an empty text where the value is no text or is too long. */
 export function textOf(value: unknown, maxCharacters: number): string {
   return typeof value === "string" && value.length <= maxCharacters ? value : "";
 }
 
-/** The fields of a JSON object; of anything else there are none. */
+/** The fields of a JSON object. Any other value has no fields. */
 export function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
 }
 
-/** An event's id, or null, and its type, of which the record keeps the beginning; undefined without a type. */
+/** An event's id (or null) and the first characters of its type. Undefined without a type. */
 export function nameOfEvent(
   id: unknown,
   type: unknown,
@@ -67,19 +66,21 @@ export function nameOfEvent(
   };
 }
 
-/** The reference that money is known by, in the one way of writing it. */
+/** The provider's reference of the money, in the form in which equal references compare equal. */
 function nameOf(reference: unknown): string {
   const { providerReferenceCharacters } = PROVIDER_LIMITS;
   return textOf(comparableReference(textOf(reference, providerReferenceCharacters)), providerReferenceCharacters);
 }
 
-/** Null where the text is no amount of this currency, or does not fit the contract's pattern: it is never cut. */
+/**
+ * Null where the text is no amount of this currency, or does not fit the contract's pattern. No digit is ever cut off.
+ */
 function amountOf(amount: unknown, currency: string): string | null {
   const minor = typeof amount === "string" ? parseAmount(amount, currency) : undefined;
   return minor !== undefined && amountFitsWire(minor, currency) ? minor.toString() : null;
 }
 
-/** Undefined when the bytes are no JSON in UTF-8, or hold a NUL or half a character, which PostgreSQL cannot store. */
+/** Undefined when the bytes are not JSON in UTF-8, or hold a NUL or a lone surrogate, which PostgreSQL cannot store. */
 export function parseJsonBody(body: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body), (name, value: unknown) => {

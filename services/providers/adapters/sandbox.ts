@@ -1,6 +1,6 @@
 /**
- * `sandbox`: calls the sandbox provider over HTTP, as any other outside party. `services/sandbox-provider/server.ts` describes
- * its API; here is only what the adapter needs.
+ * `sandbox`: calls the sandbox provider over HTTP, like any external provider. `services/sandbox-provider/server.ts`
+ * describes its API; this file has only what the adapter needs.
  */
 import { z } from "zod";
 import { formatAmount, parseAmount } from "../../../machines/currency.ts";
@@ -27,7 +27,7 @@ const API_KEY = "api_key";
 
 const accountName = z.string().min(1).max(PROVIDER_LIMITS.saidAccountCharacters);
 
-/** Left out by an owner: an account is opened. */
+/** Without an account the adapter opens one. */
 const givenSchema = z.strictObject({ account: accountName.optional() });
 const settingsSchema = z.strictObject({ account: accountName });
 
@@ -61,7 +61,7 @@ const END_OF_EVENT: ReadonlyMap<string, Decline> = new Map(
 
 interface SandboxProviderPlace {
   readonly url: string;
-  /** Opens accounts there. */
+  /** The key that opens accounts at the sandbox provider. */
   readonly installationKey: string | undefined;
 }
 
@@ -83,10 +83,7 @@ export function sandboxAdapter(
         if (account === undefined || apiKey === undefined || callbackSecret === undefined) {
           const detail =
             "an existing account has an account, an api_key and a callback_secret; leave all out to open one";
-          throw new RefusedError({
-            code: "invalid_request",
-            errors: [{ pointer: "/settings/account", code: "does_not_fit", detail }],
-          });
+          throw doesNotFit("/settings/account", detail);
         }
         return {
           settings: { account },
@@ -105,18 +102,10 @@ export function sandboxAdapter(
     async renewSecret(access, { name, given }, signal) {
       if (name === API_KEY) {
         if (given !== undefined) return given;
-        const detail = "the sandbox provider does not renew API keys; bring the one of another account";
-        throw new RefusedError({
-          code: "invalid_request",
-          errors: [{ pointer: "/secret", code: "does_not_fit", detail }],
-        });
+        throw doesNotFit("/secret", "the sandbox provider does not renew API keys; bring the one of another account");
       }
       if (given !== undefined) {
-        const detail = "the sandbox provider makes its callback secrets itself";
-        throw new RefusedError({
-          code: "invalid_request",
-          errors: [{ pointer: "/secret", code: "does_not_fit", detail }],
-        });
+        throw doesNotFit("/secret", "the sandbox provider makes its callback secrets itself");
       }
       const url = at("/v1/account/callback-secret");
       const renewed = await http.ask(
@@ -169,6 +158,10 @@ export function sandboxAdapter(
   };
 }
 
+function doesNotFit(pointer: string, detail: string): RefusedError {
+  return new RefusedError({ code: "invalid_request", errors: [{ pointer, code: "does_not_fit", detail }] });
+}
+
 function lookUpOf(payment: Payment): LookUp {
   switch (payment.status) {
     case "paid":
@@ -199,17 +192,17 @@ function requireAsked(created: z.infer<typeof createdSchema>, asked: AskedPaymen
     created.currency === asked.currency &&
     amountMinor === asked.amountMinor;
   if (!isAsked) throw new ProviderError("provider_answer_invalid", "The provider answered about another payment.");
-  if (UNSEEN.test(created.qr_payload)) {
-    throw new ProviderError("provider_answer_invalid", "The provider's QR payload holds characters that are not seen.");
+  if (INVISIBLE.test(created.qr_payload)) {
+    throw new ProviderError("provider_answer_invalid", "The provider's QR payload holds invisible characters.");
   }
 }
 
-/** Control characters, format characters such as marks of direction, lone surrogates, and breaks of lines. */
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
+/** Control characters, format characters such as direction marks, lone surrogates, and line breaks. */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 /**
- * An answer about the requested payment. Paid money may name it by either reference, because a difference becomes an issue;
- * an unpaid end counts only with both.
+ * An answer about the requested payment. A paid answer needs one of the two references, because a difference becomes an
+ * issue. Any other answer needs both, as far as the provider's reference is known.
  */
 function understoodAbout({ reference, providerReference }: AskedPayment, answer: ProviderAnswer): Payment {
   const payment = understood(paymentSchema, answer);
@@ -220,7 +213,7 @@ function understoodAbout({ reference, providerReference }: AskedPayment, answer:
   throw new ProviderError("provider_answer_invalid", "The provider answered about another payment.");
 }
 
-/** A 4xx is the provider's refusal; anything of another shape is no answer. */
+/** A 4xx is the provider's refusal. An answer of another shape is invalid. */
 function understood<TSchema extends z.ZodType>(schema: TSchema, { status, json }: ProviderAnswer): z.infer<TSchema> {
   if (status >= 400) throw new ProviderError("provider_refused", `The provider refused with ${status}.`);
   const parsed = schema.safeParse(json);

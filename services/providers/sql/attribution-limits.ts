@@ -1,4 +1,4 @@
-/** How much one person may attribute alone, as the organization has set it. */
+/** The most that one person may attribute alone, as the organization has set it. */
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
 export interface LimitRow {
@@ -13,7 +13,7 @@ export interface LimitRow {
 const columns = (sql: Queryable) => sql`
   currency, alone_up_to_minor::text as alone_up_to_minor, changed_by, changed_by_name, changed_at, reason`;
 
-/** By currency. */
+/** The organization's limits, in the order of the currencies. */
 export async function listLimits(sql: Queryable, organizationId: number): Promise<readonly LimitRow[]> {
   return await sql<LimitRow[]>`
     select ${columns(sql)} from attribution_limits where organization_id = ${organizationId} order by currency`;
@@ -35,7 +35,7 @@ export async function listCurrencies(sql: Queryable, organizationId: number): Pr
   return rows.map(({ currency }) => currency);
 }
 
-/** One change of an organization after the other. */
+/** Only one transaction at a time changes the limits of an organization. */
 export async function lockLimits(sql: Transaction, organizationId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended('attribution limits of ' || ${organizationId}::bigint, 0))`;
 }

@@ -124,7 +124,7 @@ export async function deleteOldVariants(sql: Queryable, olderThanDays: number, r
   return deleted.count;
 }
 
-/** Also those beyond the newest `keep`, however young they are. */
+/** Also deletes the refusals beyond the newest `keep`, however young they are. */
 export async function deleteOldRefusals(
   sql: Queryable,
   { olderThanDays, keep, rows }: { readonly olderThanDays: number; readonly keep: number; readonly rows: number },

@@ -1,4 +1,7 @@
-/** Which config a filial's stations use, which stations are marked as not announced, and the recovery of a bus that has lost data. */
+/**
+ * Which config a filial's stations use, which stations are marked for the announcement, and the recovery after the bus
+ * has lost data.
+ */
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { ConfigRow } from "./configs.ts";
 
@@ -9,7 +12,7 @@ export interface Place {
 }
 
 /**
- * The filial, held until the transaction ends; false when the organization has no such filial. A station that is being
+ * Locks the filial until the transaction ends; false when the organization has no such filial. A station that is being
  * created refers to its filial, so it is either committed and visible from here on, or created after this transaction.
  */
 export async function lockFilial(
@@ -56,7 +59,10 @@ export async function takeMarkedStations(sql: Transaction, limit: number): Promi
     returning station_id, filial_id, sandbox`;
 }
 
-/** The same for one place. Waits for those that another transaction has taken, so that its outbox rows can be read then. */
+/**
+ * The same for one place. Waits for stations that another transaction has taken, so that its outbox rows are then
+ * committed.
+ */
 export async function takeMarkedStationsOf(sql: Transaction, place: Place, limit: number): Promise<MarkedStation[]> {
   return sql<MarkedStation[]>`
     update stations set provider_told = true where station_id in (
@@ -73,7 +79,7 @@ export interface ChoiceRow {
   readonly revision: number;
 }
 
-/** The choices of these filials. Read after the stations were taken, so that none is too old. */
+/** The choices of these filials. Read after the stations were taken, so that no choice is out of date. */
 export async function readChoices(sql: Transaction, filialIds: readonly number[]): Promise<ChoiceRow[]> {
   return sql<ChoiceRow[]>`
     select filial_id, mode, config_id, revision from provider_choices
@@ -98,7 +104,9 @@ export async function hasUndeliveredStation(sql: Queryable, place: Place): Promi
   return row.waits;
 }
 
-/** By stream: how far it goes with what the relay has delivered to the place's stations within the last `withinMs`. */
+/**
+ * For each stream, the last position that the relay has delivered to the place's stations within the last `withinMs`.
+ */
 export async function deliveredPositions(
   sql: Queryable,
   place: Place,
@@ -120,7 +128,10 @@ interface Recovery {
   readonly marked_through: number;
 }
 
-/** What is still to be marked, locked until the transaction ends; undefined when nothing is, or another process has it. */
+/**
+ * The recovery that still has to mark stations, locked until the transaction ends. Undefined when there is none, or
+ * when another process has locked it.
+ */
 export async function takeRecovery(sql: Transaction): Promise<Recovery | undefined> {
   const [row] = await sql<Recovery[]>`
     select a.finished_at::text as announced,
@@ -142,13 +153,13 @@ export async function markStations(sql: Transaction, after: number, limit: numbe
   return row?.newest ?? undefined;
 }
 
-/** Notes how far the marking for an announcement has come. */
+/** Stores how far the marking for an announcement has come. */
 export async function noteMarked(sql: Transaction, { announced, marked_through }: Recovery): Promise<void> {
   await sql`
     update provider_recovery set announced_at = ${announced}::text::timestamptz, marked_through = ${marked_through}`;
 }
 
-/** Every station is marked for this announcement. */
+/** Stores that every station is marked for this announcement. */
 export async function noteRecovered(sql: Transaction, announced: string): Promise<void> {
   await sql`
     update provider_recovery

@@ -1,4 +1,4 @@
-/** Provider configs. A query is confined to an organization, except those for callbacks and tasks. */
+/** Provider configs. Every query is limited to one organization, except those for callbacks and tasks. */
 import type { PROVIDER_MODES, ProviderKind } from "../../bus/messages/provider-configs.ts";
 import type { Json, Queryable, Transaction } from "../../db/pool.ts";
 
@@ -25,25 +25,25 @@ export async function findConfig(sql: Queryable, key: ConfigKey): Promise<Config
   return row;
 }
 
-/** For a task about a payment of the config. */
+/** Finds a config for a task about one of its payments. */
 export async function findConfigById(sql: Queryable, configId: number): Promise<ConfigRow | undefined> {
   const [row] = await sql<ConfigRow[]>`select * from provider_configs where config_id = ${configId}`;
   return row;
 }
 
-/** For callbacks: the signature shows which config a callback belongs to. */
+/** Finds configs for callbacks: the signature shows which config a callback belongs to. */
 export async function listConfigsById(sql: Queryable, configIds: readonly number[]): Promise<ConfigRow[]> {
   return sql<ConfigRow[]>`select * from provider_configs where config_id = any(${[...configIds]}::bigint[])`;
 }
 
-/** Ids of configs of all organizations, ascending, after this one. */
+/** Ids of configs of all organizations, ascending, after this id. */
 export async function listConfigIdsAfter(sql: Queryable, afterId: number, limit: number): Promise<number[]> {
   const rows = await sql<{ config_id: number }[]>`
     select config_id from provider_configs where config_id > ${afterId} order by config_id limit ${limit}`;
   return rows.map((row) => row.config_id);
 }
 
-/** The config, held until the transaction ends. */
+/** The config, locked until the transaction ends. */
 export async function lockConfig(sql: Transaction, key: ConfigKey): Promise<ConfigRow | undefined> {
   const [row] = await sql<ConfigRow[]>`
     select * from provider_configs
@@ -51,7 +51,7 @@ export async function lockConfig(sql: Transaction, key: ConfigKey): Promise<Conf
   return row;
 }
 
-/** The config, when a payment of this station may be asked through it now. */
+/** The config, if this station may use it for a new payment now. */
 export async function findUsableConfig(
   sql: Queryable,
   asked: ConfigKey & { readonly stationId: number },

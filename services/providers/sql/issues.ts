@@ -1,6 +1,7 @@
 /**
- * What issues of provider money have beside the life cycle of all issues (services/issues/sql): match keys, further evidence
- * and attributions. Also what an attribution reads of orders, which belong to the settlement service.
+ * What only issues of provider money have, beside the life cycle of all issues (services/issues/sql): match keys,
+ * further evidence and attributions. Also what an attribution reads about orders, which belong to the settlement
+ * service.
  */
 import type { Caller } from "../../bus/messages/caller.ts";
 import type { IssueEvidence, IssueKind } from "../../bus/messages/issues.ts";
@@ -19,11 +20,11 @@ export interface Attribution {
   readonly amountMinor: string;
   readonly currency: string;
   readonly reference: string;
-  /** `dynamic_qr` where it is left out: it was stored by an earlier version. */
+  /** Missing in attributions that an earlier version has stored; then it is `dynamic_qr`. */
   readonly route?: "dynamic_qr" | "attested_terminal";
   readonly reason: string;
   readonly by: Pick<Caller, "userId" | "name" | "role">;
-  /** What another person has proposed, and `by` has confirmed. */
+  /** The proposal of another person, which `by` has confirmed. */
   readonly proposal?: { readonly proposalId: number; readonly by: number; readonly byName: string };
 }
 
@@ -36,7 +37,7 @@ interface NewIssue {
   readonly organizationId: number;
   readonly configId: number;
   readonly kind: IssueKind;
-  /** The money within its config (services/bus/messages/intents.ts). */
+  /** The match key of the money within its config (services/bus/messages/intents.ts). */
   readonly moneyName: string;
   readonly payment:
     | { readonly stationId: number; readonly intentId: number; readonly orderDisplayNumber: number }
@@ -77,13 +78,13 @@ export interface Resolution {
   readonly status: "attributed" | "closed";
   readonly amountMinor: string | null;
   readonly currency: string | null;
-  /** What the provider asserts now is evidence of it already. */
+  /** The issue has this assertion as evidence already. */
   readonly isKnown: boolean;
 }
 
 /**
- * By any match key of the money, whichever config reports it. Without issues that were closed because their money has paid:
- * the payment shows that.
+ * Finds resolutions by any match key of the money, whichever config reports it. Leaves out issues that were closed
+ * because their money has paid: the payment shows that.
  */
 export async function findResolutions(
   sql: Queryable,
@@ -131,7 +132,9 @@ export async function findOtherIssues(sql: Queryable, issue: IssueRow): Promise<
     order by issue_id`;
 }
 
-/** The money as the payment seam is asked about it: of a provider config, or of a statement account without one. */
+/**
+ * The key by which the payment seam knows the money: of a provider config, or of a statement account without a config.
+ */
 export const moneyKeyOf = ({
   account_key: accountKey,
   subject_key: name,
@@ -173,7 +176,10 @@ export async function isBeingWithdrawn(sql: Queryable, issueId: number): Promise
   return row.is_withdrawing;
 }
 
-/** A run over the day of a statement's issue, which was decided or is decided no more; its line may be gone. */
+/**
+ * Requests a run over the day of a statement's issue that a person has decided, or that is open again. Its line may be
+ * gone.
+ */
 export async function wantRunOfIssue(sql: Transaction, issueId: number): Promise<void> {
   await sql`
     select want_run(a.account_id, issue_day(i, a.time_zone), issue_day(i, a.time_zone), false) from issues i
@@ -206,8 +212,8 @@ export interface EvidenceOutcome {
 }
 
 /**
- * Stores a later assertion within the bound; a repeated one is not stored again. That another amount or account was asserted
- * is recorded beyond the bound too.
+ * Stores a later assertion up to the limit, and a repeated one only once. Beyond the limit it still records that
+ * another amount or account was asserted.
  */
 export async function addFurtherEvidence(
   sql: Transaction,
@@ -275,8 +281,8 @@ export async function findOpenIssueOf(
 }
 
 /**
- * Stores the request to the payment seam; false when the same money pays, or is about to pay, an order by another issue.
- * The caller has locked the money and the issue, and has checked that it is open and without an attribution.
+ * Stores the request to the payment seam; false when the same money pays, or is about to pay, an order by another
+ * issue. The caller has locked the money and the issue, and has checked that the issue is open and has no attribution.
  */
 export async function startAttribution(sql: Transaction, issueId: number, attribution: Attribution): Promise<boolean> {
   const started = await sql`
@@ -289,14 +295,14 @@ export async function startAttribution(sql: Transaction, issueId: number, attrib
   return started.count === 1;
 }
 
-/** The seam has refused for good: the issue is as it was. */
+/** Removes the attribution after a final refusal of the seam, so that the issue is as before. */
 export async function clearAttribution(sql: Transaction, issueId: number): Promise<void> {
   await sql`
     update issues set attribution = null, attributed_since = null where issue_id = ${issueId}`;
 }
 
 /** Up to `limit` issues after `afterId`, by id, whose attribution is so old that its process must have ended. */
-export async function listLeftAttributions(
+export async function listInterruptedAttributions(
   sql: Queryable,
   page: { readonly olderThanMs: number; readonly afterId: number; readonly limit: number },
 ): Promise<readonly IssueKey[]> {
@@ -308,7 +314,10 @@ export async function listLeftAttributions(
   return rows.map((row) => ({ organizationId: row.organization_id, issueId: row.issue_id }));
 }
 
-/** Closes up to `limit` issues whose money has settled its intent since: the cashier has corrected the order and attested it. */
+/**
+ * Closes up to `limit` issues whose money has settled its intent meanwhile: the cashier has corrected the order and
+ * attested it.
+ */
 export async function closeSettledIssues(
   sql: Transaction,
   limit: number,

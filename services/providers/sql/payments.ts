@@ -1,4 +1,4 @@
-/** Payments that providers were asked for. */
+/** Payments that the service has requested from providers. */
 import type { ProviderEndReason } from "../../../machines/payment-intent.ts";
 import { moneyKey, moneyName } from "../../bus/messages/intents.ts";
 import type { Database, Json, Queryable, Transaction } from "../../db/pool.ts";
@@ -41,7 +41,7 @@ export interface NewPayment {
   readonly orderDisplayNumber: number;
   readonly reference: string;
   readonly account: string;
-  /** Its settings name the account's scheme too. */
+  /** The settings of the config name the account's scheme too. */
   readonly config: Pick<ConfigRow, "kind" | "settings">;
   readonly amountMinor: string;
   readonly currency: string;
@@ -65,7 +65,10 @@ export async function createProviderPayment(database: Queryable, payment: NewPay
   return row;
 }
 
-/** Locks an intent, which may have no payment yet, until the transaction ends: its payment and its end are written one by one. */
+/**
+ * Locks an intent, with or without a payment, until the transaction ends, so that its payment and its end are written
+ * one by one.
+ */
 export async function lockIntent(sql: Transaction, intentId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`provider payment ${intentId}`}, 0))`;
 }
@@ -94,7 +97,7 @@ export async function takeOverRequest(
   return row;
 }
 
-/** The next request may ask the provider at once. */
+/** Lets the next request call the provider at once. */
 export async function releaseRequest(database: Database, intentId: number): Promise<void> {
   await database`
     update provider_payments set asked_until = now() where intent_id = ${intentId} and status = 'asked'`;
@@ -107,7 +110,8 @@ export async function findPayment(sql: Queryable, intentId: number): Promise<Pay
 
 /**
  * The reference of the money that was recorded before the payment's deadline, and whether the deadline has passed. The
- * lock waits for a recording that is under way; one that begins after `is_over` has a later time (`takeAsPaid`).
+ * lock waits for a recording that is under way. A recording that begins after `is_over` has a later time
+ * (`takeAsPaid`).
  */
 export async function findRecordedConfirmation(
   sql: Queryable,
@@ -120,7 +124,7 @@ export async function findRecordedConfirmation(
   return row;
 }
 
-/** The intent's payment, held until the transaction ends. */
+/** The intent's payment, locked until the transaction ends. */
 export async function lockPayment(sql: Transaction, intentId: number): Promise<PaymentRow | undefined> {
   const [row] = await sql<PaymentRow[]>`
     select ${columns(sql)} from provider_payments where intent_id = ${intentId} for update`;
@@ -157,8 +161,8 @@ interface MoneyName {
 }
 
 /**
- * Locks money until the transaction ends, whichever payment it is asserted for: two transactions about the same money run
- * one after the other, also those of two configs of one account. Taken before any payment is locked.
+ * Locks money until the transaction ends, whichever payment it is asserted for. Two transactions about the same money
+ * run one after the other, also when two configs of one account report it. Taken before any payment is locked.
  */
 export async function lockMoney(
   sql: Transaction,
@@ -175,8 +179,8 @@ export async function lockSettledMoney(sql: Transaction, name: string): Promise<
 }
 
 /**
- * The payments that have taken this money, by whichever config of its account, held until the transaction ends. `names`
- * are all names of the money that are known.
+ * The payments that have taken this money, by whichever config of its account, locked until the transaction ends.
+ * `names` are all known match keys of the money.
  */
 export async function lockPaidPayments(
   sql: Transaction,
@@ -192,8 +196,8 @@ export async function lockPaidPayments(
 }
 
 /**
- * Whether the payment seam would refuse this money for the payment with this reference: it was taken for another payment,
- * has paid another order, or was closed, by whichever config of its account.
+ * Whether the payment seam would refuse this money for the payment with this reference. It refuses money that was taken
+ * for another payment, has paid another order, or was closed, by whichever config of its account.
  */
 export async function isTakenElsewhere(
   sql: Queryable,
@@ -239,7 +243,7 @@ export async function keepProviderReference(
     where intent_id = ${intentId} and provider_reference = ''`;
 }
 
-/** The intent has ended unpaid; false when no payment was ever asked for it. */
+/** Stores that the intent has ended unpaid; false when it has no payment. */
 export async function markWithdrawn(sql: Transaction, intentId: number): Promise<boolean> {
   const updated = await sql`
     update provider_payments set withdrawn_at = coalesce(withdrawn_at, now()) where intent_id = ${intentId}`;
@@ -247,9 +251,10 @@ export async function markWithdrawn(sql: Transaction, intentId: number): Promise
 }
 
 /**
- * The provider reports that no money moved and none will. `assertions` is the payment's count before the provider was asked:
- * money that was asserted since is newer than this answer. The statement compares it in the row, which PostgreSQL reads again
- * after it has waited for the row's lock. False where the answer is older than an assertion, and counts for nothing.
+ * Stores that the provider reports an end: no money moved and none will. `assertions` is the payment's count before the
+ * call to the provider. False when the payment is paid, or when the count has changed: the provider has asserted money
+ * since, so its answer is out of date. The statement compares the count in the row, which PostgreSQL reads again after
+ * it has waited for the row's lock.
  */
 export async function recordEnd(
   sql: Transaction,
@@ -262,7 +267,7 @@ export async function recordEnd(
   return kept.count === 1;
 }
 
-/** The provider has asserted money, so an end that it reported before counts no more. */
+/** Removes the end that the provider has reported, because the provider has asserted money since. */
 export async function clearEnd(sql: Transaction, intentId: number): Promise<void> {
   await sql`update provider_payments set ended_at = null, assertions = assertions + 1 where intent_id = ${intentId}`;
 }

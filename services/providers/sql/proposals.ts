@@ -13,7 +13,7 @@ export interface ProposalRow {
   readonly status: "waiting" | "confirmed" | "rejected" | "withdrawn" | "ended";
   readonly decided_by: number | null;
   readonly decision_reason: string | null;
-  /** Why it holds no more although it waits. */
+  /** Why a waiting proposal is no longer valid; null while it is valid. */
   readonly end: string | null;
 }
 
@@ -39,7 +39,7 @@ export async function findLastProposal(sql: Queryable, issueId: number): Promise
   return row;
 }
 
-/** For the issue as it is now. */
+/** Stores a proposal for the issue's present amount and evidence. */
 export async function insertProposal(
   sql: Transaction,
   proposal: IssueKey & {
@@ -76,8 +76,8 @@ export async function decideProposal(
 }
 
 /**
- * Ends up to `limit` proposals that hold no more. Issues that another transaction has locked come with the next turn, and so
- * do those that are at the payment seam.
+ * Ends up to `limit` proposals that are no longer valid. A proposal comes with a later turn while its issue is locked
+ * by another transaction or is at the payment seam.
  */
 export async function endProposals(sql: Transaction, limit: number): Promise<readonly ProposalRow[]> {
   return await sql<ProposalRow[]>`

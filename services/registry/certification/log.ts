@@ -7,7 +7,7 @@ import { envelope } from "./dsse.ts";
 import { inclusionProof, leafHash, rootHash } from "./merkle.ts";
 import { checkpoint, logProof } from "./note.ts";
 
-/** The log's name in its checkpoints: this installation's, for good. */
+/** The log's name in its checkpoints. It never changes in this installation. */
 export async function logName(database: Queryable): Promise<string> {
   const [row] = await database<[{ id: string }]>`select id from installation`;
   return `device-payments/${row.id}`;

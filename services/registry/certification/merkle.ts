@@ -15,7 +15,7 @@ const sha256 = (...parts: readonly Uint8Array[]): Buffer => {
 
 export const leafHash = (data: Uint8Array): Buffer => sha256(LEAF, data);
 
-/** Of the leaves by their hashes; of no leaf, the hash of nothing. */
+/** The root hash of a tree with these leaf hashes; without leaves, the hash of no bytes. */
 export function rootHash(leaves: readonly Uint8Array[]): Buffer {
   const [only] = leaves;
   if (only === undefined) return sha256();
@@ -24,7 +24,7 @@ export function rootHash(leaves: readonly Uint8Array[]): Buffer {
   return sha256(NODE, rootHash(leaves.slice(0, split)), rootHash(leaves.slice(split)));
 }
 
-/** What shows that the leaf at the index is in the tree. Throws `RangeError` when it is not. */
+/** The hashes that prove that the leaf at this index is in the tree. Throws `RangeError` when there is no such leaf. */
 export function inclusionProof(leaves: readonly Uint8Array[], index: number): Buffer[] {
   if (!Number.isInteger(index) || index < 0 || index >= leaves.length)
     throw new RangeError(`The tree has ${leaves.length} leaves, and none with the index ${index}.`);
@@ -36,14 +36,17 @@ export function inclusionProof(leaves: readonly Uint8Array[], index: number): Bu
     : [...inclusionProof(right, index - split), rootHash(left)];
 }
 
-/** What shows that the tree of the first `size` leaves is the beginning of this one. Throws `RangeError` when there are not as many. */
+/**
+ * The hashes that prove that the tree of the first `size` leaves is the beginning of this tree. Throws `RangeError` for
+ * a size that this tree never had.
+ */
 export function consistencyProof(leaves: readonly Uint8Array[], size: number): Buffer[] {
   if (!Number.isInteger(size) || size < 1 || size > leaves.length)
     throw new RangeError(`The tree has ${leaves.length} leaves, and not ${size}.`);
   return partOf(leaves, size, true);
 }
 
-/** `isWhole`: the earlier tree is a whole part of this one, whose hash the verifier has. */
+/** With `isWhole` the earlier tree is a subtree of this one. The verifier has its hash, so the proof leaves it out. */
 function partOf(leaves: readonly Uint8Array[], size: number, isWhole: boolean): Buffer[] {
   if (size === leaves.length) return isWhole ? [] : [rootHash(leaves)];
   const split = splitOf(leaves.length);

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 
 export interface NoteSigner {
-  /** Of the log; no space and no plus. */
+  /** The log's name, without spaces and plus signs. */
   readonly name: string;
   /** 32 bytes of Ed25519. */
   readonly publicKey: Uint8Array;
@@ -10,7 +10,7 @@ export interface NoteSigner {
   sign(text: string): Uint8Array;
 }
 
-/** Ed25519, by the list of signed notes. */
+/** The number of Ed25519 in the specification of signed notes. */
 const ED25519 = 1;
 const KEY_ID_BYTES = 4;
 
@@ -22,13 +22,13 @@ export function noteKeyId({ name, publicKey }: Pick<NoteSigner, "name" | "public
   return hash.digest().subarray(0, KEY_ID_BYTES);
 }
 
-/** The public key as verifiers of notes take it. */
+/** The public key in the form that verifiers of notes accept. */
 export function verifierKey(signer: Pick<NoteSigner, "name" | "publicKey">): string {
   const key = base64(Buffer.concat([Buffer.of(ED25519), signer.publicKey]));
   return `${signer.name}+${noteKeyId(signer).toString("hex")}+${key}`;
 }
 
-/** What the log says of all its leaves at one size. */
+/** The log's signed statement about all its leaves at one size. */
 export function checkpoint(
   signer: NoteSigner,
   { size, root }: { readonly size: number; readonly root: Uint8Array },

@@ -1,11 +1,11 @@
-/** What is signed: in-toto statements, of a passed run (`test-result/v0.1`) and of a revocation. */
+/** The signed in-toto statements: of a passed run (`test-result/v0.1`) and of a revocation. */
 import { createHash } from "node:crypto";
 import type { DeviceKind } from "../../../machines/station/state.ts";
 import type { CertificationRequest, CertifiedCapability } from "../../bus/messages/certification-artifacts.ts";
 
 const STATEMENT = "https://in-toto.io/Statement/v1";
 const TEST_RESULT = "https://in-toto.io/attestation/test-result/v0.1";
-/** No standard predicate says it; a URI of our own, as in-toto asks for. */
+/** No standard predicate means a revocation, so this is the product's URI, as in-toto requires. */
 export const REVOCATION = "urn:device-payments:certificate-revocation:v1";
 
 export const sha256 = (text: string | Uint8Array): string => createHash("sha256").update(text).digest("hex");
@@ -14,7 +14,7 @@ export interface PassedRun {
   readonly run: CertificationRequest;
   readonly capability: CertifiedCapability;
   readonly kind: DeviceKind;
-  /** All that the run was asked for; there is a statement for each. */
+  /** All capabilities that the run has exercised; each has a statement. */
   readonly capabilities: readonly CertifiedCapability[];
   /** The checks of the capability, and those of enrollment and presence, which each device needs. */
   readonly passedTests: readonly string[];
@@ -28,7 +28,9 @@ export interface PassedRun {
   readonly openApiSha256: string;
 }
 
-/** The subject is the build where its hash was named, and else the software by its name and version, which proves less. */
+/**
+ * The subject is the build if the request names its hash. Otherwise it is the name with the version, which proves less.
+ */
 export function passStatement(passed: PassedRun): string {
   const { run, capability, kind, organization, vouchedBy, evidence } = passed;
   const options = { deviceKind: kind, capabilities: passed.capabilities };
@@ -55,13 +57,14 @@ export function passStatement(passed: PassedRun): string {
         kind,
         model: run.model ?? null,
         softwareVersion: run.softwareVersion,
-        // What the subject's digest is of.
+        // Whether the subject's digest is of the build or of its name.
         digestOf: run.softwareSha256 === undefined ? "name" : "build",
       },
       suiteVersion: run.suiteVersion,
       organization,
       environment: "sandbox",
-      // The suite ran where the owner is: the service has seen the device at its run, and the owner says what came of it.
+      // The suite does not run in the service. The service has seen the device during the run; the owner vouches for
+      // the results.
       vouchedBy: { role: "owner", ...vouchedBy },
       startedAt: passed.startedAt.toISOString(),
       endedAt: passed.endedAt.toISOString(),

@@ -66,7 +66,7 @@ export async function getCatalogueItem(
   return row;
 }
 
-/** The organization's item, held until the transaction ends, so that its changes are recorded one after another. */
+/** The organization's item, locked until the transaction ends, so that its changes are recorded one after another. */
 export async function lockCatalogueItem(
   sql: Transaction,
   organizationId: number,

@@ -122,11 +122,11 @@ export async function insertRevocation(
 
 /** A run with a device, as the audit log has it. */
 export interface SeenRun {
-  /** Of the reset that ended it. */
+  /** The event of the reset that ended the run. */
   readonly event_id: number;
   readonly started_at: Date;
   readonly ended_at: Date;
-  /** Since its end, in milliseconds. */
+  /** Milliseconds since the end of the run. */
   readonly age_ms: number;
   readonly enrollments: number;
   readonly suspensions: number;
@@ -134,8 +134,8 @@ export interface SeenRun {
 }
 
 /**
- * The newest run with the device: what lies between two resets of the sandbox, around the device's newest enrollment. The times
- * are those of this database, so that no clock of anybody else counts.
+ * The newest run with the device: the events between the two resets of the sandbox around the device's newest
+ * enrollment. All times are from the database, so that no other clock counts.
  */
 export async function findRun(
   sql: Queryable,

@@ -1,14 +1,16 @@
 /** The log of certification artifacts: leaves that never change, each with the checkpoint that it completes. */
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
-/** Orders those who add to the log, over all processes and organizations. */
+/**
+ * The advisory lock under which transactions add to the log one after another, over all processes and organizations.
+ */
 const LOG_LOCK = 4_711_000_003;
 
 export async function lockCertificationLog(sql: Transaction): Promise<void> {
   await sql`select pg_advisory_xact_lock(${LOG_LOCK}::bigint)`;
 }
 
-/** The hashes of the first leaves in their order, of all unless a size is named. */
+/** The hashes of the first `size` leaves in their order, or of all leaves. */
 export async function listLeafHashes(sql: Queryable, size?: number): Promise<Buffer[]> {
   const rows = await sql<{ leaf_hash: Buffer }[]>`
     select leaf_hash from certification_log where leaf_index < ${size ?? Number.MAX_SAFE_INTEGER} order by leaf_index`;
@@ -37,7 +39,7 @@ export async function findEnvelope(sql: Queryable, leafIndex: number): Promise<s
   return row?.envelope;
 }
 
-/** The note about the log of a size; of its newest size unless one is named. */
+/** The checkpoint of the log at this size, or at its newest size. */
 export async function findCheckpoint(
   sql: Queryable,
   size?: number,

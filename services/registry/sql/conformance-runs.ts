@@ -27,7 +27,7 @@ export interface RunEnd {
   readonly problem: string | null;
 }
 
-/** A process that is gone renews nothing. */
+/** A run whose lease is over counts as interrupted: its process has ended. */
 const columns = (sql: Queryable) => sql`
   run_id, sandbox_id, user_id, session_id, started_at, ended_at, left_behind, suite_version, contract_sha256, problem,
   case when status = 'running' and leased_until < now() then 'interrupted' else status end as status,
@@ -53,7 +53,7 @@ export async function createConformanceRun(
   return row;
 }
 
-/** Ends the runs of a sandbox whose process is gone, and returns the sessions that these may have left. */
+/** Ends the runs of a sandbox whose process has ended, and returns the sessions that these runs may have left open. */
 export async function endInterruptedRuns(
   sql: Transaction,
   sandboxId: number,
@@ -105,8 +105,9 @@ export async function askEnd(sql: Queryable, organizationId: number, runId: numb
 }
 
 /**
- * Stores all checks so far where new ones have come, and renews the run. Returns whether it goes on: an owner may have asked
- * for its end. All of them each time, so that it is repeated safely where it is unknown if it was done.
+ * Renews the lease of the run, and stores all its checks when there are new ones. Returns false when the run must end,
+ * because an owner has asked for that. It stores all checks each time, so that a repetition after an unknown outcome is
+ * safe.
  */
 export async function renewRun(
   sql: Database,

@@ -113,7 +113,7 @@ export async function moveDevice(sql: Queryable, deviceId: number, status: Devic
   return row;
 }
 
-/** The device that has claimed its code. */
+/** Stores that the device has claimed its code. */
 export async function enrollDevice(sql: Queryable, deviceId: number, status: DeviceStatus): Promise<DeviceRow> {
   const [row] = await sql<[DeviceRow]>`
     update devices set status = ${status}, revision = revision + 1, enrolled_at = now()

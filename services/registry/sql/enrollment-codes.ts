@@ -86,7 +86,10 @@ export async function lockDeviceOfClaimableCode(
   return row;
 }
 
-/** Spends a code. Of two claims at once exactly one gets true: the other waits for the device's lock and finds it spent. */
+/**
+ * Spends a code. Of two claims at once exactly one gets true: the other waits for the device's lock and finds the code
+ * spent.
+ */
 export async function spendEnrollmentCode(sql: Transaction, codeId: number): Promise<boolean> {
   const rows = await sql`
     update enrollment_codes set spent_at = now()

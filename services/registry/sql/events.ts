@@ -13,7 +13,7 @@ export interface RegistryActor {
 
 export type SubjectKind = (typeof REGISTRY_SUBJECTS)[number];
 
-/** One entry of the audit log. `data` says what changed; it never holds a secret (I9). */
+/** One entry of the audit log. `data` has what changed; it never holds a secret (I9). */
 export interface RegistryEvent {
   /** Null for the platform: the event is in every organization's audit log. */
   readonly organizationId: number | null;
@@ -25,13 +25,17 @@ export interface RegistryEvent {
 
 /** The first half of the advisory locks that order the events of one organization; the second half is its id, hashed. */
 const EVENT_LOCK_CLASS = 0xe7e7;
-/** An event of the platform is in every audit log: it waits for all that are not committed, and all later ones wait for it. */
+/**
+ * An event of the platform is in every audit log: it waits for all events that are not committed, and all later events
+ * wait for it.
+ */
 const PLATFORM_EVENT_LOCK = 4_711_000_002;
 
 /**
- * Written in the transaction of the change itself, so that neither is without the other. The lock, held until the
- * transaction ends, makes the ids of one organization grow in the order of the commits: a reader who goes on after the last
- * id misses nothing. So this comes after every row lock of a transaction, and before its outbox rows.
+ * Writes the event in the transaction of its change, so that neither is stored without the other. The lock lasts until
+ * the transaction ends. It makes the ids of one organization grow in the order of the commits, so that a reader that
+ * continues after the last id misses no event. So the call comes after every row lock of a transaction, and before its
+ * outbox rows.
  */
 export async function recordEvent(sql: Transaction, event: RegistryEvent): Promise<void> {
   const { organizationId, actor, action, subject } = event;
@@ -62,8 +66,8 @@ export interface RegistryEventRow {
 }
 
 /**
- * The organization's events and the platform's: oldest first after `sinceId`; without it newest first, before `beforeId` if
- * that is given.
+ * The organization's events and the platform's: oldest first after `sinceId`; without it newest first, before
+ * `beforeId` if the page has one.
  */
 export async function listEvents(sql: Queryable, page: EventPage & { readonly organizationId: number }) {
   const where = sql`(organization_id = ${page.organizationId} or organization_id is null)`;

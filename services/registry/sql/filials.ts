@@ -41,7 +41,7 @@ export async function getFilial(
   return row;
 }
 
-/** The organization's filial, held until the transaction ends, so that renamings are recorded one after another. */
+/** The organization's filial, locked until the transaction ends, so that renamings are recorded one after another. */
 export async function lockFilial(
   sql: Transaction,
   organizationId: number,

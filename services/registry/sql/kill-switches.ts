@@ -52,14 +52,14 @@ export async function setKillSwitch(
   return { row, isChanged: false };
 }
 
-/** Whether the subject itself is frozen, and not what it belongs to. */
+/** Whether the subject itself is frozen. A freeze of its organization or of the platform does not count. */
 export async function isFrozen(sql: Transaction, { kind, id }: Pick<SwitchChange, "kind" | "id">): Promise<boolean> {
   const rows = await sql`
     select 1 from kill_switches where subject_kind = ${kind} and subject_id = ${id} and is_on`;
   return rows.length > 0;
 }
 
-/** Those that are on, of the organization and of the platform, after one of them, by id. */
+/** The switches that are on, of the organization and of the platform, after this id, by id. */
 export async function listKillSwitches(
   sql: Queryable,
   page: { readonly organizationId: number; readonly sinceId: number; readonly limit: number },
@@ -71,13 +71,13 @@ export async function listKillSwitches(
     order by switch_id limit ${page.limit}`;
 }
 
-/** The platform's. */
+/** The switch of the platform. */
 export async function getKillSwitch(sql: Queryable): Promise<KillSwitchRow | undefined> {
   const [row] = await sql<KillSwitchRow[]>`select * from kill_switches where subject_kind = 'platform'`;
   return row;
 }
 
-/** All of them, on or off, of all organizations, after one of them, by id. */
+/** All switches, on or off, of all organizations, after this id, by id. */
 export async function announceSwitches(
   sql: Queryable,
   { sinceId, limit }: { readonly sinceId: number; readonly limit: number },

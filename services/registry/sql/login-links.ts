@@ -24,7 +24,7 @@ export async function createLoginLink(
   return row;
 }
 
-/** Deletes the link, so that one transaction alone has it; undefined for one that is unknown, spent or expired. */
+/** Deletes the link, so that one transaction alone uses it. Undefined for a link that is unknown, spent or expired. */
 export async function spendLoginLink(sql: Transaction, hash: Buffer): Promise<LoginLinkRow | undefined> {
   const [row] = await sql<(LoginLinkRow & { readonly is_valid: boolean })[]>`
     delete from login_links where link_hash = ${hash}

@@ -42,7 +42,7 @@ export async function getSandboxOrganization(sql: Transaction): Promise<Organiza
   return row;
 }
 
-/** Those who seed the sandbox at the same time take turns, until the transaction ends. */
+/** Lets only one transaction at a time seed the sandbox. */
 export async function lockSeeding(sql: Transaction): Promise<void> {
   await sql`select pg_advisory_xact_lock(${SEED_LOCK}, 0)`;
 }

@@ -1,7 +1,7 @@
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { DeviceRow } from "./devices.ts";
 
-/** Of a device, as a reset has kept them. */
+/** The settings of a device that a reset has kept. */
 export type KeptSettings = Pick<DeviceRow, "device_id" | "capabilities" | "handoff_target">;
 
 export interface SandboxRow {
@@ -64,7 +64,7 @@ export async function getSandbox(
   return row;
 }
 
-/** The sandbox, held until the transaction ends, so that its changes follow one another. */
+/** The sandbox, locked until the transaction ends, so that its changes follow one another. */
 export async function lockSandbox(
   sql: Transaction,
   organizationId: number,
@@ -96,7 +96,7 @@ export async function markDeleted(sql: Transaction, sandboxId: number): Promise<
   await sql`update sandboxes set deleted_at = now() where sandbox_id = ${sandboxId}`;
 }
 
-/** Whether the config was made for a sandbox, and none has it any more. */
+/** Whether the config was made for a sandbox, and no sandbox uses it any more. */
 export async function isConfigUnused(sql: Transaction, configId: number): Promise<boolean> {
   const [row] = await sql<[{ unused: boolean }]>`
     select coalesce(bool_or(owns_config) and bool_and(deleted_at is not null), false) as unused

@@ -18,7 +18,7 @@ export interface NewStation {
   readonly filialId: number;
   readonly name: string;
   readonly currency: string;
-  /** The sandbox station that this is, where it is one that is seeded. */
+  /** Identifies a seeded station of the sandbox; undefined for every other station. */
   readonly seed?: string;
   /** A station for tests. All stations of the sandbox organization are. */
   readonly sandbox?: boolean;
@@ -61,7 +61,7 @@ export async function getStation(
   return row;
 }
 
-/** The station, held until the transaction ends, so that its changes follow one another. */
+/** The station, locked until the transaction ends, so that its changes follow one another. */
 export async function lockStation(
   sql: Transaction,
   organizationId: number,

@@ -14,14 +14,14 @@ export interface UserRow {
 /** PostgreSQL's code for a value that another row has. */
 const UNIQUE_VIOLATION = "23505";
 
-/** A user with what a log-in is checked against. */
+/** A user with the password hash that a log-in is checked against. */
 export interface CheckableUser extends UserRow {
   readonly password_hash: string;
 }
 
 const userColumns = (sql: Queryable) => sql`user_id, organization_id, email, name, role, status`;
 
-/** The form that is stored: upper and lower case name the same person. */
+/** The stored form: upper and lower case name the same person. */
 export function canonicalEmail(email: string): string {
   return email.trim().toLowerCase();
 }
@@ -62,7 +62,7 @@ export async function countUsers(sql: Queryable, organizationId: number): Promis
   return row.count;
 }
 
-/** By the e-mail address alone, in any organization. */
+/** Finds a user of any organization by the e-mail address alone. */
 export async function getUserByEmail(sql: Queryable, email: string): Promise<CheckableUser | undefined> {
   const [row] = await sql<CheckableUser[]>`
     select ${userColumns(sql)}, password_hash from users where email = ${canonicalEmail(email)}`;
@@ -75,7 +75,7 @@ export interface UserAtPlace extends CheckableUser {
   readonly known_browser: Buffer | null;
 }
 
-/** For a log-in, whose caller has no organization yet. */
+/** Finds the user of a log-in, whose caller has no organization yet. */
 export async function getUserAtPlace(
   sql: Queryable,
   attempt: {
@@ -124,7 +124,7 @@ export async function moveUser(sql: Queryable, userId: number, status: UserRow["
 }
 
 /**
- * Those of the organization's users, and on request every active owner as well. They are locked until the transaction
+ * These users of the organization, and on request every active owner as well. They are locked until the transaction
  * ends, so that changes of one user and their sessions come one after another. The locks are taken in the order of the
  * ids, so that two transactions never deadlock.
  */

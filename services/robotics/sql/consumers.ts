@@ -1,4 +1,4 @@
-/** Consumers. Each operation is confined to an organization, except for the check of a credential. */
+/** Consumers. Each operation is limited to one organization, except for the check of a credential. */
 import type { CONSUMER_MODES, CONSUMER_STATUSES } from "../../bus/messages/consumers.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
@@ -27,7 +27,7 @@ export async function findConsumer(sql: Queryable, key: ConsumerKey): Promise<Co
   return row;
 }
 
-/** Whose credential it is, suspended or not. */
+/** The consumer with this credential, suspended or not. */
 export async function authenticateConsumer(sql: Queryable, credentialHash: Buffer): Promise<ConsumerRow | undefined> {
   const [row] = await sql<ConsumerRow[]>`
     select ${columns(sql)} from robotics_consumers where credential_hash = ${credentialHash}`;

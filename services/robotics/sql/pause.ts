@@ -1,4 +1,4 @@
-/** Whether robotics is paused at a filial. Each operation is confined to an organization. */
+/** Whether robotics is paused at a filial. Each operation is limited to one organization. */
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
 export interface FilialRow {
@@ -39,7 +39,10 @@ export async function lockFilial(sql: Transaction, key: FilialKey): Promise<Fili
   return row;
 }
 
-/** Whether the filial is paused. Locks its row for share until the transaction ends, so that acceptances can run concurrently. */
+/**
+ * Whether the filial is paused. Locks its row for share until the transaction ends, so that acceptances can run
+ * concurrently.
+ */
 export async function holdFilial(sql: Transaction, key: FilialKey): Promise<{ readonly isPaused: boolean }> {
   const [row] = await sql<{ is_paused: boolean }[]>`
     select is_paused from robotics_filials

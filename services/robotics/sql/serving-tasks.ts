@@ -1,4 +1,4 @@
-/** Serving tasks. Each operation of a caller is confined to an organization or to a consumer. */
+/** Serving tasks. Each operation of a caller is limited to one organization or to one consumer. */
 import type { ServingTaskStatus, TaskLeg } from "../../../machines/serving-task.ts";
 import type { ServingTask } from "../../bus/messages/serving-tasks.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
@@ -37,13 +37,18 @@ export async function getServingTask(sql: Queryable, key: TaskKey): Promise<Task
   return row;
 }
 
-/** The task, locked until the transaction ends: of an acceptance, a cancellation and the deadline, one comes first. */
+/**
+ * The task, locked until the transaction ends: an acceptance, a cancellation and the deadline come one after another.
+ */
 export async function lockTask(sql: Transaction, key: TaskKey): Promise<TaskRow | undefined> {
   const [row] = await sql<TaskRow[]>`select * from serving_tasks where ${matches(sql, key)} for update`;
   return row;
 }
 
-/** By the clock now and not at the transaction's beginning, because it may have waited for a lock since. */
+/**
+ * Compares with the present time and not with the transaction's start, because the transaction may have waited for a
+ * lock.
+ */
 export async function isPastDeadline(sql: Transaction, taskId: number): Promise<boolean> {
   const [row] = await sql<{ is_past: boolean }[]>`
     select expires_at <= clock_timestamp() as is_past from serving_tasks where task_id = ${taskId}`;
@@ -96,8 +101,8 @@ export async function offerServingTask(sql: Transaction, task: NewTask): Promise
 }
 
 /**
- * The transaction must have locked the task. An acceptance that was decided in time is dated no later than the deadline,
- * whatever the clock says when it is written: no task is accepted after it has expired.
+ * The transaction must have locked the task. An acceptance that was decided in time gets no time after the deadline,
+ * even when it is written later: no task is accepted after it has expired.
  */
 export async function setTaskStatus(
   sql: Transaction,
@@ -113,7 +118,9 @@ export async function setTaskStatus(
   return row;
 }
 
-/** In how many milliseconds the next offer expires, not above zero when one has; undefined when none is open. */
+/**
+ * Milliseconds until the next open offer expires; zero or less when it has expired. Undefined when no offer is open.
+ */
 export async function readDueInMs(sql: Queryable): Promise<number | undefined> {
   const [row] = await sql<[{ due_in_ms: number | null }]>`
     select extract(epoch from min(expires_at) - now())::float8 * 1000 as due_in_ms

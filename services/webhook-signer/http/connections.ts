@@ -1,7 +1,7 @@
 /**
- * Open connections: one is an undici client of its own, because a pool of undici's would open connections by itself, and
- * nothing would show which of its connections, and which times, belong to an attempt. Those without work wait here for the
- * next delivery to the same origin.
+ * Open connections. Each is a separate undici client: a pool of undici would open connections by itself, and would not
+ * show which connection and which times belong to an attempt. Connections without work wait here for the next delivery
+ * to the same origin.
  */
 import type { Socket } from "node:net";
 import { Client } from "undici";
@@ -10,35 +10,36 @@ import { TARGET_LIMITS } from "../limits.ts";
 export interface Connection {
   readonly origin: string;
   readonly client: Client;
-  /** Who is at the other end; null when it has gone. */
+  /** The address at the other end; null when the connection has ended. */
   readonly address: string | null;
   readonly openedAt: number;
   readonly isAlive: boolean;
   /** Bytes that came in so far, the head of answers and all framing included. */
   readonly bytesRead: number;
-  /** Called whenever bytes have come in; one at a time, null for none. */
+  /** Sets the only listener for incoming bytes; null removes it. */
   watchReads(onRead: (() => void) | null): void;
-  /** Ends it; a request under way fails. */
+  /** Ends the connection; a request under way fails. */
   destroy(): void;
 }
 
 export interface ConnectionOptions {
-  /** How long it waits for the next request before it ends. */
+  /** How long the connection waits for the next request before it ends. */
   readonly idleMs: number;
   /** Called once, when the connection has ended. */
   readonly onClosed: (connection: Connection) => void;
 }
 
-/** Takes the socket over. */
+/** Makes a connection from an open socket. */
 export function createConnection(origin: string, socket: Socket, { idleMs, onClosed }: ConnectionOptions): Connection {
   let isGiven = false;
   let onRead: (() => void) | null = null;
   const client = new Client(origin, {
-    // A client whose connection ended would open another, to another process at that address: this one cannot.
+    // undici opens another connection when the first has ended, perhaps to another process at that address. Here it
+    // cannot.
     connect: (_options, callback) => {
       if (isGiven) return callback(new Error("The connection has ended."), null);
       isGiven = true;
-      // Later, because undici would miss an answer that comes while it asks.
+      // Not at once, because undici would miss an answer that comes during this call.
       queueMicrotask(() => callback(null, socket));
     },
     allowH2: false,
@@ -80,7 +81,7 @@ export function createConnection(origin: string, socket: Socket, { idleMs, onClo
 }
 
 export interface IdleConnections {
-  /** The one used last, because it is the least likely to be closed by the target; undefined when there is none. */
+  /** Takes the connection used last, because the target is least likely to close it. Undefined when there is none. */
   take(origin: string): Connection | undefined;
   /** Keeps a connection, or ends it when it is too old; with too many, the one that has waited longest is ended. */
   put(connection: Connection): void;
@@ -101,9 +102,9 @@ export function createIdleConnections(bounds: Partial<IdleBounds> = {}): IdleCon
   const { connectionMs, idleConnections, idleConnectionsPerTarget } = { ...TARGET_LIMITS, ...bounds };
   const isUsable = ({ isAlive, openedAt }: Connection): boolean =>
     isAlive && performance.now() - openedAt < connectionMs;
-  /** By origin, the one used last at the end. */
+  /** The connections of each origin, the one used last at the end. */
   const byOrigin = new Map<string, Connection[]>();
-  /** All of them, the one that has waited longest first. */
+  /** All connections, the one that has waited longest first. */
   const all = new Set<Connection>();
 
   const remove = (connection: Connection): void => {

@@ -1,20 +1,23 @@
-/** A connection to one of a target's checked addresses: TCP, a check of the address that answered, and TLS; all with deadlines. */
+/**
+ * Opens a connection to one of a target's checked addresses: TCP, a check of the address that answered, and TLS, with
+ * deadlines.
+ */
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
 import { TARGET_LIMITS } from "../limits.ts";
 import { AttemptFailure } from "./send-result.ts";
 
 export interface ConnectionTarget {
-  /** As in the certificate: a name, or an address without brackets. */
+  /** The host as the certificate has it: a name, or an address without brackets. */
   readonly host: string;
   readonly port: number;
   readonly isSecure: boolean;
-  /** All of them were checked; at least one. */
+  /** At least one; all of them were checked. */
   readonly addresses: readonly string[];
 }
 
 export interface ConnectionSettings {
-  /** The authorities that are trusted, and the oldest TLS that is spoken. */
+  /** The trusted authorities, and the oldest TLS version that is allowed. */
   readonly secureContext: SecureContext;
   /** How long TCP and TLS together may take. */
   readonly connectMs: number;
@@ -22,7 +25,7 @@ export interface ConnectionSettings {
   readonly allows: (host: string, address: string) => boolean;
 }
 
-/** What of it is done, for the attempt's record; a failed connection leaves it as far as it came. */
+/** The finished steps, for the attempt's record. A failed connection leaves the later ones null. */
 export interface ConnectionTimes {
   address: string | null;
   connectMs: number | null;
@@ -40,11 +43,11 @@ export async function openConnection(
   try {
     const startedAt = performance.now();
     const tcp = await connectFirst(target, times, deadline.signal);
-    // The operating system says whom it reached; nothing has been written to them yet.
+    // The operating system reports which address it has reached. Nothing has been written to the connection yet.
     const { remoteAddress } = tcp;
     if (remoteAddress === undefined || !settings.allows(target.host, remoteAddress)) {
       tcp.destroy();
-      // The owner must not learn who answered instead.
+      // The owner must not learn which address answered instead.
       times.address = null;
       throw new AttemptFailure(remoteAddress === undefined ? "connect_failed" : "target_refused");
     }
@@ -60,7 +63,9 @@ export async function openConnection(
   }
 }
 
-/** Tries a few addresses in turn. Each but the last gives way after a while, because a dead one does not say so. */
+/**
+ * Tries a few addresses in turn. Abandons each but the last after `addressMs`, because a dead address gives no answer.
+ */
 async function connectFirst(
   { addresses, port }: ConnectionTarget,
   times: ConnectionTimes,
@@ -69,15 +74,15 @@ async function connectFirst(
   const tried = addresses.slice(0, TARGET_LIMITS.addressesTried);
   for (const [at, address] of tried.entries()) {
     const isLast = at === tried.length - 1;
-    // All of them were checked, so one that does not answer may be named.
+    // All addresses were checked, so the record may name one that does not answer.
     times.address = address;
-    const patience = isLast ? undefined : startDeadline(TARGET_LIMITS.addressMs, [signal]);
+    const addressDeadline = isLast ? undefined : startDeadline(TARGET_LIMITS.addressMs, [signal]);
     try {
-      return await connectTo(address, port, patience?.signal ?? signal);
+      return await connectTo(address, port, addressDeadline?.signal ?? signal);
     } catch (cause) {
       if (isLast || signal.aborted) throw cause;
     } finally {
-      patience?.clear();
+      addressDeadline?.clear();
     }
   }
   throw new AttemptFailure("connect_failed");
@@ -99,7 +104,7 @@ async function secure(
 ): Promise<TLSSocket> {
   const socket = connectTls({
     socket: tcp,
-    // The name that the certificate must have. As server name only names go out (RFC 6066, 3).
+    // The name that the certificate must have. Only a name may be sent as server name (RFC 6066, 3).
     host,
     ...(isIP(host) === 0 ? { servername: host } : {}),
     secureContext,
@@ -122,7 +127,7 @@ async function settled(
   const abort = (): void => reject(signal.reason);
   const closed = (): void => fail();
   socket.once(event, resolve).once("close", closed);
-  // This listener stays: an unheard error of a socket would end the process.
+  // This listener stays: a socket's error without a listener would end the process.
   socket.on("error", fail);
   signal.addEventListener("abort", abort, { once: true });
   try {
@@ -140,13 +145,13 @@ async function settled(
 export interface Deadline {
   /** Aborts with `reason` at the end of the time, and with an outer signal's reason when that aborts. */
   readonly signal: AbortSignal;
-  /** Ends the watch. The caller calls it in any case. */
+  /** Removes the timer and the listeners. The caller calls it in every case. */
   clear(): void;
 }
 
 /**
- * Not `AbortSignal.any` of `AbortSignal.timeout`: both leave something behind at an outer signal that lives as long as the
- * process, or until a timer that is no longer needed.
+ * Replaces `AbortSignal.any` and `AbortSignal.timeout`. These leave a listener on an outer signal that lives as long as
+ * the process, or a timer that is no longer needed.
  */
 export function startDeadline(
   afterMs: number,

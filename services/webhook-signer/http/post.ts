@@ -98,7 +98,7 @@ export async function post(
   }
 }
 
-/** An invalid request is our defect and not a failure of the target, so its error is returned as it is. */
+/** An invalid request is a defect of the service and not a failure of the target, so its error is returned as it is. */
 function failureOf(cause: Error): Error {
   if (cause instanceof errors.InvalidArgumentError) return cause;
   const isAnswerWrong =

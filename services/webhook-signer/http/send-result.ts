@@ -1,36 +1,47 @@
-/** What is sent, and what comes of one attempt as its record has it. */
+/** The request of one attempt, and its result as the record has it. */
 import type { AttemptError } from "../../bus/messages/webhook-deliveries.ts";
 import type { LoopbackRule, TargetRefusal } from "../target/check-url.ts";
 
 export interface SendRequest {
   readonly url: string;
-  /** Beside these go host, length, user agent and what says that no compressed answer is wanted. */
+  /** The sender adds host, length, user agent, and the header that asks for an uncompressed answer. */
   readonly headers: Readonly<Record<string, string>>;
   /** Sent byte for byte. */
   readonly body: string | Uint8Array;
   readonly loopback: LoopbackRule;
-  /** Aborted when the service stops: what the target did is unknown then. */
+  /** Aborted when the service stops: the effect at the target is then unknown. */
   readonly signal?: AbortSignal | undefined;
-  /** When there is no use in it any more, by `performance.now()`: no byte of the request is written from then on. */
+  /** When the request is no longer of use, by `performance.now()`: from then on no byte of it is written. */
   readonly endsAtMs?: number | null | undefined;
-  /** Asked in the moment before the first byte is written, because opening a connection takes time; always when left out. */
+  /**
+   * Called just before the first byte is written, because opening a connection takes time. Left out: it may always be
+   * sent.
+   */
   readonly maySend?: (() => boolean) | undefined;
 }
 
-/** What was to be sent has ended, or is no longer ours to send, before the first byte of its request; the target was not asked. */
+/**
+ * The delivery has ended, or another process sends it, before the first byte of its request: the target got nothing.
+ */
 export class EndedBeforeSending extends Error {
   constructor() {
-    super("What was to be sent has ended, or is another's to send, before it could be.");
+    super("The delivery has ended, or another process sends it, before its first byte was written.");
     this.name = "EndedBeforeSending";
   }
 }
 
 export interface SendResult {
-  /** Null exactly when the target answered 2xx, and what is read of the answer came in time. */
+  /** Null exactly when the target answered 2xx, and the part of the answer that is read came in time. */
   readonly error: AttemptError | null;
-  /** The address that was connected, or tried last. For a refused target this and all below is null or empty, against port scans. */
+  /**
+   * The address that was connected, or tried last. For a refused target this and every field below is null or empty, so
+   * that webhooks cannot scan ports.
+   */
   readonly address: string | null;
-  /** Milliseconds of each step, also of a failed look-up. Null for other unfinished steps, and for steps that a reused connection saves. */
+  /**
+   * Milliseconds of each step, also of a failed look-up. Null for other unfinished steps, and for steps that a reused
+   * connection skips.
+   */
   readonly dnsMs: number | null;
   readonly connectMs: number | null;
   readonly tlsMs: number | null;
@@ -40,9 +51,9 @@ export interface SendResult {
   readonly status: number | null;
   /** The beginning of the answer as text that PostgreSQL can hold, at most `excerptBytes`. */
   readonly responseBody: string;
-  /** Whether the answer was longer than what is read of it. */
+  /** Whether the answer was longer than the part that is read. */
   readonly truncated: boolean;
-  /** What the target asked for by Retry-After, bounded; null where it asked for nothing that can be understood. */
+  /** How long the target asked to wait by Retry-After, limited. Null when the header is missing or invalid. */
   readonly retryAfterMs: number | null;
 }
 
@@ -67,8 +78,8 @@ export type TargetCheck =
 
 export interface Sender {
   /**
-   * One POST. Rejects with the signal's reason when it aborts, when the sender is closed meanwhile, and with
-   * `EndedBeforeSending` when `endsAtMs` comes before the first byte of the request, or `maySend` says no to it.
+   * Sends one POST. Rejects with the signal's reason when it aborts, or when the sender is closed meanwhile. Rejects
+   * with `EndedBeforeSending` when `endsAtMs` comes before the first byte of the request, or `maySend` returns false.
    */
   send(request: SendRequest): Promise<SendResult>;
   /** For registration: checks the URL and the addresses of its host with the guard of `send`, without a connection. */
@@ -76,11 +87,11 @@ export interface Sender {
     url: string,
     options: { readonly loopback: LoopbackRule; readonly signal?: AbortSignal | undefined },
   ): Promise<TargetCheck>;
-  /** Ends all connections. What is under way rejects, because it is unknown what the target did. */
+  /** Ends all connections. Requests under way reject, because their effect at the target is unknown. */
   close(): Promise<void>;
 }
 
-/** The cause is for a debugger's eyes; nothing of it goes into a record, because it may reveal our network. */
+/** The cause is for debugging only. It never goes into a record, because it may reveal the service's network. */
 export class AttemptFailure extends Error {
   readonly error: AttemptError;
 

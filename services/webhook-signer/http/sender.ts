@@ -1,6 +1,6 @@
 /**
- * Sends webhooks. Every way to a target, be it registration, a test or a delivery, goes through the guard of this file:
- * the URL, then every address that its host has, then the address that was in fact connected to.
+ * Sends webhooks. Registrations, tests and deliveries all pass the guard of this file before they send anything. The
+ * guard checks the URL, then every address of the host, then the address that was connected.
  */
 import { isIP } from "node:net";
 import type { AttemptError } from "../../bus/messages/webhook-deliveries.ts";
@@ -21,7 +21,7 @@ export interface SenderSettings {
   readonly caFile?: string | undefined;
   /** Public addresses, or blocks of them, that lead to this service or its network, as behind a load balancer. */
   readonly ownNetworks?: readonly string[] | undefined;
-  /** The time, to which a Retry-After that names one is compared; this machine's when left out. */
+  /** The time for a Retry-After that names a date; this machine's when left out. */
   readonly nowMs?: (() => number) | undefined;
   /** Shorter times than those of `TARGET_LIMITS`. */
   readonly times?: Partial<Pick<typeof TARGET_LIMITS, SettableTime>> | undefined;
@@ -31,7 +31,7 @@ type SettableTime = "attemptMs" | "dnsMs" | "connectMs" | "connectionMs" | "idle
 
 /** The request of one attempt. */
 interface Exchange extends Post {
-  /** No byte of it is written from then on; null for one that is good at any time. */
+  /** From then on no byte of the request is written; null for a request without an end. */
   readonly endsAtMs: number | null;
   readonly maySend: (() => boolean) | undefined;
 }
@@ -82,7 +82,7 @@ export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: 
     return createConnection(url.origin, socket, { idleMs, onClosed: (closed) => idle.remove(closed) });
   };
 
-  /** An open connection whose other end may still be connected to, if there is one. */
+  /** An idle connection to an address that is still allowed, if there is one. */
   const takeIdle = (url: URL, trace: Trace): Connection | undefined => {
     const connection = idle.take(url.origin);
     if (connection === undefined) return undefined;
@@ -94,7 +94,7 @@ export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: 
     return undefined;
   };
 
-  /** Opening takes seconds where a target is slow; what ends meanwhile is not waited for. */
+  /** Opens a connection, which takes seconds when a target is slow. Stops waiting when the delivery ends meanwhile. */
   const openUntil = async (
     url: URL,
     { endsAtMs }: Exchange,
@@ -144,7 +144,7 @@ export function createSender({ dnsServers, caFile, ownNetworks, nowMs, times }: 
       await postOn(await openUntil(url, what, trace, signal), what, trace, signal);
     } catch (cause) {
       if (closed === undefined || !(cause instanceof EndedBeforeSending)) throw cause;
-      // It was written once, and it is unknown what the target did with it: that is an attempt.
+      // The request was written once, and its effect at the target is unknown: that counts as an attempt.
       trace.address ??= address;
       throw closed;
     }
@@ -234,7 +234,10 @@ const rounded = (ms: number | null): number | null => (ms === null ? null : Math
 /** An address and this machine's own name need no name server. */
 const isLookedUp = (host: string): boolean => isIP(host) === 0 && !isLoopbackHost(host);
 
-/** Calls `answer` once for each text. With `most` texts all are forgotten, so that many targets cost time and not memory. */
+/**
+ * Calls `answer` once for each text. Forgets all texts when it has `most`, so that many targets cost time and not
+ * memory.
+ */
 export function remember<T>(most: number, answer: (text: string) => T): (text: string) => T {
   const known = new Map<string, T>();
   return (text) => {

@@ -1,4 +1,4 @@
-/** One attempt: signed afresh, sent through the guard, and what follows from it. */
+/** One attempt: signs the body, sends it through the guard, and makes the outcome. */
 import { retryInMs } from "../../../machines/webhook-delivery.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { Clock } from "../clock.ts";
@@ -23,19 +23,19 @@ export interface Target {
   readonly secrets: readonly string[];
 }
 
-/** What is sent, and for how long that makes sense. */
+/** What is sent, and under which conditions it may be sent. */
 export interface Message {
   readonly body: string;
   readonly signal: AbortSignal;
   /** For an offer: when it expires, by `performance.now()`; nothing of it is sent from then on. */
   readonly endsAtMs?: number | null;
-  /** Whether it is still ours to send; asked in the moment before its first byte. */
+  /** Whether this process may still send it; called just before its first byte. */
   readonly maySend?: (() => boolean) | undefined;
 }
 
 /**
- * Sends a body once. Undefined when it came to no attempt: the signal aborted it, or before its first byte it ended or
- * was no longer ours. Whatever else goes wrong is the attempt's result.
+ * Sends a body once. Undefined when there was no attempt: the signal aborted it, or before its first byte the delivery
+ * ended or went to another process. Every other failure is the attempt's result.
  */
 export async function sendOnce(
   deps: Pick<AttemptDeps, "sender" | "allowLoopback" | "log" | "clock">,
@@ -56,12 +56,12 @@ export async function sendOnce(
     });
   } catch (error) {
     if (signal.aborted || error instanceof EndedBeforeSending) return undefined;
-    deps.log.error({ err: error }, "a delivery could not be sent by a fault of ours");
+    deps.log.error({ err: error }, "a delivery could not be sent because of a fault in this service");
     return { ...NOT_SENT, error: "internal_error" };
   }
 }
 
-/** Only what is for development may ever go to this machine itself, and only where the operator allows it. */
+/** Only requests to `test` consumers may go to this machine itself, and only where the operator allows it. */
 export function loopbackRule(
   { allowLoopback }: Pick<AttemptDeps, "allowLoopback">,
   mode: "test" | "live",
@@ -77,7 +77,7 @@ export function attemptIdAt(nowMs: number): number {
 /** The delivery as it was when the attempt began. */
 type Attempted = Pick<DueRow, "delivery_id" | "attempts" | "manual_attempts" | "asked" | "manual_of">;
 
-/** What is written of an attempt. `attempts` of the delivery ended before it began. */
+/** The outcome of an attempt. `attempts` of the delivery counts those that ended before this attempt began. */
 export function outcomeOf(
   { delivery_id, attempts, manual_attempts, asked, manual_of }: Attempted,
   made: { readonly attemptId: number; readonly result: SendResult; readonly random: number },

@@ -1,4 +1,7 @@
-/** How an endpoint fares while this process sends for its owner: its breaker, its pace, and what is to be written of both. */
+/**
+ * The health of an endpoint while this process sends for its owner: its breaker, its pace, and the changes that are not
+ * written yet.
+ */
 import {
   afterFailure,
   type BreakerState,
@@ -24,15 +27,20 @@ export class EndpointHealth {
   #generation: number;
   #breaker: BreakerState;
   #disabledReason: DisabledReason | null = null;
-  /** Whether the last answer was a good one and came soon; undefined while there was none here. */
+  /** Whether the last answer was a success within `promptMs`; undefined before this process has an answer. */
   #wasPrompt: boolean | undefined;
-  /** How many may be under way: one at first, more while the target answers well, so that many slow targets hold few slots. */
+  /**
+   * How many attempts may be under way: one at first, and more while the target is prompt, so that slow targets hold
+   * few slots.
+   */
   #width = 1;
-  /** How many are read ahead: more while the target is fast, so that few reads bring many. */
+  /** How many deliveries are read ahead: more while the target is fast, so that few reads fetch many. */
   #window: number = SIGNER_LIMITS.firstWindow;
   #hasSucceeded = false;
   #hasFailed = false;
-  /** When its row was last written as healthy, by `performance.now()`; long ago when a failure was written since. */
+  /**
+   * When its row was last written as healthy, by `performance.now()`; minus infinity when a failure was written since.
+   */
   #successWrittenAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(row: DueEndpointRow) {
@@ -41,7 +49,10 @@ export class EndpointHealth {
     this.#breaker = breakerOf(row);
   }
 
-  /** What this process knows of the breaker is newer than the row, unless the owner has started the endpoint anew. */
+  /**
+   * The breaker of this process is newer than the row, unless the row has another generation: its breaker was then
+   * reset.
+   */
   refresh(row: DueEndpointRow): void {
     if (row.generation === this.#generation) return;
     this.#generation = row.generation;
@@ -67,14 +78,14 @@ export class EndpointHealth {
     return this.#window;
   }
 
-  /** Which slots are for it. A probe counts as untried, as a first attempt does. */
+  /** Which slots the endpoint uses. A probe counts as untried, as a first attempt does. */
   get pace(): Pace {
     if (this.#breaker.openUntilMs !== null) return "untried";
     if (this.#breaker.consecutiveFailures > 0 || this.#wasPrompt === false) return "slow";
     return this.#wasPrompt === true ? "prompt" : "untried";
   }
 
-  /** How many more the breaker lets through at once. */
+  /** How many more attempts the breaker allows at once. */
   room(inFlight: number, nowMs: number): number {
     return roomOf(this.#breaker, inFlight, nowMs);
   }
@@ -97,14 +108,14 @@ export class EndpointHealth {
     this.#disabledReason ??= disabledBy(this.#breaker, { status, nowMs }) ?? null;
   }
 
-  /** Nothing is left to send: the next time begins with one. */
+  /** Nothing is left to send, so the next attempts begin with one at a time. */
   narrow(): void {
     this.#width = 1;
   }
 
   /**
-   * What is to be written since the last call; undefined for nothing, or for one more success shortly after another. `nowMs` is
-   * `performance.now()`.
+   * The changes since the last call. Undefined when there are none, or only one more success shortly after another.
+   * `nowMs` is `performance.now()`.
    */
   takeOutcome(nowMs: number): EndpointOutcomeRow | undefined {
     if (!this.#hasSucceeded && !this.#hasFailed) return undefined;

@@ -1,4 +1,7 @@
-/** What a process has in hand of one endpoint while it sends for its owner: read ahead, under way, or not yet written. */
+/**
+ * The deliveries of one endpoint that this process has in hand: read ahead, under way, or with an outcome not yet
+ * written.
+ */
 import { SIGNER_LIMITS } from "../limits.ts";
 import type { DueEndpointRow, DueRow } from "../sql/owners.ts";
 import { type AttemptEnd, EndpointHealth } from "./endpoint-health.ts";
@@ -22,9 +25,9 @@ export class EndpointWork {
   #inFlight = 0;
   #usedAtMs = performance.now();
   #mayHaveMore = false;
-  /** Undefined until they have been read: it is not sent to before. */
+  /** Undefined until they have been read; nothing is sent to the endpoint before. */
   #secrets: readonly string[] | undefined;
-  /** The owner paused or deleted it, or it was disabled elsewhere. */
+  /** The owner has paused or deleted the endpoint, or another process has disabled it. */
   #isWithdrawn = false;
   /** Read and not sent yet, the longest due first. */
   readonly #queue: Waiting[] = [];
@@ -56,7 +59,10 @@ export class EndpointWork {
     this.#secrets = secrets;
   }
 
-  /** Whether its owner has paused or deleted it, or it was disabled or its consumer suspended, as far as is known here. */
+  /**
+   * Whether the owner has paused or deleted it, or it was disabled, or its consumer was suspended, as this process
+   * knows.
+   */
   get isWithdrawn(): boolean {
     return this.#isWithdrawn;
   }
@@ -67,7 +73,7 @@ export class EndpointWork {
     this.#row = row;
   }
 
-  /** It must not be sent to any more; what is under way ends by itself. */
+  /** Nothing more may be sent to the endpoint. Attempts under way end as usual. */
   withdraw(): void {
     this.#isWithdrawn = true;
   }
@@ -76,7 +82,7 @@ export class EndpointWork {
     return this.#inHand;
   }
 
-  /** How many more to read now. */
+  /** How many more deliveries to read now. */
   wanted(nowMs: number): number {
     if (!this.#isUsable) return 0;
     if (this.health.openUntilMs !== null) {
@@ -120,12 +126,12 @@ export class EndpointWork {
     this.#mayHaveMore = true;
   }
 
-  /** Whether it can be forgotten: what is known of its breaker has long been written. */
+  /** Whether the endpoint can be forgotten: the state of its breaker was written long ago. */
   isIdle(nowMs: number): boolean {
     return this.#inHand.size === 0 && nowMs - this.#usedAtMs > SIGNER_LIMITS.endpointMemoryMs;
   }
 
-  /** Takes the next one; there is one when it `mayStart`. */
+  /** Takes the next delivery. Throws when there is none: `mayStart` comes first. */
   start(): Waiting {
     const next = this.#queue.shift();
     if (next === undefined) throw new Error("There is nothing to send.");
@@ -140,18 +146,18 @@ export class EndpointWork {
     if (this.#inFlight === 0 && this.#queue.length === 0) this.health.narrow();
   }
 
-  /** An attempt that was not made after all. */
+  /** Ends an attempt that was not made. */
   abandoned(deliveryId: number): void {
     this.#inFlight -= 1;
     this.release(deliveryId);
   }
 
-  /** The outcome is in PostgreSQL, or never will be: from now on the row counts. */
+  /** Releases a delivery whose outcome is written or abandoned: from now on its row counts. */
   release(deliveryId: number): void {
     if (this.#inHand.delete(deliveryId)) this.#all.count -= 1;
   }
 
-  /** Another process has the owner: nothing of it is in hand here any more. */
+  /** Releases all deliveries, because this process no longer sends for the owner. */
   releaseAll(): void {
     for (const deliveryId of this.#inHand) this.release(deliveryId);
   }

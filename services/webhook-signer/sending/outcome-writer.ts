@@ -1,6 +1,6 @@
 /**
- * Writes the outcomes of all owners in batches: while one batch is being written the next one gathers, so batches grow with
- * the load and a lone delivery waits for nothing.
+ * Writes the outcomes of all owners in batches. While one batch is being written, the next one gathers. So batches grow
+ * with the load, and the outcome of a single delivery is written at once.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Database } from "../../db/pool.ts";
@@ -21,7 +21,7 @@ import type { EndpointHealth } from "./endpoint-health.ts";
 export interface OutcomeWriterDeps {
   readonly database: Database;
   readonly log: Pick<Log, "warn" | "error">;
-  /** As whom this process holds owners. */
+  /** The id under which this process holds owners. */
   readonly signerId: string;
 }
 
@@ -38,7 +38,7 @@ export class OutcomeWriter {
   #gathering: Ended[] = [];
   #isWriting = false;
   readonly #waitingForRoom = new Set<() => void>();
-  /** Resolves when what is gathering now is written; the one before it, when what is under way is. */
+  /** Resolves when the batch that gathers now is written; the promise before it, when the batch under way is. */
   #gathered = Promise.withResolvers<void>();
 
   constructor(deps: OutcomeWriterDeps) {
@@ -50,7 +50,10 @@ export class OutcomeWriter {
     if (!this.#isWriting) void this.#write();
   }
 
-  /** Whether so few outcomes wait for PostgreSQL that more may be sent; if not, `onRoom` is called once when they do. */
+  /**
+   * Whether so few outcomes wait for PostgreSQL that more may be sent. If not, `onRoom` is called once when there is
+   * room.
+   */
   hasRoom(onRoom: () => void): boolean {
     if (this.#gathering.length < SIGNER_LIMITS.unwrittenOutcomes) return true;
     this.#waitingForRoom.add(onRoom);
@@ -82,7 +85,8 @@ export class OutcomeWriter {
       );
       await this.#writeBatch(batch, endpoints);
       gathered.resolve();
-      // Each once: who finds no room again waits for the next batch, and a set that it is put back into would have no end.
+      // Each is called once. A caller that finds no room adds itself again, so a loop over the set itself would have no
+      // end.
       const waiting = [...this.#waitingForRoom];
       this.#waitingForRoom.clear();
       for (const onRoom of waiting) onRoom();
@@ -96,7 +100,7 @@ export class OutcomeWriter {
     this.#gathered = Promise.withResolvers<void>();
   }
 
-  /** What cannot be written while PostgreSQL is away is sent again: at least once, never lost. */
+  /** A delivery whose outcome cannot be written while PostgreSQL is away is sent again: at least once, never lost. */
   async #writeBatch(batch: readonly Ended[], endpoints: readonly EndpointOutcomeRow[]): Promise<void> {
     const { log } = this.#deps;
     for (let attempt = 1; ; attempt += 1) {
@@ -106,7 +110,7 @@ export class OutcomeWriter {
         }
         break;
       } catch (error) {
-        // A batch is written as a whole or not at all, and only its own earlier try has its keys.
+        // A batch is written as a whole or not at all, and only an earlier try of this batch has its keys.
         if (attempt > 1 && isWrittenBefore(error)) break;
         if (isRefusedData(error)) return await this.#divide(batch, endpoints, error);
         if (attempt >= SIGNER_LIMITS.writeAttempts) {
@@ -119,10 +123,10 @@ export class OutcomeWriter {
     for (const { onWritten } of batch) onWritten();
   }
 
-  /** One of them cannot be stored: the others are not to wait for it, nor to be sent again. Each part is smaller than the whole. */
+  /** Writes smaller parts, because one row cannot be stored. The other rows must not wait for it, nor be sent again. */
   async #divide(batch: readonly Ended[], endpoints: readonly EndpointOutcomeRow[], error: unknown): Promise<void> {
     if (batch.length > 0 && endpoints.length > 0) {
-      // What was decided about an endpoint counts without its outcomes, and they count without it.
+      // Endpoints and outcomes can be stored without each other.
       await this.#writeBatch([], endpoints);
       await this.#writeBatch(batch, []);
     } else if (batch.length > 1) {
@@ -130,15 +134,16 @@ export class OutcomeWriter {
     } else if (endpoints.length > 1) {
       for (const half of halves(endpoints)) await this.#writeBatch([], half);
     } else {
-      // A delivery stays in hand, or it would be sent again and again for as long as this process holds the owner.
+      // The delivery stays in hand. Else this process would send it again and again while it holds the owner.
       const what = { deliveryId: batch[0]?.decided.outcome.delivery_id, endpointId: endpoints[0]?.endpoint_id };
       this.#deps.log.error({ err: error, ...what }, "an outcome cannot be stored");
     }
   }
 
   /**
-   * One transaction. What the machine decided when the attempts ended is stored where the deliveries still are as they were;
-   * else, and when an endpoint is to be disabled, which ends its deliveries, the machine decides again under their locks.
+   * Stores a batch in one transaction. What the machine decided when the attempts ended is stored if no delivery has
+   * changed since. Otherwise the machine decides again under the locks of the deliveries. It also decides again when an
+   * endpoint is to be disabled, because that ends the endpoint's deliveries.
    */
   async #store(batch: readonly Ended[], endpoints: readonly EndpointOutcomeRow[]): Promise<readonly DisabledRow[]> {
     const { database, signerId } = this.#deps;
@@ -155,7 +160,8 @@ export class OutcomeWriter {
       if (!(error instanceof OvertakenError)) throw error;
     }
     return await database.begin(async (sql) => {
-      // First, because it locks the endpoints. What is still under way then is written all the same.
+      // First, because it locks the endpoints. Outcomes of attempts that are still under way then are written all the
+      // same.
       const disabled = await disableEndpoints(sql, disabling, signerId);
       await writeOutcomes(sql, { outcomes: decided.map(({ outcome }) => outcome), endpoints, signerId });
       return disabled;

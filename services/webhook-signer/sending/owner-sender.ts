@@ -5,8 +5,8 @@
  *        ▲                                                                │
  *        └──────────────── a queue runs low, something new, time ◄────────┘
  *
- * No other process sends for the owner, so the deliveries in hand are in memory alone. A delivery is in hand from the time
- * it is read until its outcome is written, and is not read again meanwhile. An unsent delivery is released by forgetting it.
+ * No other process sends for the owner, so only the memory has the deliveries in hand. A delivery is in hand from its read
+ * until its outcome is written, and is not read again meanwhile. To release an unsent delivery, the process forgets it.
  */
 import type { Database } from "../../db/pool.ts";
 import type { Log } from "../../runtime/log.ts";
@@ -49,7 +49,9 @@ export class OwnerSender {
     keptForPrompt: SIGNER_LIMITS.keptForPromptOfOwner,
     keptForUntried: SIGNER_LIMITS.keptForUntriedOfOwner,
   });
-  /** When this process asked PostgreSQL for the endpoints and for their secrets that it has; and the read that is under way. */
+  /**
+   * When this process sent the queries for the endpoints and secrets that it has now; and the read that is under way.
+   */
   #endpointsAtMs = Number.NEGATIVE_INFINITY;
   #secretsAtMs = Number.NEGATIVE_INFINITY;
   #rereading: Promise<void> | undefined;

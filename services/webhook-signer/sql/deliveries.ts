@@ -62,7 +62,7 @@ export function deliveryStep(row: StepRow): DeliveryStep {
   };
 }
 
-/** The machine's LAPSE and END for any number of pending deliveries; a test holds it equal to the machine. */
+/** The machine's LAPSE and END for any number of pending deliveries; a test compares it with the machine. */
 export const endedAs = (sql: Queryable, status: "failed" | "lapsed") => sql`
   status = case when delivered_at is null then ${status} else 'delivered' end,
   due_at = null, manual_of = null, planned_at = null`;
@@ -76,7 +76,7 @@ const filtered = (sql: Queryable, { eventType, status }: DeliveryFilters) => sql
   ${eventType === undefined ? sql`` : sql`and event_type = ${eventType}`}
   ${status === undefined ? sql`` : sql`and status = ${status}`}`;
 
-/** A consumer's, behind an id, in the order of the ids, which is that of the commits. */
+/** A consumer's deliveries after an id, in the order of the ids, which is the order of the commits. */
 export async function listConsumerWebhookDeliveries(
   sql: Queryable,
   page: DeliveryFilters & { readonly consumerId: number; readonly sinceId: number; readonly limit: number },
@@ -95,7 +95,7 @@ export interface OwnerPage extends DeliveryFilters {
   readonly limit: number;
 }
 
-/** An organization's, newest first: the newest of each of its consumers, and of those the newest. */
+/** An organization's deliveries, newest first: the newest of each of its consumers, and of these the newest. */
 export async function listWebhookDeliveries(sql: Queryable, page: OwnerPage): Promise<readonly DeliveryRow[]> {
   const { endpointId, consumerId, beforeId } = page;
   return await sql<DeliveryRow[]>`
@@ -172,7 +172,7 @@ export async function lockForRedelivery(
   return row;
 }
 
-/** Whether this key is new for the delivery. */
+/** Stores the key. Returns whether it is new for the delivery. */
 export async function insertRedelivery(
   sql: Transaction,
   { deliveryId, idempotencyKey }: { readonly deliveryId: number; readonly idempotencyKey: string },
@@ -223,7 +223,10 @@ export async function listAttempts(sql: Queryable, deliveryId: number, limit: nu
     from webhook_attempts where delivery_id = ${deliveryId} order by attempt_id desc limit ${limit}`;
 }
 
-/** What waits for these endpoints never will be sent; what had been delivered before, and was to be sent again, was delivered. */
+/**
+ * Ends the deliveries that wait for these endpoints. One that was delivered before, and waited for one more attempt, is
+ * `delivered`.
+ */
 export async function endPending(sql: Transaction, endpointIds: readonly number[]): Promise<void> {
   if (endpointIds.length === 0) return;
   await sql`
@@ -235,7 +238,7 @@ export async function endPending(sql: Transaction, endpointIds: readonly number[
     update webhook_deliveries set ${endedAs(sql, "failed")} where delivery_id in (select delivery_id from waiting)`;
 }
 
-/** Deliveries that are done with, and with them their attempts. Returns how many. */
+/** Deletes old deliveries that have ended, and their attempts. Returns how many. */
 export async function deleteOldDeliveries(
   sql: Database,
   { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
@@ -272,7 +275,9 @@ export async function endForgottenDeliveries(
   return result.count;
 }
 
-/** What says that an event was taken; longer than the outbox keeps it, or it would be taken again. */
+/**
+ * Deletes the records of taken events. A record stays while the outbox has its event, which would otherwise be taken again.
+ */
 export async function deleteOldEvents(
   sql: Database,
   { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },

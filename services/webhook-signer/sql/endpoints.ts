@@ -1,4 +1,7 @@
-/** Endpoints and their sealed secrets. Owners' requests name the organization, so an endpoint of another organization is not found. */
+/**
+ * Endpoints and their sealed secrets. Owners' requests name the organization, so an endpoint of another organization is
+ * not found.
+ */
 import type { Database, Queryable, Transaction } from "../../db/pool.ts";
 import type { SealedSecret } from "../../runtime/keyring.ts";
 
@@ -76,7 +79,10 @@ export interface OwnedConsumerRow {
   readonly endpoints: number;
 }
 
-/** The consumer of a new endpoint, locked, and how many endpoints it has: of two registrations at once the second counts the first. */
+/**
+ * The consumer of a new endpoint, locked, and how many endpoints it has: of two registrations at once the second counts
+ * the first.
+ */
 export async function lockConsumer(
   sql: Transaction,
   { organizationId, consumerId }: { readonly organizationId: number; readonly consumerId: number },
@@ -130,7 +136,10 @@ export async function activateEndpoint(sql: Transaction, endpointId: number): Pr
     where endpoint_id = ${endpointId}`;
 }
 
-/** Resets the breaker after a success outside the schedule. The new generation makes the process that sends to it do the same. */
+/**
+ * Resets the breaker after a success outside the schedule. The new generation makes the process that sends to it do the
+ * same.
+ */
 export async function resetBreaker(sql: Queryable, endpointId: number): Promise<void> {
   await sql`
     update webhook_endpoints set generation = generation + 1, consecutive_failures = 0, times_opened = 0,

@@ -15,7 +15,7 @@ export async function insertEvents(
     filial_id: event.filialId,
     event_type: event.eventType,
   }));
-  // In the order of the ids everywhere, so that two transactions with the same events never wait for each other.
+  // In the order of the ids, so that two transactions with the same events never wait for each other.
   const inserted = await sql<{ event_id: number }[]>`
     insert into webhook_events (event_id, organization_id, filial_id, event_type)
     select r.event_id, r.organization_id, r.filial_id, r.event_type
@@ -32,7 +32,10 @@ export interface ConsumerRow {
   readonly filial_id: number;
 }
 
-/** The consumers named, and all consumers of the filials named. Deliveries to a suspended consumer wait until it is active again. */
+/**
+ * The named consumers, and all consumers of the named filials. Deliveries to a suspended consumer wait until it is
+ * active again.
+ */
 export async function listConsumers(
   sql: Transaction,
   of: { readonly consumerIds: readonly number[]; readonly filialIds: readonly number[] },
@@ -50,7 +53,10 @@ export interface TargetRow {
   readonly status: "active" | "paused" | "disabled";
 }
 
-/** The consumers' endpoints, locked: no other transaction disables or deletes one until this one ends, so no delivery waits for a dead endpoint. */
+/**
+ * The consumers' endpoints, locked: no other transaction disables or deletes one until this one ends. So no delivery
+ * waits for an endpoint that is gone.
+ */
 export async function holdEndpoints(sql: Transaction, consumerIds: readonly number[]): Promise<readonly TargetRow[]> {
   return await sql<TargetRow[]>`
     select consumer_id, endpoint_id, status from webhook_endpoints
@@ -89,7 +95,7 @@ export interface NewDelivery {
   readonly eventType: string;
   readonly body: string;
   readonly status: Extract<DeliveryStatus, "pending" | "unsent" | "failed">;
-  /** An offer's own deadline. */
+  /** The deadline of an offer. */
   readonly lapsesAt: string | null;
 }
 
@@ -127,14 +133,14 @@ export async function listLostEvents(
     order by o.delivered_at, o.outbox_id limit ${limit}`;
 }
 
-/** Writes down that an event that cannot be read was seen, so that it is logged once. */
+/** Records an unreadable event as taken, so that it is logged once. */
 export async function insertUnreadableEvent(sql: Database, eventId: number): Promise<void> {
   await sql`
     insert into webhook_events (event_id, organization_id, filial_id, event_type) values (${eventId}, 0, 0, 'unreadable')
     on conflict do nothing`;
 }
 
-/** Offers that have expired while they waited, for a paused endpoint or an open breaker, end. Returns how many. */
+/** Ends offers that have expired while they waited for a paused endpoint or an open breaker. Returns how many. */
 export async function lapseOffers(sql: Database, limit: number): Promise<number> {
   const result = await sql`
     update webhook_deliveries set ${endedAs(sql, "lapsed")}

@@ -9,14 +9,14 @@ import { recordRoboticsAction, SYSTEM_ACTOR } from "../../db/robotics-audit-log.
 import { type AttemptRow, deliveryStep, endPending, type StepRow, stepColumns } from "./deliveries.ts";
 import type { DueEndpointRow } from "./owners.ts";
 
-/** One attempt, as its record has it and as the machine is asked about it. */
+/** One attempt: what its record has, and what the machine needs to decide. */
 export interface OutcomeRow extends Omit<AttemptRow, "started_at" | "status"> {
   readonly delivery_id: number;
   /** When the attempt began, in microseconds since the epoch: no two attempts of one delivery share it. */
   readonly attempt_id: number;
   /** Which attempt of the delivery it was when it began, the first one being 1. */
   readonly attempt: number;
-  /** How often one more had been requested by then. */
+  /** How many extra attempts had been requested by then. */
   readonly asked: number;
   /** Milliseconds until the next attempt by the schedule; null after a success, and when there is none. */
   readonly retry_in_ms: number | null;
@@ -30,7 +30,7 @@ export interface Decided {
   readonly to: DeliveryStep;
 }
 
-/** Asks the machine what follows from an attempt of a delivery that is as in `from`. */
+/** The machine's decision after an attempt of a delivery in the state `from`. */
 export function decide(outcome: OutcomeRow, from: DeliveryStep, atMs: number): Decided {
   const attempt = { number: outcome.attempt, requests: outcome.asked, isManual: outcome.is_manual };
   const event: DeliveryEvent =
@@ -42,7 +42,7 @@ export function decide(outcome: OutcomeRow, from: DeliveryStep, atMs: number): D
   return { outcome, from, to };
 }
 
-/** The breaker is not changed when its owner has activated it again since, which is another generation. */
+/** `generation` is the one that the process knew. An endpoint with a newer generation keeps its breaker. */
 export interface EndpointOutcomeRow extends Omit<DueEndpointRow, "url" | "mode"> {
   readonly has_succeeded: boolean;
   readonly has_failed: boolean;
@@ -60,8 +60,8 @@ interface Column {
 const statusOf = ({ value }: DeliveryStep): string => (value === "requested" ? "pending" : value);
 
 /**
- * One array of PostgreSQL's for each column. They are written out here because the driver would make a closure and search for
- * quotes for every single value, which costs more than all the rest of writing. A value that is null is the word `null`.
+ * One PostgreSQL array for each column. The arrays are written as text here: the driver would make a closure and search
+ * for quotes for every value, which costs more than the rest of the write. A null value is the word `null`.
  */
 const COLUMNS: readonly Column[] = [
   { name: "delivery_id", type: "bigint", textOf: ({ outcome }) => String(outcome.delivery_id) },
@@ -90,13 +90,13 @@ const COLUMNS: readonly Column[] = [
   { name: "is_manual", type: "boolean", textOf: ({ outcome }) => String(outcome.is_manual) },
 ];
 
-/** In quotes any text is itself, even `null`, but for quotes and back-slashes. */
+/** Quotes the text, so that it is never read as null. Escapes quotes and backslashes. */
 function quoted(text: string | null): string {
   if (text === null) return "null";
   return text === "" ? '""' : `"${text.replace(/["\\]/g, "\\$&")}"`;
 }
 
-/** One text, because the driver would put it together from its parts each time. */
+/** One constant text, because the driver would build it from its parts for each call. */
 const STORE = `
 with counted as (
   update webhook_deliveries d set
@@ -131,7 +131,7 @@ async function store(sql: Transaction, decided: readonly Decided[]): Promise<num
 /** What is written together. The endpoints come first, then the deliveries by id, as in every transaction that locks both. */
 export interface EndpointOutcomes {
   readonly endpoints: readonly EndpointOutcomeRow[];
-  /** As whom the owners are held; without it no endpoint's row is written. */
+  /** The id under which this process holds the owners; without it no endpoint's row is written. */
   readonly signerId?: string | null;
 }
 
@@ -153,10 +153,10 @@ export async function writeDecided(
 }
 
 /**
- * Locks the deliveries, asks the machine again and writes what it decides. Every attempt is counted. A delivery that is no
- * longer kept is left out.
+ * Locks the deliveries, asks the machine again and writes what it decides. Every attempt is counted. A delivery that
+ * has been deleted is left out.
  *
- * The key of an attempt is made before it is written: the same outcomes written once more are refused as a whole
+ * The key of an attempt is made before the write, so PostgreSQL refuses the same outcomes as a whole the second time
  * (`isWrittenBefore`).
  */
 export async function writeOutcomes(
@@ -182,11 +182,11 @@ export function isWrittenBefore(error: unknown): boolean {
   return code === "23505" && constraint === "webhook_attempts_pkey";
 }
 
-/** A process that was stalled, and whose owner another has taken since, knows less of the owner's endpoints than that one. */
+/** Whether this process held the owner last. A stalled process has older facts than the process that took over. */
 const IS_LAST_HOLDER = `exists (select from webhook_owners o
   where o.organization_id = e.organization_id and o.leased_by = i.signer_id)`;
 
-/** Those of owners that another process has held since stay as they are. */
+/** Writes the breakers. Leaves those of owners that another process has taken since. */
 async function writeBreakers(sql: Transaction, { endpoints, signerId = null }: EndpointOutcomes): Promise<void> {
   if (endpoints.length === 0) return;
   await sql`
@@ -219,8 +219,9 @@ export interface DisabledRow {
 }
 
 /**
- * Locks and disables those that were not disabled before, ends what waits for them, and writes it to the audit log. Only
- * the owner's last holder disables an endpoint because it fails; any process does so that has received a 410.
+ * Locks and disables the endpoints that are not disabled yet, ends the deliveries that wait for them, and writes the
+ * audit log. Only the owner's last holder disables an endpoint because it fails. Any process that has received a 410
+ * disables it.
  */
 export async function disableEndpoints(
   sql: Transaction,
@@ -229,7 +230,7 @@ export async function disableEndpoints(
 ): Promise<readonly DisabledRow[]> {
   if (endpoints.length === 0) return [];
   const ids = endpoints.map((row) => row.endpoint_id);
-  // Held as by one who deletes: no delivery to them is being written meanwhile.
+  // The same lock as for a deletion: no delivery to these endpoints is being written meanwhile.
   await sql`
     select from webhook_endpoints where endpoint_id = any(${ids}::bigint[]) order by endpoint_id for update`;
   const disabled = await sql<DisabledRow[]>`

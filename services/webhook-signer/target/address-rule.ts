@@ -1,7 +1,7 @@
 /**
- * Which addresses are public. For IPv6 this is a list of what is allowed, because what is not assigned yet may become
- * anything; for IPv4 it is a list of what is not, because all the rest is assigned. Both are held against the tables of
- * `ipaddr.js` as well, which know some blocks that we do not name and miss some that we do.
+ * Which addresses are public. For IPv6 the rule lists allowed blocks, because unassigned blocks may get any use. For
+ * IPv4 it lists refused blocks, because all others are assigned. Each address is checked with the tables of `ipaddr.js`
+ * as well: they have some blocks that these lists do not name, and miss some that they do.
  */
 import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
@@ -32,10 +32,10 @@ const REFUSED_IPV4 = blocks([
   "240.0.0.0/4", // reserved (RFC 1112), with the broadcast address
 ]);
 
-/** The only part of IPv6 that is given to the public (RFC 4291). */
+/** The only part of IPv6 that is assigned to the public (RFC 4291). */
 const GLOBAL_IPV6 = block("2000::/3");
 
-/** What in it is not, or may lead to an IPv4 address that we would refuse. */
+/** The blocks in it that are not public, or that may lead to a refused IPv4 address. */
 const REFUSED_IPV6 = blocks([
   "2001::/23", // protocol assignments (RFC 2928): Teredo, benchmarking, ORCHID, AMT, drones
   "2001:db8::/32", // documentation (RFC 3849)
@@ -90,17 +90,20 @@ function block(text: string): Block {
   return ipaddr.parseCIDR(`${address}/${bits ?? (family === 4 ? 32 : 128)}`);
 }
 
-/** `isIP` comes first because the library reads `0177.1` and the like; a zone belongs to this machine's network alone. */
+/**
+ * `isIP` comes first, because the library also accepts texts like `0177.1`. A zone has meaning in this machine's
+ * network only.
+ */
 function parseAddress(text: string): ReturnType<typeof ipaddr.parse> | undefined {
   return isIP(text) === 0 || text.includes("%") ? undefined : ipaddr.parse(text);
 }
 
-/** ISATAP (RFC 5214) can stand below any prefix: the interface id is 0000:5efe or 0200:5efe and an IPv4 address. */
+/** ISATAP (RFC 5214) may follow any prefix: the interface id is 0000:5efe or 0200:5efe and an IPv4 address. */
 function isIsatap(bytes: readonly number[]): boolean {
   return (bytes[8] === 0 || bytes[8] === 2) && bytes[9] === 0 && bytes[10] === 0x5e && bytes[11] === 0xfe;
 }
 
-/** Checks of an address whether a network interface of this machine has it, or had within the last `goodForMs`. */
+/** Makes a check whether a network interface of this machine has an address, or had it within the last `goodForMs`. */
 export function createOwnAddresses(goodForMs: number): (address: string) => boolean {
   let own: ReadonlySet<string | undefined> = new Set();
   let readAt = Number.NEGATIVE_INFINITY;

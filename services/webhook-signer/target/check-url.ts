@@ -1,7 +1,7 @@
 /**
- * Checks the URL of a target before any request to the network. It checks the raw text, because a parser repairs deceptive
- * spellings (`https:\\127.1`, `https://@host`), and the parsed URL, because the sender connects to that. No refusal reason
- * describes our network.
+ * Checks the URL of a target before any request to the network. It checks the raw text, because a parser repairs
+ * deceptive spellings (`https:\\127.1`, `https://@host`), and the parsed URL, because the sender connects to that. No
+ * refusal reason describes the service's network.
  */
 import { isIP } from "node:net";
 import { BOUNDS } from "../../bus/bounds.ts";
@@ -91,17 +91,21 @@ export function checkTargetUrl(raw: string, { loopback }: { readonly loopback: L
 
 /** The host of a URL: a name, or an address without brackets. */
 export function hostOf(url: URL): string {
-  return url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname;
+  return withoutBrackets(url.hostname);
+}
+
+function withoutBrackets(hostname: string): string {
+  return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
 }
 
 /** Whether the host is `localhost` (RFC 6761) or a loopback address. A name that resolves to one is not loopback here. */
 export function isLoopbackHost(hostname: string): boolean {
-  const host = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
+  const host = withoutBrackets(hostname);
   return isIP(host) === 0 ? host === "localhost" || host.endsWith(".localhost") : isLoopbackAddress(host);
 }
 
 function isPublicHost(hostname: string): boolean {
-  const host = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
+  const host = withoutBrackets(hostname);
   if (isIP(host) !== 0) return isPublicAddress(host);
   const name = host.replace(/\.$/, "");
   if (!DNS_NAME.test(name) || !name.includes(".")) return false;
