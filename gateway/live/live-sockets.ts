@@ -99,7 +99,7 @@ export class LiveSockets {
     this.#forEach((socket) => this.mark(socket));
   }
 
-  /** Ending a socket takes it out of the sets that are gone through, so they are copied first. */
+  /** Copies the sets first, because ending a socket removes it from them. */
   #forEach(act: (socket: LiveSocket) => void): void {
     for (const socket of [...this.#byStation.values()].flatMap((sockets) => [...sockets])) act(socket);
   }
@@ -155,14 +155,14 @@ export class LiveSockets {
     return this.#replicas.sessions.findDigest(facts.sessionDigest, nowMs);
   }
 
-  /** The bus may have lost a station that exists: then the socket stays and says so, and the next sweep checks it again. */
+  /** Keeps the socket when the bus may have lost a station that exists. The next sweep checks again. */
   async #endWithoutStation(socket: LiveSocket, session: SessionEntry): Promise<void> {
     const why = await this.#missing.whyNone(session, socket.facts.stationId);
     if (why === "not_found") socket.end(CLOSE_CODES.stationGone, "not_found");
   }
 
   #sendState(socket: LiveSocket, state: StationState, nowMs: number): void {
-    if (!socket.mayKnow()) return;
+    if (!socket.maySend()) return;
     const { switches, polls } = this.#replicas;
     const polledAtMs = (deviceId: number): number | null => polls.polledAtMs(deviceId);
     const facts = { switches: switches.current(), polledAtMs, nowMs, userId: socket.facts.userId };
@@ -172,7 +172,7 @@ export class LiveSockets {
   }
 
   #sendStale(socket: LiveSocket, nowMs: number): void {
-    if (socket.isSentStale || !socket.mayKnow()) return;
+    if (socket.isSentStale || !socket.maySend()) return;
     socket.send(messageOf("stale", nowMs), "stale", true);
   }
 }
