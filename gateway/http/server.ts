@@ -137,7 +137,7 @@ export class Server {
     this.#deps.live?.sockets.stop();
     await this.#exchanges.drain(LIMITS.drainMs);
     // Clients that are still sending read the answer before their connection ends.
-    const lingering = this.#exchanges.giveUp() > 0 ? delay(CONNECTION_LIMITS.bodyFollowsMs) : undefined;
+    const lingering = this.#exchanges.abandonAll() > 0 ? delay(CONNECTION_LIMITS.bodyFollowsMs) : undefined;
     await Promise.all([lingering, this.#unsent.drain(CONNECTION_LIMITS.stalledMs)]);
     this.#app.close();
   }

@@ -1,10 +1,12 @@
 /**
- * All live sockets of one gateway: each gets the newest state of its station when it opens, on each change, and when
- * a deadline in the last message passes.
+ * All live sockets of one gateway. Each gets the newest state of its station when it opens, on each change, and when a
+ * deadline in the last message passes.
  *
- *   commit, switch, poll note ──► dirty ──► once per turn: the state decoded once per station, one message per socket
- *   every 200 ms ──► session over? end it · replica stale, session or station lost? say so, never old state · deadline over? dirty
- *                    · nothing sent for 3 s? say that the last state still holds
+ *   commit, kill switch, poll note ──► dirty ──► once per turn: one decoded state per station, one message per socket
+ *   every 200 ms ──► session ended ────────────────────────────► the socket is ended
+ *                    replica stale, or session or station lost ─► `stale`, never an old state
+ *                    deadline passed ──────────────────────────► dirty
+ *                    nothing sent for 3 s ─────────────────────► `current`: the last state is still correct
  */
 import type { StationState } from "../../machines/station/state.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
@@ -84,7 +86,7 @@ export class LiveSockets {
     this.#dirty.add(socket);
   }
 
-  /** Ends all of them; their clients come back to another gateway. */
+  /** Ends all sockets. Their clients reconnect to another gateway. */
   stop(): void {
     clearInterval(this.#timer);
     this.#forEach((socket) => socket.end(CLOSE_CODES.goingAway, "going_away"));
@@ -104,7 +106,7 @@ export class LiveSockets {
     for (const socket of [...this.#byStation.values()].flatMap((sockets) => [...sockets])) act(socket);
   }
 
-  /** Whether what all sockets depend on is fresh. */
+  /** Whether the replicas that all sockets need are fresh. */
   #isFresh(nowMs: number): boolean {
     const replicas = this.#replicas;
     // A session that is not in a stale replica may be valid, and one that is there may have ended.
