@@ -5,9 +5,9 @@ import { addressBlock } from "../../services/bus/address-block.ts";
 import { addressText } from "./client-address.ts";
 
 /**
- * How many connections each address holds. The server reports the address of a connection that opens, but not of one that
- * closes. So the least that an address can hold is: the connections that it opened, minus all that were closed by any address. A
- * recount by the kernel's table of connections makes the numbers exact again.
+ * Counts the connections of each address. The server reports the address of a connection that opens, but not of one that closes.
+ * So the minimum for an address is: the connections that it opened, minus all that any address closed. A recount from the
+ * kernel's table of connections makes the numbers exact again.
  */
 export class AddressCounts {
   #opened = new Map<string, number>();
@@ -16,7 +16,7 @@ export class AddressCounts {
   /** Whether connections were opened during a recount: the recount may lack them. */
   #hasMissed = false;
 
-  /** How many addresses are remembered. */
+  /** The number of addresses with a count. */
   get size(): number {
     return this.#opened.size;
   }
@@ -80,7 +80,7 @@ const TABLES = ["/proc/self/net/tcp", "/proc/self/net/tcp6"] as const;
 const OPEN_STATES: ReadonlySet<string> = new Set(["01", "08"]);
 const WORD_DIGITS = 8;
 
-/** Connections to one port of this machine by address, as `addressBlock` counts them; undefined where the kernel has no such table. */
+/** Connections to one port of this machine, by the block of their address. Undefined where the kernel has no such table. */
 export async function connectionsByAddress(localPort: number): Promise<Map<string, number> | undefined> {
   const tables = await Promise.all(TABLES.map((path) => readFile(path, "latin1").catch(() => undefined)));
   if (tables[0] === undefined) return undefined;
@@ -115,10 +115,7 @@ function bytesOf(remote: string): Uint8Array {
   return new Uint8Array(numbers.buffer);
 }
 
-/**
- * How many files this process may have open at once, after Node has raised the limit; undefined where there is no limit.
- * Each connection is one open file.
- */
+/** How many files this process may have open, after Node has raised the limit. A connection is one file. Undefined: no limit. */
 export function openFileLimit(): number | undefined {
   const limit = Number(limitOfKernel() ?? limitOfReport());
   return Number.isFinite(limit) ? limit : undefined;
