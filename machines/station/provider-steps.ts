@@ -70,8 +70,8 @@ export function failPayment(state: StationState, command: Command<"provider_fail
 }
 
 /**
- * The provider asserts a payment that differs from the intent's. From now on money may have moved: only the provider can clear
- * that, but no later decline, cancellation or deadline.
+ * The provider asserts a payment that differs from the intent's. From now on money may have moved. Only a `provider_cleared`
+ * removes this reason: a later decline, cancellation or deadline does not.
  */
 export function keepDifferingMoney(
   state: StationState,

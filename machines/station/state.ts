@@ -96,7 +96,7 @@ export interface LostCollections {
   readonly unclear: readonly LostReason[];
   /** Of any order, one for each collection: a person may have to pay a guest back. */
   readonly reasons: readonly LostReason[];
-  /** No order up to this id is known to be clear. */
+  /** Up to this id, every order counts as unclear. */
   readonly unclearThrough: number;
   readonly nextIntentNumber: number;
 }
