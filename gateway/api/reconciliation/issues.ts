@@ -1,6 +1,6 @@
 /**
- * Issues: what callbacks and reconciliation runs find different. An operator assigns them, attributes money to an order through
- * the payment seam, or closes them with a reason.
+ * Issues: the differences that callbacks and reconciliation runs find. An operator assigns an issue, attributes its payment to an
+ * order through the payment seam, or closes it with a reason.
  */
 import { z } from "zod";
 import { parseAmount } from "../../../machines/currency.ts";
@@ -16,7 +16,7 @@ import { commentJson, issueCommentSchema, issueDetailsJson, issueDetailsSchema }
 import { issueJson, issueKindSchema, issueSchema, issueSourceSchema, issueStatusSchema } from "./issue-json.ts";
 
 const DAY_MS = 24 * 3_600_000;
-/** Ten years: more than issues are kept, and a number that no arithmetic breaks. */
+/** Ten years: longer than the retention of issues, and small enough for date arithmetic. */
 const MOST_DAYS = 3_650;
 
 const issuesSchema = z.object({ issues: z.array(issueSchema), has_more: hasMoreBefore });
@@ -26,7 +26,7 @@ const decimal = z
   .regex(/^\d{1,10}(?:\.\d{1,3})?$/)
   .meta({ examples: ["12.50"] });
 
-/** What both the list and the bulk closing can be confined to. */
+/** The filters of both the list and the bulk closing. */
 const filterShape = {
   kind: issueKindSchema.optional().meta({ description: "Only issues of this one kind; all kinds when left out." }),
   source: issueSourceSchema
