@@ -1,10 +1,10 @@
-/** Rows of CSV (RFC 4180) that a spreadsheet opens as data: no cell is a formula. */
+/** Writes rows of CSV (RFC 4180) in which a spreadsheet finds no formula. */
 
 export type Cell = string | number | boolean | null;
 
-/** A spreadsheet takes a cell with one of these at its start for a formula; those of full width too. */
+/** A spreadsheet treats a cell that starts with one of these as a formula, including the full-width characters. */
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/u;
-/** Where a language has decimal commas, a spreadsheet divides at semicolons, and a cell can begin in the middle of ours. */
+/** In languages with decimal commas, a spreadsheet separates cells at semicolons: a cell can then start inside of ours. */
 const FORMULA_INSIDE = /(?<=[;\t\r\n]["\s]*)[=+\-@＝＋－＠]/gu;
 const NUMBER = /^-?\d+(?:\.\d+)?$/;
 const NEEDS_QUOTES = /[",\r\n]/;

@@ -9,7 +9,7 @@ import { LIMITS } from "../limits.ts";
 import { Refusal } from "./handler-context.ts";
 import { type BodyType, type Route, refusesOtherQueries } from "./route.ts";
 
-/** Throws `unsupported_media_type` when the route does not accept the type, and `invalid_request` when the body does not match it. */
+/** Throws `unsupported_media_type` for a type that the route does not accept, `invalid_request` for a body of another type. */
 export function parseBody(body: Buffer, contentType: string, accepted: readonly BodyType[]): unknown {
   const type = contentType.split(";")[0]?.trim().toLowerCase() as BodyType;
   if (!accepted.includes(type)) {

@@ -1,4 +1,4 @@
-/** The deadlines of a station. Each timer is an absolute time in the committed state, and its end is an ordinary event (design §3). */
+/** The deadlines of a station: absolute times in the committed state, whose end is an ordinary event (design §3). */
 import { leaseMachine } from "../lease.ts";
 import { type Attestation, isConfirmed, type PaymentIntent } from "../payment-intent.ts";
 import { take } from "../pure-transition.ts";
@@ -60,7 +60,7 @@ export function applyDeadlines(
   return { state, events };
 }
 
-/** Expires an overdue intent, or settles it when its confirmation was recorded in time. Undefined when the intent stays unchanged. */
+/** Expires an overdue intent, or settles it when its confirmation was recorded in time. Undefined when nothing changes. */
 function endOrConfirm(
   state: StationState,
   { intentId }: PaymentIntent,

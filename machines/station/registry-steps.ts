@@ -59,7 +59,7 @@ function describe(
   return { state: next, events };
 }
 
-/** Applies the description of a device. A revoked device leaves the station for ever, but its intents and the audit log keep its id. */
+/** Applies a device's description. A revoked device leaves the station for ever. Its intents and the audit log keep its id. */
 export function putDevice(state: StationState, command: Command<"device_put">): Outcome {
   const device = describeDevice(command.device);
   const { deviceId, status, revision } = device;

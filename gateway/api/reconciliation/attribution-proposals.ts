@@ -1,4 +1,4 @@
-/** Attributions by two people: one proposes, another one confirms or rejects. */
+/** Attributions by two people: one person proposes, and another confirms or rejects. */
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/attributions.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";

@@ -1,4 +1,4 @@
-/** Reconciliation runs: what was compared, what has come out, and what has changed since another run. */
+/** Reconciliation runs: their input, their result, and the difference to another run. */
 import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/reconciliation-runs.ts";

@@ -14,7 +14,7 @@ export const servingTaskLegSchema = z
   .enum(TASK_LEGS)
   .meta({ id: "ServingTaskLeg", description: "Where from and where to." });
 
-/** What a fleet and the owner see. */
+/** The fields that a fleet and the owner see. */
 export const servingTaskFields = {
   task_id: idSchema,
   display_number: idSchema.meta({ description: "For people; without gaps at a filial." }),
@@ -57,7 +57,7 @@ const servingTasksQuerySchema = z.strictObject({
     description: "Only serving tasks of this status. Left out: the current ones, which are offered or accepted.",
   }),
 });
-/** A weak entity tag over the whole answer, as polls have it. */
+/** The header with the weak entity tag of the whole answer. */
 const conditionHeaderSchema = z.object({
   "If-None-Match": z
     .string()
@@ -101,7 +101,7 @@ const getServingTask: ConsumerHandler = async (context) => {
   return conditional(context, servingTaskJson(task));
 };
 
-/** The body with its entity tag, or 304 for a client that has it already. */
+/** The body with its entity tag, or 304 for a client that already has it. */
 function conditional(context: ConsumerContext<unknown>, body: unknown): Reply {
   const ready = JSON.stringify(body);
   const headers = { ETag: etagOf(ready) };
@@ -117,7 +117,7 @@ const move =
       const { task } = await deps.bus.call(operation, { consumer: caller, taskId: context.id("task_id") });
       return ok(servingTaskJson(task));
     } catch (error) {
-      // The owner has suspended it since its credential was checked; every further request gets the same answer.
+      // The owner has suspended the consumer since the check of its credential. Every later request gets the same answer.
       const isSuspended = error instanceof RefusedError && error.refusal.code === "permission_denied";
       throw isSuspended ? new Refusal("consumer_suspended") : error;
     }
