@@ -139,7 +139,7 @@ interface AmountFilter {
   readonly max_amount?: string | undefined;
 }
 
-/** Refuses with `invalid_request` an amount that is none of its currency. */
+/** Throws `invalid_request` for an amount that its currency cannot have. */
 function amountsOf({ currency, min_amount, max_amount }: AmountFilter, at: string) {
   const minorOf = (name: string, text: string | undefined): string | undefined => {
     if (text === undefined) return undefined;
@@ -153,7 +153,7 @@ function amountsOf({ currency, min_amount, max_amount }: AmountFilter, at: strin
 
 const ageOf = (days: number | undefined): number | undefined => (days === undefined ? undefined : days * DAY_MS);
 
-/** Refuses with `invalid_request` an amount that is none of its currency. */
+/** Throws `invalid_request` for an amount that its currency cannot have. */
 export function issuesFilterOf(query: Omit<z.infer<typeof issuesQuerySchema>, "before_id" | "limit">) {
   const { status, kind, source, account, station_id, assignee_id, min_age_days, decision } = query;
   return {
@@ -182,7 +182,7 @@ const getIssue: SessionHandler = async (context) => {
   return ok(issueDetailsJson(found));
 };
 
-/** Refuses with `not_found` (the issue, the person), `conflict` with a reason. */
+/** Errors: `not_found` (the issue, the person), `conflict` with a reason. */
 const assignIssue: SessionHandler<z.infer<typeof assignIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, issueId: context.id("issue_id"), assigneeId: body.assignee_id };
@@ -190,7 +190,7 @@ const assignIssue: SessionHandler<z.infer<typeof assignIssueBodySchema>> = async
   return ok(issueJson(issue));
 };
 
-/** Refuses with `not_found`, `conflict` with a reason. */
+/** Errors: `not_found`, `conflict` with a reason. */
 const commentIssue: SessionHandler<z.infer<typeof commentIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const issueId = context.id("issue_id");
@@ -200,7 +200,7 @@ const commentIssue: SessionHandler<z.infer<typeof commentIssueBodySchema>> = asy
   return created(commentJson(comment));
 };
 
-/** Refuses with `not_found`, `conflict` with a reason, and the payment seam's refusals. */
+/** Errors: `not_found`, `conflict` with a reason, and those of the payment seam. */
 const attributeIssue: SessionHandler<z.infer<typeof attributeIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, issueId: context.id("issue_id"), orderId: body.order_id, reason: body.reason };
@@ -208,7 +208,7 @@ const attributeIssue: SessionHandler<z.infer<typeof attributeIssueBodySchema>> =
   return ok(issueJson(issue));
 };
 
-/** Refuses with `not_found`, `conflict` with a reason. */
+/** Errors: `not_found`, `conflict` with a reason. */
 const closeIssue: SessionHandler<z.infer<typeof closeIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const issueId = context.id("issue_id");
@@ -242,7 +242,7 @@ const closeIssues: SessionHandler<z.infer<typeof closeIssuesBodySchema>> = async
   });
 };
 
-/** Refuses with `not_found`, `conflict` with a reason. */
+/** Errors: `not_found`, `conflict` with a reason. */
 const undoIssueClosing: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const { issue } = await deps.bus.call(bus.undoIssueClosing, { caller, issueId: context.id("issue_id") });

@@ -57,7 +57,7 @@ const servingTasksQuerySchema = z.strictObject({
     description: "Only serving tasks of this status. Left out: the current ones, which are offered or accepted.",
   }),
 });
-/** The header with the weak entity tag of the whole answer. */
+/** The header for a conditional GET. The entity tag is weak and covers the whole answer. */
 const conditionHeaderSchema = z.object({
   "If-None-Match": z
     .string()
