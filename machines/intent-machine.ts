@@ -129,7 +129,7 @@ function markedBy(marked: IntentRecord["moneyMayHaveMoved"], reason: UnclearReas
   return reason;
 }
 
-/** The guest may already have paid what was presented before its order was paid, voided or changed. */
+/** The reason after the order was paid, voided or changed: if the intent was presented, the guest may have paid it. */
 function markedByOvertaking({ moneyMayHaveMoved, presentedAtMs, route }: IntentRecord): UnclearReason | "" {
   if (moneyMayHaveMoved !== "" || presentedAtMs === null) return moneyMayHaveMoved;
   return route === "dynamic_qr" ? "qr_presented" : "handoff_presented";

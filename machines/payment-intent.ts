@@ -100,7 +100,7 @@ export interface ProviderPayment {
   readonly configId: number;
   /** The QR that the guest scans. Set only while the intent is `presented`, so that no guest scans a paid or ended one. */
   readonly qrPayload: string;
-  /** The provider's own reference of the payment; empty until it is known. */
+  /** The provider's reference of the payment. Empty until the provider has returned it. */
   readonly providerReference: string;
   /** When the provider confirmed the payment; null until then. Once set, it never changes. */
   readonly confirmedAtMs: number | null;
@@ -192,7 +192,7 @@ export interface IntentRecord {
   readonly cancelKey: string;
 }
 
-/** An intent as it is in a station's committed state. */
+/** An intent in a station's committed state. */
 export interface PaymentIntent extends IntentRecord {
   readonly status: IntentState;
 }

@@ -14,11 +14,11 @@ export function textOfIntent({ reports, attestation }: PaymentIntent): number {
 }
 
 /** The newest items whose texts together are within the bound. */
-export function withinText<T>(oldestFirst: readonly T[], textOf: (thing: T) => number): readonly T[] {
+export function withinText<T>(oldestFirst: readonly T[], lengthOf: (item: T) => number): readonly T[] {
   let left: number = STATE_LIMITS.olderReportText;
-  const tooLong = oldestFirst.findLastIndex((thing) => {
-    left -= textOf(thing);
+  const firstTooLong = oldestFirst.findLastIndex((item) => {
+    left -= lengthOf(item);
     return left < 0;
   });
-  return oldestFirst.slice(tooLong + 1);
+  return oldestFirst.slice(firstTooLong + 1);
 }

@@ -3,7 +3,7 @@
  *
  *   with a body, the connection stays     `UnsentAnswers` keeps what the client does not read yet, bounded
  *   the connection closes                 written whole, without the server's `end`, and closed in the next turn
- *   without a body, the connection stays  for known callers only: the server does not report what is unsent of it
+ *   without a body, the connection stays  for known callers only: the server does not report its unsent part
  *
  * The second way does not use the server's flag to close a connection. With the flag, the server first handles the other
  * requests of the same packet, and never closes if the client does not read. In this way the response counts as pending until

@@ -58,7 +58,7 @@ export class LogInGate {
     const known = [...browserTokens, block].map(placeKey).find((key) => this.#knownPlaces.knows(key));
     const unknownPlaces = browserTokens.length > 0 ? this.#addressesOfBrowsers : this.#addresses;
     const nowMs = this.#nowMs();
-    const unknownSlots = unknownPlaces.isFull(address, nowMs, FIRST_LOG_INS - 1) ? first : others;
+    const unknownSlots = unknownPlaces.lacksAtMost(address, nowMs, FIRST_LOG_INS - 1) ? first : others;
     const waitMs = known === undefined ? unknownPlaces.take(address, nowMs) : this.#knownPlaces.take(known, nowMs);
     if (waitMs > 0) throw new RefusedError({ code: "login_throttled", retryAfterMs: waitMs });
     const slots = known === undefined ? unknownSlots : knownSlots;

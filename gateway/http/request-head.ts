@@ -5,7 +5,8 @@
  *
  * The parser accepts chunked bodies with wrong chunk ends, and does not show their bytes. So a body needs its length in
  * advance, and the server refuses any `Transfer-Encoding`. The parser also hides all header lines after a line without a name.
- * So a request that may have a body and announces none ends its connection. `docs/edge.md` lists what the parser refuses.
+ * So the server closes the connection after a request that may have a body and announces none. `docs/edge.md` lists what the
+ * parser refuses.
  */
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { randomBytes } from "node:crypto";

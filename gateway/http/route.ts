@@ -205,7 +205,7 @@ interface Untyped {
   readonly types?: { readonly untyped: true };
 }
 
-/** A row for an outside party that signs the raw body. A service behind the bus checks the signature. */
+/** A row for an external sender that signs the raw body. A service checks the signature. */
 export interface RawBodyRoute extends RouteFacts<undefined, undefined> {
   readonly who: { readonly kind: "anyone" };
   readonly rawBody: true;

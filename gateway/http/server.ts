@@ -183,7 +183,7 @@ export class Server {
 
   #liveDeps(): LiveUpgradeDeps {
     const { live, clientAddress, metrics, pipeline } = this.#deps;
-    if (live === undefined) throw new Error("A row takes an upgrade, but there are no live sockets.");
+    if (live === undefined) throw new Error("A row accepts an upgrade, but the server has no live sockets.");
     return {
       ...live,
       clientAddress,

@@ -132,7 +132,7 @@ export class LiveSocket {
     return isOutdated;
   }
 
-  /** Whether the client has not answered the ping behind the last message for too long. */
+  /** Whether the client has not answered the ping after the last message in time. */
   isUnread(nowMs: number): boolean {
     return this.#isUnderWay && nowMs - this.#sentAtMs >= LIVE_LIMITS.pongMs;
   }

@@ -155,6 +155,6 @@ function admit(deps: LiveUpgradeDeps, row: Route, facts: RequestFacts): SocketDa
 }
 
 function permissionOf({ who, operationId }: Route): Permission | null {
-  if (who.kind !== "session") throw new Error(`${operationId} takes an upgrade and no session.`);
+  if (who.kind !== "session") throw new Error(`${operationId} accepts an upgrade but needs no session.`);
   return who.permission;
 }

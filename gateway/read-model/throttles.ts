@@ -112,9 +112,9 @@ export class AddressThrottle extends Throttle {
     return super.take(addressBlock(address), nowMs);
   }
 
-  /** Whether at most `most` tokens are missing. */
-  isFull(address: string, nowMs: number, most: number): boolean {
-    return (this.fullAtMs.get(addressBlock(address)) ?? 0) - nowMs <= most * this.rate.intervalMs;
+  /** Whether at most this many tokens are missing from a full bucket. */
+  lacksAtMost(address: string, nowMs: number, tokens: number): boolean {
+    return (this.fullAtMs.get(addressBlock(address)) ?? 0) - nowMs <= tokens * this.rate.intervalMs;
   }
 
   /** Returns a token whose attempt does not count after all. */

@@ -148,7 +148,7 @@ export type StationEvent =
       readonly type: "second_collection_confirmed";
       readonly intentId: number;
       readonly orderId: number;
-      /** Null when the reason was so old that only the order is known. */
+      /** Null when the station has forgotten the reason and knows only the order. */
       readonly earlierIntentId: number | null;
     }
   | {

@@ -30,7 +30,7 @@ export function leaveState(state: StationState, left: readonly PaymentIntent[]):
   );
 }
 
-/** The list without the reasons of this intent for which `isTakenBack` is true. */
+/** The list without the reasons of this intent that later evidence has removed. */
 export function withoutOlderReason(
   { olderReasons }: StationState,
   intentId: number,

@@ -17,7 +17,7 @@ export interface StepInput {
   readonly command: StationCommand;
   readonly commandId: string;
   readonly actor: Actor;
-  /** The id of the HTTP request behind the command, for logs. */
+  /** The id of the HTTP request that caused the command, for logs. */
   readonly requestId?: string | undefined;
   /** The host's clock. It may be earlier than times in the committed state, but only by the clock skew. */
   readonly atMs: number;

@@ -172,7 +172,7 @@ async function leaseTerms(
     return bound;
   } catch (error) {
     if (error instanceof UnavailableError) {
-      deps.log.warn({ stationId, sessionId }, "a lease is bound to no session, because the registry does not answer");
+      deps.log.warn({ stationId, sessionId }, "the registry does not answer, so the lease is bound to no session");
       return { lifetimeMs: Math.min(lifetimeMs ?? LIMITS.unboundLeaseMs, LIMITS.unboundLeaseMs) };
     }
     throw asSessionRefusal(error);
