@@ -36,7 +36,7 @@ export interface LostLease {
 /** A free lease has no holder. */
 export interface LeaseRecord {
   readonly holder: LeaseHolder | null;
-  /** Stays until the free station is acquired again. */
+  /** Kept until a cashier acquires the free station again. */
   readonly lost: LostLease | null;
 }
 

@@ -94,7 +94,7 @@ export const UNCLEAR_REASONS = [
 ] as const;
 export type UnclearReason = (typeof UNCLEAR_REASONS)[number];
 
-/** The provider's side of an intent on the route `dynamic_qr`. */
+/** The provider's part of an intent on the route `dynamic_qr`. */
 export interface ProviderPayment {
   /** The provider config of this intent. A later change of the station's config does not affect the intent. */
   readonly configId: number;
@@ -160,7 +160,7 @@ export interface IntentRecord {
   readonly amountMinor: AmountMinor;
   readonly currency: string;
   readonly stationName: string;
-  /** The companion that this intent is handed to; null for routes without one. */
+  /** The companion that must collect this intent; null for routes without a companion. */
   readonly deviceId: number | null;
   readonly handoffTarget: string;
   readonly createdBy: number;

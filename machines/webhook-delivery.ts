@@ -50,7 +50,7 @@ export const DELIVERY_RULES = {
 } as const;
 
 export interface FailedAttempt {
-  /** Attempts of the schedule that have ended, this one included. */
+  /** Scheduled attempts that have ended, including this one. */
   readonly attempts: number;
   /** The target's `Retry-After`; null without one. */
   readonly retryAfterMs: number | null;
@@ -119,7 +119,7 @@ export type DeliveryEvent =
     }
   /** The offer has expired. */
   | { readonly type: "LAPSE"; readonly atMs: number }
-  /** The endpoint is deleted or disabled, or has been paused for as long as deliveries are kept. */
+  /** The endpoint is deleted or disabled, or was paused for the whole retention of deliveries. */
   | { readonly type: "END" };
 type AttemptEvent = Extract<DeliveryEvent, { readonly type: "SUCCEED" | "FAIL" }>;
 type FailEvent = Extract<DeliveryEvent, { readonly type: "FAIL" }>;

@@ -37,7 +37,7 @@ const changePasswordBodySchema = z
     examples: [{ old_password: "a long pass phrase", new_password: "another long pass phrase" }],
   });
 
-/** Who is logged in. */
+/** The logged-in person. */
 export const personSchema = z
   .object({
     user_id: idSchema,
@@ -130,7 +130,7 @@ const changePassword: SessionHandler<z.infer<typeof changePasswordBodySchema>> =
   return noContent();
 };
 
-/** The rows of one API; the APIs differ in the permission that a person needs. */
+/** The rows of one API. The APIs differ in the permission that a person needs. */
 export function sessionRoutes<const TApi extends PeoplesApi>(api: TApi, permission: Permission) {
   const path = `/api/${api}/v1/session/` as const;
   return [

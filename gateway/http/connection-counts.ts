@@ -1,4 +1,4 @@
-/** How many connections each address holds, and how many connections the process can hold. */
+/** Counts the open connections of each address, and finds the limit of open files. */
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { addressBlock } from "../../services/bus/address-block.ts";
@@ -26,12 +26,12 @@ export class AddressCounts {
     return this.#closed === 0 && !this.#hasMissed;
   }
 
-  /** The least number of open connections of the address. */
+  /** The minimum number of open connections of the address. */
   atLeast(block: string): number {
     return Math.max(0, this.atMost(block) - this.#closed);
   }
 
-  /** The most open connections of the address, apart from a few that were opened during a recount. */
+  /** The maximum number of open connections of the address, without a few that were opened during a recount. */
   atMost(block: string): number {
     return this.#opened.get(block) ?? 0;
   }
@@ -76,7 +76,7 @@ export class AddressCounts {
 
 /** The kernel's tables of TCP connections (Linux). */
 const TABLES = ["/proc/self/net/tcp", "/proc/self/net/tcp6"] as const;
-/** The states of a connection that is open at this end: established, or closed by the client alone. */
+/** The states of a connection that this end has not closed: established, or closed only by the client. */
 const OPEN_STATES: ReadonlySet<string> = new Set(["01", "08"]);
 const WORD_DIGITS = 8;
 

@@ -1,4 +1,4 @@
-/** The cookies of pages: one carries the session's token, the other identifies the browser to the log-in. */
+/** The cookies of pages: one has the session's token, the other identifies the browser at a log-in. */
 import { BOUNDS } from "../../services/bus/bounds.ts";
 
 /** Has the session's token, which programs send as a bearer token (design §5). */

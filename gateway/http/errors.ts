@@ -4,7 +4,7 @@
  */
 import { BUS_REFUSAL_CODES, type BusRefusalCode } from "../../services/bus/refusals.ts";
 
-/** Codes that only HTTP knows; the others come from the services. */
+/** Codes that only the gateway uses. The others come from the services. */
 export const HTTP_ERROR_CODES = [
   "path_not_found",
   "trailing_slash_missing",
@@ -57,7 +57,7 @@ export interface ErrorMeaning {
   readonly retryable: boolean;
   /** Whether a guest may have paid in spite of the error. Then the cashier must find out before the next collection. */
   readonly moneyMayHaveMoved: boolean;
-  /** What the cashier does, where a cashier is involved. */
+  /** What the cashier must do, for an error that a cashier sees. */
   readonly cashierAction?: string;
 }
 

@@ -95,7 +95,7 @@ export class Exchange {
     const isCrowded = !this.isKnownCaller && this.#deps.connections.isCrowded(() => this.#block());
     const hidesBody = mayHideBody(this.facts.method, this.facts.headers["content-length"] !== undefined);
     const close = options.close === true || hidesBody || isCrowded || this.#deps.isDraining();
-    // In a crowd no files are sent: they are the first to wait, and the connection cannot close before all has arrived.
+    // A crowded gateway sends no files: a file waits longest, and its connection cannot close before all of it has arrived.
     const sent = isCrowded && typeof answer.body === "object" ? errorAnswer("busy", this.facts.requestId) : answer;
     this.status = sent.status;
     this.code = sent.code;

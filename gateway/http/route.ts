@@ -320,9 +320,9 @@ export const cashierRoute = routeOf("cashier", "payments.collect");
 export const reconciliationRoute = routeOf("reconciliation", "reconciliation.manage");
 /** A device that is not blocked. */
 export const device = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "refused" }) as const;
-/** A device whether blocked or not: the answer says why (design §4, "blocked device"). */
+/** A device, even a blocked one: the answer has the reason (design §4, "blocked device"). */
 export const deviceEvenBlocked = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "answered" }) as const;
-/** A device whose request reaches its station even when the device is blocked; the station refuses it. */
+/** A device, even a blocked one: the gateway forwards its request, and the station refuses it. */
 export const deviceForwardedBlocked = (scope: DeviceScope) =>
   ({ kind: "device", scope, blocked: "forwarded" }) as const;
 

@@ -15,7 +15,7 @@ export const LIVE_LIMITS = {
   perSession: 8,
   /** Sockets of one gateway: about 10 KB each with the buffers of the kernel and of the server. */
   inAll: 10_000,
-  /** How often sessions, freshness and deadlines are checked; a change of each must show within a second and a half. */
+  /** How often the gateway checks sessions, freshness and deadlines: clients must see a change within 1.5 seconds. */
   sweepMs: 200,
   /**
    * Silence after which the server ends a socket, in whole seconds. The server pings the client before that, so a client that
@@ -69,7 +69,7 @@ export class LiveSocket {
   sentCount = 0;
   /** Whether the last message reported that the gateway has lost its feed. */
   isSentStale = false;
-  /** Undefined before it is open and once it is closed. */
+  /** Undefined before the socket opens and after it is closed. */
   #socket: WebSocket<SocketData> | undefined;
   #sent = "";
   #isUnderWay = false;

@@ -109,7 +109,7 @@ export class LiveSockets {
   /** Whether the replicas that all sockets need are fresh. */
   #isFresh(nowMs: number): boolean {
     const replicas = this.#replicas;
-    // A session that is not in a stale replica may be valid, and one that is there may have ended.
+    // A stale replica proves nothing: a session that it lacks may be valid, and a session that it has may have ended.
     return replicas.areSwitchesFresh() && replicas.areSessionsFresh(nowMs);
   }
 
@@ -120,7 +120,7 @@ export class LiveSockets {
       const isStationFresh = this.#replicas.isStationFresh(socket.facts.stationId, nowMs);
       if (!isFresh || !isStationFresh) return this.#sendStale(socket, nowMs);
       if (this.#sessionOf(socket, nowMs) === undefined) {
-        // The bus may have lost a session that is valid.
+        // The bus may have lost a valid session.
         if (!this.#replicas.areSessionsComplete()) return this.#sendStale(socket, nowMs);
         return socket.end(CLOSE_CODES.sessionEnded, "session_invalid");
       }

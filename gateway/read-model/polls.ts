@@ -43,7 +43,7 @@ export interface PollDeps {
 /** The error codes of every poll, besides those of its row. */
 const GATE_CODES = ["credential_missing", "credential_invalid", "throttled", "replica_stale"] as const;
 
-/** How to answer one poll; made once per route. */
+/** Answers the polls of one route. */
 export class Poll {
   readonly #deps: PollDeps;
   readonly #path: string;

@@ -4,7 +4,7 @@ import { LIMITS } from "../limits.ts";
 import { type PollName, type Rendered, type RenderedText, render } from "./rendered.ts";
 import { type StationCell, type StationReplica, stateOf } from "./station-replica.ts";
 
-/** The display's text of one station's commit: one for displays that render QR payloads and one for those that do not. */
+/** The display texts of one station's commit: one for displays that render QR payloads, one for those that do not. */
 interface DisplayTexts {
   readonly commit: Uint8Array;
   withQr: RenderedText | undefined;
@@ -46,7 +46,7 @@ export class ViewCache {
     return this.#count;
   }
 
-  /** How many texts of displays are in memory: two per station at most. */
+  /** How many display texts are in memory: at most two per station. */
   get displayTexts(): number {
     let count = 0;
     for (const { withQr, withoutQr } of this.#displays.values()) {

@@ -75,7 +75,7 @@ export type StationCommand =
       /** Why the device is blocked, as far as the gateway knows. The station keeps the evidence and refuses with this reason. */
       readonly blockedReason?: BlockedReason | undefined;
     }
-  // From the providers service; the actor of a confirmation is the provider config.
+  // From the providers service. The actor of a confirmation is the provider config.
   | { readonly type: "provider_put"; readonly provider: ProviderChoice }
   | { readonly type: "provider_confirm"; readonly intentId: number; readonly providerReference: string }
   | { readonly type: "provider_failed"; readonly intentId: number; readonly reason: FailureReason }

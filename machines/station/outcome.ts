@@ -12,7 +12,7 @@ import { findIntent, type OrderStatus, type StationState, type StoredReply } fro
 /** The command of one type. */
 export type Command<T extends StationCommand["type"]> = Extract<StationCommand, { type: T }>;
 
-/** Everything a step may depend on. */
+/** The complete input of a step, besides the state. */
 export interface StepInput {
   readonly command: StationCommand;
   readonly commandId: string;

@@ -14,7 +14,7 @@ export const SETTLEMENT_REFUSALS = [
 ] as const;
 export type SettlementRefusal = (typeof SETTLEMENT_REFUSALS)[number];
 
-/** Every code with which a station refuses. The gateway maps each to a status and a sentence, exhaustively. */
+/** Every code with which a station refuses. The gateway has a status and a sentence for each. */
 export const REFUSAL_CODES = [
   "station_unknown",
   "device_unknown",

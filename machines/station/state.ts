@@ -22,7 +22,7 @@ export interface DeviceDescription {
   readonly kind: DeviceKind;
   readonly capabilities: readonly Capability[];
   readonly status: DeviceStatus;
-  /** Opaque launch reference configured by the owner; never parsed, matched or branched on. */
+  /** An opaque launch reference from the owner. The code never interprets it. */
   readonly handoffTarget: string;
   readonly revision: number;
 }
@@ -44,7 +44,7 @@ export interface StationDescription {
 export const ORDER_STATUSES = ["open", "paid", "voided"] as const;
 export type OrderStatus = (typeof ORDER_STATUSES)[number];
 
-/** An order's truth as the settlement service last reported it; `revision` is the order's there. */
+/** An order as the settlement service last reported it, with the service's `revision`. */
 export interface OrderSnapshot {
   readonly orderId: number;
   readonly orderDisplayNumber: number;
@@ -66,7 +66,7 @@ export interface KnownOrder {
   readonly status: OrderStatus;
 }
 
-/** Which provider config dynamic QR uses at this station; `revision` grows with each change. */
+/** The provider config for dynamic QR at this station. `revision` grows with each change. */
 export interface ProviderChoice {
   readonly configId: number | null;
   readonly revision: number;
@@ -92,9 +92,9 @@ export interface LostReason extends OlderReason {
 }
 
 export interface LostCollections {
-  /** Of open orders: another collection needs the cashier's confirmation. */
+  /** The reasons of open orders: another collection of these needs the cashier's confirmation. */
   readonly unclear: readonly LostReason[];
-  /** Of any order, one for each collection: a person may have to pay a guest back. */
+  /** The reasons of all orders, one for each collection: a person may have to pay a guest back. */
   readonly reasons: readonly LostReason[];
   /** Up to this id, every order counts as unclear. */
   readonly unclearThrough: number;

@@ -89,7 +89,7 @@ const attestationSchema = z
   })
   .meta({ id: "Attestation" });
 
-/** The provider's side of a dynamic QR. */
+/** The provider's part of a dynamic QR collection. */
 const providerPaymentSchema = z
   .object({
     config_id: idSchema,

@@ -15,7 +15,7 @@ import { orderStatusSchema } from "./orders.ts";
 import { companionSchema, type RoutesFacts, readinessOf, routeOfferSchema, routesJson } from "./routes.ts";
 import { UNCLEAR_DESCRIPTION, unclearCollectionSchema, unclearCollections } from "./unclear-collections.ts";
 
-/** The open order that the station shows; its lines are at `cashier_get_order`. */
+/** The open order that the station shows. `cashier_get_order` has its lines. */
 const shownOrderSchema = z
   .object({
     order_id: idSchema,

@@ -66,7 +66,7 @@ const heartbeatBodySchema = z
   })
   .meta({ id: "Heartbeat", examples: [{ summary: { app_version: "4.2.0", battery_percent: 81 } }] });
 
-/** Answers once the heartbeat is stored; the snapshot comes from memory. */
+/** Answers once the heartbeat is stored. The snapshot comes from memory. */
 const sendHeartbeat: DeviceHandler<z.infer<typeof heartbeatBodySchema>> = async (context) => {
   const { deps, device, body } = context;
   await deps.bus.heartbeat(device, { atMs: deps.nowMs(), summary: body.summary ?? {} });

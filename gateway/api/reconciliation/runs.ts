@@ -154,7 +154,7 @@ const comparisonQuerySchema = z.strictObject({
   change: changeSchema.default("new").meta({ description: "Which differences are listed; all are counted." }),
 });
 
-/** A null stays null. */
+/** The amount on the wire, or null. */
 const amountOf = (minor: string | null, currency: string | null): string | null =>
   minor === null || currency === null ? null : formatExactAmount(BigInt(minor), currency);
 

@@ -94,7 +94,7 @@ const listServingTasks: ConsumerHandler<z.infer<typeof servingTasksQuerySchema>>
   return conditional(context, { serving_tasks: tasks.map(servingTaskJson), has_more: hasMore, paused });
 };
 
-/** Another consumer's task is `not_found`. */
+/** Error: `not_found` for another consumer's task. */
 const getServingTask: ConsumerHandler = async (context) => {
   const request = { consumer: context.consumer, taskId: context.id("task_id") };
   const { task } = await context.deps.bus.call(messages.getConsumerTask, request);

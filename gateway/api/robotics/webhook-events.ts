@@ -100,7 +100,7 @@ const FACTS: Readonly<Record<EventType, Omit<EventFacts, "eventType">>> = {
   },
 };
 
-/** The five events of the contract, and the owner's test. */
+/** The five events of the contract, and the test event for the owner. */
 export const WEBHOOK_EVENTS: readonly WebhookEvent[] = DELIVERY_EVENT_TYPES.map((eventType) => {
   const facts = FACTS[eventType];
   const envelopeExample = {
