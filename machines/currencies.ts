@@ -1,4 +1,4 @@
-/** The currencies of the service and their decimals: a table alone, so that pages have the same one. */
+/** The currencies of the service and their decimals. Nothing else is here, so that pages can use the same table. */
 
 /** ISO 4217 exponents that differ from two. `Intl` gives cash-rounding exponents for some of these, so we keep a table. */
 const EXPONENTS: ReadonlyMap<string, number> = new Map(
@@ -30,7 +30,7 @@ const EXPONENTS: ReadonlyMap<string, number> = new Map(
   }),
 );
 
-/** The active ISO 4217 codes with two decimals; a code in neither table is not a currency here. */
+/** The active ISO 4217 codes with two decimals. A code in neither table is not a currency here. */
 const TWO_DECIMALS = new Set(
   (
     "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CNY COP CRC CUP CVE " +

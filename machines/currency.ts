@@ -1,6 +1,6 @@
 /**
- * Money is an integer count of minor units. Inside a commit it is a string of digits, because a commit is JSON and a
- * JSON number is a double; arithmetic happens on `bigint`; the wire carries a decimal string (contract, "Assignment").
+ * An amount is an integer count of minor units. A commit has it as a string of digits, because JSON numbers are doubles.
+ * Arithmetic uses `bigint`. The wire has a decimal string (contract, "Assignment").
  */
 import { currencyExponent } from "./currencies.ts";
 
@@ -33,7 +33,7 @@ export function formatExactAmount(amountMinor: bigint, currency: string): string
   return `${amountMinor < 0n ? "-" : ""}${digits.slice(0, cut)}.${digits.slice(cut)}`;
 }
 
-/** Whether the contract's pattern can show this amount exactly. */
+/** Whether the contract's pattern can represent this amount exactly. */
 export function amountFitsWire(amountMinor: bigint, currency: string): boolean {
   const exponent = currencyExponent(currency);
   if (exponent === undefined || amountMinor < 0n) return false;

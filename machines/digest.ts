@@ -1,8 +1,8 @@
-/** Short names of longer texts, for a bounded state. */
+/** Short digests of longer texts, for a bounded state. */
 
 /**
- * 53 bits (cyrb53): of the few texts that are remembered of one intent no two are alike by chance. A client that
- * searches for two that are alike only excludes a report or a repetition of its own.
+ * A digest of 53 bits (cyrb53). The state keeps few texts of one intent, so two equal digests are very unlikely. A client that
+ * searches for two texts with one digest can only lose its own report or repetition.
  */
 export function digestOf(content: string): string {
   let low = 0xdeadbeef;

@@ -18,17 +18,18 @@
  *   └─────────┘ ─CONFIRM──► └───────────┘         │ processing │   ATTEST    └──────────┘
  *        └────────FAIL───────────┴─► (cancelled)  └────────────┘ ◄──REFUSED───────┘
  *
- * `processing` there means that the provider's money is there and the seam refused: the cashier corrects the order and
- * attests, or ends the intent and the money stays a named issue.
+ * On that route `processing` means that the provider has the payment and the seam refused it. The cashier corrects the order
+ * and attests, or ends the intent, and the payment stays an open issue.
  *
- * OVERTAKEN ends what is `created` or `presented` when its order was paid by another way or voided, and a QR also when the
- * order's amount is not the QR's any more; MARK and CLEAR keep, and take away, that money may have moved, and lead nowhere.
+ * OVERTAKEN ends an intent in `created` or `presented` when its order was paid in another way or voided. It also ends a QR
+ * when the order's amount differs from the QR's. MARK stores that money may have moved and CLEAR removes it: both keep the
+ * state.
  *
- * `settling` means that a settlement is committed: from there neither CANCEL nor EXPIRE is possible (I7). A refusal by
- * the payment seam leads back to where the intent was attested from. A report never ends an intent (I3).
+ * `settling` means that a settlement is committed: from there neither CANCEL nor EXPIRE is possible (I7). When the payment
+ * seam refuses, the intent returns to the state from which it was attested. A report never ends an intent (I3).
  *
- * SETTLED outside `settling` is a race between two hosts: one asked the seam and was refused, the other's earlier
- * question was answered later, and paid. The seam is money truth, so an intent that has not ended succeeds all the same.
+ * SETTLED outside `settling` is a race between two hosts: the seam refused one host's request, and later paid the other
+ * host's earlier request. The seam's record decides, so an intent that has not ended succeeds.
  */
 import { assign, setup } from "xstate";
 import { digestOf } from "./digest.ts";
@@ -55,7 +56,7 @@ export type IntentEvent =
       readonly type: "SETTLED";
       readonly atMs: number;
       readonly transactionId: number;
-      /** Counts where the intent has no attestation of its own. */
+      /** Used when the intent has no attestation. */
       readonly attestation?: RecordedAttestation | undefined;
     }
   | { readonly type: "REFUSED" }
@@ -84,9 +85,9 @@ export type IntentEvent =
   | { readonly type: "CLEAR" };
 
 /**
- * The newest reports within the bounds of their number and of their text. The newest one with a reference stays among
- * them: it is what the attestation inherits, and a companion that repeats empty outcomes must not push the slip's number
- * out. The newest one of all stays, however long it is.
+ * The newest reports within the bounds of number and of text. The newest report with a reference always stays, because the
+ * attestation inherits the reference: a companion that repeats empty outcomes must not push it out. The newest report of all
+ * also stays, whatever its length.
  */
 function keepReports(reports: readonly Report[]): readonly Report[] {
   const inherited = reports.findLastIndex((report) => report.providerReference !== "");
@@ -98,7 +99,7 @@ function keepReports(reports: readonly Report[]): readonly Report[] {
   return kept.toSorted((a, b) => a.index - b.index).map(({ report }) => report);
 }
 
-/** The intent's reports once some of them are dropped; of those a repetition is still known. */
+/** The intent's reports after some were dropped. `formerReports` lets the station recognise a repetition of these. */
 function withReports(
   { formerReports }: IntentRecord,
   all: readonly Report[],
@@ -110,35 +111,38 @@ function withReports(
 }
 
 /**
- * What a report means for money. A decline takes no earlier report back, because the slip may have been printed before
- * it; but a hand-off with a report is not silent any more.
+ * Why money may have moved after a report with this outcome. A decline cancels no earlier report, because the terminal may
+ * have printed a slip before it.
  */
 export function reasonOfOutcome(outcome: ReportedOutcome): UnclearReason | undefined {
   if (outcome === "reported_success") return "success_reported";
   return outcome === "reported_unknown" ? "outcome_unknown" : undefined;
 }
 
-/** An unknown outcome replaces no other reason, and a late one no report of a payment; everything else is newer. */
+/**
+ * The reason after one more. `outcome_unknown` never replaces another reason, and `late_evidence` never replaces a reported
+ * payment. In all other cases the newer reason counts.
+ */
 function markedBy(marked: IntentRecord["moneyMayHaveMoved"], reason: UnclearReason | undefined): typeof marked {
   if (reason === undefined || (reason === "outcome_unknown" && marked !== "")) return marked;
   if (reason === "late_evidence" && (marked === "success_reported" || marked === "late_success")) return marked;
   return reason;
 }
 
-/** What was handed to a guest or a companion may have been paid by the time its order was paid, voided or changed. */
+/** The reason after the order was paid, voided or changed: if the intent was presented, the guest may have paid it. */
 function markedByOvertaking({ moneyMayHaveMoved, presentedAtMs, route }: IntentRecord): UnclearReason | "" {
   if (moneyMayHaveMoved !== "" || presentedAtMs === null) return moneyMayHaveMoved;
   return route === "dynamic_qr" ? "qr_presented" : "handoff_presented";
 }
 
-/** What the seam recorded, as an attestation: one without a cashier is a provider's. */
+/** The seam's record as an attestation. Without a cashier it is a provider's. */
 function attestationOnRecord(
   recorded: RecordedAttestation | undefined,
 ): Omit<Attestation, "transactionId"> | undefined {
   return recorded && { ...recorded, commandId: "", by: recorded.cashierId === 0 ? "provider" : "cashier" };
 }
 
-/** A QR that the seam has settled was confirmed, whatever the log has lost of it. */
+/** The provider's part once the seam has settled a QR: the QR was confirmed, even if the log has lost the confirmation. */
 function confirmedOnRecord(
   { provider }: IntentRecord,
   recorded: RecordedAttestation | undefined,
@@ -152,7 +156,7 @@ function endReasonOf(event: IntentEvent): IntentRecord["endReason"] {
   return event.type === "OVERTAKEN" ? event.reason : "";
 }
 
-/** The request that ended the intent unpaid; a deadline and an order that was paid elsewhere have none. */
+/** The HTTP request that ended the intent unpaid. Without one, a deadline or the order ended it. */
 function requestIdOf(event: IntentEvent): string | undefined {
   return event.type === "CANCEL" || event.type === "FAIL" ? event.requestId : undefined;
 }
@@ -163,14 +167,14 @@ export const paymentIntentMachine = setup({
     isAttestedDirectly: ({ context }) => isAttestedDirectly(context.route),
     isByProvider: ({ context }) => context.route === "dynamic_qr",
     isByDeviceOrCashier: ({ context }) => context.route !== "dynamic_qr",
-    // The seam is asked about a QR only after its provider's confirmation; its own record proves what a log has lost.
+    // A host asks the seam to settle a QR only after the provider's confirmation. If the log lost it, the seam's record is proof.
     mayBeSettled: ({ context, event }) =>
       context.route !== "dynamic_qr" ||
       isConfirmed(context) ||
       (event.type === "SETTLED" && event.attestation !== undefined),
-    // A cashier attests evidence; on a QR that is the provider's money, which the seam has refused once.
+    // A cashier attests a QR only after the provider has confirmed its payment and the seam has refused it.
     hasEvidence: ({ context }) => context.route !== "dynamic_qr" || isConfirmed(context),
-    // A QR's amount is fixed in it; a guest at a card reader is not sent away, and the payment seam decides there.
+    // A changed order ends only a QR, because a QR contains the amount. On other routes the payment seam decides.
     isOvertaken: ({ context, event }) =>
       event.type === "OVERTAKEN" && (event.reason !== "order_changed" || context.route === "dynamic_qr"),
     wasPresented: ({ context }) => context.presentedAtMs !== null,
@@ -250,7 +254,7 @@ export const paymentIntentMachine = setup({
             cancelKey: event.type === "CANCEL" ? event.key : "",
             moneyMayHaveMoved: event.type === "OVERTAKEN" ? markedByOvertaking(context) : context.moneyMayHaveMoved,
             ...withReports(context, context.reports, context.reports.slice(-STATE_LIMITS.endedReports)),
-            // No guest scans it any more, and ended intents are most of a commit.
+            // The payload is removed because no guest scans it any more, and ended intents are the largest part of a commit.
             provider: context.provider && { ...context.provider, qrPayload: "", requestId: requestIdOf(event) },
           }
         : context,
@@ -304,7 +308,7 @@ export const paymentIntentMachine = setup({
     },
     settling: {
       on: {
-        // Evidence is never refused from the assigned device, not even while the seam is at work.
+        // The station accepts evidence from the assigned device at any time, even while the seam settles.
         REPORT: { guard: "isByDeviceOrCashier", target: "settling", actions: "recordReport" },
         SETTLED: { target: "succeeded", actions: ["recordTransaction", "recordEnd"] },
         MARK: { target: "settling", actions: "recordMark" },

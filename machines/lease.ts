@@ -7,16 +7,15 @@
  *   └──────┘ ◄─────── └──────┘
  *        RELEASE by the holder, END with its session, BREAK by the owner, LAPSE
  *
- * The lease belongs to the person: every session of the holder may drive the station. It is bound to the session that
- * acquired or renewed it last, and ends with that session. The deadline is data in the lease; a lapsed lease is freed by
- * an ordinary LAPSE event.
+ * The lease belongs to the person: every session of the holder may drive the station. The lease is bound to the session that
+ * acquired or renewed it last, and ends with that session. The deadline is data in the lease, and LAPSE is an ordinary event.
  */
 import { assign, setup } from "xstate";
 
 export interface LeaseHolder {
   readonly cashierId: number;
   readonly cashierName: string;
-  /** The session that acquired or renewed the lease last; null when the lease is bound to none. */
+  /** The session that acquired or renewed the lease last; null when the lease is not bound to a session. */
   readonly sessionId: number | null;
   readonly acquiredAtMs: number;
   readonly expiresAtMs: number;
@@ -25,7 +24,7 @@ export interface LeaseHolder {
 export const LEASE_LOSSES = ["taken_over", "broken"] as const;
 export type LeaseLoss = (typeof LEASE_LOSSES)[number];
 
-/** The last lease that another person ended: what its holder's screen shows. */
+/** The last lease that another person ended, for the screen of its former holder. */
 export interface LostLease {
   readonly cashierId: number;
   readonly cashierName: string;
@@ -37,7 +36,7 @@ export interface LostLease {
 /** A free lease has no holder. */
 export interface LeaseRecord {
   readonly holder: LeaseHolder | null;
-  /** Stays until the free station is acquired again. */
+  /** Kept until a cashier acquires the free station again. */
   readonly lost: LostLease | null;
 }
 

@@ -1,5 +1,5 @@
 /**
- * A device's liveness as its station commits it. Heartbeats themselves never reach the log, only these two changes do.
+ * A device's liveness as its station commits it. The log has only these two changes, and no heartbeats.
  *
  *              SEEN
  *   ┌─────────┐ ─────► ┌────────┐
@@ -7,15 +7,15 @@
  *   └─────────┘ ◄───── └────────┘
  *              SILENT
  *
- * A device starts offline: it is live only after its first heartbeat (contract, "Device liveness"). SEEN must be newer than
- * what is committed and SILENT must not be older, so that a message that was overtaken on its way changes nothing.
+ * A device starts offline and is live only after its first heartbeat (contract, "Device liveness"). SEEN must be newer than the
+ * committed heartbeat, and SILENT must not be older, so that a message that arrives late changes nothing.
  */
 import { assign, setup } from "xstate";
 
 export interface LivenessRecord {
-  /** When the last heartbeat came, as of this commit; null when never. Newer heartbeats are in the LIVENESS stream. */
+  /** When the last heartbeat before this commit arrived; null when never. The LIVENESS stream has newer heartbeats. */
   readonly lastSeenAtMs: number | null;
-  /** Since when the device is in this state; null when no heartbeat ever came. */
+  /** Since when the device is in this state; null before its first heartbeat. */
   readonly sinceMs: number | null;
 }
 
@@ -26,10 +26,10 @@ export type LivenessEvent =
 export const livenessMachine = setup({
   types: { context: {} as LivenessRecord, events: {} as LivenessEvent },
   guards: {
-    // A heartbeat that overtook its own silence on the way must not bring a device back from the past.
+    // A heartbeat from before the silence may arrive after it, and must not set the device online.
     isNewer: ({ context, event }) =>
       event.type === "SEEN" && (context.lastSeenAtMs === null || event.seenAtMs > context.lastSeenAtMs),
-    // A host that slept through a take-over knows less than this commit does; its silence is not the device's.
+    // A host that was stalled during a take-over has older data than this commit: the silence that it reports is not the device's.
     isSilence: ({ context, event }) =>
       event.type === "SILENT" && (context.lastSeenAtMs === null || event.lastSeenAtMs >= context.lastSeenAtMs),
   },

@@ -1,15 +1,15 @@
-/** Stations hash into this many partitions; the number is part of every subject and credential and never changes. */
+/** The number of partitions of stations. It never changes, because every subject and credential contains a partition. */
 export const PARTITION_COUNT = 256;
 
 /**
- * The partition of a station. Ids come from a sequence, so they are mixed first (Knuth's multiplicative hash): a block
- * of ids registered by one organization then spreads over all partitions instead of landing on neighbours.
+ * The partition of a station. Ids come from a sequence, so the function hashes them first (Knuth's multiplicative hash). So the
+ * consecutive ids of one organization are in many partitions.
  */
 export function partitionOf(stationId: number): number {
   return Math.imul(stationId, 0x9e3779b1) >>> 24;
 }
 
-/** The partition as the two lower-case hex digits that subjects and credentials carry. */
+/** The partition as two lower-case hex digits, for subjects and credentials. */
 export function partitionToken(partition: number): string {
   return partition.toString(16).padStart(2, "0");
 }

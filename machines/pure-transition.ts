@@ -1,10 +1,10 @@
 /**
- * One pure step of an XState machine from a stored state. A live actor would act before the commit, so none is ever
- * started (reference "XState on a server").
+ * One pure step of an XState machine from a stored state. The program never starts an actor, because an actor would act before
+ * the commit (reference "XState on a server").
  *
- * XState's own `transition()` builds a whole actor for each call (about 30 µs). The machine's `transition` method is the
- * same computation in a scope that its caller owns (about 6 µs), so one inert scope per machine is made and kept; a test
- * holds the two equal for every state and event.
+ * XState's `transition()` function builds an actor for each call (about 30 µs). The machine's `transition` method does the same
+ * computation in a scope from its caller (about 6 µs). So this module keeps one inert scope per machine. A test checks that
+ * both give the same result for every state and event.
  */
 import {
   type ActorScope,
@@ -23,12 +23,12 @@ export interface MachineStep<TContext> {
 
 type InertScope = ActorScope<AnyMachineSnapshot, EventObject>;
 
-/** One scope per machine; a program has a handful of machines, all of them module constants. */
+/** One scope per machine. A program has few machines, and all are module constants. */
 const scopes = new WeakMap<AnyStateMachine, InertScope>();
 
 /**
- * The next state and context, or undefined when the machine does not take this event in this state. An event may be
- * taken without changing anything (a reset of a device that is pending already): that is a step, not undefined.
+ * The next state and context, or undefined when the machine does not accept this event in this state. An accepted event may
+ * change nothing, for example a reset of a pending device. Then the result is a step, not undefined.
  */
 export function take<TMachine extends AnyStateMachine>(
   machine: TMachine,
@@ -61,7 +61,7 @@ function inertScope(machine: AnyStateMachine): InertScope {
   return scope;
 }
 
-/** A machine that acts on the world has no place in a pure step; `assign` is the only action that machines use. */
+/** A pure step must have no side effects: `assign` is the only action that machines use. */
 function refuseEffect(): never {
   throw new Error("A machine tried to act inside a pure step.");
 }

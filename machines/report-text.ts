@@ -1,6 +1,6 @@
 /**
- * How much of a device's text a station's state keeps. A reference and a code are evidence and are kept verbatim, as long as
- * a request may be; a state with many of them would be hundreds of kilobytes in the memory of each gateway.
+ * Bounds the device text in a station's state. References and codes are evidence, so the state keeps them unchanged, and each
+ * may be as long as a request. Without a bound, many of them would use hundreds of kilobytes in the memory of each gateway.
  */
 import type { PaymentIntent, Report } from "./payment-intent.ts";
 import { STATE_LIMITS } from "./settings.ts";
@@ -13,12 +13,12 @@ export function textOfIntent({ reports, attestation }: PaymentIntent): number {
   return reports.reduce((sum, report) => sum + textOfReport(report), attestation?.reference.length ?? 0);
 }
 
-/** Of things that are the older the earlier they come: the newest ones whose text fits together. */
-export function withinText<T>(oldestFirst: readonly T[], textOf: (thing: T) => number): readonly T[] {
+/** The newest items whose texts together are within the bound. */
+export function withinText<T>(oldestFirst: readonly T[], lengthOf: (item: T) => number): readonly T[] {
   let left: number = STATE_LIMITS.olderReportText;
-  const tooLong = oldestFirst.findLastIndex((thing) => {
-    left -= textOf(thing);
+  const firstTooLong = oldestFirst.findLastIndex((item) => {
+    left -= lengthOf(item);
     return left < 0;
   });
-  return oldestFirst.slice(tooLong + 1);
+  return oldestFirst.slice(firstTooLong + 1);
 }

@@ -6,7 +6,7 @@
  *             └────────┘            └───────────┘                    └─────────┘ ◄─RESET─ └────────┘            └───────────┘
  *                  └──────CLOSE──► (closed) ◄──┘                      each but revoked ── REVOKE ──► (revoked)
  *
- * The registry moves these in PostgreSQL; a station's commit carries the result.
+ * The registry changes these in PostgreSQL. A station's commit has the result.
  */
 import { setup } from "xstate";
 
@@ -42,13 +42,13 @@ export const deviceStandingMachine = setup({ types: { events: {} as DeviceStandi
   states: {
     pending: { on: { CLAIM: "active", RESET: "pending", REVOKE: "revoked" } },
     active: { on: { SUSPEND: "suspended", RESET: "pending", REVOKE: "revoked" } },
-    // A suspended device that is reset must enroll again, so it cannot be resumed into a credential it no longer has.
+    // A reset removes the credential of a suspended device, so the device must enroll again and cannot be resumed.
     suspended: { on: { RESUME: "active", RESET: "pending", REVOKE: "revoked" } },
     revoked: { type: "final" },
   },
 });
 
-/** Why a device may not act now, in the order in which the reasons are named (design §4, "blocked_reason"). */
+/** Why a device may not act now. If several reasons apply, the first counts (design §4, "blocked_reason"). */
 export const BLOCKED_REASONS = [
   "device_suspended",
   "device_frozen",
@@ -60,13 +60,13 @@ export const BLOCKED_REASONS = [
 ] as const;
 export type BlockedReason = (typeof BLOCKED_REASONS)[number];
 
-/** The kill switches that are on. They live beside the station log, because one switch may concern every station. */
+/** The kill switches that are on. They are not in the station log, because one switch may affect every station. */
 export interface KillSwitches {
   readonly platform: boolean;
   readonly organizations: ReadonlySet<number>;
   readonly stations: ReadonlySet<number>;
   readonly devices: ReadonlySet<number>;
-  /** By provider config: they withdraw a route, and block neither device nor station. */
+  /** Provider configs. Their switches withdraw a route, and block neither device nor station. */
   readonly providers: ReadonlySet<number>;
 }
 
@@ -86,7 +86,7 @@ export interface StandingSubject {
   readonly device?: { readonly deviceId: number; readonly status: DeviceStatus };
 }
 
-/** The first reason that blocks a device (or, without one, the station), or the empty string when nothing does. */
+/** The first reason that blocks a device or, without a device, the station. Empty when none does. */
 export function blockedReason(subject: StandingSubject, switches: KillSwitches): BlockedReason | "" {
   const { device } = subject;
   if (device?.status === "suspended") return "device_suspended";

@@ -13,12 +13,12 @@
  *        ▲
  *     REQUEST ── (delivered) (failed) (lapsed) (unsent)
  *
- * `unsent` is written when the endpoint is missing or disabled at the time of the event. A request is one more attempt
- * beside the schedule: its failure uses up no attempt of the schedule. An attempt that began before the request does not
- * answer it, so the delivery stays `requested` and `before` takes that attempt's result.
+ * A delivery begins as `unsent` when the endpoint is missing or disabled at the time of the event. A REQUEST asks for one
+ * attempt outside the schedule: its failure uses up no attempt of the schedule. An attempt that began before the REQUEST does
+ * not answer it: the delivery stays `requested`, and `before` takes that attempt's result.
  *
- * Every attempt is counted. A failure of an attempt that the delivery does not wait for any more (its process has lost the
- * owner) changes nothing else. A success always counts, because the target has the event: `delivered` is never lost.
+ * The machine counts every attempt. When the delivery does not wait for an attempt any more, because another process has
+ * taken over, its failure changes only the count. A success always makes it `delivered`, because the target has the event.
  *
  * The endpoint of a delivery has its own rules: `webhook-breaker.ts`.
  */
@@ -29,9 +29,9 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** When a failed delivery is sent again. Consumers and owners read these numbers in documents. */
+/** When a failed delivery is sent again. The documents for consumers and owners quote these numbers. */
 export const DELIVERY_RULES = {
-  /** Attempts after the first: a restart, an outage, a night, a day. */
+  /** The waits before each later attempt: together they outlast a restart, an outage, a night and a day. */
   retryAfterMs: [
     5 * SECOND_MS,
     30 * SECOND_MS,
@@ -43,18 +43,18 @@ export const DELIVERY_RULES = {
     12 * HOUR_MS,
     24 * HOUR_MS,
   ],
-  /** Deliveries that failed together are not repeated together. */
+  /** A wait varies at random by up to this share, so that deliveries that failed together are not repeated together. */
   retryJitter: 0.2,
-  /** A target may ask for more time, but not put a delivery off for a day. */
+  /** The longest wait that a target may ask for by `Retry-After`. */
   longestRetryAfterMs: HOUR_MS,
 } as const;
 
 export interface FailedAttempt {
-  /** Attempts of the schedule that have ended, this one included. */
+  /** Scheduled attempts that have ended, including this one. */
   readonly attempts: number;
-  /** What the target asked for by `Retry-After`; null when it asked for nothing. */
+  /** The target's `Retry-After`; null without one. */
   readonly retryAfterMs: number | null;
-  /** From 0 to 1: spreads the repetitions of many deliveries that failed together. */
+  /** From 0 to 1, for the jitter. */
   readonly random: number;
 }
 
@@ -69,36 +69,36 @@ export function retryInMs({ attempts, retryAfterMs, random }: FailedAttempt): nu
 
 export const DELIVERY_STATES = ["pending", "requested", "delivered", "failed", "lapsed", "unsent"] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
-/** What a delivery is without the request. */
+/** The states of a delivery without a request. */
 export type ScheduledState = Exclude<DeliveryState, "requested">;
 
 /** Everything about a delivery but its state. Times are milliseconds since the epoch. */
 export interface DeliveryRecord {
-  /** That have ended. */
+  /** Attempts that have ended. */
   readonly attempts: number;
-  /** Of those, the requested ones, which the schedule does not count. */
+  /** The ended attempts that were requested: the schedule does not count these. */
   readonly manualAttempts: number;
   /** How often one more attempt has been requested. */
   readonly requests: number;
   /** When the next attempt is due; null in a state that has none. */
   readonly dueAtMs: number | null;
-  /** In `requested`: the state without the request; else null. */
+  /** In `requested`: the state to which the delivery returns; otherwise null. */
   readonly before: ScheduledState | null;
-  /** In `requested`: when the delivery is due by the schedule; null when it is not. */
+  /** In `requested`: when the schedule's next attempt is due; null without one. */
   readonly plannedAtMs: number | null;
-  /** When it was delivered first. */
+  /** When the first attempt succeeded. */
   readonly deliveredAtMs: number | null;
-  /** An offer's expiry: no attempt begins after it; null for every other event. */
+  /** When the offer expires: no attempt begins after that. Null for an event that is not an offer. */
   readonly lapsesAtMs: number | null;
 }
 
-/** The delivery as the attempt's process knew it when the attempt began. */
+/** The delivery as the sending process knew it when the attempt began. */
 export interface DeliveryAttempt {
-  /** Which attempt of the delivery it is; the first is 1. */
+  /** The first attempt is 1. */
   readonly number: number;
-  /** How often one more attempt had been requested. */
+  /** How often one more attempt had been requested by then. */
   readonly requests: number;
-  /** Whether it answers a request. */
+  /** Whether a request caused the attempt. */
   readonly isManual: boolean;
 }
 
@@ -108,31 +108,31 @@ export type DeliveryEvent =
       readonly type: "FAIL";
       readonly atMs: number;
       readonly attempt: DeliveryAttempt;
-      /** As `retryInMs` decided it. */
+      /** The result of `retryInMs`. */
       readonly retryInMs: number | null;
     }
   | {
       readonly type: "REQUEST";
       readonly atMs: number;
-      /** When the next attempt to the same endpoint is due: the requested one comes before it; null for none. */
+      /** When the endpoint's next attempt is due; the requested attempt goes before it. Null when none is due. */
       readonly nextDueAtMs: number | null;
     }
   /** The offer has expired. */
   | { readonly type: "LAPSE"; readonly atMs: number }
-  /** The endpoint is deleted or disabled, or has been paused for as long as deliveries are kept. */
+  /** The endpoint is deleted or disabled, or was paused for the whole retention of deliveries. */
   | { readonly type: "END" };
 type AttemptEvent = Extract<DeliveryEvent, { readonly type: "SUCCEED" | "FAIL" }>;
 type FailEvent = Extract<DeliveryEvent, { readonly type: "FAIL" }>;
 
-/** PostgreSQL's unit of time: the least by which one delivery is due before another. */
+/** The resolution of PostgreSQL's timestamps: the smallest amount by which one delivery is due before another. */
 const EARLIER_MS = 0.001;
 
 const ENDED = { dueAtMs: null, before: null, plannedAtMs: null } as const;
 
-/** Whether the delivery, while it is due, waits for this very attempt. */
+/** Whether this is the attempt that the delivery waits for. */
 const isAwaited = ({ attempts }: DeliveryRecord, { number }: DeliveryAttempt): boolean => attempts === number - 1;
 
-/** Whether the schedule decides what follows from a failure. */
+/** Whether this attempt counts as one of the schedule. */
 const isOfSchedule = (record: DeliveryRecord, { attempt }: AttemptEvent): boolean =>
   isAwaited(record, attempt) && !attempt.isManual;
 
@@ -141,7 +141,7 @@ interface Scheduled {
   readonly dueAtMs: number | null;
 }
 
-/** What follows from the failure of an attempt of the schedule. */
+/** The state and due time after a scheduled attempt has failed. */
 function afterFailure({ deliveredAtMs, lapsesAtMs }: DeliveryRecord, { atMs, retryInMs: inMs }: FailEvent): Scheduled {
   if (deliveredAtMs !== null) return { state: "delivered", dueAtMs: null };
   if (inMs === null) return { state: "failed", dueAtMs: null };
@@ -149,7 +149,7 @@ function afterFailure({ deliveredAtMs, lapsesAtMs }: DeliveryRecord, { atMs, ret
   return { state: "pending", dueAtMs: atMs + inMs };
 }
 
-/** What a requested delivery is without the request, after the failure of an attempt. */
+/** The state and due time that a requested delivery has without its request, after an attempt has failed. */
 function withoutRequest(record: DeliveryRecord, event: FailEvent): Scheduled {
   if (isOfSchedule(record, event)) return afterFailure(record, event);
   const { before, plannedAtMs } = record;
@@ -158,7 +158,7 @@ function withoutRequest(record: DeliveryRecord, event: FailEvent): Scheduled {
   return { state, dueAtMs: null };
 }
 
-/** Every attempt is counted, and the first success is kept. */
+/** The record with this attempt counted. It keeps the time of the first success. */
 const counted = (record: DeliveryRecord, event: AttemptEvent): DeliveryRecord => ({
   ...record,
   attempts: record.attempts + 1,
@@ -166,7 +166,7 @@ const counted = (record: DeliveryRecord, event: AttemptEvent): DeliveryRecord =>
   deliveredAtMs: event.type === "SUCCEED" ? (record.deliveredAtMs ?? event.atMs) : record.deliveredAtMs,
 });
 
-/** What ends a delivery that is due, requested or not. */
+/** The transitions that end a delivery in `pending` or `requested`. */
 const ENDINGS = {
   LAPSE: [
     { guard: "hasExpiredDelivered", target: "delivered", actions: "end" },
@@ -178,7 +178,7 @@ const ENDINGS = {
   ],
 } as const;
 
-/** Attempts that end after their delivery has. */
+/** The transitions of a delivery that has ended: an attempt's result may arrive later. */
 const LATE = {
   SUCCEED: [{ guard: "isFirstSuccess", target: "delivered", actions: "end" }, { actions: "count" }],
   FAIL: { actions: "count" },
@@ -190,7 +190,7 @@ const requestFrom = (before: ScheduledState | null) =>
 export const webhookDeliveryMachine = setup({
   types: { context: {} as DeliveryRecord, events: {} as DeliveryEvent },
   guards: {
-    /** Whether a success changes the state: one that comes late, of a delivery that had arrived before, does not. */
+    /** Whether a success changes the state. A late success of a delivery that the target has already does not. */
     changesState: ({ context, event }) =>
       event.type === "SUCCEED" && (context.deliveredAtMs === null || isAwaited(context, event.attempt)),
     isFirstSuccess: ({ context, event }) => event.type === "SUCCEED" && context.deliveredAtMs === null,
@@ -200,10 +200,10 @@ export const webhookDeliveryMachine = setup({
       event.attempt.isManual &&
       event.attempt.requests === context.requests &&
       (isAwaited(context, event.attempt) || (event.type === "SUCCEED" && context.deliveredAtMs === null)),
-    /** Of a failure of the schedule. */
+    /** Whether the failure of a scheduled attempt leads to this state. */
     leadsTo: ({ context, event }, { state }: { readonly state: ScheduledState }) =>
       event.type === "FAIL" && isOfSchedule(context, event) && afterFailure(context, event).state === state,
-    /** Of a failure that answers the request. */
+    /** Whether the failure of the requested attempt leads back to this state. */
     leavesIt: ({ context, event }, { state }: { readonly state: ScheduledState }) =>
       event.type === "FAIL" && withoutRequest(context, event).state === state,
     wasDelivered: ({ context }) => context.deliveredAtMs !== null,
@@ -226,13 +226,13 @@ export const webhookDeliveryMachine = setup({
       if (event.type !== "FAIL") return context;
       return { ...counted(context, event), dueAtMs: afterFailure(context, event).dueAtMs };
     }),
-    /** The request is answered, and the schedule goes on as before it. */
+    /** The request is answered, and the schedule continues. */
     resume: assign(({ context, event }) => {
       if (event.type !== "FAIL") return context;
       const { dueAtMs } = withoutRequest(context, event);
       return { ...counted(context, event), ...ENDED, dueAtMs };
     }),
-    /** The request stays, and what was before it becomes what this attempt leads to. */
+    /** The request stays. `before` and `plannedAtMs` become what this attempt leads to. */
     keepRequest: assign(({ context, event }) => {
       if (event.type === "SUCCEED")
         return { ...counted(context, event), before: "delivered" as const, plannedAtMs: null };
@@ -246,7 +246,7 @@ export const webhookDeliveryMachine = setup({
       return {
         ...context,
         requests: context.requests + 1,
-        // Of a delivery that is requested twice, the first request has kept both.
+        // On a second request, the first one has already stored `before` and `plannedAtMs`.
         before: before ?? context.before,
         plannedAtMs: before === null ? context.plannedAtMs : context.dueAtMs,
         dueAtMs: nextDueAtMs === null ? atMs : Math.min(atMs, nextDueAtMs - EARLIER_MS),
@@ -311,8 +311,8 @@ export interface DeliveryStep {
 }
 
 /**
- * The delivery after an event; undefined when the event does nothing to it. The first success of a pending delivery, the step
- * that nearly all take, is made here without the machine, which costs as much as all the rest of writing it.
+ * The delivery after an event; undefined when the event changes nothing. Nearly every delivery succeeds at the first attempt.
+ * This function handles that event without the machine, because the machine would double the cost of storing the delivery.
  */
 export function nextDelivery(from: DeliveryStep, event: DeliveryEvent): DeliveryStep | undefined {
   if (event.type === "SUCCEED" && from.value === "pending" && from.context.deliveredAtMs === null) {

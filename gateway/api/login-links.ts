@@ -1,4 +1,4 @@
-/** The one-time link of a start: the person at this machine opens it and is logged in to the sandbox. */
+/** The one-time link of a start: it logs in the person at this machine to the sandbox. */
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
@@ -44,14 +44,15 @@ export const linkedSessionsSchema = z
     ],
   });
 
-/** By the connection: what a proxy forwards counts by the client that it names. */
+/** Whether the client is on this machine. For a trusted proxy, the forwarded address counts. */
 function isLoopback(address: string): boolean {
   return ipaddr.isValid(address) && ipaddr.process(address).range() === "loopback";
 }
 
 /**
- * Whether the browser opened this machine by one of its own names. A proxy that no setting names connects from here for people
- * elsewhere, and a page of another site whose name was turned to this machine (DNS rebinding) counts as the page of that name.
+ * Whether the browser used a local name of this machine. This excludes two cases in which the connection is local but the person
+ * is not: a proxy that is missing in the settings, and a page of another site whose name was redirected to this machine (DNS
+ * rebinding).
  */
 function isOwnName(host: string): boolean {
   const name = URL.parse(`http://${host}`)?.hostname.replace(/^\[|\]$/g, "") ?? "";
@@ -60,7 +61,7 @@ function isOwnName(host: string): boolean {
 
 const logInByLink: Handler<z.infer<typeof bodySchema>> = async (context) => {
   const { deps, body, address, secure } = context;
-  // As for a link that does not exist: from elsewhere nothing is to be learned.
+  // The same error as for a link that does not exist, so that the answer reveals nothing.
   if (!isLoopback(address) || !isOwnName(context.header("host"))) throw new Refusal("not_found");
   const retryAfterMs = deps.enrollThrottle.take(address, deps.nowMs());
   if (retryAfterMs > 0) {

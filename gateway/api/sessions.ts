@@ -1,4 +1,4 @@
-/** Sessions of people: log in, log out, one's own password. The back office, the cashiers and the reconciliation have the same. */
+/** Sessions of people: log in, log out, change the password. The same routes for back office, cashiers and reconciliation. */
 import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import type { Permission, Role } from "../../services/bus/messages/caller.ts";
@@ -10,7 +10,7 @@ import { anyoneWithCookie, anySession, route, session } from "../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../http/shared-schemas.ts";
 import { permissionSchema, roleSchema } from "./backoffice/users.ts";
 
-/** Where the people of each role log in. */
+/** The API in which the people of each role log in. */
 export const API_OF_ROLE: Readonly<Record<Role, PeoplesApi>> = {
   owner: "backoffice",
   cashier: "cashier",
@@ -37,7 +37,7 @@ const changePasswordBodySchema = z
     examples: [{ old_password: "a long pass phrase", new_password: "another long pass phrase" }],
   });
 
-/** Who is logged in. */
+/** The logged-in person. */
 export const personSchema = z
   .object({
     user_id: idSchema,
@@ -48,7 +48,7 @@ export const personSchema = z
   })
   .meta({ id: "Person" });
 
-/** The token is shown this once; programs send it as a bearer, pages have it in the cookie `dp_session`. */
+/** Only this answer shows the token. Programs send it as a bearer token, and pages have it in the cookie `dp_session`. */
 export const newSessionSchema = z
   .object({
     token: z.string().meta({ description: "Send it as `Authorization: Bearer <token>`." }),
@@ -82,7 +82,7 @@ export function personJson(
   return { user_id: userId, name, role, permissions, organization_id: organizationId };
 }
 
-/** Answers with the token and sets the cookies as well, so that a page and a program log in alike. */
+/** Answers with the token and sets the cookies, so that pages and programs use the same operation. */
 const logIn =
   (
     permission: Permission,
@@ -130,7 +130,7 @@ const changePassword: SessionHandler<z.infer<typeof changePasswordBodySchema>> =
   return noContent();
 };
 
-/** The rows of one API; the APIs differ in the permission that a person needs. */
+/** The rows of one API. The APIs differ in the permission that a person needs. */
 export function sessionRoutes<const TApi extends PeoplesApi>(api: TApi, permission: Permission) {
   const path = `/api/${api}/v1/session/` as const;
   return [

@@ -1,21 +1,21 @@
 /**
- * How an answer goes out, in one of three ways:
+ * Sends an answer in one of three ways:
  *
- *   with a body, the connection stays     what the client does not take waits, bounded (`UnsentAnswers`)
- *   and then the connection ends          written whole, without the server's `end`, and closed in the next turn
- *   without a body, the connection stays  for known callers only: the server does not report what waits of it
+ *   with a body, the connection stays     `UnsentAnswers` keeps what the client does not read yet, bounded
+ *   the connection closes                 written whole, without the server's `end`, and closed in the next turn
+ *   without a body, the connection stays  for known callers only: the server does not report its unsent part
  *
- * The second way does not use the server's own flag to close a connection: with it the server first answers what else has
- * arrived in the same packet, and never closes if the client does not read. Here the response counts as pending until it
- * is closed, so a request behind it closes the connection at once.
+ * The second way does not use the server's flag to close a connection. With the flag, the server first handles the other
+ * requests of the same packet, and never closes if the client does not read. In this way the response counts as pending until
+ * the connection is closed, so the server closes the connection at once when another request follows.
  *
- * Where the client may still be sending the body, the connection ends a moment later instead: what arrives at a connection
- * that has ended resets it, and the client, or a proxy in between, reports that in place of the answer (RFC 9112 §9.6).
+ * While the client may still be sending a body, the connection closes a moment later. Otherwise the bytes that arrive would
+ * reset the connection, and the client or a proxy would report the reset in place of the answer (RFC 9112 §9.6).
  *
- * All but the polls of known devices, which their throttle bounds, are answered in the turn behind their request: the server
- * handles all requests that it has read of a connection in one turn, thousands of them, and keeps everyone else waiting. As
- * long as one is not answered, the next one behind it closes the connection. So of requests that a client sends without
- * waiting for answers one is handled in a turn, and the connection ends.
+ * The server handles all requests that it has read from a connection in one turn. These may be thousands, and all other
+ * clients wait. While a request has no answer, the server closes the connection at the next request. So the writer answers in
+ * the turn after the request: a client that does not wait for answers gets one request handled, and then the connection
+ * closes. Only polls of known devices are answered at once: their throttle bounds them.
  */
 import type { HttpResponse } from "uWebSockets.js";
 import { within } from "../../services/runtime/repeat.ts";
@@ -24,27 +24,27 @@ import { type Answer, statusLine } from "./response.ts";
 
 export interface WriteOptions {
   readonly isHead: boolean;
-  /** Ends the connection as well. */
+  /** Also closes the connection. */
   readonly close: boolean;
-  /** The client may still be sending a body that is not read. */
+  /** The client may still be sending a body that the server does not read. */
   readonly bodyFollows?: boolean;
-  /** A known caller's connection stays open behind an answer without a body. */
+  /** A known caller's connection stays open after an answer without a body. */
   readonly isKnownCaller?: boolean;
-  /** Called when the answer is written or, where that ends the connection, when it is closed. */
+  /** Called when the answer is written or, if the connection closes with it, when it is closed. */
   readonly onWritten?: ((isClosed: boolean) => void) | undefined;
 }
 
 export class AnswerWriter {
   readonly #unsent: UnsentAnswers;
   #bodiless = 0;
-  /** Connections that end in a moment, because a body may follow. */
+  /** Connections that wait to be closed, because a body may follow. */
   #ending = 0;
 
   constructor(unsent: UnsentAnswers) {
     this.#unsent = unsent;
   }
 
-  /** For an answer within the turn of its request: writes it in the next turn. */
+  /** Writes an answer in the next turn. Call it within the turn of the request. */
   writeSoon(res: HttpResponse, answer: Answer, options: WriteOptions): void {
     let isGone = false;
     res.onAborted(() => {
@@ -66,7 +66,7 @@ export class AnswerWriter {
     } else {
       res.cork(() => {
         writeHead(res, answer);
-        // A large answer must arrive first. Its client closes then, or the server does after ten seconds.
+        // A large answer must arrive first. Then its client closes the connection, or the server does after ten seconds.
         if (close) res.writeHeader("Connection", "close");
         this.#unsent.send(res, body);
       });
@@ -106,7 +106,7 @@ export class AnswerWriter {
   }
 }
 
-/** Within `res.cork`. */
+/** Call it within `res.cork`. */
 export function writeHead(res: HttpResponse, answer: Pick<Answer, "status" | "headers" | "cookies">): void {
   res.writeStatus(statusLine(answer.status));
   for (const name in answer.headers) res.writeHeader(name, answer.headers[name] as string);
@@ -121,11 +121,11 @@ function endWithoutBody(res: HttpResponse, answer: Answer): void {
 }
 
 /**
- * Writes the end of the head, and the body, as part of the last header's value: the server writes a value as it is and
- * ends it with a line break, which is the empty line behind a head and white space behind JSON.
+ * Writes the end of the head and the body as part of the last header's value. The server writes a value unchanged and adds a
+ * line break. Without a body, the break is the empty line that ends the head; after JSON, it is white space.
  */
 function writeWhole(res: HttpResponse, { status, headers, cookies, body }: Answer, isHead: boolean): void {
-  // The server's own `end` would write it.
+  // `end`, which would write the date, is not called.
   const date = new Date().toUTCString();
   res.cork(() => {
     writeHead(res, { status, headers, cookies });
@@ -146,11 +146,11 @@ function lengthAndBody(body: string | Uint8Array, isHead: boolean): string {
 
 type Closing = "stalled" | "connection_full" | "all_full";
 
-/** One answer that waits. */
+/** One answer that the client has not read completely. */
 interface Waiting {
   readonly res: HttpResponse;
   readonly bytes: Uint8Array;
-  /** A file's bytes are in memory anyway, however many wait for them. */
+  /** The bytes of a file: they are in memory once for all answers, so `bytes` does not count them. */
   readonly isShared: boolean;
   readonly sinceMs: number;
   takenAtMs: number;
@@ -166,16 +166,16 @@ export interface UnsentLimits {
 }
 
 /**
- * Answers whose clients have not taken them yet. The server's own queue has no bound: it appends whatever a client does
- * not read, and goes on to answer what else the client has sent. So a body goes out by `tryEnd`, which takes what the
- * socket takes and reports the rest, and the rest waits here:
+ * Answers that clients have not read completely. The server's queue has no bound: it appends whatever a client does not read,
+ * and the server handles the client's next requests. So a body is sent with `tryEnd`, which writes what the socket accepts and
+ * reports the rest, and this class keeps the rest:
  *
- *   send ──► taken ──────────────────────────────────────────────► done
- *     └────► waits, bounded per connection and in all ── writable ──► done
- *              ├── the client takes nothing for 5 s, or too little in 30 s ──► the connection is closed
- *              └── another request arrives behind it ──► the server closes the connection
+ *   send ──► accepted ────────────────────────────────────────────► done
+ *     └────► waits, bounded per connection and in total ─ writable ─► done
+ *              ├── the client reads nothing for 5 s, or too little in 30 s ──► the connection is closed
+ *              └── another request arrives after it ──► the server closes the connection
  *
- * So nothing more is read from a connection on which an answer waits, and the server's queue of it holds heads only.
+ * So the server handles no further request of a connection with an unsent answer, and its queue holds only heads.
  */
 export class UnsentAnswers {
   readonly #limits: UnsentLimits;
@@ -194,29 +194,29 @@ export class UnsentAnswers {
     return this.#waiting.size;
   }
 
-  /** Bytes that are in memory for them alone. */
+  /** Bytes that are in memory only because answers wait. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Connections that were closed so far because their answers waited. */
+  /** How many connections were closed because their answers waited, by reason. */
   get closed(): Readonly<Record<Closing, number>> {
     return this.#closed;
   }
 
-  /** Ends a response whose head is written. Where the client does not take all of it, the rest waits. */
+  /** Ends a response whose head is written. What the socket does not accept waits. */
   send(res: HttpResponse, body: string | Uint8Array): void {
     const [, isDone] = res.tryEnd(body, 0);
     if (!isDone) this.wait(res, body);
   }
 
-  /** The same after a `tryEnd` of the caller's that was not done. */
+  /** Keeps the rest after a caller's `tryEnd` that did not write everything. */
   wait(res: HttpResponse, body: string | Uint8Array): void {
     const isShared = typeof body !== "string";
     const bytes = isShared ? body : Buffer.from(body);
     const nowMs = performance.now();
     const waiting = { res, bytes, isShared, sinceMs: nowMs, takenAtMs: nowMs, taken: res.getWriteOffset() };
-    // Before anything else: the server ends the process when a response is neither ended nor has this.
+    // First of all: the server aborts the process when a response has neither ended nor an `onAborted` handler.
     res.onAborted(() => this.#forget(waiting));
     this.#waiting.add(waiting);
     if (!isShared) this.#bytes += bytes.length - waiting.taken;
@@ -229,7 +229,7 @@ export class UnsentAnswers {
     this.#check ??= setInterval(() => this.#checkAll(performance.now()), CONNECTION_LIMITS.unsentCheckMs);
   }
 
-  /** Resolves when no answer waits any more, at the latest after `timeoutMs`. */
+  /** Resolves when no answer waits, or after `timeoutMs`. */
   async drain(timeoutMs: number): Promise<void> {
     if (this.#waiting.size === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -269,7 +269,7 @@ export class UnsentAnswers {
     }
   }
 
-  /** Not at once: the server may be in the middle of the connection's request. */
+  /** Closes in the next turn: the server may still be processing a request of this connection. */
   #closeSoon(waiting: Waiting, why: Closing): void {
     setImmediate(() => {
       if (this.#waiting.has(waiting)) this.#close(waiting, why);

@@ -1,7 +1,7 @@
 /**
- * Whose request it is. `X-Forwarded-For` counts only when a trusted proxy has sent it, and of it only what trusted proxies
- * have written: each appends the address that connected to it, on the same line or on a line of its own. So all lines are
- * joined in their order and read from the right, past the trusted proxies; the rest may be the client's invention.
+ * Finds the client's address. `X-Forwarded-For` counts only from a trusted proxy, and only the entries that trusted proxies
+ * wrote: each appends the address that connected to it, on the same line or on a new line. So this module joins all lines in
+ * order and reads the entries from the right, past the trusted proxies. A client may have invented the rest.
  */
 
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
@@ -23,12 +23,12 @@ export interface ClientAddress {
 }
 
 export interface ClientAddressSettings {
-  /** Addresses and CIDR ranges of proxies, such as `10.0.0.0/8`; empty trusts none. */
+  /** Addresses and CIDR ranges of proxies, such as `10.0.0.0/8`. Empty: the server trusts no proxy. */
   readonly trustedProxies: readonly string[];
-  /** Whether this server itself speaks TLS. */
+  /** Whether this server uses TLS. */
   readonly isTls: boolean;
   /**
-   * Called once, with the address of a private network that forwards requests and is not trusted: most likely a proxy that
+   * Called once, with an address of a private network that forwards requests and is not trusted. It is probably a proxy that
    * is missing in the setting, so that all of its clients count as one.
    */
   readonly onUnnamedProxy?: (peer: string) => void;
@@ -60,7 +60,7 @@ export function createClientAddress(settings: ClientAddressSettings): ClientAddr
   };
 }
 
-/** The entries of all lines in their order. `getHeader` returns only the first line, which may be the client's own. */
+/** The entries of all lines in order. `getHeader` returns only the first line, which the client may have sent. */
 function forwardedHeaders(req: HttpRequest): { readonly forwardedFor: string[]; readonly forwardedProto: string[] } {
   const forwardedFor: string[] = [];
   const forwardedProto: string[] = [];
@@ -73,7 +73,7 @@ function forwardedHeaders(req: HttpRequest): { readonly forwardedFor: string[]; 
 
 const entriesOf = (line: string): string[] => line.split(",").map((entry) => entry.trim());
 
-/** The nearest address that no trusted proxy has. An entry that is no address ends the chain at the proxy that wrote it. */
+/** The nearest address that is not a trusted proxy's. At an entry that is not an address, the proxy that wrote it counts. */
 function clientBehind(peer: string, chain: readonly string[], isTrusted: (address: string) => boolean): string {
   let nearest = peer;
   for (const entry of chain.toReversed()) {
@@ -90,7 +90,7 @@ function withoutPort(entry: string): string {
   return /^\[([^\]]+)\](?::\d+)?$/.exec(entry)?.[1] ?? /^([\d.]+):\d+$/.exec(entry)?.[1] ?? entry;
 }
 
-/** Four or sixteen bytes in the canonical form; the empty text for none, which is what a connection has that was just reset. */
+/** The canonical form of four or sixteen bytes. A connection that was just reset has no bytes and gets the empty text. */
 export function addressText(bytes: Uint8Array): string {
   if (bytes.length !== 16) return bytes.join(".");
   const text = ipaddr.fromByteArray([...bytes]).toString();

@@ -1,4 +1,4 @@
-/** The id under which a command is done once (I6): the same id gets the same answer. */
+/** Makes command ids. A station runs a command once per id, and a repetition gets the same answer (I6). */
 import { createHash, randomUUID } from "node:crypto";
 import { z } from "zod";
 import { digestOf } from "../../machines/digest.ts";
@@ -9,7 +9,7 @@ import { Refusal, type SessionContext } from "./handler-context.ts";
 const KEY_DESCRIPTION = `Any text of up to ${LIMITS.idempotencyKeyCharacters} characters, scoped to the person, the operation and the thing it is about. The same key with another body is refused with \`idempotency_key_reused\`.`;
 const KEY_EXAMPLE = "6f1c1c0e-1c55-4c38-9b57-2f6f3d0a7f0e";
 
-/** Under the same key a command is done once; its repetition gets the same answer, that of a lease the lease as it is now. */
+/** The key of a command that runs once. A repetition gets the same answer; for a lease, the current lease. */
 export const idempotencyHeaderSchema = z.object({
   "Idempotency-Key": z
     .string()
@@ -21,7 +21,7 @@ export const idempotencyHeaderSchema = z.object({
     }),
 });
 
-/** Under the same key a thing is made once. */
+/** The key of an object that is created once. */
 export const creationHeaderSchema = z.object({
   "Idempotency-Key": idempotencyHeaderSchema.shape["Idempotency-Key"].meta({
     description: `${KEY_DESCRIPTION} A repetition answers with what the first request made, as it is now; where the answer has something that is shown once, it is refused with \`already_created\`.`,
@@ -29,7 +29,7 @@ export const creationHeaderSchema = z.object({
   }),
 });
 
-/** Names what a request makes by its `Idempotency-Key`; undefined without one. */
+/** The identity of the object that a request creates, from its `Idempotency-Key`. Undefined without a key. */
 export function creationOf(
   context: SessionContext<object, unknown>,
   kind: string,
@@ -40,9 +40,9 @@ export function creationOf(
 }
 
 /**
- * The id of a person's command: from the user, the kind of command, its subject and the `Idempotency-Key` header. Without a
- * key it is random, so that a repetition is a new command. The key is hashed, because a command id is bounded and the header
- * may hold anything.
+ * The id of a person's command, from the user, the kind of command, its subject and the `Idempotency-Key` header. Without a key
+ * it is random, so that a repetition is a new command. The id has a hash of the key, because an id is bounded and a key may
+ * have any characters.
  */
 export function sessionCommandId(context: SessionContext<unknown, unknown>, kind: string, subjectId: number): string {
   const key = idempotencyKey(context);
@@ -63,7 +63,7 @@ export function idempotencyKey(context: Pick<SessionContext, "header">): string 
   return key;
 }
 
-/** A digest of the body, which shows another request under the same `Idempotency-Key`; undefined without a key. */
+/** A digest of the body, to detect another request under the same `Idempotency-Key`. Undefined without a key. */
 export function requestDigest(context: SessionContext<object, unknown>): string | undefined {
   if (idempotencyKey(context) === undefined) return undefined;
   const members = Object.entries(context.body).filter(([, value]) => value !== undefined);
@@ -71,9 +71,9 @@ export function requestDigest(context: SessionContext<object, unknown>): string 
 }
 
 /**
- * The id of a device's report: from device, intent and `client_idempotency_key`. The contract makes a report idempotent under
- * that key, and two devices or two intents may use the same one. A key may be of any length and hold anything; it is hashed
- * whole, so that no report is lost for its key.
+ * The id of a device's report, from device, intent and `client_idempotency_key`. The contract makes a report idempotent under
+ * that key, and two devices or two intents may use the same key. A key may have any length and any characters, so the id has a
+ * hash of the whole key: the key must not be a reason to reject a report.
  */
 export function reportCommandId(deviceId: number, intentId: number, clientKey: string | undefined): string {
   if (clientKey === undefined || clientKey === "") return `report:${randomUUID()}`;
@@ -81,8 +81,8 @@ export function reportCommandId(deviceId: number, intentId: number, clientKey: s
 }
 
 /**
- * Two keys never get one digest. Hashing encodes text as UTF-8, in which all halves of surrogate pairs are the same
- * replacement character; a key that holds one is hashed as JSON, which writes each as itself, and marked as such.
+ * Different keys get different digests. Hashing encodes text as UTF-8, which replaces every half of a surrogate pair by the same
+ * character. So a key with such a half is hashed as JSON, which keeps each half, and gets a mark.
  */
 function digest(key: string): string {
   return key.isWellFormed() ? sha256(key) : `json.${sha256(JSON.stringify(key))}`;

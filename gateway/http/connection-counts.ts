@@ -1,13 +1,13 @@
-/** How many connections each address holds, and how many connections the process can hold. */
+/** Counts the open connections of each address, and finds the limit of open files. */
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { addressBlock } from "../../services/bus/address-block.ts";
 import { addressText } from "./client-address.ts";
 
 /**
- * How many connections each address holds. The server reports the address of a connection that opens, but not of one that
- * closes. So the least that an address can hold is: the connections that it opened, minus all that were closed by any address. A
- * recount by the kernel's table of connections makes the numbers exact again.
+ * Counts the connections of each address. The server reports the address of a connection that opens, but not of one that closes.
+ * So the minimum for an address is: the connections that it opened, minus all that any address closed. A recount from the
+ * kernel's table of connections makes the numbers exact again.
  */
 export class AddressCounts {
   #opened = new Map<string, number>();
@@ -16,7 +16,7 @@ export class AddressCounts {
   /** Whether connections were opened during a recount: the recount may lack them. */
   #hasMissed = false;
 
-  /** How many addresses are remembered. */
+  /** The number of addresses with a count. */
   get size(): number {
     return this.#opened.size;
   }
@@ -26,12 +26,12 @@ export class AddressCounts {
     return this.#closed === 0 && !this.#hasMissed;
   }
 
-  /** The least number of open connections of the address. */
+  /** The minimum number of open connections of the address. */
   atLeast(block: string): number {
     return Math.max(0, this.atMost(block) - this.#closed);
   }
 
-  /** The most open connections of the address, apart from a few that were opened during a recount. */
+  /** The maximum number of open connections of the address, without a few that were opened during a recount. */
   atMost(block: string): number {
     return this.#opened.get(block) ?? 0;
   }
@@ -76,11 +76,11 @@ export class AddressCounts {
 
 /** The kernel's tables of TCP connections (Linux). */
 const TABLES = ["/proc/self/net/tcp", "/proc/self/net/tcp6"] as const;
-/** The states of a connection that is open at this end: established, or closed by the client alone. */
+/** The states of a connection that this end has not closed: established, or closed only by the client. */
 const OPEN_STATES: ReadonlySet<string> = new Set(["01", "08"]);
 const WORD_DIGITS = 8;
 
-/** Connections to one port of this machine by address, as `addressBlock` counts them; undefined where the kernel has no such table. */
+/** Connections to one port of this machine, by the block of their address. Undefined where the kernel has no such table. */
 export async function connectionsByAddress(localPort: number): Promise<Map<string, number> | undefined> {
   const tables = await Promise.all(TABLES.map((path) => readFile(path, "latin1").catch(() => undefined)));
   if (tables[0] === undefined) return undefined;
@@ -115,10 +115,7 @@ function bytesOf(remote: string): Uint8Array {
   return new Uint8Array(numbers.buffer);
 }
 
-/**
- * How many files this process may have open at once, after Node has raised the limit; undefined where there is no limit.
- * Each connection is one open file.
- */
+/** How many files this process may have open, after Node has raised the limit. A connection is one file. Undefined: no limit. */
 export function openFileLimit(): number | undefined {
   const limit = Number(limitOfKernel() ?? limitOfReport());
   return Number.isFinite(limit) ? limit : undefined;

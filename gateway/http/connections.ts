@@ -1,14 +1,14 @@
 /**
- * How many connections there may be, in all and of one address, and what makes room for a new one:
+ * The bounds of open connections, in total and per address, and which connection the gateway closes at a bound:
  *
- *   opened ──► of this address too many? ── yes ──► its oldest unused one is closed, else the new one
- *     └──────► in all too many? ─────────── yes ──► the oldest unused one of all is closed, else the new one
+ *   opened ──► too many of this address? ── yes ──► closes the oldest unused one of the address, or else the new one
+ *     └──────► too many in total? ───────── yes ──► closes the oldest unused one of all, or else the new one
  *
- * A connection is unused until its first request. So a device that connects and sends a request
- * at once finds room beside any number of idle connections. Long before that, the gateway or an address is crowded: then an
- * answer to a caller that is not known ends its connection, and only known ones stay open between requests.
+ * A connection is unused until its first request. So a device that connects and sends a request at once finds room beside any
+ * number of idle connections. Below the bounds, the gateway or an address counts as crowded: then the gateway closes the
+ * connection of an unknown caller with its answer, and keeps only those of known callers open between requests.
  *
- * The bound in all is below the limit of open files: at that limit the server could not even close what is too much.
+ * The total bound is below the limit of open files: at that limit the server could not even accept a connection to close it.
  */
 import type { HttpResponse } from "uWebSockets.js";
 import { addressBlock } from "../../services/bus/address-block.ts";
@@ -17,7 +17,7 @@ import { CONNECTION_LIMITS } from "../limits.ts";
 import { addressText } from "./client-address.ts";
 import { AddressCounts } from "./connection-counts.ts";
 
-/** Where the connections of trusted proxies are counted, which is no address. */
+/** The key under which the connections of all trusted proxies are counted, in place of an address. */
 const PROXIES = "trusted proxies";
 
 export interface ConnectionBounds {
@@ -27,16 +27,16 @@ export interface ConnectionBounds {
 
 export interface ConnectionsDeps {
   readonly bounds: ConnectionBounds;
-  /** A trusted proxy carries the connections of many clients, so the bound of one address does not hold for it. */
+  /** A trusted proxy connects for many clients, so the bound per address does not apply to it. */
   readonly isTrustedProxy: (address: string) => boolean;
-  /** Counts the connections of each address; undefined where the system cannot, and then only unused ones count. */
+  /** Counts the connections of each address. Undefined where the system cannot count: then only unused ones count. */
   readonly countByAddress: () => Promise<ReadonlyMap<string, number> | undefined>;
-  /** Whether the request that is being handled has been answered without a body. */
+  /** Whether the current request has been answered without a body. */
   readonly isAnswered: () => boolean;
   readonly log: Pick<Log, "warn">;
 }
 
-/** The bounds below the limit of open files; the settings may lower them. */
+/** The bounds, which the settings may lower. The total stays below the limit of open files. */
 export function connectionBounds(options: {
   readonly openFiles: number | undefined;
   readonly inAll: number | undefined;
@@ -73,22 +73,22 @@ export class Connections {
     };
   }
 
-  /** Connections that are open now, WebSockets included. */
+  /** Connections that are open now, including WebSockets. */
   get open(): number {
     return this.#open;
   }
 
-  /** New connections that were closed at once so far, by the bound that they met. */
+  /** How many new connections the gateway has closed at once, by the bound that was reached. */
   get refused(): Readonly<Record<"address" | "all", number>> {
     return this.#refused;
   }
 
-  /** Unused connections that were closed so far to make room for a new one. */
+  /** How many unused connections the gateway has closed to make room for a new one. */
   get madeRoom(): Readonly<Record<"address" | "all", number>> {
     return this.#madeRoom;
   }
 
-  /** A connection was opened. It may be closed when this returns. */
+  /** Counts a connection that was opened. The method may close it. */
   opened(res: HttpResponse): void {
     this.#open += 1;
     const address = addressText(new Uint8Array(res.getRemoteAddress()));
@@ -99,13 +99,13 @@ export class Connections {
       if (!this.unused.closeOldest()) return this.#refuse(res, "all", block);
       this.#madeRoom.all += 1;
     }
-    // A proxy's are counted under no address, so that each that closes was counted.
+    // A proxy's connections are counted too, because `closed` does not know whose connection it counts down.
     const counted = isProxy ? PROXIES : block;
     this.#counts.opened(counted);
     this.unused.add(res, block, () => this.#counts.closedOf(counted));
   }
 
-  /** A connection was closed; of which address, the server does not report. */
+  /** Counts a connection that was closed. The server does not report its address. */
   closed(): void {
     this.#open -= 1;
     if (this.#isRefusing) return;
@@ -113,20 +113,20 @@ export class Connections {
     if (this.#open === 0) this.#counts.clear();
   }
 
-  /** Whether the connection of a caller that is not known is to end with its answer. */
+  /** Whether the gateway must close the connection of an unknown caller with its answer. */
   isCrowded(block: () => string): boolean {
     if (this.#open >= this.#crowdedFrom.inAll) return true;
-    // As long as all of them are fewer, none of them can hold as many.
+    // One address cannot have more connections than all addresses together.
     const { ofAddress } = this.#crowdedFrom;
     return this.#open >= ofAddress && this.#counts.atLeast(block()) >= ofAddress;
   }
 
   #hasRoomFor(block: string): boolean {
-    // Addresses whose connections are all closed are forgotten by counting as well.
-    const isWorthIt =
+    // A count also removes the addresses whose connections are all closed.
+    const needsRecount =
       this.#counts.atMost(block) >= this.#crowdedFrom.ofAddress ||
       this.#counts.size > this.#open + CONNECTION_LIMITS.unopenedAddresses;
-    if (isWorthIt && !this.#counts.isExact) this.#recount();
+    if (needsRecount && !this.#counts.isExact) this.#recount();
     if (this.#counts.atLeast(block) < this.bounds.perAddress) return true;
     const hasMadeRoom = this.unused.closeOldest(block);
     if (hasMadeRoom) this.#madeRoom.address += 1;
@@ -157,37 +157,36 @@ export class Connections {
 
 interface UnusedConnection {
   readonly res: HttpResponse;
-  /** The address as it is counted. */
+  /** The block of addresses under which the connection is counted. */
   readonly block: string;
 }
 
 /**
- * Connections on which no request has arrived yet, oldest first: what a flood of idle connections consists of, and what is
- * closed to make room. The server closes an idle connection by itself, but only after ten seconds. Of one address some are
- * kept here and no more, because `recognise` has to check each: when one of them is closed, the next that opens is kept.
+ * Connections on which no request has arrived yet, oldest first. A flood of idle connections consists of these, and the
+ * gateway closes them to make room. The server closes an idle connection by itself, but only after ten seconds. The number
+ * per address is bounded, because `recognise` checks each: once it is reached, this class ignores further connections.
  *
- * The server gives each connection to `filter` when it opens, as an object that refers to its memory. The object is not
- * marked when a later request ends or its connection closes, and using it then is a use of freed memory. So it is kept
- * only while one of two calls is certain to come:
+ * When a connection opens, the server passes `filter` an object that refers to the connection's memory. The server does not
+ * mark the object when a later request ends or the connection closes, and using it then is a use of freed memory. So this
+ * class keeps the object only while the server is certain to make one of two calls:
  *
  *   opened ──► unused ── closed before a request ──► `onAborted`, which also marks the object
  *                └────── first request ────────────► `onData`, which the server calls behind each request, body or not
  *
- * `onData` switches off the timer by which the server ends idle connections, because the response is usually yet to come.
- * Where it has been ended already, the timer is switched on again.
+ * With a handler for `onData`, the server stops the timer that closes idle connections, because it expects the response later.
+ * When the response has already ended, the handler starts the timer again.
  *
- * A request whose body is read replaces both calls. Its exchange calls `recognise` when it is over, while the memory is
- * still there: its connection is the one that has sent an answer's body, or that has no remote address any more. Behind an
- * upgrade neither call comes, so all of its address are forgotten before it. An answer that may close its connection while
- * it is written waits for the turn behind `onData` (`exchange.ts`).
+ * A request whose body is read replaces both handlers. Its exchange calls `recognise` at its end, while the memory is still
+ * valid. The request's connection is the one that has sent an answer's body, or that has no remote address any more. After an
+ * upgrade the server makes neither call, so the upgrade first calls `forget` for its address. An answer that may close its
+ * connection during the write waits for the turn after `onData` (`exchange.ts`).
  */
 export class UnusedConnections {
   readonly #isAnswered: () => boolean;
-  /** In the order in which they were opened, as a Set keeps it. */
+  /** Oldest first, because a Set keeps the order of insertion. */
   readonly #all = new Set<UnusedConnection>();
   readonly #byBlock = new Map<string, Set<UnusedConnection>>();
 
-  /** `isAnswered`: whether the request that is being handled has been answered without a body. */
   constructor(isAnswered: () => boolean) {
     this.#isAnswered = isAnswered;
   }
@@ -196,7 +195,7 @@ export class UnusedConnections {
     return this.#all.size;
   }
 
-  /** Takes a connection that has just been opened, unless its address has enough here. `onClosed` is called if it closes before its first request. */
+  /** Keeps a new connection unless its address has enough here. Calls `onClosed` if it closes before its first request. */
   add(res: HttpResponse, block: string, onClosed: () => void): void {
     const ofBlock = this.#byBlock.get(block) ?? new Set();
     if (ofBlock.size >= CONNECTION_LIMITS.unusedPerAddress) return void res.onAborted(onClosed);
@@ -214,17 +213,17 @@ export class UnusedConnections {
     });
   }
 
-  /** How many each address has. */
+  /** How many unused connections each address has. */
   counts(): ReadonlyMap<string, number> {
     return new Map([...this.#byBlock].map(([block, { size }]) => [block, size]));
   }
 
-  /** Whether this address has such connections. */
+  /** Whether this address has unused connections. */
   has(block: string): boolean {
     return this.#byBlock.has(block);
   }
 
-  /** Closes the oldest, of one address or of all; false when there is none. */
+  /** Closes the oldest connection, of one address or of all. False when there is none. */
   closeOldest(block?: string): boolean {
     const [oldest] = block === undefined ? this.#all : (this.#byBlock.get(block) ?? []);
     if (oldest === undefined) return false;
@@ -233,16 +232,16 @@ export class UnusedConnections {
     return true;
   }
 
-  /** A request of this address whose body was read is over: its connection is not an unused one. `isClosed`: it was closed. */
+  /** Removes the connection of a request that has ended and whose body was read. `isClosed`: the connection was closed. */
   recognise(block: string, isClosed: boolean): void {
     for (const connection of this.#byBlock.get(block) ?? []) {
       const { res } = connection;
-      // A remote address costs a system call.
+      // Checked last, because reading a remote address costs a system call.
       if (res.getWriteOffset() > 0 || (isClosed && res.getRemoteAddress().byteLength === 0)) this.#forget(connection);
     }
   }
 
-  /** Keeps none of this address: the server closes them in ten seconds, unless they send a request. */
+  /** Removes all connections of this address. The server closes them after ten seconds, unless they send a request. */
   forget(block: string): void {
     for (const connection of this.#byBlock.get(block) ?? []) this.#forget(connection);
   }
@@ -255,7 +254,7 @@ export class UnusedConnections {
   }
 }
 
-/** The server has no call for it alone; this one goes on reading as before. */
+/** The server has no call that only restarts the timer. `resume` does, and reading continues as before. */
 function restartIdleTimer(res: HttpResponse): void {
   res.pause();
   res.resume();

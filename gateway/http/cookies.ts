@@ -1,11 +1,11 @@
-/** The cookies of pages: one carries the session's token, the other identifies the browser to the log-in. */
+/** The cookies of pages: one has the session's token, the other identifies the browser at a log-in. */
 import { BOUNDS } from "../../services/bus/bounds.ts";
 
-/** Carries the token that programs send as a bearer (design §5). */
+/** Has the session's token, which programs send as a bearer token (design §5). */
 const SESSION_COOKIE = "dp_session";
 /**
- * Carries one token for each person who has logged in with this browser, the newest first. It grants no access: it
- * protects these people from the throttle that guesses of others fill (docs/operations.md).
+ * Has one token for each person who has logged in with this browser, newest first. It grants no access. With it, failed log-ins
+ * by others do not throttle these people (docs/operations.md).
  */
 const BROWSER_COOKIE = "dp_browser";
 const BROWSER_TOKENS = new RegExp(`^[\\w-]{22}(\\.[\\w-]{22}){0,${BOUNDS.browserTokens - 1}}$`);
@@ -17,11 +17,11 @@ interface CookieFacts {
   readonly secure: boolean;
 }
 
-/** The APIs of people. Each has a session of its own in a browser, because each is for another role. */
+/** The APIs of people. Each has a separate session in a browser, because each is for another role. */
 export type PeoplesApi = "cashier" | "backoffice" | "reconciliation";
 type SessionCookieFacts = Pick<CookieFacts, "maxAgeMs" | "secure"> & { readonly api: PeoplesApi };
 
-/** The `Set-Cookie` value after a log-in: scripts cannot read it, no other site can send it, and its API alone gets it. */
+/** The `Set-Cookie` value after a log-in. Scripts cannot read the cookie, other sites cannot send it, and only its API gets it. */
 export function sessionCookie(token: string, { api, ...facts }: SessionCookieFacts): string {
   return setCookie(SESSION_COOKIE, token, { ...facts, path: `/api/${api}/` });
 }
@@ -31,18 +31,18 @@ export function endedSessionCookie(facts: Omit<SessionCookieFacts, "maxAgeMs">):
   return sessionCookie("", { ...facts, maxAgeMs: 0 });
 }
 
-/** The session's token in a `Cookie` header; the empty string without one, undefined when there are several. */
+/** The session's token in a `Cookie` header. Empty without one, undefined when there are several. */
 export function tokenFromCookie(header: string): string | undefined {
   return cookieValue(header, SESSION_COOKIE);
 }
 
-/** The browser's tokens in a `Cookie` header; none when there are several such cookies, or the gateway has not set it. */
+/** The browser's tokens in a `Cookie` header. None when there are several such cookies, or when the value is not valid. */
 export function browserTokens(header: string): readonly string[] {
   const value = cookieValue(header, BROWSER_COOKIE) ?? "";
   return BROWSER_TOKENS.test(value) ? value.split(".") : [];
 }
 
-/** The `Set-Cookie` value after a log-in with `token`. Only log-ins need it, so `path` is theirs. */
+/** The `Set-Cookie` value after a log-in with `token`. `path` is that of log-ins, because only they need the cookie. */
 export function browserCookie(
   token: string,
   facts: Pick<CookieFacts, "path" | "secure"> & { readonly earlier: readonly string[] },
@@ -58,9 +58,9 @@ function setCookie(name: string, value: string, { path, maxAgeMs, secure }: Cook
 }
 
 /**
- * The value of a cookie; the empty string without one, undefined when there are several. A page of a neighbouring
- * subdomain can add a cookie of this name and choose its place in the header. No value is then certain to be the
- * person's: with another's, they would act in another person's name without seeing it.
+ * The value of a cookie. Empty without one, undefined when there are several. A page of another subdomain can add a cookie with
+ * this name and choose its place in the header. With several values, none is certain to be the person's. With a wrong value,
+ * the person would act in another person's name without noticing it.
  */
 function cookieValue(header: string, name: string): string | undefined {
   const values = new Set<string>();
@@ -68,7 +68,7 @@ function cookieValue(header: string, name: string): string | undefined {
     const cut = pair.indexOf("=");
     if (cut > 0 && pair.slice(0, cut).trim() === name) values.add(pair.slice(cut + 1).trim());
   }
-  // A session that was ended in the browser leaves an empty value.
+  // The end of a session leaves an empty value in the browser.
   values.delete("");
   if (values.size > 1) return undefined;
   const [value = ""] = values;

@@ -1,10 +1,10 @@
 /**
- * The closed list of error codes: one catalogue gives each its HTTP status, its sentence, and what a program or a
- * cashier may do next (design §4, "error body"). A code that is missing here does not compile.
+ * The closed list of error codes. One catalogue has each code's HTTP status, sentence, and what a program or a cashier may do
+ * next (design §4, "error body"). A missing code does not compile.
  */
 import { BUS_REFUSAL_CODES, type BusRefusalCode } from "../../services/bus/refusals.ts";
 
-/** Codes that only HTTP knows; the others come from the services. */
+/** Codes that only the gateway uses. The others come from the services. */
 export const HTTP_ERROR_CODES = [
   "path_not_found",
   "trailing_slash_missing",
@@ -34,8 +34,8 @@ export const ERROR_CODES = [...HTTP_ERROR_CODES, ...BUS_REFUSAL_CODES] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /**
- * A station refuses the services that feed it with the first two; of a station that the bus has lost HTTP says `replica_stale`. Of a
- * session that ended while its request was under way HTTP says `session_invalid`.
+ * Codes that HTTP never answers. With the first two, a station refuses commands of services: when the bus has lost a station,
+ * HTTP answers `replica_stale`. When a session ended during its request, HTTP answers `session_invalid`.
  */
 const NOT_OVER_HTTP = [
   "station_unknown",
@@ -44,26 +44,26 @@ const NOT_OVER_HTTP = [
 ] as const satisfies readonly BusRefusalCode[];
 type NotOverHttp = (typeof NOT_OVER_HTTP)[number];
 
-/** The closed list that the document promises: each is answered by some operation. */
+/** The closed list in the document. At least one operation answers each code. */
 export const PUBLISHED_ERROR_CODES = ERROR_CODES.filter(
   (code): code is Exclude<ErrorCode, NotOverHttp> => !(NOT_OVER_HTTP as readonly string[]).includes(code),
 );
 
 export interface ErrorMeaning {
   readonly status: number;
-  /** One sentence for a person; the body's `detail` unless a service says something more exact. */
+  /** One sentence for a person. It is the body's `detail` unless a service has a more exact one. */
   readonly sentence: string;
-  /** Whether the same request may be sent again unchanged and can succeed then. */
+  /** Whether a client may repeat the same request unchanged, and the repetition can succeed. */
   readonly retryable: boolean;
-  /** Whether a guest may have paid although this was refused: then the cashier clears it up before collecting again. */
+  /** Whether a guest may have paid in spite of the error. Then the cashier must find out before the next collection. */
   readonly moneyMayHaveMoved: boolean;
-  /** What the cashier does, where a cashier is involved. */
+  /** What the cashier must do, for an error that a cashier sees. */
   readonly cashierAction?: string;
 }
 
 const no = { retryable: false, moneyMayHaveMoved: false } as const;
 const again = { retryable: true, moneyMayHaveMoved: false } as const;
-/** Where the outcome of what a cashier did is unknown. */
+/** For an unknown outcome of a cashier's action. */
 const CHECK_FIRST = "Open the collection again before you do anything else; it may have been done.";
 
 const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
@@ -142,7 +142,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
       "An earlier request with this idempotency key has made it, and what its answer showed once is lost; make a new secret or delete it.",
     ...no,
   },
-  // No other value has to be the only one of its kind.
+  // The sentence names e-mail addresses, because no other value must be unique.
   already_exists: { status: 409, sentence: "Another person has this e-mail address; use another address.", ...no },
   permission_denied: {
     status: 403,
@@ -346,5 +346,5 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   platform_frozen: { status: 403, sentence: "The platform is frozen by a kill switch; cash still collects.", ...no },
 };
 
-/** What each code means; codes and statuses are part of the contract, sentences are not. */
+/** The meaning of each code. Codes and statuses are part of the contract, sentences are not. */
 export const ERRORS: Readonly<Record<ErrorCode, ErrorMeaning>> = { ...httpErrors, ...busErrors };

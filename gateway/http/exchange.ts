@@ -1,4 +1,4 @@
-/** One request under way that could not be answered at once, from its headers to its answer; answered at most once. */
+/** One request that the server could not answer at once, from its headers to its answer. An exchange has at most one answer. */
 
 import type { HttpResponse } from "uWebSockets.js";
 import type { Registry } from "prom-client";
@@ -27,21 +27,21 @@ export class Exchange {
   readonly res: HttpResponse;
   readonly facts: RequestFacts;
   readonly startedAtMs: number = performance.now();
-  /** When the request is given up, on the clock of `performance.now()`. */
+  /** When the server abandons the request, by `performance.now()`. */
   deadlineMs: number;
-  /** Called when the deadline passes. Each later wait of the request replaces it by its own. */
+  /** Called when the deadline passes. Each wait of the request sets its own function. */
   onDeadline: () => void = () => undefined;
-  /** Called when the client went away. */
+  /** Called when the client has closed the connection. */
   onGone: () => void = () => undefined;
-  /** Of the answer; 0 while there is none, and for good when the client went away before. */
+  /** The status of the answer. 0 before the answer, and when the client closed the connection before it. */
   status = 0;
   /** The code of an error answer. */
   code: ErrorCode | undefined;
-  /** Whether the caller has shown who it is. */
+  /** Whether the server has identified the caller. */
   isKnownCaller = false;
-  /** Whether the body was read, so that an unused connection must be recognised (`connections.ts`). */
+  /** Whether the server reads the body. Then `Connections` must recognise the request's connection (`connections.ts`). */
   readsBody = false;
-  /** Whether bytes of the body may still arrive, so that the connection must end with the answer. */
+  /** Whether bytes of the body may still arrive. Then the connection must close with the answer. */
   isBodyUnread = false;
   #isOver = false;
   #isGone = false;
@@ -64,12 +64,12 @@ export class Exchange {
     });
   }
 
-  /** Where a request is counted whose body has not arrived. */
+  /** The counts of requests whose body has not arrived. */
   get unread(): UnreadBodies {
     return this.#deps.unread;
   }
 
-  /** Takes a slot until the request is over, for a known caller one of theirs; false when there is none. */
+  /** Takes a slot until the request ends, one for known callers if the caller is known. False when there is no free slot. */
   takeSlot(): boolean {
     if (this.#isOver) return true;
     const wanted = this.isKnownCaller ? "known" : "unknown";
@@ -78,17 +78,17 @@ export class Exchange {
     return true;
   }
 
-  /** Answered, or the client is gone: nothing may be written any more. */
+  /** The exchange is answered, or the client is gone: the server must write nothing more. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
-  /** The server stops, and what has not come by now is not waited for. */
+  /** The server shuts down: it does not wait for the rest of a body. */
   get isStopping(): boolean {
     return this.#deps.isDraining();
   }
 
-  /** Writes the answer unless the exchange is over. `close` ends the connection as well, as for an unread body. */
+  /** Writes the answer unless the exchange is over. `close` also closes the connection, for example after an unread body. */
   answer(answer: Answer, options: { readonly close?: boolean } = {}): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -96,19 +96,19 @@ export class Exchange {
     const isCrowded = !this.isKnownCaller && this.#deps.connections.isCrowded(() => this.#block());
     const hidesBody = mayHideBody(this.facts.method, this.facts.headers["content-length"] !== undefined);
     const close = options.close === true || hidesBody || isCrowded || this.#deps.isDraining();
-    // A file is the first to wait, and its connection cannot be closed before all of the file has arrived.
-    const given = isCrowded && typeof answer.body === "object" ? errorAnswer("busy", this.facts.requestId) : answer;
-    this.status = given.status;
-    this.code = given.code;
-    // Not within the turn of the request (`answer-writer.ts`, `connections.ts`): a large answer may close its connection
-    // while it is written, and an answer without a body leaves no trace of having been written.
+    // A crowded gateway sends no files: a file waits longest, and its connection cannot close before all of it has arrived.
+    const sent = isCrowded && typeof answer.body === "object" ? errorAnswer("busy", this.facts.requestId) : answer;
+    this.status = sent.status;
+    this.code = sent.code;
+    // In the turn after the request (`answer-writer.ts`, `connections.ts`): a large answer may close its connection during the
+    // write, and `Connections` cannot detect that an answer without a body was written.
     setImmediate(() => {
       if (this.#isGone) this.#deps.onOver(this);
-      else this.#write(given, { close, bodyFollows: !isCrowded && this.#bodyFollows() });
+      else this.#write(sent, { close, bodyFollows: !isCrowded && this.#bodyFollows() });
     });
   }
 
-  /** Writes the head of an answer whose body follows piece by piece. False when the exchange is over. */
+  /** Writes the head of an answer whose body follows in pieces. False when the exchange is over. */
   beginStream(answer: Answer, onTaken: () => void): boolean {
     if (this.#isOver) return false;
     this.status = answer.status;
@@ -120,7 +120,7 @@ export class Exchange {
     return true;
   }
 
-  /** False when the client has not taken it: `onTaken` is called when it has. */
+  /** False when the socket has not accepted the piece. The exchange calls `onTaken` when it has. */
   writePiece(piece: string): boolean {
     if (this.#isOver) return true;
     let isTaken = true;
@@ -139,7 +139,7 @@ export class Exchange {
     this.#deps.onOver(this);
   }
 
-  /** Ends the connection, whatever of the answer has arrived. */
+  /** Closes the connection in the middle of an answer. */
   breakOff(): void {
     if (!this.#isOver) this.res.close();
   }
@@ -170,20 +170,23 @@ export class Exchange {
     if (this.readsBody) this.#deps.connections.unused.recognise(this.#block(), isClosed);
   }
 
-  /** The other end of the connection as `Connections` counts it. */
+  /** The block of addresses under which `Connections` counts the connection. */
   #block(): string {
     return addressBlock(this.facts.peer);
   }
 }
 
-/** All exchanges under way: checked for deadlines, waited for at shutdown. Slots and bodies bound their number. */
+/**
+ * All exchanges under way. The class checks their deadlines and, at shutdown, waits for them. The bounds on slots and on unread
+ * bodies limit their number.
+ */
 export class Exchanges {
   readonly #open = new Set<Exchange>();
   readonly #sweep: NodeJS.Timeout;
   #onEmpty: (() => void) | undefined;
 
   constructor() {
-    this.#sweep = setInterval(() => this.#lookOver(), LIMITS.sweepIntervalMs);
+    this.#sweep = setInterval(() => this.#checkDeadlines(), LIMITS.sweepIntervalMs);
   }
 
   get size(): number {
@@ -199,7 +202,7 @@ export class Exchanges {
     if (this.#open.size === 0) this.#onEmpty?.();
   }
 
-  /** Resolves when no exchange is open any more, at the latest after `timeoutMs`. */
+  /** Resolves when no exchange is open, or after `timeoutMs`. */
   async drain(timeoutMs: number): Promise<void> {
     if (this.#open.size > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -209,14 +212,14 @@ export class Exchanges {
     clearInterval(this.#sweep);
   }
 
-  /** Gives up what is still under way, and returns how many there were. */
-  giveUp(): number {
+  /** Abandons all exchanges under way, and returns their number. */
+  abandonAll(): number {
     const { size } = this.#open;
     for (const exchange of this.#open) exchange.onDeadline();
     return size;
   }
 
-  #lookOver(): void {
+  #checkDeadlines(): void {
     const nowMs = performance.now();
     for (const exchange of this.#open) {
       if (nowMs > exchange.deadlineMs) exchange.onDeadline();
@@ -224,9 +227,9 @@ export class Exchanges {
   }
 }
 
-/** Of a request that no route takes. */
+/** The operation of a request without a route. */
 export const NO_OPERATION = "none";
-/** The code of an answer that is no refusal. */
+/** The code of an answer that is no error. */
 const NO_CODE = "none";
 const FAULTS: readonly ErrorCode[] = ["busy", "unavailable", "replica_stale", "internal_error"];
 
@@ -237,7 +240,7 @@ function seriesOf({ operationId: operation, replies, errors = [] }: Route) {
   return [...good, ...codes.map((code) => ({ operation, status: String(ERRORS[code].status), code }))];
 }
 
-/** What the server counts of requests that are not answered from memory; polls are counted in `gateway/read-model/polls.ts`. */
+/** The metrics of requests that are not answered from memory. Those of polls are in `gateway/read-model/polls.ts`. */
 export class RequestMetrics {
   readonly #requests: Count<"operation" | "status" | "code">;
   readonly #seconds: Duration<"operation">;
@@ -252,18 +255,18 @@ export class RequestMetrics {
     this.#seconds = addDuration(metrics, {
       name: "gateway_request_duration_seconds",
       help: "From a request's headers to its answer, without those answered from memory.",
-      // Series of operations that were never requested would only make the answer to a scrape longer.
+      // No series before the first request of an operation: they would only make scrapes longer.
       labels: { operation: [] },
     });
   }
 
-  /** A request is over; `status` 0 when the client went away before. */
+  /** Counts a request that has ended. `status` is 0 when the client closed the connection before the answer. */
   done(operation: string, status: number, code: string | undefined, durationMs: number): void {
     this.refused(operation, status, code);
     this.#seconds.observe({ operation }, durationMs / 1_000);
   }
 
-  /** A request was answered at once, before any work for it began. */
+  /** Counts a request that the server answered at once, before any work. */
   refused(operation: string, status: number, code: string | undefined): void {
     this.#requests.add({ operation, status: status === 0 ? "client_gone" : String(status), code: code ?? NO_CODE });
   }

@@ -1,4 +1,4 @@
-/** All that a list's filter names as one file, made while it is sent: one page is in memory at a time. */
+/** Exports all results of a list's filter as one file. The server makes it while it sends it, one page at a time. */
 import { z } from "zod";
 import type { Reply } from "./handler-context.ts";
 
@@ -14,13 +14,13 @@ export const exportFormatSchema = z
   });
 
 export const CSV_TYPE = "text/csv; charset=utf-8";
-/** What every export's description says. */
+/** A part of the description of every export. */
 export const EXPORT_DESCRIPTION =
   "All of it in one answer. In CSV no cell is a formula, and amounts are there in decimals and in minor units.";
 
 export interface Exported {
   readonly json: Readonly<Record<string, unknown>>;
-  /** Amounts in minor units beside those in decimals, for programs. */
+  /** Amounts in minor units, for programs, in addition to the decimals. */
   readonly minor: Readonly<Record<string, string | null>>;
 }
 
@@ -71,7 +71,7 @@ async function* csvOf({ columns, minor }: ExportColumns, pages: ExportedFile["pa
   }
 }
 
-/** What has parts is JSON in its cell. */
+/** An object or array becomes JSON in its cell. */
 function cellOf(value: unknown): Cell {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") return value;

@@ -1,6 +1,6 @@
 /**
- * What a handler gets and what it gives back. A handler returns a reply or throws: `Refusal` (below), or what the bus
- * throws by itself (`RefusedError`, `UnavailableError`). The server turns each into a response in one place.
+ * The input and output of a handler. A handler returns a reply or throws a `Refusal` (below), or lets an error of the bus pass
+ * (`RefusedError`, `UnavailableError`). One place in the server turns each into a response.
  */
 import type { z } from "zod";
 import type { Actor } from "../../machines/actor.ts";
@@ -24,24 +24,24 @@ import type { LogInGate } from "./log-in-gate.ts";
 /** What every handler may use. */
 export interface HandlerDeps {
   readonly bus: GatewayBus;
-  /** The newest state of a station from the replica; undefined when it has no such station. Throws `replica_stale`. */
+  /** A station's newest state in the replica; undefined when the replica has no such station. Throws `replica_stale`. */
   station(stationId: number): StationState | undefined;
   /**
-   * The same once the replica is known to have all that the station committed before this call, about half a second later: for
-   * an error that no later try corrects (design §2.2).
+   * The same, but waits until the replica has all commits from before this call, about half a second. For an answer that must
+   * not be wrong because the replica is late (design §2.2).
    */
   newestStation(stationId: number): Promise<StationState | undefined>;
-  /** Whether `station` and `switches` have an answer. For the answer of a change that is done: it must not be refused. */
+  /** False when `station` or `switches` would throw. For the answer to a completed change, which must not become an error. */
   isFresh(stationId: number): boolean;
-  /** What to refuse a caller with whose station the replica does not have; asks the registry. */
+  /** The error for a caller whose station is not in the replica. Asks the registry. */
   whyNoStation(caller: SessionEntry, stationId: number): Promise<"not_found" | "replica_stale">;
   /** The kill switches that are on. Throws `replica_stale`. */
   switches(): KillSwitches;
-  /** When a companion last asked for its assignment, by the notes of all gateways; null when never. */
+  /** When a companion last asked any gateway for its assignment; null when never. */
   readonly polledAtMs: (deviceId: number) => number | null;
-  /** A device's view as text, made once per commit. Throws `replica_stale`, or `credential_invalid` for a device that is gone. */
+  /** A device's view as text, rendered once per commit. Throws `replica_stale`, or `credential_invalid` for an unknown device. */
   deviceView(name: PollName, device: DeviceCaller): Rendered;
-  /** Throws `replica_stale` unless everything that a device's request depends on is fresh. */
+  /** Throws `replica_stale` unless all replicas that a device's request needs are fresh. */
   requireFresh(): void;
   /** The body of `GET /readyz`. */
   readiness(): Promise<{ readonly ready: boolean }>;
@@ -62,15 +62,15 @@ export interface HandlerDeps {
   nowMs(): number;
 }
 
-/** Whether all changes that one request made are effective at this gateway; noted by its calls of services (`gateway-bus.ts`). */
+/** Whether all changes of one request are effective at this gateway. The calls of services set it (`gateway-bus.ts`). */
 export interface Effect {
   isEffective: boolean;
 }
 
 export interface GatewayBus {
   /**
-   * Asks a service. When the reply carries a `barrier`, waits (bounded) until this gateway's replicas show the change; only a
-   * route with `awaitsEffect` may ask for such a change, and its answer says when the wait ended before.
+   * Calls a service. When the reply has a `barrier`, waits (bounded) until this gateway's replicas show the change. Only a route
+   * with `awaitsEffect` may make such a change; its answer reports when the wait ended before.
    */
   call<TRequest extends z.ZodType, TReply extends z.ZodType>(
     operation: Operation<TRequest, TReply>,
@@ -78,8 +78,8 @@ export interface GatewayBus {
     timeoutMs?: number,
   ): Promise<z.infer<TReply>>;
   /**
-   * Sends a command to a station's actor and waits (bounded) until this gateway's replica shows the commit. A reply
-   * with `ok: false` is thrown as a `Refusal` with its code, status and reason.
+   * Sends a command to a station's actor and waits (bounded) until this gateway's replica shows the commit. When the reply has
+   * `ok: false`, throws a `Refusal` with its code, status and reason.
    */
   command(
     stationId: number,
@@ -88,9 +88,9 @@ export interface GatewayBus {
   ): Promise<AcceptedResponse>;
   /** Stores all bytes of a file or none. Throws `storage_low` or `UnavailableError`, or the error of `bytes`. */
   storeFile(bytes: AsyncIterable<Uint8Array>): Promise<StoredFile>;
-  /** Deletes a stored file that no request has named; one that cannot be deleted goes by age. */
+  /** Deletes a stored file that no request refers to. When that fails, retention deletes the file later. */
   discardFile(name: string): Promise<void>;
-  /** This bus for one request: it notes in `effect` when a change is not yet effective. */
+  /** This bus for one request. It sets `effect` when a change is not yet effective. */
   noting(effect: Effect): GatewayBus;
   /** Stores a device's heartbeat; resolves when the stream has it. Throws `UnavailableError`. */
   heartbeat(device: DeviceCaller, heartbeat: { readonly atMs: number; readonly summary: object }): Promise<void>;
@@ -114,48 +114,48 @@ export interface Context<TBody = undefined, TQuery = undefined> {
   readonly query: TQuery;
   /** An id of the path: `context.id("station_id")` for `/stations/{station_id}/`. Always a positive integer. */
   readonly id: (name: string) => number;
-  /** What is at `{file}` of the path. */
+  /** The segment of the path at `{file}`. */
   readonly file: () => string;
   /** A request header by its lower-case name; the empty string when it was not sent. */
   header(name: string): string;
   readonly requestId: string;
-  /** The client's address as text; a forwarded one only when it came from a configured proxy. */
+  /** The client's address as text. A forwarded address counts only from a configured proxy. */
   readonly address: string;
   /** Whether the client's own connection is encrypted, for the cookie's `Secure`. */
   readonly secure: boolean;
   readonly deps: HandlerDeps;
 }
 
-/** Of a route with `who: session(...)`: who acts. Pass `caller` on to the services as it is. */
+/** For a route with `who: session(...)`. Pass `caller` on to the services unchanged. */
 export interface SessionContext<TBody = undefined, TQuery = undefined> extends Context<TBody, TQuery> {
   readonly caller: SessionEntry;
 }
 
 export interface DeviceCaller {
-  /** Where its credential stands in the replica; only a hint for the cache of views. */
+  /** The position of its credential in the replica: a hint for the cache of views. */
   readonly slot: number;
   readonly deviceId: number;
   readonly stationId: number;
   readonly scopes: readonly string[];
 }
 
-/** Of a route with `who: device(...)`. */
+/** For a route with `who: device(...)`. */
 export interface DeviceContext<TBody = undefined, TQuery = undefined> extends Context<TBody, TQuery> {
   readonly device: DeviceCaller;
 }
 
-/** Of a route with `who: consumer`: whose credential it is, as the robotics service has just said. Pass it on to the services as it is. */
+/** For a route with `who: consumer`. The robotics service has identified `consumer`: pass it on to the services unchanged. */
 export interface ConsumerContext<TQuery = undefined> extends Context<undefined, TQuery> {
   readonly consumer: ConsumerCaller;
 }
 
 export interface Reply {
   readonly status: number;
-  /** Becomes JSON; undefined is no body. */
+  /** The server makes JSON of it. Undefined means no body. */
   readonly body?: unknown;
-  /** Instead of `body`: JSON text that is ready, or a file's bytes with its own `Content-Type` header. */
+  /** Instead of `body`: JSON text, or a file's bytes with a `Content-Type` header. */
   readonly ready?: string | Uint8Array;
-  /** Instead of both: text that is made while it is sent, with its own `Content-Type` header. */
+  /** Instead of both: text that the handler produces while the server sends it, with a `Content-Type` header. */
   readonly stream?: AsyncIterable<string>;
   readonly headers?: Readonly<Record<string, string>>;
   /** The values of `Set-Cookie` headers. */
@@ -192,7 +192,7 @@ export interface RefusalFacts {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Thrown by a handler to answer with one code of the catalogue. */
+/** A handler throws it to answer with one error code of the catalogue. */
 export class Refusal extends Error {
   readonly code: ErrorCode;
   readonly facts: RefusalFacts;

@@ -1,14 +1,14 @@
 /**
- * Which log-ins the gateway passes on to the registry, and how many at once. The registry counts attempts over all processes
- * and decides; the gateway keeps a flood away from the bus and from the database.
+ * Bounds the log-ins that the gateway forwards to the registry. The registry counts the attempts of all processes and decides.
+ * The gateway protects the bus and the database from a flood.
  *
- *   known place   the account has logged in here before, from this address or in this browser: slots of its own
- *   other place   counted by address. Attempts that carry a browser's tokens are counted apart: attempts without them must
- *                 not use up what a person in a known browser needs. The first two of an address have slots of their own,
- *                 so that a person at a place that the gateway has forgotten comes before a flood
+ *   known place   the account has logged in from this address or in this browser before. These log-ins have separate slots
+ *   other place   counted by address. Attempts with a browser's tokens have a separate count, so that attempts without tokens
+ *                 cannot throttle a person in a known browser. The first two attempts of an address have separate slots, so
+ *                 that a person at a place that the gateway has forgotten does not wait behind a flood
  *
- * What the gateway remembers of places grants nothing: the registry knows them for certain, also after a restart of the
- * gateway.
+ * A place that the gateway remembers grants no access. The registry stores the places, so it knows them after a restart of the
+ * gateway too.
  */
 import { hash } from "node:crypto";
 import { addressBlock } from "../../services/bus/address-block.ts";
@@ -44,13 +44,12 @@ export class LogInGate {
     this.#nowMs = nowMs;
   }
 
-  /** Log-ins that were throttled so far. */
   get throttledCount(): number {
     const { throttledCount } = this.#knownPlaces;
     return throttledCount + this.#addresses.throttledCount + this.#addressesOfBrowsers.throttledCount;
   }
 
-  /** Runs `logIn` when the attempt may be passed on. Throws `login_throttled` or `busy`. */
+  /** Runs `logIn` when the gateway may forward the attempt. Throws `login_throttled` or `busy`. */
   async run<T extends { readonly browserToken: string }>(attempt: LogInAttempt, logIn: () => Promise<T>): Promise<T> {
     const { email, address, browserTokens } = attempt;
     const block = addressBlock(address);
@@ -59,7 +58,7 @@ export class LogInGate {
     const known = [...browserTokens, block].map(placeKey).find((key) => this.#knownPlaces.knows(key));
     const unknownPlaces = browserTokens.length > 0 ? this.#addressesOfBrowsers : this.#addresses;
     const nowMs = this.#nowMs();
-    const unknownSlots = unknownPlaces.isFull(address, nowMs, FIRST_LOG_INS - 1) ? first : others;
+    const unknownSlots = unknownPlaces.lacksAtMost(address, nowMs, FIRST_LOG_INS - 1) ? first : others;
     const waitMs = known === undefined ? unknownPlaces.take(address, nowMs) : this.#knownPlaces.take(known, nowMs);
     if (waitMs > 0) throw new RefusedError({ code: "login_throttled", retryAfterMs: waitMs });
     const slots = known === undefined ? unknownSlots : knownSlots;
@@ -73,7 +72,7 @@ export class LogInGate {
       }
       return reply;
     } catch (error) {
-      // Not an answer about the attempt: a service that is down uses up no attempts.
+      // The attempt does not count when the service is down.
       if (known === undefined && !(error instanceof RefusedError)) unknownPlaces.giveBack(address);
       throw error;
     } finally {

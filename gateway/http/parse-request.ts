@@ -1,6 +1,6 @@
 /**
- * From the bytes of a body or a query to a valid value: JSON, or a form whose fields become one; then its schema. A JSON
- * pointer names each field at fault (design §4, "bodies").
+ * Turns the bytes of a body or a query into a valid value: parses JSON or a form, then checks the schema. A JSON pointer in the
+ * error names each invalid field (design §4, "bodies").
  */
 import { getParts } from "uWebSockets.js";
 import { z } from "zod";
@@ -9,7 +9,7 @@ import { LIMITS } from "../limits.ts";
 import { Refusal } from "./handler-context.ts";
 import { type BodyType, type Route, refusesOtherQueries } from "./route.ts";
 
-/** Throws `unsupported_media_type` when a route does not take the type, and `invalid_request` when the body is not of it. */
+/** Throws `unsupported_media_type` for a type that the route does not accept, `invalid_request` for a body of another type. */
 export function parseBody(body: Buffer, contentType: string, accepted: readonly BodyType[]): unknown {
   const type = contentType.split(";")[0]?.trim().toLowerCase() as BodyType;
   if (!accepted.includes(type)) {
@@ -46,7 +46,7 @@ function decodeUtf8(bytes: Uint8Array): string {
   }
 }
 
-/** Parses JSON that is nested at most so deep. The depth is counted first, before anything is built from it. */
+/** Parses JSON of bounded depth. It counts the depth first, before it builds a value. */
 function parseJson(text: string, pointer: string): unknown {
   if (nestingOf(text) > LIMITS.jsonDepth)
     throw invalid(pointer, "not_json", `Nested deeper than ${LIMITS.jsonDepth} levels.`);
@@ -76,7 +76,7 @@ export function nestingOf(text: string): number {
   return deepest;
 }
 
-/** In a form, a field that is to be an object carries it as JSON text. */
+/** Parses a form. A field for an object contains JSON text. */
 function parseUrlEncoded(text: string): unknown {
   return fromFields([...new URLSearchParams(text)]);
 }
@@ -119,14 +119,14 @@ export function validate<TSchema extends z.ZodType>(schema: TSchema, value: unkn
 
 const noQuerySchema = z.strictObject({});
 
-/** The query by the row's schema; undefined for a row without one, which refuses any. Throws `invalid_request`. */
+/** The valid query of a row; undefined for a row without a query schema. Throws `invalid_request`. */
 export function queryOf(route: Route, query: string): unknown {
   if (route.query !== undefined) return validate(route.query, parseQuery(query));
   if (query !== "" && refusesOtherQueries(route)) validate(noQuerySchema, parseQuery(query));
   return undefined;
 }
 
-/** A query as an object of strings; a name given twice is refused, because which one counts would be a guess. */
+/** A query as an object of strings. A name that occurs twice is an error, because it is not clear which value counts. */
 export function parseQuery(query: string): Record<string, string> {
   const values: Record<string, string> = Object.create(null) as Record<string, string>;
   for (const [name, value] of new URLSearchParams(query)) {

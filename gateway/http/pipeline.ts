@@ -1,9 +1,9 @@
 /**
- * A request that is not answered from memory:
+ * Handles a request that is not answered from memory:
  *
- *   facts copied ──► caller ──► body read ──► slot ──► parsed, validated ──► handler ──► reply or refusal ──► one log line
+ *   facts copied ──► caller ──► body read ──► slot ──► parsed, validated ──► handler ──► reply or error ──► one log line
  *
- * The caller is checked before the body is read, so that an unknown caller cannot make the gateway parse anything.
+ * The pipeline checks the caller before it reads the body, so that an unknown caller cannot make the gateway parse anything.
  */
 import type { ConsumerCaller } from "../../services/bus/messages/consumers.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
@@ -34,11 +34,11 @@ export interface PipelineDeps {
   readonly deviceCheck: DeviceCheck;
   readonly platformCheck: PlatformCheck;
   readonly consumerCheck: Pick<ConsumerCheck, "check">;
-  /** Answers to changes that were stored and not yet effective. */
+  /** Answers to changes that were stored but not yet effective. */
   readonly notEffective: Count<"operation">;
 }
 
-/** The one parameter of a path that is no id. */
+/** The only path parameter that is not an id. */
 const FILE = "file";
 
 interface Caller {
@@ -47,7 +47,7 @@ interface Caller {
   readonly consumer?: ConsumerCaller;
 }
 
-/** Runs a request to its answer; never rejects. `slot` is a device that has passed the gate already. */
+/** Runs a request to its answer; never rejects. `slot` is the credential's slot of a device that the gate has admitted. */
 export function runExchange(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: number): Promise<void> {
   return forRequest(exchange.facts.requestId, () => run(deps, route, exchange, slot));
 }
@@ -59,10 +59,10 @@ async function run(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: 
   let stream: StreamedBody | undefined;
   try {
     exchange.onDeadline = () => exchange.answer(errorAnswer("unavailable", facts.requestId));
-    // Another service is asked who a consumer is.
+    // The call that identifies a consumer needs a slot.
     if (route.who.kind === "consumer") requireSlot(exchange);
     const found = findCaller(deps, route, facts, slot);
-    // A body can be read before the first await only, so there is none where a row has one.
+    // No await for a row with a body, because a body can only be read before the first await.
     who = found instanceof Promise ? await found : found;
     exchange.isKnownCaller = route.who.kind !== "anyone";
     if (route.streamsBody === true) stream = takeStream(route, exchange);
@@ -97,7 +97,7 @@ async function run(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: 
   logExchange(deps.log, route, exchange, who, code);
 }
 
-/** With a bus of the request's own where its route changes what others follow. */
+/** For a route with `awaitsEffect`, the bus of this one request. */
 function handlerDepsOf({ handlerDeps }: PipelineDeps, route: Route, effect: Effect): HandlerDeps {
   return route.awaitsEffect === true ? { ...handlerDeps, bus: handlerDeps.bus.noting(effect) } : handlerDeps;
 }
@@ -138,7 +138,7 @@ function takeStream(route: Route, exchange: Exchange): StreamedBody {
   return streamBody(exchange, mostBytes);
 }
 
-/** Null where the body is beyond the bound and its handler refuses it. */
+/** Null when the body exceeds its limit and the handler answers with its own error. */
 async function takeBytes(route: Route, exchange: Exchange): Promise<Buffer | null> {
   const mostBytes = mostBytesOf(route);
   try {
@@ -158,7 +158,7 @@ function bodyOf(route: Route, { headers }: RequestFacts, bytes: Buffer | null): 
   return value;
 }
 
-/** A row of a poll has a handler only where memory may not be enough. */
+/** A poll's row has a handler only when some answers need more than memory. */
 function handlerOf(route: Route): ErasedHandler {
   if (route.handler === undefined) throw new Error(`${route.operationId} has no handler.`);
   return route.handler as ErasedHandler;
@@ -168,7 +168,7 @@ function refuse(log: Log, exchange: Exchange, error: unknown): string {
   const { code, facts, isUnexpected } = refusalOf(error);
   const { requestId, url } = exchange.facts;
   if (isUnexpected) log.error({ err: error, requestId, url }, "a request failed unexpectedly");
-  // A body that was not read to its end would be taken for the next request.
+  // The server would read the rest of an unread body as the next request.
   const close = code === "body_too_large" || exchange.isBodyUnread;
   exchange.answer(errorAnswer(code, requestId, facts), { close });
   return code;
@@ -180,7 +180,7 @@ function replyAnswer(route: Route, reply: Reply, facts: RequestFacts): Answer {
     status: reply.status,
     headers: {
       ...(text === undefined ? {} : { "Content-Type": "application/json" }),
-      // An answer to a person or a device is theirs alone; a handler may say otherwise.
+      // An answer depends on the caller, so no cache may share it. A handler may set other headers.
       ...(route.who.kind === "device" || route.who.kind === "consumer"
         ? { "Cache-Control": "private, no-cache", Vary: "Authorization" }
         : { "Cache-Control": "no-store" }),
@@ -214,8 +214,8 @@ function headerOf(facts: RequestFacts, name: string): string {
 }
 
 /**
- * One wide line per request. What every device does every few seconds, and what anybody may read, is written at `debug`
- * only. A line with a `refusal` is bounded by the log, and the metrics count every request.
+ * Writes one wide line per request. Requests that devices make every few seconds, and public reads, get a line at `debug` only.
+ * The log bounds the lines with a `refusal`, and the metrics count every request.
  */
 function logExchange(log: Log, route: Route, exchange: Exchange, who: Caller, refusal: string | undefined): void {
   const { facts, status } = exchange;

@@ -1,10 +1,10 @@
-/** A price that a person types, and what it is in minor units. */
+/** A price that a person enters, and its conversion to minor units. */
 import { z } from "zod";
 import { currencyExponent } from "../../machines/currencies.ts";
 import { amountFitsWire, parseAmount } from "../../machines/currency.ts";
 import type { FieldError } from "../../services/bus/field-errors.ts";
 
-/** Without a sign, with at most two decimals and no more than the currency has. */
+/** A price without a sign. It has at most two decimals, and at most those of its currency. */
 export const priceSchema = z
   .string()
   .regex(/^\d{1,10}(?:\.\d{1,2})?$/, "Must be an amount such as 12.50.")
@@ -14,7 +14,7 @@ export const priceSchema = z
     examples: ["12.50"],
   });
 
-/** Minor units, or what is wrong with a price that this currency cannot have: the service never rounds. */
+/** The price in minor units, or the error when it has too many decimals for the currency, because the service never rounds. */
 export function priceMinor(price: string, currency: string, pointer: string): string | FieldError {
   const minor = parseAmount(price, currency);
   if (minor !== undefined && amountFitsWire(minor, currency)) return String(minor);

@@ -1,4 +1,4 @@
-/** Reads a request body, bounded in size and time. Must be called before the first await of its request. */
+/** Reads a request body, bounded in size and time. Call `readBody` before the first await of the request. */
 
 import { addressBlock } from "../../services/bus/address-block.ts";
 import { LIMITS } from "../limits.ts";
@@ -7,7 +7,7 @@ import { Refusal } from "./handler-context.ts";
 import type { UnreadBody } from "./request-bounds.ts";
 import type { Route } from "./route.ts";
 
-/** The client disconnected while its body was awaited: there is no one to answer. */
+/** The client closed the connection before its body had arrived: the server cannot answer. */
 export class ClientGoneError extends Error {
   constructor() {
     super("The client went away.");
@@ -15,7 +15,7 @@ export class ClientGoneError extends Error {
   }
 }
 
-/** The most bytes that a route's body may have. */
+/** The maximum bytes of a route's body. */
 export const mostBytesOf = ({ bodyBytes = LIMITS.bodyBytes }: Pick<Route, "bodyBytes">): number => bodyBytes;
 
 /** Rejects with `body_too_large`, `request_timeout` or `ClientGoneError`. */
@@ -50,7 +50,7 @@ export function readBody(exchange: Exchange, mostBytes: number): Promise<Buffer>
       settle(() => reject(new Refusal("body_too_large")));
       return;
     }
-    // The chunk's memory is the server's and is taken back after this call.
+    // A copy, because the server reuses the memory of the chunk after this call.
     chunks.push(Buffer.from(new Uint8Array(chunk)));
     if (!isLast) return exchange.unread.add(body, chunk.byteLength);
     exchange.isBodyUnread = false;
@@ -60,7 +60,7 @@ export function readBody(exchange: Exchange, mostBytes: number): Promise<Buffer>
   return promise;
 }
 
-/** Not at once: the server may be in the middle of this connection's data. */
+/** Closes in the next turn, because the server may still be processing data of this connection. */
 function closeSoon(exchange: Exchange, reject: (error: Error) => void): void {
   reject(new ClientGoneError());
   setImmediate(() => {
@@ -68,7 +68,7 @@ function closeSoon(exchange: Exchange, reject: (error: Error) => void): void {
   });
 }
 
-/** Whether the headers announce more than is accepted, so that it need not even be sent. */
+/** Whether the headers announce a body above the limit: then the server can answer before it arrives. */
 export function announcesTooMuch(contentLength: string | undefined, mostBytes: number): boolean {
   return contentLength !== undefined && Number(contentLength) > mostBytes;
 }

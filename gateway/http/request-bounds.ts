@@ -1,9 +1,9 @@
-/** How many requests there may be at once: those that wait for an answer, and those whose body has not arrived. */
+/** Bounds the number of requests that wait for an answer, and of requests whose body has not arrived. */
 import { LIMITS } from "../limits.ts";
 
 /**
- * How many requests may wait for something other than memory and their body at once. A part of the slots is for callers
- * that have shown who they are, so that a flood of others leaves them served.
+ * How many requests may wait for a service at once. A part of the slots is only for identified callers, so that the gateway
+ * serves them during a flood of others.
  */
 export interface RequestSlotLimits {
   readonly requestsInFlight: number;
@@ -21,12 +21,12 @@ export class RequestSlots {
     this.#limits = limits;
   }
 
-  /** Slots that are taken. */
+  /** The number of slots in use. */
   get size(): number {
     return this.#unknown + this.#known;
   }
 
-  /** Exchanges the slot that a request holds, if any, for one of this kind; false where none is free. */
+  /** Exchanges a request's slot, if it has one, for a slot of this kind. False when none is free. */
   exchange(held: Slot, wanted: "unknown" | "known"): boolean {
     const { requestsInFlight, unknownRequestsInFlight } = this.#limits;
     const isFull = held === "none" && this.size >= requestsInFlight;
@@ -44,12 +44,12 @@ export class RequestSlots {
 }
 
 export interface UnreadBody {
-  /** The client's address as throttles count it. */
+  /** The block of addresses under which throttles count the client. */
   readonly block: string;
   readonly isKnownCaller: boolean;
-  /** Closes its connection; soon, and calls `end` at once. */
+  /** Calls `end` at once, and closes the connection soon. */
   readonly close: () => void;
-  /** How many have arrived; `UnreadBodies` counts them. */
+  /** The number of bytes that have arrived. `UnreadBodies` counts them. */
   bytes: number;
 }
 
@@ -59,7 +59,7 @@ export interface UnreadBodyBounds {
   readonly bytes: number;
 }
 
-/** The bounds of bodies by those of connections. */
+/** Derives the bounds of bodies from those of connections. */
 export function unreadBodyBounds(connections: Pick<UnreadBodyBounds, "inAll" | "perAddress">): UnreadBodyBounds {
   const { unreadBodies, unreadBodiesShare, unreadBodyBytes } = LIMITS;
   return {
@@ -69,7 +69,7 @@ export function unreadBodyBounds(connections: Pick<UnreadBodyBounds, "inAll" | "
   };
 }
 
-/** Bodies in the order in which they were announced, as a Set keeps it. */
+/** Bodies, the earliest first, because a Set keeps the order of insertion. */
 class OldestFirst {
   readonly #unknown = new Set<UnreadBody>();
   readonly #known = new Set<UnreadBody>();
@@ -93,14 +93,14 @@ class OldestFirst {
 }
 
 /**
- * Requests whose bodies have not arrived yet. Such a request holds no slot: a client can send a head and wait, and thousands
- * that do would leave no slot to those who send all of it. So they are counted apart, in all and for each address. One more
- * than there may be closes the oldest, and those of callers that are not known come first:
+ * Requests whose bodies have not arrived yet. Such a request holds no slot: otherwise thousands of clients that send a head and
+ * wait would take all slots. This class counts these requests in total and per address. At a bound it closes the oldest, first
+ * of all those of unknown callers:
  *
  *   head ──► unread ──► arrived ──► a slot, or `busy`
  *              ├── 5 s ─────────────────────────────────────────► `request_timeout`
- *              └── too many of its address or in all, or too many
- *                  bytes of all together, and it is the oldest ──► its connection is closed
+ *              └── the oldest, when its address or all have too
+ *                  many bodies, or all have too many bytes ──────► its connection is closed
  */
 export class UnreadBodies {
   readonly bounds: UnreadBodyBounds;
@@ -117,32 +117,32 @@ export class UnreadBodies {
     return this.#all.size;
   }
 
-  /** Requests that were closed so far because there were too many, by the bound that was met. */
+  /** How many requests the gateway has closed because there were too many, by the bound that was reached. */
   get closed(): Readonly<Record<"address" | "all" | "bytes", number>> {
     return this.#closed;
   }
 
-  /** A body is awaited. `end` must follow when it has arrived or never will. */
+  /** Counts a body that is to arrive. Call `end` when it has arrived or never will. */
   begin(body: UnreadBody): void {
     const { inAll, perAddress } = this.bounds;
     const ofBlock = this.#byBlock.get(body.block);
     if (ofBlock !== undefined && ofBlock.size >= perAddress) this.#closeOldest(ofBlock, "address");
     if (this.#all.size >= inAll) this.#closeOldest(this.#all, "all");
     this.#all.add(body);
-    // Not `ofBlock`: it is gone if its last body was just closed.
+    // Not `ofBlock`: `end` has removed it from the map if its last body was just closed.
     const now = this.#byBlock.get(body.block) ?? new OldestFirst();
     now.add(body);
     this.#byBlock.set(body.block, now);
   }
 
-  /** So many bytes of it have arrived, and more are to come. The oldest is closed where all hold too many; it may be this one. */
+  /** Counts bytes of an incomplete body. Closes the oldest body when all together have too many bytes: it may be this one. */
   add(body: UnreadBody, bytes: number): void {
     body.bytes += bytes;
     this.#bytes += bytes;
     while (this.#bytes > this.bounds.bytes && this.size > 0) this.#closeOldest(this.#all, "bytes");
   }
 
-  /** It has arrived, or never will. */
+  /** Removes a body that has arrived or never will. */
   end(body: UnreadBody): void {
     if (!this.#all.delete(body)) return;
     this.#bytes -= body.bytes;

@@ -1,18 +1,19 @@
 /**
- * Whether a request's head is strictly valid, as far as the HTTP parser shows it (RFC 9112, 3.2, 6 and 11.2). A proxy in
- * front that reads a head differently from this server would take the rest of one client's request for the beginning of
- * another's (request smuggling), or would send it to another host; so what has more than one reading is refused.
+ * Checks that a request's head is strictly valid, as far as the HTTP parser shows it (RFC 9112, 3.2, 6 and 11.2). When a proxy
+ * reads a head differently from this server, it may take the rest of one client's request for the beginning of another
+ * client's (request smuggling), or send it to another host. So the server refuses a head that has more than one reading.
  *
- * The parser accepts chunked bodies whose chunks do not end as they must, and does not show their bytes. So a body needs
- * its length in advance: any `Transfer-Encoding` is refused. The parser also hides all lines behind one without a name, so
- * a request that may have a body and announces none ends its connection. `docs/edge.md` has what the parser itself refuses.
+ * The parser accepts chunked bodies with wrong chunk ends, and does not show their bytes. So a body needs its length in
+ * advance, and the server refuses any `Transfer-Encoding`. The parser also hides all header lines after a line without a name.
+ * So the server closes the connection after a request that may have a body and announces none. `docs/edge.md` lists what the
+ * parser refuses.
  */
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { randomBytes } from "node:crypto";
 import { LIMITS } from "../limits.ts";
 import type { ClientAddress } from "./client-address.ts";
 
-/** The headers that handlers may read; each costs a copy, so only these are. */
+/** The headers that handlers may read. The list is short, because the server copies each of them. */
 export const COPIED_HEADERS = [
   "accept-encoding",
   "authorization",
@@ -29,7 +30,7 @@ export const COPIED_HEADERS = [
 ] as const;
 export type CopiedHeader = (typeof COPIED_HEADERS)[number];
 
-/** What is copied from a request before the first await: the request object is dead after it. */
+/** The copy of a request for use after the first await, when the request object is no longer valid. */
 export interface RequestFacts {
   readonly requestId: string;
   readonly method: string;
@@ -40,7 +41,7 @@ export interface RequestFacts {
   readonly parameters: readonly string[];
   readonly address: string;
   readonly secure: boolean;
-  /** The other end of the connection, which is a proxy where there is one. */
+  /** The address at the other end of the connection: the client's or a proxy's. */
   readonly peer: string;
 }
 
@@ -68,7 +69,7 @@ export function copyRequest(
   };
 }
 
-/** Different for each process, so that ids of several gateways never meet. */
+/** Different for each process, so that two gateways never make the same id. */
 const PREFIX = randomBytes(6).toString("base64url");
 let count = 0;
 
@@ -77,27 +78,27 @@ export function newRequestId(): string {
   return `${PREFIX}-${count.toString(36)}`;
 }
 
-/** Letters, digits and a few marks, bounded: it goes into a header and the log as it is. */
+/** Whether an id is short and has only letters, digits and a few marks: it goes unchanged into a header and the log. */
 export function isValidRequestId(id: string): boolean {
   return id.length > 0 && id.length <= LIMITS.requestIdCharacters && /^[\w.:/+=-]+$/.test(id);
 }
 
-/** The id by which a request is found in the log: the client's own when it is valid, else a new one. */
+/** The id of a request in the log: the client's id when it is valid, otherwise a new one. */
 export function requestIdFrom(header: string): string {
   return isValidRequestId(header) ? header : newRequestId();
 }
 
 export type HeadFault = "invalid_request" | "length_required";
 
-/** What a host and a port may consist of (RFC 3986, 3.2.2). It may be empty, but not missing: the parser refuses that. */
+/** The characters of a host and a port (RFC 3986, 3.2.2). The value may be empty. The parser refuses a missing header. */
 const HOST = /^[\w.~!$&'()*+,;=:%[\]-]*$/;
-/** Visible ASCII; anything else must be percent-encoded (RFC 3986, 2). */
+/** Visible ASCII: clients must percent-encode all else (RFC 3986, 2). */
 const TARGET = /^[\x21-\x7e]*$/;
 const LENGTH = /^\d+$/;
 
 /**
- * Reads each header once and keeps what a poll needs. One for a whole server: it holds the request that is being handled
- * until the next one is read, so nothing may be taken from it after an await.
+ * Reads each header once and keeps what a poll needs. The server has one instance. It contains the current request until the
+ * server reads the next one, so do not read it after an await.
  */
 export class RequestHead {
   authorization = "";
@@ -114,7 +115,7 @@ export class RequestHead {
   #encodings = 0;
   #isClear = true;
 
-  /** Each case compares a name of that length only: this runs for every header of every poll. */
+  /** Compares only names of the same length, because it runs for every header of every poll. */
   readonly #take = (name: string, value: string): void => {
     switch (name.length) {
       case 4:
@@ -131,7 +132,7 @@ export class RequestHead {
           this.#credentials += 1;
           this.authorization = value;
         } else if (name === "if-none-match") {
-          // Several lines are one list (RFC 9110, 5.3).
+          // Several header lines make one list (RFC 9110, 5.3).
           this.ifNoneMatch = this.ifNoneMatch === "" ? value : `${this.ifNoneMatch}, ${value}`;
         }
         break;
@@ -151,7 +152,7 @@ export class RequestHead {
     }
   };
 
-  /** What is wrong with the head, if anything. */
+  /** The fault of the head, or undefined. */
   read(req: HttpRequest): HeadFault | undefined {
     this.authorization = "";
     this.ifNoneMatch = "";
@@ -171,12 +172,12 @@ export class RequestHead {
   }
 }
 
-/** Whether what follows a request may be a body of it that the parser does not know of. */
+/** Whether a body may follow the request that the parser does not recognise. */
 export function mayHideBody(method: string, announcesBody: boolean): boolean {
   return !announcesBody && method !== "GET" && method !== "HEAD";
 }
 
-/** Whether the path and the query are as a URI writes them. A path that a route names in full is. */
+/** Whether path and query are valid in a URI. A path that equals a route's path without parameters always is. */
 export function isStrictTarget(req: HttpRequest): boolean {
   return TARGET.test(req.getUrl()) && TARGET.test(req.getQuery() ?? "");
 }

@@ -1,4 +1,4 @@
-/** What an answer consists of: status line, common headers, JSON body; `answer-writer.ts` sends it. */
+/** The parts of an answer: status line, common headers, JSON body. `answer-writer.ts` sends it. */
 
 import { formatAmount } from "../../machines/currency.ts";
 import type { EarlierSale } from "../../machines/payment-intent.ts";
@@ -15,9 +15,9 @@ export interface Answer {
   readonly headers: Headers;
   /** The values of `Set-Cookie` headers. */
   readonly cookies?: readonly string[] | undefined;
-  /** Text or bytes; undefined is no body. */
+  /** Text or bytes. Undefined means no body. */
   readonly body: string | Uint8Array | undefined;
-  /** Of a refusal. */
+  /** The code of an error answer. */
   readonly code?: ErrorCode;
 }
 
@@ -29,13 +29,13 @@ export function statusLine(status: number): string {
   return STATUS_LINES.get(status) ?? `${status} Unknown`;
 }
 
-/** Headers of every answer: a browser takes the type of a body as given, and sends this service's URLs to no other site. */
+/** Headers of every answer: a browser must not guess the type of a body, or send this service's URLs to another site. */
 export const SECURITY_HEADERS: Headers = {
   "X-Content-Type-Options": "nosniff",
   "Referrer-Policy": "no-referrer",
 };
 
-/** The answer to a refusal: `{"code","detail","request_id"}` and what the facts add (design §4, "error body"). */
+/** An error answer: `{"code","detail","request_id"}` and the fields from `facts` (design §4, "error body"). */
 export function errorAnswer(code: ErrorCode, requestId: string, facts: RefusalFacts = {}): Answer {
   const meaning = ERRORS[code];
   const { status, reason, earlierIntentId, earlierSale, errors } = facts;
@@ -51,7 +51,7 @@ export function errorAnswer(code: ErrorCode, requestId: string, facts: RefusalFa
       ...retryHeader(meaning.status, facts.retryAfterMs),
       ...facts.headers,
     },
-    // Undefined fields are left out by JSON itself.
+    // JSON leaves out undefined fields.
     body: JSON.stringify({
       code,
       detail: facts.detail ?? meaning.sentence,
@@ -65,10 +65,10 @@ export function errorAnswer(code: ErrorCode, requestId: string, facts: RefusalFa
   };
 }
 
-/** RFC 9110 asks for it with each 401, RFC 6750 says how a bearer credential was wrong. */
+/** RFC 9110 requires this header with each 401. RFC 6750 defines how it describes the error of a bearer credential. */
 function authenticateHeader(code: ErrorCode, status: number): Headers {
   if (status !== 401) return {};
-  // No bearer: what is asked for is a signature over the body.
+  // Not `Bearer`: the route requires a signature over the body.
   if (code === "signature_invalid") return { "WWW-Authenticate": 'Provider-Signature realm="device-payments"' };
   const isWrong = code === "credential_invalid" || code === "session_invalid" || code === "platform_key_invalid";
   return { "WWW-Authenticate": `Bearer realm="device-payments"${isWrong ? ', error="invalid_token"' : ""}` };
@@ -79,7 +79,7 @@ function retryHeader(status: number, retryAfterMs: number | undefined): Headers 
   return { "Retry-After": String(Math.max(1, Math.ceil((retryAfterMs ?? 1_000) / 1_000))) };
 }
 
-/** The order that a reference has settled before. */
+/** The order that the reference has already settled. */
 function earlierOrderJson(sale: EarlierSale): NonNullable<ErrorBody["earlier_order"]> {
   return {
     order_id: sale.orderId,
@@ -94,11 +94,11 @@ function earlierOrderJson(sale: EarlierSale): NonNullable<ErrorBody["earlier_ord
 export interface RefusalOf {
   readonly code: ErrorCode;
   readonly facts: RefusalFacts;
-  /** True when the error is a fault of the program: it goes to the log with its stack. */
+  /** True when the error is a fault of the program. The log then has the stack. */
   readonly isUnexpected: boolean;
 }
 
-/** The one place that turns a thrown error into a refusal. */
+/** The only place that turns a thrown error into an error code. */
 export function refusalOf(error: unknown): RefusalOf {
   if (error instanceof Refusal) return { code: error.code, facts: error.facts, isUnexpected: false };
   if (error instanceof RefusedError) {
@@ -114,14 +114,14 @@ export function refusalOf(error: unknown): RefusalOf {
 export const EFFECTIVE_HEADER = "X-Effective";
 
 /**
- * The answer to a change that is stored and not yet effective, from the answer to an effective one:
+ * The answer to a change that is stored but not yet effective, made from the answer to an effective one:
  *
  *   effective answer      answer to a change that is not yet effective
  *   200 with a body       202 with the same body and `"effective": false`
  *   204 without a body    202 with `{"effective": false}`
- *   201                   201 with the same body: what was created exists, and enroll's body is the contract's
+ *   201                   201 with the same body: the object exists, and the contract fixes the body of enroll
  *
- * Each of them has the header `X-Effective: false`. The document has this for each route with `awaitsEffect`.
+ * Each of these has the header `X-Effective: false`. The document describes them for each route with `awaitsEffect`.
  */
 export function notEffective(reply: Reply): Reply {
   const headers = { ...reply.headers, [EFFECTIVE_HEADER]: "false" };

@@ -14,7 +14,7 @@ import type {
   SessionHandler,
 } from "./handler-context.ts";
 
-/** What a device may call; the registry grants them by kind when a code is claimed (design §4, "scopes"). */
+/** What a device may call. The registry grants scopes by kind when a device claims a code (design §4, "scopes"). */
 export const DEVICE_SCOPES = [
   "device:read",
   "device:heartbeat",
@@ -32,34 +32,34 @@ type Schema = z.ZodType | undefined;
 interface RowFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema> {
   readonly method: Method;
   /**
-   * With `{name_id}` for the ids in it; each is a positive integer, anything else there is `path_not_found`. `{file}` is the
-   * name of a file of the pages.
+   * `{name_id}` stands for an id, a positive integer: for anything else the server answers `path_not_found`. `{file}` stands
+   * for the name of a page's file.
    */
   readonly path: `/${string}`;
   /** The operation's one name, from here to the SQL: a verb and its object, such as `listDevices`. */
   readonly operation: string;
-  /** Only where the contract fixes it; else it is derived from path and operation (`operationIdOf`). */
+  /** Only where the contract fixes the id; otherwise `operationIdOf` derives it from path and operation. */
   readonly operationId?: string;
-  /** A few words for lists. */
+  /** A few words, for lists of operations. */
   readonly summary: string;
   /** What a person needs to know beyond the summary. */
   readonly description?: string;
-  /** Use `z.strictObject`, so that an unknown field is refused by name. */
+  /** Use `z.strictObject`, so that the error names an unknown field. */
   readonly body?: TBody;
-  /** Whether the body may be left out altogether; it then counts as `{}`. */
+  /** Whether a client may leave out the body. The handler then gets `{}`. */
   readonly bodyOptional?: boolean;
-  /** The most bytes of the body, where it may be longer than most (`LIMITS.bodyBytes`); the description says so. */
+  /** The maximum bytes of the body, where that is not `LIMITS.bodyBytes`. The description states it. */
   readonly bodyBytes?: number;
   /** `kept`: the body's schema handles text that PostgreSQL cannot store. Without it, the gateway refuses such text. */
   readonly unstorableText?: "kept";
   /**
-   * The handler gets the unparsed bytes of the body, of any type, because a signature covers bytes. Null when the body exceeds
-   * its limit: it is not read, and the handler refuses it with its own error.
+   * The handler gets the unparsed bytes of a body of any type, because a signature covers bytes. It gets null when the body
+   * exceeds its limit: the server does not read such a body, and the handler answers with its own error.
    */
   readonly rawBody?: boolean;
   /**
-   * The handler reads the body while it arrives (`stream-body.ts`), of `bodyBytes` at most: a file that is too long for
-   * memory. For callers that are found without a wait.
+   * The body is a file that is too long for memory: the handler reads it while it arrives (`stream-body.ts`), up to
+   * `bodyBytes`. Only for callers whom the gateway identifies from memory, without a wait.
    */
   readonly streamsBody?: boolean;
   /** The schema of a signed body, for the document only: the service that checks the signature also checks the body. */
@@ -70,20 +70,20 @@ interface RowFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema
   readonly query?: TQuery;
   /** Request headers beyond authorization, as an object of optional strings. */
   readonly headers?: z.ZodObject;
-  /** The good answers by status; null is an answer without a body. */
+  /** The success answers by status. A `schema` of null means an answer without a body. */
   readonly replies: Readonly<Record<number, ReplyFacts>>;
-  /** The codes of the refusals that only this operation has. The document adds those of `who`, of bodies and of faults. */
+  /** The error codes of this operation alone. The document adds those of `who`, of bodies and of faults. */
   readonly errors?: readonly ErrorCode[];
   /**
-   * It changes what gateways or stations follow. Its answer waits until the change is effective, and says when it is not yet
-   * (`gateway/http/response.ts`). A handler of any other row cannot ask for such a change.
+   * The operation changes data that gateways or stations follow. Its answer waits until the change is effective; a header
+   * reports when the wait ended before (`gateway/http/response.ts`). A handler of any other row cannot make such a change.
    */
   readonly awaitsEffect?: boolean;
-  /** Called so often that its good answers are logged at `debug` only. */
+  /** Clients call the operation so often that the server logs its success answers at `debug` only. */
   readonly quiet?: boolean;
-  /** Answered also when all slots are taken, because it shows whether this process is healthy. */
+  /** The server answers even when all slots are taken, because the answer shows whether this process is healthy. */
   readonly needsNoSlot?: boolean;
-  /** The path also takes an upgrade to a WebSocket (`gateway/live/`); the row says what a plain GET gets. */
+  /** The path also accepts an upgrade to a WebSocket (`gateway/live/`). The row describes the answer to a plain GET. */
   readonly upgrades?: boolean;
   /** Left out of the OpenAPI document: pages and their files. */
   readonly undocumented?: boolean;
@@ -119,19 +119,19 @@ export const TAGS = [
 export type Tag = (typeof TAGS)[number];
 
 /**
- * Tags of the rows whose callers we do not write for: devices by a contract that is silent about queries, providers that
- * add to the address they call, probes and browsers. A query there that no row has is ignored.
+ * Tags of the rows that ignore unknown query parameters. The contract of devices does not mention queries, and providers,
+ * probes and browsers may add parameters to the URL.
  */
 const OPEN_TO_QUERIES: readonly Tag[] = ["device", "provider", "service"];
 
-/** Whether a query that the row does not have is refused. */
+/** Whether the server answers an unknown query parameter with an error. */
 export function refusesOtherQueries({ tag, query }: Pick<RouteFacts, "tag" | "query">): boolean {
   return query !== undefined || !OPEN_TO_QUERIES.includes(tag);
 }
 
 type BodyOf<TBody> = TBody extends z.ZodType ? z.infer<TBody> : undefined;
 
-/** Anyone may call it. `cookie: true` marks a route that sets the session cookie: foreign origins are refused. */
+/** Anyone may call it. `cookie: true` marks a route that sets the session cookie: other origins get an error. */
 export interface AnyoneRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
   readonly who: { readonly kind: "anyone"; readonly cookie?: boolean };
   readonly handler: Handler<BodyOf<TBody>, BodyOf<TQuery>>;
@@ -141,14 +141,14 @@ export interface SessionRoute<TBody extends Schema, TQuery extends Schema> exten
   readonly who: { readonly kind: "session"; readonly permission: Permission | null };
   readonly handler: SessionHandler<BodyOf<TBody>, BodyOf<TQuery>>;
 }
-/** The operator of the installation, with the platform key; where none is set, there is nothing at the path. */
+/** For the operator of the installation, who has the platform key. Without a configured key the path does not exist. */
 export interface PlatformRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
   readonly who: { readonly kind: "platform" };
   readonly handler: Handler<BodyOf<TBody>, BodyOf<TQuery>>;
 }
 /**
- * What becomes of a blocked device: it is answered, refused at once, or forwarded to the station, which refuses it and keeps
- * what it says.
+ * How the gateway handles a blocked device's request: it answers as usual, answers with an error, or forwards the request to
+ * the station, which refuses it and keeps the device's report as evidence.
  */
 export type Blocked = "answered" | "refused" | "forwarded";
 /** A device's credential with this scope. */
@@ -156,20 +156,20 @@ export interface DeviceRoute<TBody extends Schema, TQuery extends Schema> extend
   readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: Blocked };
   readonly handler: DeviceHandler<BodyOf<TBody>, BodyOf<TQuery>>;
 }
-/** A robotics consumer's credential. The row has no body, because a service identifies the caller before anything is read. */
+/** A robotics consumer's credential. The row has no body, because a service must identify the caller before a body is read. */
 export interface ConsumerRoute<TQuery extends Schema> extends RouteFacts<undefined, TQuery> {
   readonly who: { readonly kind: "consumer" };
   readonly handler: ConsumerHandler<BodyOf<TQuery>>;
 }
-/** A device's read that is answered from memory without a promise or a per-request object (design §2.2). */
+/** A device's GET that the gateway answers from memory, without a promise or a per-request object (design §2.2). */
 export interface PollRoute extends RouteFacts {
   readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: Blocked };
   readonly poll: PollName;
-  /** For the answers that memory alone cannot give. */
+  /** Answers the requests that need more than memory. */
   readonly handler?: DeviceHandler;
 }
 
-/** A row as the server and the document see it: its body's type was checked when `route` built it. */
+/** A row as the server and the document use it, without its types: `route` has checked that the handler fits them. */
 export type Route =
   | (RouteFacts & Identified & { readonly who: Who; readonly handler: ErasedHandler; readonly poll?: undefined })
   | (PollRoute & Identified);
@@ -186,9 +186,9 @@ export type ErasedHandler = (
   context: SessionContext<unknown, unknown> & DeviceContext<unknown, unknown> & ConsumerContext<unknown>,
 ) => Reply | Promise<Reply>;
 
-/** The types of a row that its caller needs: what pages call is checked against them (`gateway/web/shared/call.ts`). */
+/** The types of a row. The compiler checks the calls of the pages against them (`gateway/web/shared/call.ts`). */
 interface TypedRow<TMethod, TPath, TOperation, TBody, TQuery, TReplies, THeaders> {
-  /** For the compiler alone: no row has it. */
+  /** For the compiler alone: no row has a value here. */
   readonly types?: {
     readonly method: TMethod;
     readonly path: TPath;
@@ -200,29 +200,29 @@ interface TypedRow<TMethod, TPath, TOperation, TBody, TQuery, TReplies, THeaders
   };
 }
 
-/** A row without types would hide those of the rows beside it. */
+/** Marks a row without types. Without the mark, TypeScript would lose the types of the other rows in the same list. */
 interface Untyped {
   readonly types?: { readonly untyped: true };
 }
 
-/** A row for an outside party that signs the raw body. A service behind the bus checks the signature. */
+/** A row for an external sender that signs the raw body. A service checks the signature. */
 export interface RawBodyRoute extends RouteFacts<undefined, undefined> {
   readonly who: { readonly kind: "anyone" };
   readonly rawBody: true;
   readonly handler: Handler<Buffer | null>;
 }
 
-/** No page sends one. */
+/** Untyped, because no page sends a raw body. */
 export const rawBodyRoute = (row: RawBodyRoute): Route & Untyped => withId(row) as unknown as Route;
 
-/** A row of a person whose body is a file. */
+/** A row that a person calls with a file as the body. */
 export interface FileBodyRoute<TQuery extends Schema> extends RouteFacts<undefined, TQuery> {
   readonly who: { readonly kind: "session"; readonly permission: Permission | null };
   readonly streamsBody: true;
   readonly handler: SessionHandler<AsyncIterable<Uint8Array>, BodyOf<TQuery>>;
 }
 
-/** Pages send files in their own way, because a call shows no progress. */
+/** Untyped, because pages upload files without `call.ts`, which cannot show progress. */
 export const fileBodyRoute = <TQuery extends Schema = undefined>(row: FileBodyRoute<TQuery>): Route & Untyped =>
   withId(row) as unknown as Route;
 
@@ -255,7 +255,7 @@ export function route<
 
 /**
  * The operation id in the document, metrics and logs: the API of the path and the operation's name, as in
- * `backoffice_list_devices`. What is below no API belongs to the service.
+ * `backoffice_list_devices`. For a path outside of `/api/` the first part is `service`.
  */
 function operationIdOf({ path, operation }: Pick<RouteFacts, "path" | "operation">): string {
   const api = /^\/api\/(\w+)\//.exec(path)?.[1] ?? "service";
@@ -318,11 +318,11 @@ export const backofficeRoute = routeOf("backoffice", "organization.manage");
 export const cashierRoute = routeOf("cashier", "payments.collect");
 /** A row of the API for reconciliation. */
 export const reconciliationRoute = routeOf("reconciliation", "reconciliation.manage");
-/** A device in good standing. */
+/** A device that is not blocked. */
 export const device = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "refused" }) as const;
-/** A device whether blocked or not: the answer says why (design §4, "blocked device"). */
+/** A device, even a blocked one: the answer has the reason (design §4, "blocked device"). */
 export const deviceEvenBlocked = (scope: DeviceScope) => ({ kind: "device", scope, blocked: "answered" }) as const;
-/** A device whose request reaches its station even when the device is blocked; the station refuses it. */
+/** A device, even a blocked one: the gateway forwards its request, and the station refuses it. */
 export const deviceForwardedBlocked = (scope: DeviceScope) =>
   ({ kind: "device", scope, blocked: "forwarded" }) as const;
 
@@ -338,13 +338,13 @@ export function isPathId(segment: string): boolean {
   return PATH_ID.test(segment);
 }
 
-/** Stands for an id in the shape of a path. */
+/** Replaces each id in the shape of a path. */
 const ID = "{}";
 
 /**
- * The right path for a request whose path lacks its trailing slash. It is named in an error and never redirected to: a
- * client that follows a redirect may turn a POST into a GET. Only paths of the route table are named, with ids as digits,
- * so that nothing else of a request comes back in its answer.
+ * The right path for a request whose path lacks its trailing slash. The error names the path, and the server never redirects:
+ * a client that follows a redirect may turn a POST into a GET. The error names only paths of the route table, with ids as
+ * digits, so that an answer repeats nothing else of the request.
  */
 export class MissingSlashes {
   readonly #shapes: ReadonlySet<string>;

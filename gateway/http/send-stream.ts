@@ -1,10 +1,10 @@
 /**
- * An answer that is made while it is sent, as an export of a million lines. One piece is in memory: the next one is made when
- * the client has taken the one before.
+ * Sends an answer while the handler produces it, for example an export of a million lines. Only one piece is in memory: the
+ * handler makes the next piece when the client has read the one before.
  *
  *   first piece made ──► head ──► piece ──► taken ──► … ──► end
- *     └── refused: answered as any refusal      └── a failure, or a client that takes nothing: the connection is closed,
- *                                                   so that what has arrived is not taken for the whole
+ *     └── error: an ordinary error answer       └── a failure, or a client that reads nothing: the connection is closed,
+ *                                                   so that the client notices that the answer is incomplete
  */
 import { LIMITS } from "../limits.ts";
 import type { Exchange } from "./exchange.ts";

@@ -1,4 +1,4 @@
-/** The HTTP server: each row of the route table on its path, and an answer for everything else. */
+/** The HTTP server: it serves each row of the route table, and answers all other paths with an error. */
 
 import {
   App,
@@ -51,7 +51,7 @@ export interface ServerDeps {
   readonly clientAddress: ClientAddress;
   readonly tls: TlsFiles | undefined;
   readonly metrics: RequestMetrics;
-  /** Undefined where no row takes an upgrade. */
+  /** Undefined when no row accepts an upgrade. */
   readonly live?: Omit<LiveUpgradeDeps, "clientAddress" | "metrics" | "log" | "isDraining" | "writer" | "connections">;
 }
 
@@ -101,7 +101,7 @@ export class Server {
     return this.#unsent;
   }
 
-  /** Requests that wait for something other than memory and their body. */
+  /** The number of requests that hold a slot. */
   get requestsInFlight(): number {
     return this.#slots.size;
   }
@@ -129,15 +129,15 @@ export class Server {
     return this.#port();
   }
 
-  /** Takes no further connections, ends the live sockets, lets running requests finish (bounded) and closes the rest. */
+  /** Accepts no further connections, ends the live sockets, waits (bounded) for running requests and closes the rest. */
   async stop(): Promise<void> {
     this.#isDraining = true;
     if (this.#socket !== undefined) us_listen_socket_close(this.#socket);
     this.#socket = undefined;
     this.#deps.live?.sockets.stop();
     await this.#exchanges.drain(LIMITS.drainMs);
-    // Clients that are still sending read the answer before their connection ends.
-    const lingering = this.#exchanges.giveUp() > 0 ? delay(CONNECTION_LIMITS.bodyFollowsMs) : undefined;
+    // Clients that are still sending need time to read the answer before their connection closes.
+    const lingering = this.#exchanges.abandonAll() > 0 ? delay(CONNECTION_LIMITS.bodyFollowsMs) : undefined;
     await Promise.all([lingering, this.#unsent.drain(CONNECTION_LIMITS.stalledMs)]);
     this.#app.close();
   }
@@ -183,7 +183,7 @@ export class Server {
 
   #liveDeps(): LiveUpgradeDeps {
     const { live, clientAddress, metrics, pipeline } = this.#deps;
-    if (live === undefined) throw new Error("A row takes an upgrade, but there are no live sockets.");
+    if (live === undefined) throw new Error("A row accepts an upgrade, but the server has no live sockets.");
     return {
       ...live,
       clientAddress,
@@ -210,7 +210,7 @@ export class Server {
     };
   }
 
-  /** A handler that sees valid heads only. */
+  /** A handler that gets only requests with a valid head. */
   #strict(handler: UwsHandler): UwsHandler {
     return (res, req) => {
       const fault = this.#head.read(req) ?? (isStrictTarget(req) ? undefined : "invalid_request");
@@ -241,7 +241,7 @@ export class Server {
     this.#writer.writeSoon(res, { status: 204, headers, body: undefined }, { isHead: false, close: true });
   }
 
-  /** What follows may belong to this request or be the next one, so the connection ends as well. */
+  /** Also closes the connection, because the next bytes may belong to this request or to another one. */
   #refuseFault(res: HttpResponse, req: HttpRequest, fault: HeadFault): void {
     const requestId = requestIdFrom(this.#head.requestId);
     const isHead = req.getCaseSensitiveMethod() === "HEAD";
@@ -263,7 +263,7 @@ export class Server {
     const requestId = requestIdFrom(this.#head.requestId);
     const method = req.getCaseSensitiveMethod();
     const isHead = method === "HEAD";
-    // A body may follow that no handler reads; only a connection that ends cannot take it for a request.
+    // A body may follow that no handler reads. Without a close, the server would read it as a request.
     const mayHaveBody = this.#head.announcesBody || mayHideBody(method, false);
     const isCrowded = this.#isCrowded(res);
     const close = this.#isDraining || mayHaveBody || isCrowded;

@@ -1,4 +1,4 @@
-/** The pieces that several endpoints' schemas share. Everything on the wire is snake_case. */
+/** Schemas that several endpoints use. All names on the wire are snake_case. */
 import { z } from "zod";
 import { AMOUNT_PATTERN } from "../../machines/currency.ts";
 import { FIELD_ERROR_CODES } from "../../services/bus/field-errors.ts";
@@ -15,7 +15,7 @@ export const idSchema = z
 /** A moment as ISO 8601 in UTC with milliseconds. */
 export const timestampSchema = z.iso.datetime().meta({ examples: ["2026-11-20T12:00:00.000Z"] });
 
-/** A decimal string in the contract's pattern ("Limits" 3), which is wider than what is ever written. */
+/** A decimal string in the contract's pattern ("Limits" 3). The pattern also permits forms that this service never writes. */
 export const amountSchema = z
   .string()
   .regex(AMOUNT_PATTERN)
@@ -25,19 +25,19 @@ export const amountSchema = z
       "Always written like 12.50, or 1250 in a currency without decimals: no sign and no missing digit. The pattern is the contract's and wider.",
     examples: ["12.50"],
   });
-/** Of what was not checked against two decimals: lines of statements and their sums. */
+/** For amounts that may have more than two decimals: lines of statements and their sums. */
 export const exactAmountSchema = z
   .string()
   .regex(/^-?\d+(?:\.\d+)?$/)
   .meta({ description: "With all decimals of its currency; money that came in is positive.", examples: ["12.50"] });
 
-/** The name of something, as a person gives it. */
+/** A name that a person enters. */
 export const nameSchema = nameOnTheBus.meta({
   description:
     "One line of text: white space at both ends is taken off, Unicode is normalised to NFC; control characters, line ends and marks that override the direction of text are refused.",
 });
 
-/** What a person gives as the reason of a change. */
+/** A person's reason for a change. */
 export const reasonSchema = reasonOnTheBus.meta({
   description:
     "Why, for a person who reads the audit log later: one line of text. Control characters, line ends and marks that override the direction of text are refused.",
@@ -62,7 +62,7 @@ const fieldErrorSchema = z.object({
   detail: z.string().meta({ description: "One sentence for a person; not stable." }),
 });
 
-/** An order that the same reference has settled before, as a cashier finds it again. */
+/** An order that the same reference has already settled, with what a cashier needs to find it. */
 const earlierOrderSchema = z.object({
   order_id: idSchema,
   order_display_number: idSchema,
@@ -77,7 +77,7 @@ const ERROR_ROWS = PUBLISHED_ERROR_CODES.map((code) => {
   const { status, sentence, retryable, moneyMayHaveMoved } = ERRORS[code];
   return `| \`${code}\` | ${status} | ${yesOrNo(retryable)} | ${yesOrNo(moneyMayHaveMoved)} | ${sentence} |`;
 });
-/** The document explains the codes here, and not in its introduction: a reader wants the operations first. */
+/** The document explains the codes here and not in its introduction, because readers need the operations first. */
 const errorCodeSchema = z.enum(PUBLISHED_ERROR_CODES).meta({
   id: "ErrorCode",
   description: [
@@ -89,7 +89,7 @@ const errorCodeSchema = z.enum(PUBLISHED_ERROR_CODES).meta({
   ].join("\n"),
 });
 
-/** The body of every refusal. */
+/** The body of every error answer. */
 export const errorBodySchema = z
   .object({
     code: errorCodeSchema,
@@ -118,10 +118,10 @@ export type ErrorBody = z.infer<typeof errorBodySchema>;
 /** A moment for the wire. */
 export const toTimestamp = (ms: number): string => new Date(ms).toISOString();
 
-/** A moment that may not have come. */
+/** A moment on the wire, or null. */
 export const optionalTimestamp = (ms: number | null): string | null => (ms === null ? null : toTimestamp(ms));
 
-/** Who caused something. What the registry does for the operator of the installation, the platform does to people. */
+/** The actor of a change. The wire has `platform` for the registry, which acts for the operator of the installation. */
 export function actorJson<T extends { readonly kind: string }>(
   actor: T,
 ): Omit<T, "kind"> & { kind: Exclude<T["kind"], "registry"> | "platform" } {

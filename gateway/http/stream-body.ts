@@ -1,8 +1,7 @@
 /**
- * Reads a request body piece by piece, as its reader asks: between two pieces the connection is paused, so that a client
- * that sends faster than the file is stored waits. One piece of each upload is in memory as a rule, at most what the server
- * reads of a connection at once; one that comes at the speed of memory is refused (`LIMITS.uploadHeldBytes`). Must be called
- * before the first await of its request.
+ * Reads a request body in pieces, as fast as the handler asks for them. It pauses the connection between two pieces, so that a
+ * client waits when it sends faster than the file is stored. Usually one piece of each upload is in memory. An upload that
+ * arrives too fast even so is refused (`LIMITS.uploadHeldBytes`). Call `streamBody` before the first await of the request.
  */
 import { addressBlock } from "../../services/bus/address-block.ts";
 import { LIMITS } from "../limits.ts";
@@ -12,13 +11,13 @@ import { ClientGoneError } from "./read-body.ts";
 import type { UnreadBody } from "./request-bounds.ts";
 
 export interface StreamedBody {
-  /** In order; ends by `body_too_large`, `busy`, `request_timeout` or `ClientGoneError` where the body does. Read it once. */
+  /** The pieces in order. Throws `body_too_large`, `busy`, `request_timeout` or `ClientGoneError`. Iterate it once. */
   readonly pieces: AsyncIterable<Uint8Array>;
-  /** Its request is answered, whether it was read or not. */
+  /** Call it when the request is answered, even if the body was not read. */
   end(): void;
 }
 
-/** Bytes of all uploads of this process that have come and were not taken. */
+/** Bytes of all uploads of this process that have arrived and that no handler has read. */
 let heldInAll = 0;
 
 export function streamBody(exchange: Exchange, mostBytes: number): StreamedBody {
@@ -35,7 +34,7 @@ class BodyStream {
   readonly #exchange: Exchange;
   readonly #mostBytes: number;
   readonly #body: UnreadBody;
-  /** What has come and was not taken: one piece as a rule, because a pause comes after the first. */
+  /** Pieces that have arrived and that the handler has not read. Usually one, because the connection pauses after it. */
   #pieces: Uint8Array[] = [];
   #held = 0;
   #size = 0;
@@ -43,7 +42,7 @@ class BodyStream {
   #isPaused = false;
   #error: Error | undefined;
   #wake: () => void = () => undefined;
-  /** How long the client has been waited for in all, and since when it is waited for now. */
+  /** How long the reader has waited for the client in total, and since when it waits now. */
   #waitedMs = 0;
   #waitsSinceMs: number | undefined = performance.now();
 
@@ -79,7 +78,7 @@ class BodyStream {
     }
   }
 
-  /** Nobody reads what is left. */
+  /** Drops the rest of the body. */
   close(): void {
     this.#end();
     this.#drop();
@@ -98,7 +97,7 @@ class BodyStream {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
     this.#waitsSinceMs ??= performance.now();
-    // From here on it is the client that is waited for.
+    // The time of the handler must not count against the client.
     this.#extend();
     this.#resume();
     return promise;
@@ -114,7 +113,7 @@ class BodyStream {
     this.#size += chunk.byteLength;
     if (this.#size > this.#mostBytes) return this.#fail(new Refusal("body_too_large"));
     if (this.#isTooSlow() && !isLast) return this.#fail(new Refusal("request_timeout"));
-    // The chunk's memory is the server's and is taken back after this call.
+    // A copy, because the server reuses the memory of the chunk after this call.
     if (chunk.byteLength > 0) this.#pieces.push(new Uint8Array(chunk.slice(0)));
     this.#hold(chunk.byteLength);
     const { each, inAll } = LIMITS.uploadHeldBytes;
@@ -123,7 +122,7 @@ class BodyStream {
       this.#isWhole = true;
       this.#exchange.isBodyUnread = false;
       this.#end();
-      // The last piece may come after a pause, and the connection's next request must be read.
+      // The connection may be paused, and the server must read its next request.
       this.#resume();
     } else if (!this.#isPaused) {
       this.#exchange.res.pause();
@@ -133,7 +132,7 @@ class BodyStream {
     this.#wake();
   }
 
-  /** With each piece, because a piece comes before the request's deadline or not at all. */
+  /** Whether the client sends too slowly. Checked with each piece: the deadline covers the time without a piece. */
   #isTooSlow(): boolean {
     const { uploadBytesPerSecond, uploadGraceMs } = LIMITS;
     if (this.#waitsSinceMs !== undefined) this.#waitedMs += performance.now() - this.#waitsSinceMs;
@@ -141,7 +140,7 @@ class BodyStream {
     return this.#waitedMs > uploadGraceMs && this.#size < (this.#waitedMs / 1_000) * uploadBytesPerSecond;
   }
 
-  /** What has come before is not worth storing any more. */
+  /** Ends the body with an error and drops the pieces that have arrived. */
   #fail(error: Error): void {
     this.#error ??= error;
     this.#drop();
@@ -156,13 +155,13 @@ class BodyStream {
   #closeSoon(): void {
     this.#end();
     this.#fail(new ClientGoneError());
-    // Not at once: the server may be in the middle of this connection's data.
+    // In the next turn, because the server may still be processing data of this connection.
     setImmediate(() => {
       if (!this.#exchange.isOver) this.#exchange.res.close();
     });
   }
 
-  /** A body may take hours; a single piece, or what is done with it, may not. */
+  /** Moves the deadline. A body may take hours, but a single piece and its processing may not. */
   #extend(): void {
     this.#exchange.deadlineMs = performance.now() + LIMITS.requestTimeoutMs;
   }

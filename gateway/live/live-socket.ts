@@ -1,44 +1,44 @@
 /**
- * One cashier's live socket. One message is under way at most: behind it goes a ping, and only its pong, which says that
- * the client has read so far, lets the next message go. So a slow reader gets the newest state and never a queue, and
- * no messages gather in the buffers between the two, where the gateway could not withdraw them.
+ * One cashier's live socket. At most one message is under way: the gateway sends a ping after it and waits for the pong, which
+ * shows that the client has read the message. So a slow client gets the newest state and never a queue, and no messages
+ * gather in network buffers, where the gateway could not replace them.
  *
- *   idle ── send ──► under way ── pong ──► idle, or what is owed goes
- *                        └── something new ──► owed (the newest is made when it goes)
+ *   idle ── send ──► under way ── pong ──► idle, or sends the newest state if it is outdated
+ *                        └── change ──► outdated
  */
 import type { WebSocket } from "uWebSockets.js";
 import { etagOf } from "../read-model/etag.ts";
 
 /** The bounds of the live sockets, each with its reason. */
 export const LIVE_LIMITS = {
-  /** Sockets of one session: a cashier's screens and the tabs that were forgotten; more is a page that loops. */
+  /** Sockets of one session: a cashier's screens and forgotten tabs. Only a page that loops opens more. */
   perSession: 8,
   /** Sockets of one gateway: about 10 KB each with the buffers of the kernel and of the server. */
   inAll: 10_000,
-  /** How often sessions, freshness and deadlines are checked; a change of each must show within a second and a half. */
+  /** How often the gateway checks sessions, freshness and deadlines: clients must see a change within 1.5 seconds. */
   sweepMs: 200,
   /**
-   * Silence after which a client counts as gone. It is pinged before, so one that reads is never silent; one that has
-   * stopped to read is, because what it does not read it does not answer. Whole seconds; the server knows no others.
+   * Silence after which the server ends a socket, in whole seconds. The server pings the client before that, so a client that
+   * reads is never silent.
    */
   idleSeconds: 24,
   /**
-   * How long a client may take to answer the ping behind a message. One that sends frames without masks, which the server
-   * does not notice, answers none that can be recognised.
+   * How long a client may take to answer the ping after a message. A faulty client that sends frames without masks never
+   * answers: the server accepts its frames, but cannot read their content.
    */
   pongMs: 24_000,
   /**
-   * When the gateway has sent a client nothing for this time, it sends that the last state still holds: a network that drops
-   * packets closes nothing, and pings do not reach the program of a page.
+   * When the gateway has sent a client nothing for this time, it sends that the last state is current. A network that drops
+   * packets closes no connection, and the script of a page does not receive pings.
    */
   repeatMs: 3_000,
-  /** A client has nothing to say; this is room for a control frame and the beginning of a mistake. */
+  /** Clients send no messages. This is enough for a control frame. */
   incomingBytes: 1_024,
-  /** The newest state is a few KB; a client that has more than this ahead of it has been sent something wrong. */
+  /** Unsent bytes of one socket. A state has a few KB, so more is a mistake of the gateway. */
   backlogBytes: 256 * 1_024,
 } as const;
 
-/** Why a socket is ended: the code of the close frame. From 4000 on they are ours (RFC 6455, 7.4.2). */
+/** The codes of close frames. Codes from 4000 on are for applications (RFC 6455, 7.4.2). */
 export const CLOSE_CODES = {
   goingAway: 1001,
   nothingExpected: 1008,
@@ -46,7 +46,7 @@ export const CLOSE_CODES = {
   stationGone: 4404,
 } as const;
 
-/** What the server keeps with a socket; it copies the properties of the object that it is given. */
+/** What the server keeps with a socket. The server copies the properties of the object that it gets. */
 export interface SocketData {
   readonly live: LiveSocket;
 }
@@ -62,20 +62,19 @@ export interface LiveSocketFacts {
 
 export class LiveSocket {
   readonly facts: LiveSocketFacts;
-  /** By `performance.now()`, as all its times but `validUntilMs`: a clock that is set must not end a socket. */
+  /** By `performance.now()`, like all times here but `validUntilMs`: a change of the system clock must not end a socket. */
   readonly openedAtMs: number = performance.now();
-  /** From this moment on what was sent is no longer so, although nothing has changed. */
+  /** When the sent state becomes wrong because time passes, for example at a deadline. */
   validUntilMs = 0;
-  /** Messages sent so far. */
   sentCount = 0;
-  /** The last message said that the gateway has lost its feed. */
+  /** Whether the last message reported that the gateway has lost its feed. */
   isSentStale = false;
-  /** Undefined before it is open and once it is closed. */
+  /** Undefined before the socket opens and after it is closed. */
   #socket: WebSocket<SocketData> | undefined;
   #sent = "";
   #isUnderWay = false;
   #sentAtMs = 0;
-  #isOwed = false;
+  #isOutdated = false;
 
   constructor(facts: LiveSocketFacts) {
     this.facts = facts;
@@ -89,13 +88,13 @@ export class LiveSocket {
     this.#socket = undefined;
   }
 
-  /** Whether a message may go now; when not, `ponged` says when the newest one is to be made. */
-  mayKnow(): boolean {
-    this.#isOwed = this.#isUnderWay;
+  /** Whether the caller may send now. If not, the method notes that the client's state is outdated, for `ponged`. */
+  maySend(): boolean {
+    this.#isOutdated = this.#isUnderWay;
     return !this.#isUnderWay;
   }
 
-  /** Sends unless the client knows it already: `identity` is what the message says, apart from the time. */
+  /** Sends the message unless the client has it already. `identity` is the content of the message without the time. */
   send(message: string, identity: string, isStale: boolean): void {
     const digest = etagOf(identity);
     if (this.#socket === undefined || digest === this.#sent) return;
@@ -104,7 +103,7 @@ export class LiveSocket {
     this.#write(message);
   }
 
-  /** Whether it is time to say that the last message, a state, still holds. */
+  /** Whether it is time to send that the last state is still current. */
   isQuiet(nowMs: number): boolean {
     const isIdle = this.sentCount > 0 && !this.#isUnderWay && !this.isSentStale;
     return isIdle && nowMs - this.#sentAtMs >= LIVE_LIMITS.repeatMs;
@@ -124,16 +123,16 @@ export class LiveSocket {
     });
   }
 
-  /** The client has read as far as a ping. Returns whether it is owed something newer. The server pings by itself, too. */
+  /** Handles a pong. Returns whether the client needs a newer message. The server also sends pings by itself. */
   ponged(payload: string): boolean {
     if (payload !== String(this.sentCount)) return false;
     this.#isUnderWay = false;
-    const isOwed = this.#isOwed;
-    this.#isOwed = false;
-    return isOwed;
+    const isOutdated = this.#isOutdated;
+    this.#isOutdated = false;
+    return isOutdated;
   }
 
-  /** Whether the client has not answered the ping behind the last message for too long. */
+  /** Whether the client has not answered the ping after the last message in time. */
   isUnread(nowMs: number): boolean {
     return this.#isUnderWay && nowMs - this.#sentAtMs >= LIVE_LIMITS.pongMs;
   }

@@ -1,10 +1,12 @@
 /**
- * All live sockets of one gateway: each gets the newest state of its station when it opens, on each change, and when
- * a deadline in the last message passes.
+ * All live sockets of one gateway. Each gets the newest state of its station when it opens, on each change, and when a
+ * deadline in the last message passes.
  *
- *   commit, switch, poll note ──► dirty ──► once per turn: the state decoded once per station, one message per socket
- *   every 200 ms ──► session over? end it · replica stale, session or station lost? say so, never old state · deadline over? dirty
- *                    · nothing sent for 3 s? say that the last state still holds
+ *   commit, kill switch, poll note ──► dirty ──► once per turn: one decoded state per station, one message per socket
+ *   every 200 ms ──► session ended ────────────────────────────► the socket is ended
+ *                    replica stale, or session or station lost ─► `stale`, never an old state
+ *                    deadline passed ──────────────────────────► dirty
+ *                    nothing sent for 3 s ─────────────────────► `current`: the last state is still correct
  */
 import type { StationState } from "../../machines/station/state.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
@@ -84,7 +86,7 @@ export class LiveSockets {
     this.#dirty.add(socket);
   }
 
-  /** Ends all of them; their clients come back to another gateway. */
+  /** Ends all sockets. Their clients reconnect to another gateway. */
   stop(): void {
     clearInterval(this.#timer);
     this.#forEach((socket) => socket.end(CLOSE_CODES.goingAway, "going_away"));
@@ -99,15 +101,15 @@ export class LiveSockets {
     this.#forEach((socket) => this.mark(socket));
   }
 
-  /** Ending a socket takes it out of the sets that are gone through, so they are copied first. */
+  /** Copies the sets first, because ending a socket removes it from them. */
   #forEach(act: (socket: LiveSocket) => void): void {
     for (const socket of [...this.#byStation.values()].flatMap((sockets) => [...sockets])) act(socket);
   }
 
-  /** Whether what all sockets depend on is fresh. */
+  /** Whether the replicas that all sockets need are fresh. */
   #isFresh(nowMs: number): boolean {
     const replicas = this.#replicas;
-    // A session that is not in a stale replica may be valid, and one that is there may have ended.
+    // A stale replica proves nothing: a session that it lacks may be valid, and a session that it has may have ended.
     return replicas.areSwitchesFresh() && replicas.areSessionsFresh(nowMs);
   }
 
@@ -118,7 +120,7 @@ export class LiveSockets {
       const isStationFresh = this.#replicas.isStationFresh(socket.facts.stationId, nowMs);
       if (!isFresh || !isStationFresh) return this.#sendStale(socket, nowMs);
       if (this.#sessionOf(socket, nowMs) === undefined) {
-        // The bus may have lost a session that is valid.
+        // The bus may have lost a valid session.
         if (!this.#replicas.areSessionsComplete()) return this.#sendStale(socket, nowMs);
         return socket.end(CLOSE_CODES.sessionEnded, "session_invalid");
       }
@@ -155,14 +157,14 @@ export class LiveSockets {
     return this.#replicas.sessions.findDigest(facts.sessionDigest, nowMs);
   }
 
-  /** The bus may have lost a station that exists: then the socket stays and says so, and the next sweep checks it again. */
+  /** Keeps the socket when the bus may have lost a station that exists. The next sweep checks again. */
   async #endWithoutStation(socket: LiveSocket, session: SessionEntry): Promise<void> {
     const why = await this.#missing.whyNone(session, socket.facts.stationId);
     if (why === "not_found") socket.end(CLOSE_CODES.stationGone, "not_found");
   }
 
   #sendState(socket: LiveSocket, state: StationState, nowMs: number): void {
-    if (!socket.mayKnow()) return;
+    if (!socket.maySend()) return;
     const { switches, polls } = this.#replicas;
     const polledAtMs = (deviceId: number): number | null => polls.polledAtMs(deviceId);
     const facts = { switches: switches.current(), polledAtMs, nowMs, userId: socket.facts.userId };
@@ -172,7 +174,7 @@ export class LiveSockets {
   }
 
   #sendStale(socket: LiveSocket, nowMs: number): void {
-    if (socket.isSentStale || !socket.mayKnow()) return;
+    if (socket.isSentStale || !socket.maySend()) return;
     socket.send(messageOf("stale", nowMs), "stale", true);
   }
 }

@@ -1,4 +1,4 @@
-/** The way into a live socket: the checks of any other request, from memory, and then the upgrade. */
+/** Opens a live socket: it makes the checks of any other request from memory, and then the upgrade. */
 import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from "uWebSockets.js";
 import { addressBlock } from "../../services/bus/address-block.ts";
 import type { Permission } from "../../services/bus/messages/caller.ts";
@@ -29,11 +29,11 @@ export interface LiveUpgradeDeps {
   readonly log: Log;
   readonly writer: AnswerWriter;
   readonly connections: Pick<Connections, "closed" | "unused">;
-  /** True once the gateway is shutting down: it takes no socket any more. */
+  /** True once the gateway is shutting down: it opens no more sockets. */
   isDraining(): boolean;
 }
 
-/** How the server treats the sockets of a row whose path takes an upgrade. */
+/** The server's handlers for the sockets of a row whose path accepts an upgrade. */
 export function liveBehavior(deps: LiveUpgradeDeps, row: Route): WebSocketBehavior<SocketData> {
   const { sockets } = deps;
   return {
@@ -56,7 +56,7 @@ export function liveBehavior(deps: LiveUpgradeDeps, row: Route): WebSocketBehavi
     close: (ws, code) => {
       const { live } = ws.getUserData();
       live.closed();
-      // The server itself reports only that the connection was opened.
+      // For this connection, the server reports only the opening to `Connections`.
       deps.connections.closed();
       sockets.remove(live, code);
     },
@@ -86,9 +86,9 @@ function upgrade(deps: LiveUpgradeDeps, row: Route, { res, req, context }: Asked
     const { key, extensions } = requireHandshake(req);
     const admitted = admit(deps, row, facts);
     if ("missing" in admitted) return void refuseMissing(deps, res, { ...admitted, refuse });
-    // One of them is about to become a WebSocket, and the server does not report which.
+    // One of this address's connections becomes a WebSocket, and the server does not report which.
     deps.connections.unused.forget(addressBlock(facts.peer));
-    // No subprotocol is spoken, so none is chosen.
+    // The empty subprotocol: live sockets have none.
     res.upgrade<SocketData>(admitted, key, "", extensions, context);
     deps.metrics.done(row.operationId, 101, undefined, durationMs());
   } catch (error) {
@@ -99,7 +99,7 @@ function upgrade(deps: LiveUpgradeDeps, row: Route, { res, req, context }: Asked
 /** Sixteen bytes in base64. */
 const WEBSOCKET_KEY = /^[A-Za-z0-9+/]{21}[AQgw]==$/;
 
-/** Throws what is wrong with a handshake (RFC 6455, 4.2.1 and 4.4); the server itself accepts any. */
+/** Throws the error of a wrong handshake (RFC 6455, 4.2.1 and 4.4). The server would accept any. */
 function requireHandshake(req: HttpRequest): { readonly key: string; readonly extensions: string } {
   const fault = new RequestHead().read(req);
   if (fault !== undefined) throw new Refusal(fault);
@@ -122,7 +122,7 @@ interface Missing {
   readonly missing: { readonly session: SessionEntry; readonly stationId: number };
 }
 
-/** Refuses as soon as it is known why, unless the client has gone meanwhile. */
+/** Asks for the reason and answers with the error, unless the client has closed the connection. */
 async function refuseMissing(
   deps: LiveUpgradeDeps,
   res: HttpResponse,
@@ -136,7 +136,7 @@ async function refuseMissing(
   if (!isGone) refuse(new Refusal(why));
 }
 
-/** Throws what a GET of the same path would be refused with; another organization's station is `not_found`. */
+/** Throws the errors of a GET of the same path. For another organization's station the error is `not_found`. */
 function admit(deps: LiveUpgradeDeps, row: Route, facts: RequestFacts): SocketData | Missing {
   const { replicas, sockets } = deps;
   if (deps.isDraining()) throw new Refusal("busy");
@@ -155,6 +155,6 @@ function admit(deps: LiveUpgradeDeps, row: Route, facts: RequestFacts): SocketDa
 }
 
 function permissionOf({ who, operationId }: Route): Permission | null {
-  if (who.kind !== "session") throw new Error(`${operationId} takes an upgrade and no session.`);
+  if (who.kind !== "session") throw new Error(`${operationId} accepts an upgrade but needs no session.`);
   return who.permission;
 }

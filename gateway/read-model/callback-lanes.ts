@@ -1,13 +1,13 @@
 /**
- * Which callbacks may wait for the providers service. The gateway has no secrets and cannot check a signature, so it goes by
- * what a sender has shown:
+ * Which callbacks may wait for the providers service. The gateway has no secrets and cannot check a signature, so it decides
+ * by what it knows about a sender:
  *
- *   no signature header, or one of no use ──► a few at once; beyond it refused without the service
+ *   no usable signature header ─────────────► a few slots; without a free one an error, without the service
  *   of an address whose callback for this ──► slots for verified senders, by config
  *   config was verified not long ago            │ none free
  *   every other ────────────────────────────►───┴► slots for new senders, in turn by address, then by config
  *
- * So a flood takes no slot of a provider's addresses, and one from a few addresses delays a new sender by one turn of each.
+ * So a flood takes no slot of a provider's addresses. A flood from a few addresses delays a new sender by one turn of each.
  */
 import { addressBlock } from "../../services/bus/address-block.ts";
 import { FairSlots, type ReleaseSlot } from "../../services/runtime/fair-slots.ts";
@@ -40,17 +40,17 @@ export class CallbackLanes {
   });
   readonly #senders = new VerifiedSenders();
 
-  /** Callbacks that got no slot so far, by whether their signature could be right. */
+  /** How many callbacks got no slot, by whether their signature could be valid. */
   readonly refused = { signed: 0, unsigned: 0 };
 
-  /** A slot for a callback that cannot be right; undefined when there is none. */
+  /** A slot for a callback whose signature cannot be valid. Undefined when none is free. */
   enterUnsigned(address: string): ReleaseSlot | undefined {
     const release = this.#unsigned.tryAcquire(addressBlock(address));
     if (release === undefined) this.refused.unsigned += 1;
     return release;
   }
 
-  /** A slot for a callback that may be right; undefined when there was none in time. */
+  /** A slot for a callback whose signature may be valid. Undefined when none became free in time. */
   async enter({ configId, address }: Sender, nowMs: number): Promise<ReleaseSlot | undefined> {
     const block = addressBlock(address);
     const release = this.#senders.has(configId, block, nowMs) ? this.#verified.tryAcquire(configId) : undefined;
@@ -66,9 +66,9 @@ export class CallbackLanes {
   }
 }
 
-/** Address blocks by config, bounded in both: the one that was verified longest ago is forgotten first. */
+/** A bounded number of configs, and of address blocks per config. It forgets the one verified longest ago first. */
 class VerifiedSenders {
-  /** By age of the last verified callback, because a Map keeps its order of insertion. */
+  /** The config verified longest ago is first, because a Map keeps the order of insertion. */
   readonly #ofConfigs = new Map<number, Map<string, number>>();
 
   has(configId: number, block: string, nowMs: number): boolean {

@@ -1,4 +1,4 @@
-/** Device credentials by their SHA-256, followed from the bucket CREDENTIALS (design §2.2). */
+/** Device credentials by their SHA-256, a replica of the bucket CREDENTIALS (design §2.2). */
 import { bucketBeats } from "../../services/bus/beats.ts";
 import type { BusLog } from "../../services/bus/connection.ts";
 import { credentialEntrySchema } from "../../services/bus/messages/caller.ts";
@@ -36,7 +36,7 @@ export class CredentialReplica implements FeedTarget {
     }
     const entry = parseEntry(data);
     if (entry === undefined) {
-      // Its owner cannot be determined, so it opens nothing.
+      // An unreadable entry grants no access.
       this.table.delete(digest);
       this.#log.warn({ stream: this.stream }, "an entry of the credentials bucket is not valid");
       return;
@@ -70,25 +70,25 @@ const STATION_DOUBLE = 7;
 
 const EMPTY = 0;
 const USED = 0x100;
-/** A slot whose entry was removed: look-ups go on past it. */
+/** A slot whose entry was removed: a look-up continues after it. */
 const REMOVED = 0x200;
 const MASK_BITS = 0xff;
 
 const FIRST_CAPACITY = 1_024;
-/** Beyond this share of slots in use, look-ups get long; the table doubles. */
+/** The share of used slots at which the table doubles, because look-ups become slow. */
 const MAX_LOAD = 0.7;
 
 /**
  * Device credentials by the SHA-256 of the credential, for a million devices: an open-addressing hash table in one block
  * of memory, because a million small objects would cost several times that and make every garbage collection slow.
  *
- * A slot is 64 bytes, one cache line, so that a look-up with everything that follows from it waits for memory once:
+ * A slot has 64 bytes, one cache line, so that a look-up and the use of its result wait for memory only once:
  *
  *   word  0 … 7        8             9        10, 11           12, 13     14, 15
  *         SHA-256      state, mask   polled   full at (ms)     device id  station id
  *
- * "Full at" is the credential's throttle (`throttles.ts`), and "polled" when this gateway last noted a poll of
- * it, in whole seconds (`poll-notes.ts`); so neither costs memory of its own.
+ * "Full at" is the credential's throttle (`throttles.ts`). "Polled" is when this gateway last noted a poll with the credential,
+ * in whole seconds (`poll-notes.ts`). So neither needs additional memory.
  */
 export class CredentialTable {
   size = 0;
@@ -102,7 +102,7 @@ export class CredentialTable {
     this.#allocate(FIRST_CAPACITY);
   }
 
-  /** How much memory it takes. */
+  /** The memory of the table. */
   get byteLength(): number {
     return this.#words.byteLength;
   }
@@ -143,7 +143,7 @@ export class CredentialTable {
     this.size = 0;
   }
 
-  /** The slot of a SHA-256 given as 32 characters, each one byte ("binary"), or -1. A slot holds until the next `set`. */
+  /** The slot of a SHA-256, or -1. `digest` has one byte per character ("binary"). A slot is valid until the next `set`. */
   find(digest: string): number {
     const key = this.#key;
     for (let word = 0, at = 0; word < KEY_WORDS; word += 1, at += 4) {
@@ -193,7 +193,7 @@ export class CredentialTable {
     }
   }
 
-  /** Takes the first slot that is not in use for this key, which must not be in the table. */
+  /** Uses the first free slot for this key, which must not be in the table. */
   #insert(key: Uint32Array): number {
     const words = this.#words;
     const lastSlot = this.#capacity - 1;
@@ -205,7 +205,7 @@ export class CredentialTable {
     return slot;
   }
 
-  /** Twice the room, or the same room again when it is removed entries that fill it. */
+  /** Doubles the table. When removed entries fill it, makes a new table of the same size. */
   #grow(): void {
     const before = this.#words;
     this.#allocate(this.size > this.#capacity * (MAX_LOAD / 2) ? this.#capacity * 2 : this.#capacity);

@@ -1,6 +1,6 @@
 /**
- * What is said of a station that the replica does not have: the bus may have lost it, and only the registry knows. It is
- * not asked about a station that the replica has.
+ * The error for a station that the replica does not have. The bus may have lost the station, and only the registry knows whether
+ * it exists.
  */
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import { getStation } from "../../services/bus/messages/stations.ts";
@@ -19,7 +19,7 @@ export class MissingStations {
     this.#bus = bus;
   }
 
-  /** `not_found` when the registry says that the caller's organization has no such station, else `replica_stale`. */
+  /** `not_found` when the registry reports that the caller's organization has no such station, otherwise `replica_stale`. */
   async whyNone(caller: SessionEntry, stationId: number): Promise<WhyNoStation> {
     const name = `${caller.organizationId}.${stationId}`;
     const asked = this.#asking.get(name);

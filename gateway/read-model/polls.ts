@@ -20,7 +20,7 @@ import { type PollName, type Rendered, TAIL } from "./rendered.ts";
 import { CREDENTIAL_RATE, throttleHeaders, waitMs } from "./throttles.ts";
 import type { ViewCache } from "./view-cache.ts";
 
-/** Says that the response has been ended. */
+/** The response is complete, or the writer completes it. */
 export const ANSWERED = -1;
 
 export interface PollDeps {
@@ -30,20 +30,20 @@ export interface PollDeps {
   nowMs(): number;
   readonly counts: PollCounts;
   readonly writer: AnswerWriter;
-  /** Whether the connection of a caller that is not known is to end with its answer. */
+  /** Whether the gateway must close the connection of an unknown caller with its answer. */
   isCrowded(res: HttpResponse): boolean;
   /** True once the gateway is shutting down: each answer then closes its connection. */
   isDraining(): boolean;
-  /** Takes note of who asks for an assignment. */
+  /** Notes which device asked for its assignment. */
   readonly notes: Pick<PollNotes, "note">;
-  /** Called for each refusal, for the log. */
+  /** Called for each error answer, for the log. */
   onRefused(path: string, code: ErrorCode, requestId: string): void;
 }
 
-/** Codes of every poll beside those of its row. */
+/** The error codes of every poll, besides those of its row. */
 const GATE_CODES = ["credential_missing", "credential_invalid", "throttled", "replica_stale"] as const;
 
-/** How to answer one poll; made once per route. */
+/** Answers the polls of one route. */
 export class Poll {
   readonly #deps: PollDeps;
   readonly #path: string;
@@ -79,7 +79,7 @@ export class Poll {
     }
     if (this.#name === "assignment") this.#deps.notes.note(gate.table, slot, nowMs);
     if (this.#hasEtag) {
-      // This fetch presents the hand-off: no client has it yet, so no condition matches it.
+      // This fetch presents the intent: no client has it yet, so the device's ETag cannot match.
       if (view.presents !== null) return isHead ? this.#fresh(res, head, view, nowMs, isHead) : slot;
       const known = head.ifNoneMatch;
       if (known !== "" && matchesEtag(known, view.etag)) return this.#unchanged(res, head, view);
@@ -117,12 +117,12 @@ export class Poll {
     return ANSWERED;
   }
 
-  /** Answers and ends the connection. */
+  /** Answers and closes the connection. */
   #end(res: HttpResponse, answer: Answer, isHead: boolean): void {
     this.#deps.writer.write(res, answer, { isHead, close: true });
   }
 
-  /** Polls are not logged one by one, so an id is only of use to a client that chose it. */
+  /** Only a client that has chosen an id can use it, because the gateway does not log single polls. */
   #echoRequestId(res: HttpResponse, requestId: string): void {
     if (isValidRequestId(requestId)) res.writeHeader("X-Request-Id", requestId);
   }
@@ -157,11 +157,11 @@ function echo({ requestId }: RequestHead): Headers {
   return isValidRequestId(requestId) ? { "X-Request-Id": requestId } : {};
 }
 
-/** How the polls of one operation were answered, in plain numbers: a poll has no time for more. */
+/** The counts of the answers to one operation's polls. They are plain numbers, because polls must be fast. */
 export class PollCount {
   /** 200 with a body. */
   fresh = 0;
-  /** 304: the device has it already. */
+  /** 304: the device has the newest view. */
   unchanged = 0;
   readonly #refused: Map<ErrorCode, number>;
 
@@ -184,7 +184,7 @@ export class PollCount {
 export class PollCounts {
   readonly #counts = new Map<string, PollCount>();
 
-  /** `codes`: with which the operation refuses. */
+  /** `codes`: the error codes of the operation. */
   of(operationId: string, codes: readonly ErrorCode[] = []): PollCount {
     const known = this.#counts.get(operationId);
     if (known !== undefined) return known;
@@ -208,8 +208,8 @@ let lastMs = -1;
 let lastText = "";
 
 /**
- * `server_time`, for example `2026-11-20T12:00:00.000Z`. Expects whole milliseconds, as the clock of the bus gives them. Formatting a date costs more than
- * all else in an answer, so it is done once a second.
+ * `server_time`, for example `2026-11-20T12:00:00.000Z`. Expects whole milliseconds, as the bus clock returns them. The date
+ * is formatted once a second, because that costs more than the rest of an answer.
  */
 export function serverTime(nowMs: number): string {
   if (nowMs === lastMs) return lastText;

@@ -1,7 +1,7 @@
 /**
- * The three device views as text, up to the moment that changes with every answer: a view is made once per commit by the
- * machines' pure functions and then served from here. What a display shows is the station's, in two variants at most
- * (with a QR payload and without); the other two are one device's own.
+ * The three device views as text, up to the value of `server_time`, which differs in every answer. The machines' pure functions
+ * make a view once per commit. All displays of a station share the display view, in at most two variants: with a QR payload and
+ * without. The other two views belong to one device.
  */
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import { blockedReason, type KillSwitches } from "../../machines/standing.ts";
@@ -11,51 +11,51 @@ import { deviceSnapshotView } from "../../machines/views/device-snapshot.ts";
 import { displayView, rendersQrOn } from "../../machines/views/display.ts";
 import { etagOf } from "./etag.ts";
 
-/** The reads that are answered from memory, at once: no promise, no context object, no closure per request (design §2.2). */
+/** The requests that the gateway answers from memory: no promise, no context object, no closure per request (design §2.2). */
 export type PollName = "display" | "self" | "assignment";
 
-/** A view's text with all that is said of it on the wire. */
+/** A view's text with its headers. */
 export interface RenderedText {
-  /** Valid from here, because a clock that was set back must not keep a later view alive. */
+  /** The start of validity: after the clock was set back, a view from a later time is not valid. */
   readonly madeAtMs: number;
-  /** From this moment on the same commit gives another view. */
+  /** The end of validity: from then on, the same commit results in another view. */
   readonly validUntilMs: number;
-  /** The body up to `server_time`'s value; `TAIL` follows it. */
+  /** The body up to the value of `server_time`. `TAIL` follows the value. */
   readonly head: string;
   readonly etag: string;
   /**
-   * The value of `Content-Type` and, behind it, the other headers of a fresh answer; the same from `ETag` on for an
-   * unchanged one. The server writes a value as it is, and each header is a call into it: written as one, a poll costs
-   * a quarter less beside its system calls (1.7 instead of 2.4 µs, measured with pipelined requests).
+   * The value of `Content-Type`, followed by all other headers of a 200 answer. `unchangedHeaders` is the same for a 304 answer,
+   * from the value of `ETag`. The server writes a value unchanged, and each header costs a call. One call for all headers makes
+   * a poll a quarter cheaper, apart from system calls (1.7 instead of 2.4 µs, measured with pipelined requests).
    */
   readonly freshHeaders: string;
   readonly unchangedHeaders: string;
 }
 
 export interface Rendered extends RenderedText {
-  /** The commit and the switches it was made from; a view of others is void. */
+  /** The commit and the switches from which the view was made. With other ones, the cache makes a new view. */
   readonly commit: Uint8Array;
   readonly switches: KillSwitches;
-  /** Why the device is blocked; the empty string when it is not. */
+  /** Why the device is blocked, or empty. */
   readonly blocked: string;
-  /** The intent that a fresh fetch of this assignment presents; null when there is none to present. */
+  /** The intent that this fetch of the assignment presents, or null. */
   readonly presents: number | null;
-  /** Answers without a body since the last one with it, which shows that the device reads. */
+  /** Answers without a body since the last one with a body. Only a body shows that the device reads its answers. */
   unchangedInARow: number;
 }
 
-/** Each poll is asked of the gateway again, and an answer to one device is no answer to another (design §4). */
+/** No cache may answer a poll, and the answer depends on the device (design §4). */
 const COMMON_HEADERS = "Cache-Control: private, no-cache\r\nVary: Authorization\r\nX-Content-Type-Options: nosniff";
 
-/** What follows the value of `server_time`. */
+/** The end of a body, after the value of `server_time`. */
 export const TAIL = '"}';
 
-/** What a view is made from. */
+/** The input of a view. */
 export interface RenderSource {
   readonly commit: Uint8Array;
   readonly switches: KillSwitches;
   readonly nowMs: number;
-  /** The display's text in this variant, as it was made for another device of the station, or made now by `make`. */
+  /** The display text of this variant: the one of another device of the station, or a new one from `make`. */
   displayText(rendersQr: boolean, make: () => RenderedText): RenderedText;
 }
 
@@ -89,7 +89,7 @@ export function render(
   return toRendered(toText({ view, nowMs, hasEtag: true, validUntilMs: lapseOf(intent) }), { ...facts, presents });
 }
 
-/** Member by member, so that every view has the same shape in the engine, whichever poll it answers. */
+/** Copies member by member, so that JavaScript engines give all views the same internal shape. */
 function toRendered(text: RenderedText, facts: Omit<Rendered, keyof RenderedText | "unchangedInARow">): Rendered {
   return {
     commit: facts.commit,
@@ -106,7 +106,7 @@ function toRendered(text: RenderedText, facts: Omit<Rendered, keyof RenderedText
   };
 }
 
-/** A settlement under way does not lapse (I7). */
+/** The deadline of an active intent. A settlement under way has none (I7). */
 function lapseOf(intent: PaymentIntent | null): number | null {
   return intent === null || intent.status === "settling" ? null : intent.expiresAtMs;
 }

@@ -1,13 +1,13 @@
 /**
- * The feed behind one replica, and whether the replica may be believed now (design §2.2):
+ * The feed of one replica, and whether the gateway may answer from the replica now (design §2.2):
  *
- *                   heard and complete              silent > 1.5 s, or this process stood still
- *   (start) ──► loading ──────────► fresh ──────────────────────────► doubtful
- *                                     ▲                                  │ heard again
+ *                     complete             silent > 1.5 s, or this process was stalled
+ *   (start) ──► loading ──────────► fresh ──────────────────────────► unconfirmed
+ *                                     ▲                                  │ a message arrives
  *                                     └──── a round trip to the server ──┘
  *
- * After a silence the first words may be old: they lay in a buffer while the server or this process stood still. Only
- * when a round trip through the server is over has everything arrived that lay before it.
+ * After a silence the first messages may be old: they were in a buffer while the server or this process was stalled. A round
+ * trip to the server proves that all of these have arrived.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { BucketCompleteness } from "../../services/bus/bucket-completeness.ts";
@@ -16,28 +16,30 @@ import { type Feed, openFeed } from "../../services/bus/feed.ts";
 import { SequenceWait } from "../../services/bus/sequence-wait.ts";
 import type { BucketDefinition } from "../../services/bus/streams.ts";
 
-/** The waits of the replicas, each with its reason; those of the feeds beneath are in `services/bus/limits.ts`. */
+/** The waits of the replicas, each with its reason. Those of the feeds are in `services/bus/limits.ts`. */
 export const FEED_LIMITS = {
-  /** A replica that is not known to be complete up to this long ago answers nothing (design §2.2). */
+  /** The oldest state from which a replica answers (design §2.2). */
   silenceMs: 1_500,
-  /** How often a replica checks its feed: often enough that a silence is noticed when it happens and not afterwards. */
+  /** How often a replica checks its feed: often enough to notice a silence while it lasts. */
   checkMs: 100,
-  /** How often a request that waits for the newest state looks for the proof. */
+  /** How often a request that waits for the newest state checks whether the replica has it. */
   newestCheckMs: 20,
 } as const;
 
-/** What a replica follows and how it takes it in. */
+/** What a replica follows, and how it applies the messages. */
 export interface FeedTarget {
   readonly stream: string;
-  /** Those subjects of the stream that it follows. */
+  /** The subjects of the stream that it follows. */
   readonly filter: string;
-  /** The bucket behind the stream, which the relay alone writes, and where it notes that it is complete. */
+  /** The bucket of the stream. Only the relay writes it, and notes in it when it is complete. */
   readonly bucket?: BucketDefinition;
   /** The subjects of the stream's beats, which the filter covers (`services/bus/beats.ts`). */
   readonly beats?: string;
-  /** Everything known is void; a full load follows. */
+  /** Drops all data. A full load follows. */
   reset(): void;
-  /** Empty `data` is a deletion. `data` is a view of the socket's memory: what is kept must be copied. `storedAtMs` is the server's clock. */
+  /**
+   * Empty `data` is a deletion. Copy what you keep: `data` is a view of the socket's memory. `storedAtMs` is the server's clock.
+   */
   apply(subject: string, data: Uint8Array, storedAtMs: number): void;
 }
 
@@ -49,7 +51,7 @@ export class ReplicaFeed {
   readonly #completeness: BucketCompleteness | undefined;
   readonly #timer: NodeJS.Timeout;
   readonly #sequence = new SequenceWait();
-  #isDoubtful = false;
+  #isUnconfirmed = false;
   #isConfirming = false;
   #checkedAtMs: number;
   #completeAtMs = Number.NEGATIVE_INFINITY;
@@ -79,21 +81,21 @@ export class ReplicaFeed {
     this.#timer = setInterval(() => this.#checkFeed(), FEED_LIMITS.checkMs);
   }
 
-  /** Resolves once everything that the stream held at the start was applied: from then on the replica is fresh. */
+  /** Resolves once the replica has applied everything that the stream held at the start. From then on it is fresh. */
   async loaded(): Promise<void> {
     await this.#feed.caughtUp;
     this.#completeAtMs = this.#bus.clock.nowMs();
   }
 
-  /** How long ago the moment is up to which the replica is known to be complete, by either proof of its feed. */
+  /** The age of the replica: it has everything that was stored before. The younger of the two proofs of the feed counts. */
   ageMs(nowMs: number): number {
-    return Math.min(this.#heardAgeMs(nowMs), this.#feed.deliveredAgeMs());
+    return Math.min(this.#receivedAgeMs(nowMs), this.#feed.deliveredAgeMs());
   }
 
-  /** The same by what is received of the feed; infinity while the replica is doubtful. */
-  #heardAgeMs(nowMs: number): number {
-    // A process that stood still has not checked: what it has read since may be old.
-    if (this.#isDoubtful || nowMs - this.#checkedAtMs > FEED_LIMITS.silenceMs) return Number.POSITIVE_INFINITY;
+  /** The age by the messages that the feed has received. Infinity while the replica is unconfirmed. */
+  #receivedAgeMs(nowMs: number): number {
+    // A late check means that the process was stalled: what it has read since then may be old.
+    if (this.#isUnconfirmed || nowMs - this.#checkedAtMs > FEED_LIMITS.silenceMs) return Number.POSITIVE_INFINITY;
     return Math.max(this.#feed.ageMs(), nowMs - this.#completeAtMs);
   }
 
@@ -101,7 +103,7 @@ export class ReplicaFeed {
     return this.ageMs(nowMs) <= FEED_LIMITS.silenceMs;
   }
 
-  /** Resolves true once the replica is known to have all that was stored before this call, false when `timeoutMs` passes first. */
+  /** Resolves true once the replica has all that was stored before this call, false when `timeoutMs` passes first. */
   async waitUntilNewest(timeoutMs: number): Promise<boolean> {
     const askedAtMs = this.#bus.clock.nowMs();
     for (;;) {
@@ -112,21 +114,21 @@ export class ReplicaFeed {
     }
   }
 
-  /** Whether the relay has noted that the bucket is complete (`services/bus/bucket-completeness.ts`); true where it notes nothing. */
+  /** Whether the relay has noted that the bucket is complete (`services/bus/bucket-completeness.ts`). True without a bucket. */
   isBucketComplete(): boolean {
     return this.#completeness?.isComplete() ?? true;
   }
 
   /**
-   * Whether an entry that a fresh replica does not have is nowhere. Until then the gateway must not report it as unknown. While
-   * the stream elects its leader, a new entry may wait for it.
+   * Whether an entry that the replica does not have does not exist. If false, the gateway must not report the entry as unknown:
+   * for example, while the stream elects a leader, a new entry may still be on its way.
    */
   hasAll(): boolean {
-    const isHeard = this.#heardAgeMs(this.#bus.clock.nowMs()) <= FEED_LIMITS.silenceMs;
-    return isHeard && this.isBucketComplete() && this.#feed.behind() === 0;
+    const isReceiving = this.#receivedAgeMs(this.#bus.clock.nowMs()) <= FEED_LIMITS.silenceMs;
+    return isReceiving && this.isBucketComplete() && this.#feed.behind() === 0;
   }
 
-  /** Resolves true once the message with this sequence was applied, false when `timeoutMs` passes first. */
+  /** Resolves true once the replica has applied the message with this sequence, false when `timeoutMs` passes first. */
   async waitFor(sequence: number, timeoutMs: number): Promise<boolean> {
     return await this.#sequence.waitFor(sequence, timeoutMs);
   }
@@ -138,11 +140,11 @@ export class ReplicaFeed {
 
   #checkFeed(): void {
     const nowMs = this.#bus.clock.nowMs();
-    const stoodStill = nowMs - this.#checkedAtMs > FEED_LIMITS.silenceMs;
+    const wasStalled = nowMs - this.#checkedAtMs > FEED_LIMITS.silenceMs;
     const isSilent = this.#feed.silentForMs() > FEED_LIMITS.silenceMs;
     this.#checkedAtMs = nowMs;
-    if (stoodStill || isSilent) this.#isDoubtful = true;
-    else if (this.#isDoubtful && !this.#isConfirming) void this.#confirm();
+    if (wasStalled || isSilent) this.#isUnconfirmed = true;
+    else if (this.#isUnconfirmed && !this.#isConfirming) void this.#confirm();
     if (!isSilent && this.#feed.behind() === 0) this.#completeAtMs = nowMs;
   }
 
@@ -150,10 +152,10 @@ export class ReplicaFeed {
     this.#isConfirming = true;
     try {
       await this.#bus.nc.flush();
-      // Silent again meanwhile, or still: the next check decides.
-      if (this.#feed.silentForMs() <= FEED_LIMITS.silenceMs) this.#isDoubtful = false;
+      // If the feed is silent, a later check confirms.
+      if (this.#feed.silentForMs() <= FEED_LIMITS.silenceMs) this.#isUnconfirmed = false;
     } catch {
-      // The connection broke during the round trip; the feed is asked for anew and confirmed then.
+      // The connection broke during the round trip. The feed starts again, and a later check confirms.
     } finally {
       this.#isConfirming = false;
     }

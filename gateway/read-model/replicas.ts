@@ -1,4 +1,4 @@
-/** All that the gateway knows without asking: stations, credentials, sessions and kill switches, each from its own feed. */
+/** The replicas in the gateway's memory: stations, credentials, sessions, kill switches and polls, each with its own feed. */
 import type { Bus, BusLog } from "../../services/bus/connection.ts";
 import type { Barrier } from "../../services/bus/messages/caller.ts";
 import { type StationLogs, SWITCHES } from "../../services/bus/streams.ts";
@@ -14,36 +14,36 @@ export interface Replicas {
   readonly credentials: CredentialReplica;
   readonly sessions: SessionReplica;
   readonly switches: SwitchesReplica;
-  /** When companions last asked for their assignments; shown to people; nothing is refused because of it. */
+  /** When companions last asked for their assignments. Only for people to see: the gateway refuses no request because of it. */
   readonly polls: PollReplica;
-  /** The time of the bus, in which the deadlines and the sessions of the replicas are. */
+  /** The time of the bus. The deadlines and sessions in the replicas use this clock. */
   readonly nowMs: () => number;
-  /** `stations` holds one for each log. */
+  /** `stations` has one feed for each log. */
   readonly feeds: {
     readonly stations: readonly ReplicaFeed[];
     readonly credentials: ReplicaFeed;
     readonly sessions: ReplicaFeed;
   };
-  /** Whether that is fresh which each device's request depends on; its station is a matter of `isStationFresh`. */
+  /** Whether the replicas that every device's request needs are fresh. `isStationFresh` covers the device's station. */
   isFreshForDevices(nowMs: number): boolean;
   /** Whether the log of this station is fresh: another log may have lost its leader. */
   isStationFresh(stationId: number, nowMs: number): boolean;
   areSessionsFresh(nowMs: number): boolean;
   areSwitchesFresh(): boolean;
-  /** Whether a credential that is not in the replica, which is fresh, is unknown; else it may be one whose message has not arrived. */
+  /** Whether a credential that is not in the replica is unknown. If false, its message may not have arrived yet. */
   areCredentialsComplete(): boolean;
-  /** The same of sessions. */
+  /** The same for sessions. */
   areSessionsComplete(): boolean;
-  /** Resolves true once all replicas show the write that a barrier speaks of, false when time runs out. */
+  /** Resolves true once all replicas show the write of the barrier, false when `timeoutMs` passes first. */
   waitFor(barrier: Barrier, timeoutMs: number): Promise<boolean>;
-  /** Resolves once the replica shows a station's commit with this sequence, or when time runs out. */
+  /** Resolves once the replica shows a station's commit with this sequence, or after `timeoutMs`. */
   waitForStation(stationId: number, sequence: number, timeoutMs: number): Promise<void>;
-  /** Whether the replica has, in time, all that the station committed before this call. */
+  /** Resolves true once the replica has all that the station committed before this call, false when `timeoutMs` passes first. */
   waitForNewest(stationId: number, timeoutMs: number): Promise<boolean>;
   stop(): void;
 }
 
-/** Follows all feeds; resolves when each has loaded what there is. */
+/** Follows all feeds. Resolves when each has loaded all existing data. */
 export async function startReplicas(bus: Bus, logs: StationLogs, log: BusLog): Promise<Replicas> {
   const stations = new StationReplica(logs);
   const credentials = new CredentialReplica(log);

@@ -1,4 +1,4 @@
-/** People's sessions by the SHA-256 of the token, followed from the bucket SESSIONS. */
+/** People's sessions by the SHA-256 of the token, a replica of the bucket SESSIONS. */
 import { hash } from "node:crypto";
 import { bucketBeats } from "../../services/bus/beats.ts";
 import type { BusClock } from "../../services/bus/bus-clock.ts";
@@ -8,10 +8,10 @@ import { SESSIONS } from "../../services/bus/streams.ts";
 import type { FeedTarget } from "./replica-feed.ts";
 
 const PREFIX = `$KV.${SESSIONS.name}.`;
-/** Ended sessions are searched for when there are this many more entries than after the last search. */
+/** The replica removes ended sessions when it has this many more entries than after the last removal. */
 const SWEEP_EVERY = 1_000;
 
-/** By this a session is known on the bus: the SHA-256 of its token. */
+/** The key of a session on the bus: the SHA-256 of its token. */
 export const sessionDigest = (token: string): string => hash("sha256", token, "hex");
 
 export class SessionReplica implements FeedTarget {
@@ -34,7 +34,7 @@ export class SessionReplica implements FeedTarget {
     return this.findDigest(sessionDigest(token), nowMs);
   }
 
-  /** The same by what `sessionDigest` makes of the token, for who must not keep the token itself. */
+  /** The same by the result of `sessionDigest`, for callers that must not keep the token. */
   findDigest(digest: string, nowMs: number): SessionEntry | undefined {
     const entry = this.#sessions.get(digest);
     return entry !== undefined && entry.expiresAtMs > nowMs ? entry : undefined;
@@ -56,7 +56,7 @@ export class SessionReplica implements FeedTarget {
     if (this.#sessions.size >= this.#sweepAt) this.#sweep(this.#clock.nowMs());
   }
 
-  /** The bucket deletes old sessions by their age without a message. */
+  /** Removes ended sessions, because the bucket deletes old sessions without a message. */
   #sweep(nowMs: number): void {
     for (const [key, entry] of this.#sessions) {
       if (entry.expiresAtMs <= nowMs) this.#sessions.delete(key);

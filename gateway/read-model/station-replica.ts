@@ -1,18 +1,18 @@
-/** The newest commit of each station as the bytes that the log holds; decoded only when it is read (design §2.2). */
+/** The newest commit of each station, as the bytes from the log. A read decodes them (design §2.2). */
 import { decodeCommit } from "../../machines/station/commit.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import type { StationLogDefinition, StationLogs } from "../../services/bus/streams.ts";
 import { parseStationId } from "../../services/bus/subjects.ts";
 import type { FeedTarget } from "./replica-feed.ts";
 
-/** Where a station's newest commit stands for as long as the replica lasts, so that a poll need not search it again. */
+/** The place of a station's newest commit. It never changes, so a poll need not search for it again. */
 export interface StationCell {
-  /** A new object for each commit, so that a view made from it can be compared by identity; undefined once it is void. */
+  /** A new object for each commit, so that the view cache can compare commits by identity. Undefined after a reset. */
   commit: Uint8Array | undefined;
 }
 
 export class StationReplica {
-  /** One for each log. */
+  /** One target for each log. */
   readonly targets: readonly FeedTarget[];
   readonly #logs: StationLogs;
   readonly #cells = new Map<number, StationCell>();
@@ -33,7 +33,7 @@ export class StationReplica {
     return this.#cells.size;
   }
 
-  /** Called with each station that has a new commit, or none any more. After a reset the commits come again. */
+  /** The replica calls `listener` with each station that has a new commit or has lost its commit. */
   onChange(listener: (stationId: number) => void): void {
     this.#listeners.add(listener);
   }
@@ -48,7 +48,7 @@ export class StationReplica {
     return commit === undefined ? undefined : stateOf(commit);
   }
 
-  /** Nothing that is known of the stations of this log counts any more. */
+  /** Drops the commits of all stations of this log. */
   #reset(log: StationLogDefinition): void {
     for (const [stationId, cell] of this.#cells) {
       if (this.#logs.of(stationId) !== log) continue;
@@ -66,7 +66,7 @@ export class StationReplica {
       this.#notify(stationId);
       return;
     }
-    // A copy of its own, without the pool: a slice of the socket's buffer would keep all of that alive.
+    // A copy outside of Node's pool: a slice of the socket's buffer would keep the whole buffer in memory.
     const commit = Buffer.allocUnsafeSlow(data.length);
     commit.set(data);
     if (cell === undefined) this.#cells.set(stationId, { commit });

@@ -1,17 +1,17 @@
-/** Rendered views by credential slot, made when a device first asks and again when its station has moved on. */
+/** Rendered views by credential slot. The cache makes a view at a device's first request and after each commit of its station. */
 import type { KillSwitches } from "../../machines/standing.ts";
 import { LIMITS } from "../limits.ts";
 import { type PollName, type Rendered, type RenderedText, render } from "./rendered.ts";
 import { type StationCell, type StationReplica, stateOf } from "./station-replica.ts";
 
-/** The display's text of one station's commit: one for displays that render QR payloads and one for those that do not. */
+/** The display texts of one station's commit: one for displays that render QR payloads, one for those that do not. */
 interface DisplayTexts {
   readonly commit: Uint8Array;
   withQr: RenderedText | undefined;
   withoutQr: RenderedText | undefined;
 }
 
-/** Views of one device. The ids show whether the slot still is this device's. */
+/** Views of one device. The ids show whether the slot still belongs to this device. */
 interface DeviceViews {
   readonly deviceId: number;
   readonly stationId: number;
@@ -31,7 +31,7 @@ export class ViewCache {
   readonly #deps: ViewCacheDeps;
   readonly #maxDevices: number;
   readonly #views: (DeviceViews | undefined)[] = [];
-  /** Of stations with a rendered device; all of a station's displays share them. */
+  /** The display texts of stations with a rendered device. All displays of a station share them. */
   readonly #displays = new Map<StationCell, DisplayTexts>();
   #count = 0;
   #hand = 0;
@@ -46,7 +46,7 @@ export class ViewCache {
     return this.#count;
   }
 
-  /** How many texts of displays are in memory: two per station at most. */
+  /** How many display texts are in memory: at most two per station. */
   get displayTexts(): number {
     let count = 0;
     for (const { withQr, withoutQr } of this.#displays.values()) {
@@ -56,8 +56,8 @@ export class ViewCache {
   }
 
   /**
-   * The current view; undefined when the station does not have the device. The parameters stand one by one because this
-   * is called for every poll and an object for them would be made and thrown away each time.
+   * The current view; undefined when the station does not have the device. There is no parameter object, because every poll
+   * would allocate one.
    */
   view(name: PollName, slot: number, deviceId: number, stationId: number, nowMs: number): Rendered | undefined {
     const switches = this.#deps.switches();
@@ -78,8 +78,8 @@ export class ViewCache {
   }
 
   /**
-   * Why there is no view of a device whose credential is known: its station has revoked it, and the credential is about to
-   * be gone as well; or the bus has lost what the station knew, and has not yet learned that it has the device.
+   * Why there is no view of a device with a known credential. Either the owner has revoked the device, and the credential is about
+   * to be removed too, or the bus has lost the station's log and the station does not have the device again yet.
    */
   whyNone(deviceId: number, stationId: number): "credential_invalid" | "replica_stale" {
     const commit = this.#deps.stations.cell(stationId)?.commit;
@@ -135,14 +135,14 @@ export class ViewCache {
     return views;
   }
 
-  /** Slots are in the order of a hash, so going round takes any device as likely as another. */
+  /** Slots are in the order of a hash, so each device is equally likely to be evicted. */
   #evict(): void {
     while (this.#count > 0) {
       const slot = this.#hand;
       this.#hand = (slot + 1) % this.#views.length;
       const views = this.#views[slot];
       if (views === undefined) continue;
-      // Another display of the station keeps its own view; the shared text is made again when it is next needed.
+      // Another display of the station keeps its view. The cache makes the shared text again at the next request.
       this.#displays.delete(views.cell);
       this.#views[slot] = undefined;
       this.#count -= 1;

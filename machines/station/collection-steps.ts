@@ -1,4 +1,4 @@
-/** The cashier's side of a collection: create, attest, cancel. */
+/** The steps of a cashier in a collection: create, attest, cancel. */
 import { amountFitsWire } from "../currency.ts";
 import { digestOf } from "../digest.ts";
 import { type Attestation, isEnded, type PaymentIntent, type ProviderPayment, wireStatus } from "../payment-intent.ts";
@@ -76,8 +76,8 @@ function refuseUnconfirmed(earlier: UnclearCollection | undefined): Outcome {
 }
 
 /**
- * Refuses an order that cannot be collected. The snapshot was read before this step and may have waited while another
- * host committed. So the station also checks the order as it knows it: a guest must not be charged for a paid order.
+ * Refuses an order that cannot be collected. The snapshot may be old, because another host may have committed since it was read.
+ * So the station also checks its own data of the order: a guest must not be charged for a paid order.
  */
 function refuseStaleOrder(state: StationState, order: OrderSnapshot): Outcome | undefined {
   const known = state.knownOrders.find((other) => other.orderId === order.orderId);
@@ -86,11 +86,11 @@ function refuseStaleOrder(state: StationState, order: OrderSnapshot): Outcome | 
   return known !== undefined && known.revision > order.revision ? refuse("order_changed") : undefined;
 }
 
-/** Commits the intention to settle. The seam is called after this commit; the reply waits for its answer. */
+/** Commits the intention to settle. The host calls the seam after this commit, and the reply waits for the seam's answer. */
 export function attestIntent(state: StationState, command: Command<"intent_attest">, input: StepInput): Outcome {
   const { intentId } = command;
   const underWay: StationReply = { ok: true, type: "intent", intentId, status: "settling" };
-  // The same attestation again while the seam works: it waits for the same answer as the first (I6).
+  // A repeated attestation waits for the same answer as the first one (I6).
   if (isSettlingFor(state, intentId, input.commandId)) return { reply: underWay };
   const refused = refuseWithoutLease(state, input) ?? refuseUnlessActive(state, intentId, input);
   if (refused !== undefined) return refused;
@@ -144,7 +144,7 @@ export function cancelIntent(state: StationState, command: Command<"intent_cance
   };
 }
 
-/** What a new intent knows of its provider payment: only the station's config. The caller has checked that the route is offered. */
+/** The provider's part of a new intent: only the station's config. The caller has checked that the route is offered. */
 function newProviderPayment(state: StationState, { requestId }: StepInput): ProviderPayment {
   const { configId } = state.provider;
   if (configId === null) throw new Error("The route dynamic_qr is offered without a provider config.");
@@ -156,7 +156,7 @@ function isSettlingFor(state: StationState, intentId: number, commandId: string)
   return intent?.intentId === intentId && intent.status === "settling" && intent.attestation?.commandId === commandId;
 }
 
-/** Refuses when the intent is not the station's active one: unknown, ended, or already with the seam. */
+/** Refuses an intent that is unknown, ended or already sent to the seam. */
 function refuseUnlessActive(state: StationState, intentId: number, input: StepInput): Outcome | undefined {
   const intent = namedIntent(state, intentId, input);
   if (intent === undefined) return refuse("intent_unknown");
@@ -166,8 +166,7 @@ function refuseUnlessActive(state: StationState, intentId: number, input: StepIn
 
 /**
  * The provider's reference of a QR payment, or the newest reference that a device reported (contract, "Reported outcome"). A
- * report without a reference (an outcome without a slip) does not erase an older one. The reference that the cashier typed
- * counts only when this is empty.
+ * report without a reference does not erase an older one. The cashier's reference counts only when this one is empty.
  */
 function inheritedReference(intent: PaymentIntent): string {
   if (intent.provider !== null) return intent.provider.providerReference;

@@ -1,4 +1,4 @@
-/** One message of a station log: the entry is the snapshot (design §2.1). */
+/** One message of a station log: it contains the whole state (design §2.1). */
 import type { Actor } from "../actor.ts";
 import type { StationEvent } from "./event.ts";
 import type { StationReply } from "./reply.ts";
@@ -24,7 +24,7 @@ import {
 } from "./rows.ts";
 import type { StationState } from "./state.ts";
 
-/** Grows with every change of the committed shape; the tests keep golden commits of every released version. */
+/** Grows with every change of a commit's format. The tests have golden commits of every released version. */
 export const MACHINE_VERSION = 1;
 
 export interface Commit {
@@ -39,7 +39,7 @@ export interface Commit {
   readonly state: StationState;
 }
 
-/** Raised when a commit was written by a newer machine than this program knows: it must not guess at its meaning. */
+/** A newer program has written the commit: this program cannot know its meaning. */
 export class NewerMachineError extends Error {
   readonly code = "newer_machine_version";
   constructor(machineVersion: number) {
@@ -50,7 +50,7 @@ export class NewerMachineError extends Error {
   }
 }
 
-/** A commit as it is written: the lists of its state are rows (rows.ts). */
+/** A commit as the log stores it: the lists of its state are rows (`rows.ts`). */
 interface WireCommit extends Omit<Commit, "state"> {
   readonly state: Omit<
     StationState,
@@ -66,7 +66,7 @@ interface WireCommit extends Omit<Commit, "state"> {
   };
 }
 
-/** A commit from its bytes. Throws NewerMachineError for a later version than this program's. */
+/** A commit from its text. Throws NewerMachineError for a later version than this program's. */
 export function decodeCommit(text: string): Commit {
   const wire = JSON.parse(text) as WireCommit;
   if (wire.machineVersion > MACHINE_VERSION) throw new NewerMachineError(wire.machineVersion);
@@ -86,7 +86,7 @@ export function decodeCommit(text: string): Commit {
   };
 }
 
-/** A commit as its bytes: what `decodeCommit` reads. */
+/** The text of a commit, for `decodeCommit`. */
 export function encodeCommit(commit: Commit): string {
   const { state } = commit;
   const wire: WireCommit = {

@@ -1,4 +1,4 @@
-/** Every timer is an absolute deadline in committed state; an overdue one is an ordinary event (design §3). */
+/** The deadlines of a station: absolute times in the committed state, whose end is an ordinary event (design §3). */
 import { leaseMachine } from "../lease.ts";
 import { type Attestation, isConfirmed, type PaymentIntent } from "../payment-intent.ts";
 import { take } from "../pure-transition.ts";
@@ -16,15 +16,15 @@ export function nextDeadlineMs(state: StationState): number | null {
 }
 
 /**
- * Whether the active intent is an overdue QR whose payment may have been confirmed in time: its provider's confirmation
- * may be recorded although this station could not be reached. It expires only after a check (design §2.7).
+ * Whether the active intent is an overdue QR whose payment may have been confirmed in time. The providers service may have
+ * recorded the confirmation when it could not reach this station. So the intent expires only after a check (design §2.7).
  */
 export function needsConfirmationCheck({ intent }: StationState, atMs: number): boolean {
   if (intent === null || intent.provider === null || intent.expiresAtMs > atMs) return false;
   return intent.status !== "settling" && !isConfirmed(intent);
 }
 
-/** What a deadline is applied with. */
+/** The input of a due deadline. */
 export interface DeadlineInput {
   readonly atMs: number;
   readonly recordedConfirmation: RecordedConfirmation;
@@ -60,7 +60,7 @@ export function applyDeadlines(
   return { state, events };
 }
 
-/** An overdue intent expires, or settles when its confirmation was recorded in time; undefined when it stays as it is. */
+/** Expires an overdue intent, or settles it when its confirmation was recorded in time. Undefined when nothing changes. */
 function endOrConfirm(
   state: StationState,
   { intentId }: PaymentIntent,
@@ -69,7 +69,7 @@ function endOrConfirm(
   if (needsConfirmationCheck(state, atMs) && recordedConfirmation !== "none") {
     if (recordedConfirmation === "unknown") return undefined;
     const { providerReference } = recordedConfirmation;
-    // The confirmation itself comes later and gets this settlement's outcome; the command that is done now does not.
+    // The confirmation command arrives later and gets this settlement's outcome. The current command does not.
     const attestation = confirmedBy(confirmationId(intentId), providerReference, atMs);
     const confirmed = moveIntent(state, { type: "CONFIRM", atMs, attestation, providerReference });
     if (confirmed === undefined) return undefined;
@@ -79,12 +79,12 @@ function endOrConfirm(
   return expired === undefined ? undefined : { state: expired, event: { type: "intent_expired", intentId } };
 }
 
-/** The command id of the provider's confirmation of an intent: an intent has one. */
+/** The command id of the provider's confirmation. An intent has one confirmation. */
 export function confirmationId(intentId: number): string {
   return `provider:confirm:${intentId}`;
 }
 
-/** The attestation that a provider's confirmation makes, until the payment seam has answered. */
+/** The attestation from a provider's confirmation, until the payment seam has answered. */
 export function confirmedBy(commandId: string, reference: string, atMs: number): Attestation {
   return { by: "provider", commandId, cashierId: 0, cashierName: "", reference, atMs, transactionId: null };
 }

@@ -1,4 +1,4 @@
-/** What a companion can do: fetch (which presents) and report (which is evidence and ends nothing, I3). */
+/** The steps of a companion: a fetch presents the intent, and a report is evidence, which ends nothing (I3). */
 import { digestOf } from "../digest.ts";
 import { isEnded, type PaymentIntent, type Report, wireStatus } from "../payment-intent.ts";
 import { type BlockedReason, blockedReason } from "../standing.ts";
@@ -10,7 +10,7 @@ import { reasonOfLateOutcome } from "./reasons.ts";
 import { findDevice, type StationDevice, type StationState } from "./state.ts";
 import { addLateReason, endSilence, isHeldBack, needsConfirmationAgain } from "./unclear-collections.ts";
 
-/** The only state change that a device causes on its own (contract, "States and transitions"). */
+/** The only state change that a device causes alone (contract, "States and transitions"). */
 export function presentIntent(state: StationState, command: Command<"intent_present">, input: StepInput): Outcome {
   const { intentId } = command;
   const device = actingDevice(state, input);
@@ -21,9 +21,9 @@ export function presentIntent(state: StationState, command: Command<"intent_pres
   const intent = namedIntent(state, intentId, input);
   if (intent === undefined || intent.deviceId !== deviceId) return refuse("handoff_not_assigned");
   if (isHeldBack(state, intent)) return refuse("handoff_not_assigned");
-  // Only the intent that was fetched may move: another one may have become the active one meanwhile.
+  // Only the fetched intent may change: another one may be active by now.
   const next = state.intent === intent ? moveIntent(state, { type: "PRESENT", atMs: input.atMs }) : undefined;
-  // Presented already, or moved on: the fetch simply shows what is.
+  // The intent was presented before or has changed: the fetch shows its current status.
   if (next === undefined || next.intent === null)
     return { reply: { ok: true, type: "intent", intentId, status: intent.status } };
   return {
@@ -37,7 +37,7 @@ export function reportOutcome(state: StationState, command: Command<"intent_repo
   const { intentId, outcome, providerReference, providerCode } = command;
   const device = actingDevice(state, input);
   if (device === undefined) return refuse("handoff_not_assigned");
-  // The gateway's word counts as well: of two views of a freeze the newer one is the one that knows of it.
+  // The gateway's reason counts too, because the gateway may know about a freeze before the host.
   const blocked = standingReason(state, device, input) || (command.blockedReason ?? "");
   const { deviceId } = device;
   const intent = namedIntent(state, intentId, input);
@@ -61,13 +61,13 @@ export function reportOutcome(state: StationState, command: Command<"intent_repo
 }
 
 /**
- * Evidence that comes after the end, or from a device that is blocked, is refused and kept all the same: money may have
- * moved, and the order is unclear from here on, or from the end of a collection that is still under way. What was kept
- * already, and what goes beyond the bound of its kind, is refused alike and commits nothing; but a success beyond the bound
- * is kept where the cashier has confirmed the earlier ones, and so needs a confirmation again.
+ * Refuses evidence that arrives after the end or from a blocked device, but keeps it, because money may have moved. The order is
+ * unclear from now on, or from the end of a collection that is still under way. The station refuses repeated evidence, and
+ * evidence beyond the bound of its kind, without a commit. It keeps a success beyond the bound only if the cashier has confirmed
+ * the earlier ones, because the cashier must then confirm again.
  *
- * A report that no money was taken ends the silence of a hand-off that had none, also when its content is kept already. A
- * blocked device can only add a reason: its report is accepted, under the same key, once it is not blocked any more.
+ * The report that no money was taken removes the reason for the device's silence, even if the station keeps its content already.
+ * A blocked device can only add a reason. After the block, the station accepts its report under the same key.
  */
 function keepLateEvidence(
   state: StationState,
@@ -117,7 +117,7 @@ function withLateReason(
   if (reason === undefined || intent.status === "succeeded") return state;
   if (!isEnded(intent.status)) return moveIntent(state, { type: "MARK", reason }) ?? state;
   const isSuccess = outcome === "reported_success";
-  // The companion has reported this very payment before the end.
+  // The companion reported the same payment before the end.
   const isKnown = isSuccess && providerReference !== "" && hasReportedSuccess(intent, providerReference);
   const knownAs = isKnown ? "success_reported" : undefined;
   return addLateReason(state, intent, { reason, isNewPayment: isSuccess && !isKnown, knownAs }, input);
@@ -127,13 +127,13 @@ function hasReportedSuccess({ reports }: PaymentIntent, reference: string): bool
   return reports.some((report) => report.outcome === "reported_success" && report.providerReference === reference);
 }
 
-/** The acting device; undefined for a pending one. It was reset, so a command in its name uses a revoked credential. */
+/** The acting device. Undefined for a pending device: it was reset, so its command uses a revoked credential. */
 function actingDevice(state: StationState, { actor }: StepInput): StationDevice | undefined {
   const device = actor.kind === "device" ? findDevice(state, actor.id) : undefined;
   return device?.status === "pending" ? undefined : device;
 }
 
-/** Standing is checked here too: the gateway's view of it may be a moment old, the log's is not (I8). */
+/** The station checks standing too: the gateway's data may be old, the log is not (I8). */
 function standingReason(state: StationState, device: StationDevice, { switches }: StepInput): BlockedReason | "" {
   const { organizationId, stationId, status: stationStatus } = state;
   return blockedReason({ organizationId, stationId, stationStatus, device }, switches);

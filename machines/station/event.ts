@@ -1,4 +1,4 @@
-/** What happened: the events of the audit log and of the payment timeline. They hold facts only; readers make the sentences. */
+/** The events of the audit log and of the payment timeline. They have only facts: the readers make the sentences. */
 
 import type { AmountMinor } from "../currency.ts";
 import type {
@@ -35,7 +35,7 @@ export type StationEvent =
   | { readonly type: "lease_released"; readonly cashierId: number }
   | { readonly type: "lease_lapsed"; readonly cashierId: number }
   | {
-      /** Another cashier took the lease over, after a confirmation; a collection under way goes on. */
+      /** Another cashier took over the lease, after a confirmation. A collection under way continues. */
       readonly type: "lease_taken_over";
       readonly cashierId: number;
       readonly cashierName: string;
@@ -68,16 +68,19 @@ export type StationEvent =
       readonly providerCode: string;
     }
   | {
-      /** A report after the end, or of a blocked device: refused, yet kept, because money may have moved (design §4, "late evidence"). */
+      /**
+       * A report after the end or from a blocked device. The station refused it, but kept it because money may have moved
+       * (design §4, "late evidence").
+       */
       readonly type: "late_evidence_kept";
       readonly intentId: number;
       readonly deviceId: number;
       readonly outcome: ReportedOutcome;
       readonly providerReference: string;
       readonly providerCode: string;
-      /** The intent's when the report came. */
+      /** The intent's status when the report arrived. */
       readonly status: IntentStatus;
-      /** Why the device was blocked; empty when the report was refused for the intent's end alone. Older events have none. */
+      /** Why the device was blocked. Empty when it was not: the intent had ended. Missing in older events. */
       readonly blockedReason?: BlockedReason | "";
     }
   | {
@@ -85,7 +88,7 @@ export type StationEvent =
       readonly intentId: number;
       readonly cashierId: number;
       readonly reference: string;
-      /** True when the cashier confirmed that the reference has settled another order; else it is left out. */
+      /** The cashier confirmed that the reference has settled another order. Otherwise left out. */
       readonly confirmsReferenceAlreadyUsed?: true;
     }
   | {
@@ -102,7 +105,7 @@ export type StationEvent =
       readonly transactionId: number;
     }
   | {
-      /** The seam settled an intent that had been cancelled or had expired: the order is paid and a person must check. */
+      /** The seam settled an intent that was cancelled or had expired: the order is paid and a person must check. */
       readonly type: "settlement_conflict";
       readonly intentId: number;
       readonly transactionId: number;
@@ -113,14 +116,14 @@ export type StationEvent =
   | { readonly type: "provider_failed"; readonly intentId: number; readonly reason: FailureReason }
   | { readonly type: "provider_confirmed"; readonly intentId: number; readonly providerReference: string }
   | {
-      /** A provider's money that pays nothing here: the intent had ended, or is settled by another payment already. */
+      /** A provider's payment that settles nothing: the intent had ended, or another payment had settled it. */
       readonly type: "late_money_kept";
       readonly intentId: number;
       readonly providerReference: string;
       readonly status: IntentStatus;
     }
   | {
-      /** Money that differs from what was registered: it pays nothing here, and an issue of that kind names it. */
+      /** A provider's payment that differs from the intent's. It settles nothing, and has a reconciliation issue. */
       readonly type: "money_differs";
       readonly intentId: number;
       readonly issue: string;
@@ -128,8 +131,8 @@ export type StationEvent =
     }
   | {
       /**
-       * The order was paid by another way, voided or changed while this collection waited; `moneyMayHaveMoved` when it had
-       * been handed over.
+       * The order was paid in another way, voided or changed while this collection waited. Has `moneyMayHaveMoved` when the
+       * collection had been presented.
        */
       readonly type: "intent_overtaken";
       readonly intentId: number;
@@ -145,22 +148,22 @@ export type StationEvent =
       readonly type: "second_collection_confirmed";
       readonly intentId: number;
       readonly orderId: number;
-      /** Null when the reason was so old that only the order is known. */
+      /** Null when the station has forgotten the reason and knows only the order. */
       readonly earlierIntentId: number | null;
     }
   | {
-      /** The log had lost why these collections may have moved money, or the display numbers that were in use. */
+      /** The log had lost the reasons of these collections, or the display numbers in use. The audit copy restored them. */
       readonly type: "collections_restored";
       readonly reasons: readonly {
         readonly orderId: number;
         readonly intentId: number;
         readonly reason: UnclearReason;
       }[];
-      /** No order up to this id is known to be clear. */
+      /** Up to this id, every order counts as unclear. */
       readonly unclearThrough: number;
       readonly nextIntentNumber: number;
     }
-  /** The outcome of a command was unknown. From here on it is certain that the command had none. */
+  /** The outcome of a command was unknown. This event makes certain that the command has no effect. */
   | { readonly type: "command_ruled_out"; readonly commandId: string }
   | { readonly type: "intent_cancelled"; readonly intentId: number; readonly cashierId: number }
   | { readonly type: "intent_expired"; readonly intentId: number };

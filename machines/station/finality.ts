@@ -1,13 +1,13 @@
 /**
- * Which answers hold only for the newest state. A host may have read an older one, so it confirms that its state is the
- * newest before it gives such an answer (M59).
+ * Which answers are true only of the newest state. A host may have read an older one, so before such an answer it confirms that
+ * its state is the newest (M59).
  *
- *   with a commit ──► proved by the commit      given before ──► stays true      without a commit ──► the tables below
+ *   with a commit ──► the commit proves it      a repeated answer ──► stays true      without a commit ──► the tables below
  */
 import type { StationCommandType } from "./command.ts";
 import type { RefusalCode, StationReply } from "./reply.ts";
 
-/** Whether a client takes the refusal for final. After one that is not, a client repeats its command. */
+/** Whether a client treats the refusal as final. After another refusal, a client repeats its command. */
 export const IS_FINAL: Readonly<Record<RefusalCode, boolean>> = {
   station_unknown: true,
   device_unknown: true,
@@ -42,8 +42,8 @@ export const IS_FINAL: Readonly<Record<RefusalCode, boolean>> = {
 };
 
 /**
- * Whether "there is nothing to do" is true of the newest state only. The others are true of every later state too (the
- * revision is known, the intent has moved on, the session is known to have ended), or are asked again by the host itself.
+ * Whether "there is nothing to do" may be wrong for a newer state. For the other commands the answer is also true of every
+ * later state (the station knows the revision or the session's end, or the intent has changed), or the host asks again.
  */
 const NOTHING_TO_DO_IS_FINAL: Readonly<Record<StationCommandType, boolean>> = {
   station_put: false,
@@ -55,7 +55,7 @@ const NOTHING_TO_DO_IS_FINAL: Readonly<Record<StationCommandType, boolean>> = {
   device_silent: false,
   tick: false,
   lease_renew: false,
-  // Repeated, they show the lease; the station may be free, or held, as far as an older state shows.
+  // The answer shows the lease. In the newest state, the station may be free, or another cashier may hold the lease.
   lease_acquire: true,
   lease_release: true,
   lease_break: true,
@@ -63,11 +63,11 @@ const NOTHING_TO_DO_IS_FINAL: Readonly<Record<StationCommandType, boolean>> = {
   intent_attest: false,
   intent_cancel: false,
   intent_report: false,
-  // A device shows the hand-off of this answer; the intent may have ended.
+  // A device presents the intent of this answer, but the intent may have ended.
   intent_present: true,
   provider_confirm: false,
   provider_failed: false,
-  // The intent may have got this reason meanwhile, or lost it.
+  // The intent may have got or lost this reason since.
   provider_cleared: true,
   provider_money_differs: true,
   // A collection of the order may have begun.
@@ -80,10 +80,10 @@ const NOTHING_TO_DO_IS_FINAL: Readonly<Record<StationCommandType, boolean>> = {
   rule_out: false,
 };
 
-/** Each type of command. The compiler asks for each one in the table above. */
+/** All types of commands: the compiler makes sure that the table above has each. */
 export const STATION_COMMAND_TYPES = Object.keys(NOTHING_TO_DO_IS_FINAL) as readonly StationCommandType[];
 
-/** Whether an answer without a commit has to be confirmed. */
+/** Whether the host must confirm that its state is the newest before it gives this answer without a commit. */
 export function needsNewestState(command: { readonly type: StationCommandType }, reply: StationReply): boolean {
   return reply.ok ? NOTHING_TO_DO_IS_FINAL[command.type] : IS_FINAL[reply.code];
 }

@@ -1,6 +1,6 @@
 /**
- * Moves the active intent by one event of its machine. When that ended it, it is filed under `ended`. When it ended unpaid,
- * the end of a QR is to be reported to its provider's side, and where money may have moved its order is unclear from here on.
+ * Moves the active intent by one event of its machine. After its end, the intent is in `ended`. If a QR ended unpaid, the
+ * host must report the end to the providers service. If money may have moved, the order is unclear from now on.
  */
 import { type IntentEvent, paymentIntentMachine } from "../intent-machine.ts";
 import { type IntentState, isEnded, type OrderObstacle, type PaymentIntent } from "../payment-intent.ts";
@@ -12,7 +12,7 @@ import { leaveState } from "./older-reasons.ts";
 import type { StationState } from "./state.ts";
 import { addUnclear, reasonAtEnd } from "./unclear-collections.ts";
 
-/** The station with its active intent moved, or undefined when the intent does not take the event. */
+/** The station after the active intent has moved, or undefined when the intent does not accept the event. */
 export function moveIntent(state: StationState, event: IntentEvent): StationState | undefined {
   if (state.intent === null) return undefined;
   const { status, ...context } = state.intent;
@@ -28,11 +28,11 @@ export function moveIntent(state: StationState, event: IntentEvent): StationStat
   const ended = leaveState({ ...state, intent: null, ended: [filed, ...kept] }, left);
   if (intent.status === "succeeded") return ended;
   const moved = provider === null ? ended : addUnreportedEnd(ended, intentId);
-  // A paid or voided order is not unclear; the intent itself keeps that its money may have moved.
+  // A paid or voided order does not become unclear. The intent keeps the reason.
   return reason === undefined ? moved : addUnclear(moved, intent, { reason });
 }
 
-/** The newest of those that ended before, within the bounds of their number and of their text; older ones are in the audit log. */
+/** The newest ended intents, within the bounds of number and of text. The audit log has older ones. */
 function keepEnded(ended: readonly PaymentIntent[]): readonly PaymentIntent[] {
   const newest = ended.slice(0, STATE_LIMITS.endedIntents - 1);
   return withinText(newest.toReversed(), textOfIntent).toReversed();
@@ -43,8 +43,8 @@ function addUnreportedEnd(state: StationState, intentId: number): StationState {
 }
 
 /**
- * The station once an order was paid by another way, voided or changed: a collection of it that is being waited for is over,
- * after a change only that of a QR. What is in front of the cashier or with the seam stays theirs to decide.
+ * The station after an order was paid in another way, voided or changed. This ends a `created` or `presented` collection of the
+ * order; a change ends only a QR. In `processing` the cashier decides, and in `settling` the seam.
  */
 export function endOvertaken(
   state: StationState,

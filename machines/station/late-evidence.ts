@@ -1,17 +1,17 @@
-/** Which evidence about an intent a station has kept, so that a device that reports without end does not fill the log. */
+/** Bounds the evidence that a station keeps about an intent, so that a device that reports for ever cannot fill the log. */
 import { digestOf } from "../digest.ts";
 import { reasonOfOutcome } from "../intent-machine.ts";
 import type { ReportedOutcome } from "../payment-intent.ts";
 import { STATE_LIMITS } from "../settings.ts";
 import type { LateEvidence, StationState } from "./state.ts";
 
-/** What a piece of evidence reports; each kind has a separate bound, so that one kind cannot displace another. */
+/** The kind of evidence. Each kind has a separate bound, so that one cannot displace another. */
 export type EvidenceKind = Exclude<keyof LateEvidence, "intentId">;
 
 export interface Evidence {
   readonly intentId: number;
   readonly kind: EvidenceKind;
-  /** The same content is the same evidence, also under another idempotency key. */
+  /** The same content is the same evidence, even under another idempotency key. */
   readonly content: readonly (string | number)[];
 }
 
@@ -27,12 +27,12 @@ export function isKept(state: Kept, { intentId, kind, content }: Evidence): bool
   return keptOf(state, intentId)[kind].includes(digestOfContent(content));
 }
 
-/** Whether another piece of this kind can be kept without dropping an older one. */
+/** Whether the station can keep more evidence of this kind without dropping an older one. */
 export function hasRoom(state: Kept, { intentId, kind }: Evidence): boolean {
   return keptOf(state, intentId)[kind].length < STATE_LIMITS.lateEvidencePerIntent;
 }
 
-/** What is remembered once this is kept: of each kind the newest, of the newest intents. */
+/** The evidence of the station with this one added: the newest of each kind, for the newest intents. */
 export function rememberEvidence(
   state: Kept,
   { intentId, kind, content }: Evidence,

@@ -1,6 +1,6 @@
 /**
- * The cashier's lease of a station: acquire, take over, renew, release, its end with a session or by the owner, and the
- * check that each collection command makes.
+ * The steps of a station's lease: acquire, take over, renew, release, the end with a session or by the owner, and the check of
+ * each collection command.
  */
 import { type LeaseEvent, type LeaseHolder, leaseMachine } from "../lease.ts";
 import { take } from "../pure-transition.ts";
@@ -11,14 +11,14 @@ import { ACCEPTED, type Command, type Outcome, refuse, type StepInput } from "./
 import type { StationReply } from "./reply.ts";
 import type { EndedSession, StationState, StoredReply } from "./state.ts";
 
-/** The refusal when the acting cashier does not hold the lease, or undefined when they do. */
+/** The refusal when the acting cashier does not hold the lease; undefined when the cashier does. */
 export function refuseWithoutLease(state: StationState, input: StepInput): Outcome | undefined {
   if (state.lease !== null && input.actor.kind === "cashier" && state.lease.cashierId === input.actor.id)
     return undefined;
   return refuseLease(state);
 }
 
-/** With the holder's id in `takeOverFrom` another cashier takes the lease over; a holder who has changed meanwhile keeps it. */
+/** `takeOverFrom` has the id of the holder that the cashier knows: if the holder has changed since, the lease stays. */
 export function acquireLease(state: StationState, command: Command<"lease_acquire">, input: StepInput): Outcome {
   if (input.actor.kind !== "cashier") return refuse("lease_required");
   if (state.status === "closed") return refuse("station_closed");
@@ -50,8 +50,8 @@ export function acquireLease(state: StationState, command: Command<"lease_acquir
 }
 
 /**
- * An acquisition once more: nothing is acquired again, so that a late repetition takes the lease from no later holder. It is
- * answered with success only while the cashier holds the lease.
+ * The repetition of an acquisition. It acquires nothing, so that a late repetition cannot take the lease from a later holder.
+ * The reply is a success only while the cashier holds the lease.
  */
 export function repeatAcquisition(
   state: StationState,
@@ -80,7 +80,7 @@ export function renewLease(state: StationState, command: Command<"lease_renew">,
 
 export function releaseLease(state: StationState, input: StepInput): Outcome {
   const cashierId = input.actor.id;
-  // A free station is the state that the caller asked for.
+  // The caller asked for a free station.
   if (state.lease === null) return { reply: leaseReply(state) };
   return (
     refuseWithoutLease(state, input) ??
@@ -88,7 +88,7 @@ export function releaseLease(state: StationState, input: StepInput): Outcome {
   );
 }
 
-/** The owner frees the station. A collection under way stays, and the next holder finishes it. */
+/** The owner frees the station. A collection under way continues, and the next holder finishes it. */
 export function breakLease(state: StationState, input: StepInput): Outcome {
   if (input.actor.kind !== "owner") return refuse("lease_required");
   if (state.lease === null) return { reply: leaseReply(state) };
@@ -101,8 +101,8 @@ export function breakLease(state: StationState, input: StepInput): Outcome {
 }
 
 /**
- * Sessions have ended: their lease ends with them, and a request of theirs that is still on its way gets none. The ended
- * sessions are remembered for as long as such a request can be under way.
+ * Sessions have ended. Their lease ends too, and their requests that are still under way get no lease. The station remembers
+ * the sessions for as long as such a request can be under way.
  */
 export function endSessions(state: StationState, command: Command<"sessions_ended">, input: StepInput): Outcome {
   const { atMs } = input;
@@ -121,7 +121,7 @@ export function endSessions(state: StationState, command: Command<"sessions_ende
   return { state: { ...state, endedSessions, lease, lostLease }, events, reply: ACCEPTED };
 }
 
-/** When the lease lapses: never after its session, nor later than the bound. Undefined when the session is over. */
+/** When the lease lapses: at the latest with its session, and within the bounds. Undefined when the session has ended. */
 function expiryOf(state: StationState, terms: LeaseTerms, { atMs, settings }: StepInput): number | undefined {
   const lifetimeMs = Math.min(terms.lifetimeMs ?? settings.leaseLifetimeMs, LEASE_LIFETIME_BOUNDS_MS.max);
   const { session } = terms;

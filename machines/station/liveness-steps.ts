@@ -1,4 +1,4 @@
-/** What the liveness feed reports to a station: only the changes between online and offline are committed (design §3). */
+/** The steps of the liveness feed. A station commits only the changes between online and offline (design §3). */
 import { type LivenessEvent, type LivenessState, livenessMachine } from "../liveness.ts";
 import { take } from "../pure-transition.ts";
 import type { StationEvent } from "./event.ts";
@@ -7,7 +7,7 @@ import { findDevice, type StationDevice, type StationState } from "./state.ts";
 
 export function hearDevice(state: StationState, command: Command<"device_seen">, atMs: number): Outcome {
   const { deviceId } = command;
-  // A gateway whose clock runs ahead must not make a device seem live in the future.
+  // When a gateway's clock is ahead, a device must not count as seen in the future.
   const seenAtMs = Math.min(command.seenAtMs, atMs);
   return moveLiveness(state, deviceId, { type: "SEEN", seenAtMs }, { type: "device_online", deviceId, seenAtMs });
 }
@@ -21,7 +21,7 @@ export function loseDevice(state: StationState, command: Command<"device_silent"
 function moveLiveness(state: StationState, deviceId: number, event: LivenessEvent, record: StationEvent): Outcome {
   const device = findDevice(state, deviceId);
   if (device === undefined) return refuse("device_unknown");
-  // A device that must enroll again has no credential: what it sends is from before its reset.
+  // A device that must enroll again has no credential, so its heartbeat is from before the reset.
   if (device.status === "pending") return { reply: ACCEPTED };
   const { state: value, ...context } = device.liveness;
   const next = take(livenessMachine, { value, context }, event);

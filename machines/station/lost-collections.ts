@@ -1,6 +1,6 @@
 /**
- * What a station's log knew of collections that may have moved money. The audit copy keeps it with each station's newest
- * commit. When the log loses that commit, the relay gives it back to the station by `station_put`.
+ * The part of a station's state about collections that may have moved money. The audit copy keeps this part of each station's
+ * newest commit. When the log loses the commit, the relay returns the part to the station by `station_put`.
  */
 import type { PaymentIntent, UnclearReason } from "../payment-intent.ts";
 import type { StationEvent } from "./event.ts";
@@ -10,7 +10,7 @@ import { isSilence } from "./reasons.ts";
 import { findIntent, type LostCollections, type LostReason, type OlderReason, type StationState } from "./state.ts";
 import { addUnclear, reasonAtEnd } from "./unclear-collections.ts";
 
-/** What this station must get back when its log loses the commit of this state. */
+/** The part that this station must get back when its log loses the commit of this state. */
 export function collectionsOf(state: StationState): LostCollections {
   const { intent, ended, olderReasons, unclearCollections, unclearForgottenThrough, nextIntentNumber } = state;
   const active = intent === null ? [] : activeReason(intent);
@@ -34,8 +34,8 @@ function activeReason(intent: PaymentIntent): readonly LostReason[] {
 }
 
 /**
- * Why money may have moved for an active intent that the log loses. What happened after its last known commit is unknown:
- * a device may have fetched it, a QR may have been shown, and the payment seam may have been asked.
+ * Why money may have moved for an active intent that the log loses. The events after its last known commit are unknown: a device
+ * may have fetched the intent, a display may have shown its QR, and a host may have asked the payment seam.
  */
 export function reasonWhenLost(intent: PaymentIntent): UnclearReason | undefined {
   const known = reasonAtEnd(intent, "");
@@ -45,7 +45,7 @@ export function reasonWhenLost(intent: PaymentIntent): UnclearReason | undefined
   return intent.status === "settling" ? "outcome_unknown" : undefined;
 }
 
-/** The station with what its log has lost, and the event that says so; none when it knows all of it. */
+/** The station with the lost part, and the event about it. No event when the station already has everything. */
 export function restoreCollections(
   state: StationState,
   lost: LostCollections,
@@ -77,7 +77,7 @@ export function restoreCollections(
   return { state: next, events: [{ type: "collections_restored", reasons, unclearThrough, nextIntentNumber }] };
 }
 
-/** The reason of an ended intent that the station still has is kept with the intent, until the end with the active one. */
+/** Restores one reason of a collection that has ended: in the intent if the state still has it, or else among `olderReasons`. */
 function restoreReason(state: StationState, { orderId, intentId, reason, isAssumed }: LostReason): StationState {
   const intent = findIntent(state, intentId);
   if (intent === undefined) {

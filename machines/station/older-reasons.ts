@@ -1,12 +1,12 @@
-/** Why money may have moved for collections that ended unpaid and have left the state: a person may have to pay a guest back. */
+/** The reasons of collections that ended unpaid and have left the state. A person may have to pay a guest back. */
 import type { PaymentIntent, UnclearReason } from "../payment-intent.ts";
 import { STATE_LIMITS } from "../settings.ts";
 import { isAtLeastAsStrong, leastNeeded } from "./reasons.ts";
 import type { OlderReason, StationState } from "./state.ts";
 
 /**
- * The station with this reason of an intent that has left its state, unless it has a stronger one of it. At the bound the
- * weakest leaves first: a payment that was reported stays while anything else can go.
+ * The station with this reason of an intent that has left the state, unless it has a stronger reason of the intent. At the bound
+ * the station forgets the weakest reason first, and a reported payment last.
  */
 export function keepOlderReason(
   state: StationState,
@@ -21,7 +21,7 @@ export function keepOlderReason(
   return { ...state, olderReasons: all.filter((older) => older !== left) };
 }
 
-/** The station once these intents have left its state. */
+/** The station after these intents have left its state. */
 export function leaveState(state: StationState, left: readonly PaymentIntent[]): StationState {
   return left.reduce(
     (before, intent) =>
@@ -30,7 +30,7 @@ export function leaveState(state: StationState, left: readonly PaymentIntent[]):
   );
 }
 
-/** The list without what was taken back of this intent. */
+/** The list without the reasons of this intent that later evidence has removed. */
 export function withoutOlderReason(
   { olderReasons }: StationState,
   intentId: number,

@@ -1,4 +1,4 @@
-/** What the steps of a station share: their input, their outcome, and the functions that make a reply. */
+/** The input and the outcome of a station's steps, and the functions that make a reply. */
 import type { Actor } from "../actor.ts";
 import { isEnded, type PaymentIntent } from "../payment-intent.ts";
 import type { MachineSettings } from "../settings.ts";
@@ -11,23 +11,23 @@ import { findIntent, type OrderStatus, type StationState, type StoredReply } fro
 
 export type Command<T extends StationCommand["type"]> = Extract<StationCommand, { type: T }>;
 
-/** Everything a step may depend on. */
+/** The complete input of a step, besides the state. */
 export interface StepInput {
   readonly command: StationCommand;
   readonly commandId: string;
   readonly actor: Actor;
-  /** The id of the HTTP request behind the command, for logs. */
+  /** The id of the HTTP request that caused the command, for logs. */
   readonly requestId?: string | undefined;
-  /** The host's clock; never before the committed state's own times by more than clock skew. */
+  /** The host's clock. It may be earlier than times in the committed state, but only by the clock skew. */
   readonly atMs: number;
   readonly switches: KillSwitches;
   readonly settings: MachineSettings;
   /**
-   * The ended intent that the command names, from the payment seam's database, when it has left the bounded state. With it a
-   * late report is still answered as late and kept as evidence, and a repetition is still known. Its status cannot change.
+   * The command's intent from the payment seam's database, when it has left the bounded state. With it the station still
+   * recognises a repetition, and answers a late report as late and keeps it as evidence. The intent's status cannot change.
    */
   readonly recalled?: PaymentIntent | undefined;
-  /** The current status of its order, from the payment seam's database: the station may have forgotten that it is paid. */
+  /** The current status of that intent's order, from the payment seam's database: the station may have forgotten it. */
   readonly recalledOrder?: OrderStatus | undefined;
   /**
    * The confirmation that the providers service recorded before the deadline of the active intent. Only an overdue QR needs
@@ -36,7 +36,7 @@ export interface StepInput {
   readonly recordedConfirmation: RecordedConfirmation;
 }
 
-/** A provider's confirmation that was verified and recorded before the deadline. `none`: there certainly is none. */
+/** A provider's confirmation that was verified and recorded before the deadline. `none`: there is certainly none. */
 export type RecordedConfirmation = "none" | "unknown" | { readonly providerReference: string };
 
 /** The result of the step of one command. Without `state`, nothing has changed. */
@@ -52,7 +52,7 @@ export function refuse(code: RefusalCode, more?: Omit<Refusal, "ok" | "code">): 
   return { reply: { ok: false, code, ...more } };
 }
 
-/** The commands that need their intent also after it has left the state. */
+/** The commands that need their intent even after it has left the state. */
 export const ABOUT_OLD_INTENTS = [
   "intent_report",
   "intent_attest",
@@ -62,7 +62,7 @@ export const ABOUT_OLD_INTENTS = [
   "provider_cleared",
 ] as const satisfies readonly StationCommand["type"][];
 
-/** The intent that a command names: active, recently ended, or recalled. */
+/** The intent of a command: the active one, a recently ended one, or the recalled one. */
 export function namedIntent(state: StationState, intentId: number, input: StepInput): PaymentIntent | undefined {
   const known = findIntent(state, intentId);
   if (known !== undefined) return known;

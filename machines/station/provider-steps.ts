@@ -1,4 +1,4 @@
-/** What a payment provider brings about: its QR, its confirmation, its failure, and its word that no money moved. */
+/** The steps that a payment provider causes: its QR, its confirmation, its failure, and its report that no money moved. */
 import { isConfirmed, isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
 import { confirmedBy } from "./deadlines.ts";
 import { moveIntent } from "./intent-move.ts";
@@ -8,14 +8,14 @@ import { isOfProvider, reasonOfLateIssue } from "./reasons.ts";
 import { findIntent, type StationState } from "./state.ts";
 import { addLateReason, endProviderReasons } from "./unclear-collections.ts";
 
-/** The provider has answered with its QR: displays show it from this commit on. */
+/** The provider has returned its QR: displays show the QR from this commit on. */
 export function presentQr(state: StationState, command: Command<"qr_ready">, atMs: number): Outcome {
   const { intentId, qrPayload, providerReference } = command;
   const intent = findIntent(state, intentId);
   if (intent === undefined || intent.provider === null) return refuse("intent_unknown");
   const isWaiting = state.intent === intent && intent.expiresAtMs > atMs;
   const next = isWaiting ? moveIntent(state, { type: "QR_READY", atMs, qrPayload, providerReference }) : undefined;
-  // Shown already, or overtaken by a confirmation, a cancellation or the deadline.
+  // The QR is already shown, or a confirmation, a cancellation or the deadline came first.
   if (next === undefined) return { reply: { ok: true, type: "intent", intentId, status: intent.status } };
   return {
     state: next,
@@ -25,8 +25,8 @@ export function presentQr(state: StationState, command: Command<"qr_ready">, atM
 }
 
 /**
- * The provider reports that the guest has paid: the intention to settle is committed, and the seam decides. The reply waits
- * for it. Money that comes too late, or a second time by another payment, pays nothing and is kept as such.
+ * The provider reports that the guest has paid. The station commits the intention to settle, and the reply waits for the seam's
+ * decision. A payment that comes too late, or a second payment, settles nothing: the station keeps it as late money.
  */
 export function confirmPayment(state: StationState, command: Command<"provider_confirm">, input: StepInput): Outcome {
   const { intentId, providerReference } = command;
@@ -36,7 +36,7 @@ export function confirmPayment(state: StationState, command: Command<"provider_c
   const isSameMoney = isConfirmed(intent) && intent.provider?.providerReference === providerReference;
   if (isSameMoney && (status === "settling" || status === "succeeded"))
     return { reply: { ok: true, type: "intent", intentId, status } };
-  // Whether this is a second payment is known once the seam has spoken about the first.
+  // Until the seam has decided about the first payment, the station does not know whether this is a second one.
   if (status === "settling") return refuse("settlement_in_progress", { status: "processing" });
   if (isEnded(status) || (isConfirmed(intent) && !isSameMoney)) return keepLateMoney(state, intent, command, input);
   const { requestId } = input;
@@ -50,7 +50,7 @@ export function confirmPayment(state: StationState, command: Command<"provider_c
   };
 }
 
-/** The provider's side ended it: no QR, or a decline. A repetition finds the same end and changes nothing. */
+/** The provider's side ended the intent: it returned no QR, or declined. A repetition finds the same end and changes nothing. */
 export function failPayment(state: StationState, command: Command<"provider_failed">, input: StepInput): Outcome {
   const { intentId, reason } = command;
   const { atMs, requestId } = input;
@@ -60,7 +60,7 @@ export function failPayment(state: StationState, command: Command<"provider_fail
   if (intent.endReason === reason) return { reply: { ok: true, type: "intent", intentId, status } };
   if (status === "settling") return refuse("settlement_in_progress", { status: "processing" });
   const next = state.intent === intent ? moveIntent(state, { type: "FAIL", atMs, reason, requestId }) : undefined;
-  // Ended otherwise, or the money is there: a provider that reports both is an issue, and the payment counts.
+  // The intent has ended for another reason, or the provider has confirmed: if it reports both, the payment counts.
   if (next === undefined) return refuse("intent_not_actionable", { status: wireStatus(status) });
   return {
     state: next,
@@ -70,8 +70,8 @@ export function failPayment(state: StationState, command: Command<"provider_fail
 }
 
 /**
- * The provider asserts money that is not what was registered. From here on it is unknown whether
- * the guest's money moved until the provider reports it: a later decline, cancellation or deadline does not clear it.
+ * The provider asserts a payment that differs from the intent's. From now on money may have moved. Only a `provider_cleared`
+ * removes this reason: a later decline, cancellation or deadline does not.
  */
 export function keepDifferingMoney(
   state: StationState,
@@ -84,16 +84,16 @@ export function keepDifferingMoney(
     return refuse("intent_unknown");
   const status = wireStatus(intent.status);
   const reason = isEnded(intent.status) ? reasonOfLateIssue(issue) : "money_differs";
-  // Idempotent by content, not by command: the same issue counts again once its provider has taken it back.
+  // Idempotent by content, not by command: after the provider has cleared it, the same issue counts again.
   const evidence: Evidence = { intentId, kind: "asserted", content: [issue, issueId] };
-  // A late payment that differs in nothing else: the cashier reads what its confirmation has shown already.
+  // A late payment without another difference: the cashier knows it already, from its confirmation.
   const isConfirmedLate =
     reason === "late_money" &&
     state.unclearCollections.some((unclear) => unclear.intentId === intentId && unclear.reason === reason);
   if (isConfirmedLate || isKept(state, evidence)) return { reply: ACCEPTED };
   let next = state;
   if (!isEnded(intent.status)) next = moveIntent(state, { type: "MARK", reason }) ?? state;
-  // An order that this intent has paid is not unclear.
+  // If this intent has paid the order, the order is not unclear.
   else if (status !== "succeeded")
     next = addLateReason(state, intent, { reason, isNewPayment: reason === "money_differs" }, input);
   return {
@@ -104,8 +104,8 @@ export function keepDifferingMoney(
 }
 
 /**
- * The provider's word that nothing moved and nothing will: it takes the unclearCollections of its own payment away, and an active one's
- * mark. What it asserts afterwards counts again. What a companion reported, or did not report, is not the provider's to clear.
+ * The provider reports that no money moved for an intent and none will. The station removes the provider's reasons for the
+ * intent, and the mark of an active intent. A later assertion of the provider counts again. The reasons about a companion stay.
  */
 export function applyProviderCleared(
   state: StationState,
@@ -117,7 +117,7 @@ export function applyProviderCleared(
     state.intent?.intentId === intentId && state.intent.moneyMayHaveMoved !== "" ? state.intent : undefined;
   const unmarked = active === undefined ? undefined : moveIntent(state, { type: "CLEAR" });
   const named = namedIntent(state, intentId, input);
-  // Where only the audit log has the reason, the event takes it back there.
+  // When only the audit log has the reason, this event clears it there.
   const isElsewhere = named === input.recalled && named?.reasonSinceEnd && isOfProvider(named.reasonSinceEnd);
   const cleared = endProviderReasons(unmarked ?? state, intentId) ?? unmarked ?? (isElsewhere ? state : undefined);
   const known = [...state.unclearCollections, ...state.olderReasons].find((other) => other.intentId === intentId);
@@ -130,25 +130,25 @@ export function applyProviderCleared(
   };
 }
 
-/** The providers service has recorded the end of a QR intent; from here on that service notifies the provider. */
+/** The providers service has recorded the end of a QR intent. From now on, that service notifies the provider. */
 export function noteReportedEnd(state: StationState, { intentId }: Command<"end_reported">): Outcome {
   if (!state.unreportedEnds.includes(intentId)) return { reply: ACCEPTED };
   const unreportedEnds = state.unreportedEnds.filter((other) => other !== intentId);
   return { state: { ...state, unreportedEnds }, events: [{ type: "end_reported", intentId }], reply: ACCEPTED };
 }
 
-/** Whether the order is being collected now; the caller is about to pay it by another way. */
+/** Whether a collection of the order is active. The caller is about to pay the order in another way. */
 export function inquireOrder({ intent }: StationState, { orderId }: Command<"order_inquire">): Outcome {
   if (intent === null || intent.orderId !== orderId) return { reply: ACCEPTED };
   return refuse("collection_active", { status: wireStatus(intent.status) });
 }
 
-/** Only the provider config that was asked can confirm: another one's callback is about something else. */
+/** Whether the command is from the intent's provider config. The callback of another config cannot confirm the intent. */
 function isAskedOf(intent: PaymentIntent, { actor }: StepInput): boolean {
   return actor.kind === "provider" && intent.provider?.configId === actor.id;
 }
 
-/** The same payment once more is refused alike and commits nothing; another one is not confirmed by any cashier yet. */
+/** Refuses a late payment. A repeated one commits nothing. A new one is a reason that no cashier has confirmed yet. */
 function keepLateMoney(
   state: StationState,
   intent: PaymentIntent,
@@ -161,7 +161,7 @@ function keepLateMoney(
   if (isKept(state, evidence)) return refused;
   const isKnown = isConfirmed(intent) && intent.provider?.providerReference === providerReference;
   const knownAs = isKnown ? "provider_confirmed" : undefined;
-  // A second payment of an order that is paid is an issue for a person, and no reason to hold up a collection.
+  // A second payment of a paid order is an issue for a person, but must not block a collection.
   const next =
     status === "succeeded"
       ? state

@@ -1,10 +1,10 @@
-/** How the reasons why money may have moved compare, and which of them later evidence adds or takes back. */
+/** Compares the reasons why money may have moved, and decides which of them later evidence adds or removes. */
 import type { PaymentIntent, ReportedOutcome, UnclearReason } from "../payment-intent.ts";
 import type { StationEvent } from "./event.ts";
 
 /**
- * How strong a reason is: 2 is money that differs from what was asked for, 1 a report or a confirmation that the guest has
- * paid, 0 an unknown outcome.
+ * How strong a reason is: 2 is a payment that differs from the intent's, 1 a report or a confirmation that the guest has paid,
+ * 0 an unknown outcome.
  */
 const WEIGHTS: Readonly<Record<UnclearReason, number>> = {
   money_differs: 2,
@@ -22,7 +22,7 @@ export function isAtLeastAsStrong(reason: UnclearReason, other: UnclearReason | 
   return other === "" || WEIGHTS[reason] >= WEIGHTS[other];
 }
 
-/** Which entry leaves a full list: one that is not needed before one that is, the weakest first, of equal ones the oldest. */
+/** The entry to remove from a full list: first one that is not needed, then the weakest, then the oldest. */
 export function leastNeeded<T extends { readonly reason: UnclearReason }>(
   oldestFirst: readonly T[],
   isNeeded: (entry: T) => boolean = () => false,
@@ -43,30 +43,30 @@ const PROVIDER_REASONS: ReadonlySet<UnclearReason> = new Set([
   "money_differs",
 ]);
 
-/** Whether the provider's report that nothing moved takes the reason back. */
+/** Whether the provider's report that no money moved removes the reason. */
 export function isOfProvider(reason: UnclearReason): boolean {
   return PROVIDER_REASONS.has(reason);
 }
 
-/** Whether a companion's report that it took no money takes the reason back. */
+/** Whether a companion's report that it took no money removes the reason. */
 export function isSilence(reason: UnclearReason): boolean {
   return reason === "handoff_presented";
 }
 
-/** What a report means for money when the station refuses it: it came after the end, or from a blocked device. */
+/** Why money may have moved after a report that arrived after the end or from a blocked device. */
 export function reasonOfLateOutcome(outcome: ReportedOutcome): UnclearReason | undefined {
   if (outcome === "reported_success") return "late_success";
   return outcome === "reported_unknown" ? "late_evidence" : undefined;
 }
 
-/** What an issue of a provider's money means for an intent that has ended: money that came late may differ in nothing else. */
+/** The reason for an ended intent after an issue about a provider's payment, which may only be late. */
 export function reasonOfLateIssue(issue: string): UnclearReason {
   return issue === "late_money" ? "late_money" : "money_differs";
 }
 
 /**
- * An ended intent with the reason that it has after these later events of its own. The station that committed them had
- * dropped it from its state by then.
+ * An ended intent with its reason after these later events. The intent had left the station's state when the station committed
+ * the events.
  */
 export function withLaterEvents(intent: PaymentIntent, events: readonly StationEvent[]): PaymentIntent {
   if (intent.status !== "cancelled" && intent.status !== "expired") return intent;

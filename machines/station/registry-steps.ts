@@ -1,4 +1,4 @@
-/** What the registry and the settlement service publish to a station. All of it is idempotent by content. */
+/** The steps for what the registry and the settlement service publish to a station. All are idempotent by content. */
 import { STATE_LIMITS } from "../settings.ts";
 import type { StationEvent } from "./event.ts";
 import { endOvertaken } from "./intent-move.ts";
@@ -15,7 +15,7 @@ import {
 } from "./state.ts";
 import { dropUnclear } from "./unclear-collections.ts";
 
-/** The description of a station and, where its log has lost them, its collections that may have moved money. */
+/** Applies the description of a station and, if its log has lost them, its collections that may have moved money. */
 export function putStation(state: StationState | null, command: Command<"station_put">): Outcome {
   const put = describe(state, command);
   if (command.lost === undefined) return { ...put, reply: ACCEPTED };
@@ -59,13 +59,13 @@ function describe(
   return { state: next, events };
 }
 
-/** A revoked device leaves the station for good; its intents and the audit log keep its id. */
+/** Applies a device's description. A revoked device leaves the station for ever. Its intents and the audit log keep its id. */
 export function putDevice(state: StationState, command: Command<"device_put">): Outcome {
   const device = describeDevice(command.device);
   const { deviceId, status, revision } = device;
   const known = findDevice(state, deviceId);
   if (known !== undefined && revision <= known.revision) return { reply: ACCEPTED };
-  // A description from before the revocation may still be under way; it must not bring the device back.
+  // A description from before the revocation may arrive later, and must not add the device again.
   if (state.revokedDevices.includes(deviceId)) return { reply: ACCEPTED };
   const others = state.devices.filter((other) => other.deviceId !== deviceId);
   const events: StationEvent[] = [{ type: "device_changed", deviceId, status, revision }];
@@ -74,14 +74,14 @@ export function putDevice(state: StationState, command: Command<"device_put">): 
     return { state: { ...state, devices: others, revokedDevices }, events, reply: ACCEPTED };
   }
   if (others.length >= STATE_LIMITS.devices) return refuse("device_limit_reached");
-  // A device that must enroll again may be other hardware until it sends a heartbeat.
+  // A device that must enroll again may be other hardware, so its old liveness does not count.
   const kept = status === "pending" ? undefined : known?.liveness;
   const liveness = kept ?? { state: "offline", lastSeenAtMs: null, sinceMs: null };
   const devices = [...others, { ...device, liveness }].toSorted((a, b) => a.deviceId - b.deviceId);
   return { state: { ...state, devices }, events, reply: ACCEPTED };
 }
 
-/** Which provider config dynamic QR uses here from now on; an intent that was begun keeps the one that it asked. */
+/** Sets the provider config for dynamic QR. An intent that has begun keeps its config. */
 export function putProvider(state: StationState, command: Command<"provider_put">): Outcome {
   const { configId, revision } = command.provider;
   if (revision <= state.provider.revision) return { reply: ACCEPTED };
@@ -93,9 +93,9 @@ export function putProvider(state: StationState, command: Command<"provider_put"
 }
 
 /**
- * An open order becomes the one shown; a paid or voided one leaves the display, and the newest other open one comes back.
- * Deliveries may be repeated and overtake one another, so the newest revision of each recent order is remembered and
- * anything older is ignored.
+ * Applies the description of an order. The display shows an open order. When the order is paid or voided, the display shows the
+ * newest other open order. Deliveries may be repeated or arrive out of order, so the station remembers the newest revision of
+ * each recent order and ignores older ones.
  */
 export function putOrder(state: StationState, command: Command<"order_put">, atMs: number): Outcome {
   const order = describeOrder(command.order);
@@ -104,7 +104,7 @@ export function putOrder(state: StationState, command: Command<"order_put">, atM
   if (known !== undefined && known.status !== "open") return { reply: ACCEPTED };
   const remembered = rememberOrder(state, order);
   if (status !== "open") {
-    // The station's own payments come by the seam's answer; a paid order that is published here was paid by another way.
+    // The station learns of its own payments from the seam's answer, so a paid order here was paid in another way.
     const reason = status === "paid" ? "order_already_paid" : "order_voided";
     const other = endOvertaken(remembered, { orderId, reason }, atMs);
     const events: StationEvent[] = [{ type: "order_cleared", orderId, status }, ...other.events];
@@ -121,7 +121,7 @@ export function putOrder(state: StationState, command: Command<"order_put">, atM
   };
 }
 
-/** The station with this order's newest description remembered, the oldest order forgotten at the bound. */
+/** The station with the newest description of this order. At the bound it forgets the oldest order. */
 export function rememberOrder(
   state: StationState,
   order: Pick<OrderSnapshot, "orderId" | "revision" | "status">,
@@ -131,7 +131,7 @@ export function rememberOrder(
   return { ...state, knownOrders: [...others, { orderId, revision, status }].slice(-STATE_LIMITS.knownOrders) };
 }
 
-// Descriptions come as JSON; only the fields that a station knows enter its state, so that it stays bounded.
+// These functions copy only the known fields of JSON descriptions, so that the state stays bounded.
 
 function describeStation(station: StationDescription): StationDescription {
   const { organizationId, filialId, name, currency, status, revision } = station;

@@ -1,9 +1,9 @@
-/** The full answer to a command: a stored reply with the intent that it speaks of, as it was then. */
+/** Makes the full answer to a command from a stored reply and its intent. */
 import type { IntentState, PaymentIntent, ProviderPayment } from "../payment-intent.ts";
 import type { StationReply } from "./reply.ts";
 import { findIntent, type StationState } from "./state.ts";
 
-/** A reply with the intent that it speaks of, as it was when the reply was given. */
+/** A reply with its intent, as the intent was at the time of the reply. */
 export interface RenderedReply {
   readonly reply: StationReply;
   readonly intent: PaymentIntent | null;
@@ -27,7 +27,7 @@ export function renderReply(
   return { reply, intent: intentAsOf(intent, status) };
 }
 
-/** An intent as it was when it was in an earlier state: what came later is taken off again. */
+/** An intent as it was in an earlier state, without later data. */
 function intentAsOf(intent: PaymentIntent, status: IntentState): PaymentIntent {
   const fresh = status === "created" || status === "presented";
   return {

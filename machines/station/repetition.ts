@@ -1,6 +1,6 @@
 /**
- * The answer that a command has got before (I6): from the kept replies, or from its intent, which knows by which commands it was
- * created, reported, attested and cancelled. The intent may have left the state long ago; then the host has recalled it.
+ * Finds the earlier answer to a repeated command (I6), in the kept replies or from its intent. The intent has the ids or digests
+ * of the commands that created, reported, attested and cancelled it. When it has left the state, the host recalls it.
  */
 import { digestOf } from "../digest.ts";
 import type { PaymentIntent, Report } from "../payment-intent.ts";
@@ -10,17 +10,17 @@ import { type Command, namedIntent, type StepInput } from "./outcome.ts";
 import type { StationReply } from "./reply.ts";
 import type { StationState } from "./state.ts";
 
-/** Undefined when the command is new, or so old that nothing knows of it any more. */
+/** The earlier answer. Undefined when the command is new, or so old that no trace of it is left. */
 export function earlierReply(state: StationState, input: StepInput): StationReply | undefined {
   return keptReply(state, input) ?? replyOfIntent(state, input);
 }
 
-/** What a repetition is known by. */
+/** The values by which the station recognises a repetition. */
 interface Repetition extends Pick<StepInput, "commandId" | "actor" | "atMs"> {
   readonly command: Command<"lease_acquire"> | { readonly type: Exclude<StationCommandType, "lease_acquire"> };
 }
 
-/** The answer to a command whose reply is kept. Of a lease command it shows the lease as it is now. */
+/** The kept answer to a command. The answer to a lease command shows the current lease. */
 export function keptReply(state: StationState, input: Repetition): StationReply | undefined {
   const kept = state.replies.find((entry) => entry.commandId === input.commandId);
   if (kept === undefined) return undefined;
@@ -37,7 +37,7 @@ function replyOfIntent(state: StationState, input: StepInput): StationReply | un
   const intent = namedIntent(state, intentId, input);
   if (intent === undefined) return undefined;
   const { type } = command;
-  // An intent's id is drawn once for each idempotency key.
+  // The settlement service allocates one intent id for each idempotency key.
   if (type === "intent_create") return { ok: true, type: "intent", intentId, status: "created" };
   const key = digestOf(input.commandId);
   if (command.type === "intent_report") {
@@ -53,7 +53,7 @@ function replyOfIntent(state: StationState, input: StepInput): StationReply | un
   return undefined;
 }
 
-/** A report whose text the state keeps no more: the repetition brings the same text. */
+/** A report whose text has left the state. The repetition has the same text. */
 function formerReport(
   intent: PaymentIntent,
   { providerReference, providerCode }: Command<"intent_report">,

@@ -1,9 +1,9 @@
-/** What a station answers. A stored reply is compact; `render-reply.ts` adds the intent it speaks of. */
+/** The replies of a station. A stored reply is compact: `render-reply.ts` adds the intent. */
 import type { LeaseHolder, LostLease } from "../lease.ts";
 import type { EarlierSale, IntentState, IntentStatus, Report, UnclearReason } from "../payment-intent.ts";
 import { BLOCKED_REASONS } from "../standing.ts";
 
-/** Why the payment seam refuses to settle: order truth no longer is what the guest was shown, or the money is spent. */
+/** Why the payment seam refuses to settle: the order has changed, or the payment has settled another order. */
 export const SETTLEMENT_REFUSALS = [
   "order_changed",
   "order_already_paid",
@@ -14,7 +14,7 @@ export const SETTLEMENT_REFUSALS = [
 ] as const;
 export type SettlementRefusal = (typeof SETTLEMENT_REFUSALS)[number];
 
-/** Every code with which a station refuses. The gateway maps each to a status and a sentence, exhaustively. */
+/** Every code with which a station refuses. The gateway has a status and a sentence for each. */
 export const REFUSAL_CODES = [
   "station_unknown",
   "device_unknown",
@@ -32,7 +32,7 @@ export const REFUSAL_CODES = [
   "evidence_required",
   "reference_required",
   "settlement_in_progress",
-  /** The same idempotency key came with another body. */
+  /** An earlier command had the same idempotency key and another body. */
   "idempotency_key_reused",
   ...SETTLEMENT_REFUSALS,
   ...BLOCKED_REASONS,
@@ -54,13 +54,13 @@ export type WithdrawalReason = (typeof WITHDRAWAL_REASONS)[number];
 export interface Refusal {
   readonly ok: false;
   readonly code: RefusalCode;
-  /** The intent's status, where the refusal is about an intent (contract, "Errors"). */
+  /** The intent's status, when the refusal is about an intent (contract, "Errors"). */
   readonly status?: IntentStatus;
-  /** For `route_not_offered`: why. For `money_may_have_moved`: the strongest reason, while it is remembered. */
+  /** For `route_not_offered`: why. For `money_may_have_moved`: the strongest reason, if the station still has it. */
   readonly reason?: WithdrawalReason | UnclearReason;
   /** For `station_leased`: who holds the lease. */
   readonly holder?: string;
-  /** For `money_may_have_moved`: the collection of the order that `reason` is about. */
+  /** For `money_may_have_moved`: the collection to which `reason` belongs. */
   readonly earlierIntentId?: number;
   /** For `reference_already_used`: the order that the same reference has settled. */
   readonly earlierSale?: EarlierSale;

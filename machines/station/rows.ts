@@ -1,8 +1,8 @@
 /**
- * How the repetitive part of a commit is written: a record becomes a row of values, without names, with words from
- * closed lists as their index and times as distances. Ended intents and replies are most of a commit; every gateway
- * holds one commit per station in memory, so their bytes count. Golden commits hold the rows of each machine version;
- * a new word goes to the end of its list, because its index is what is stored.
+ * Encodes the repetitive part of a commit. A record becomes a row of values without names: words of closed lists become their
+ * index, and times become differences. Ended intents and replies are the largest part of a commit, and every gateway has one
+ * commit per station in memory. The tests' golden commits have the rows of each machine version. Add a new word at the end of
+ * its list, because the commit stores its index.
  */
 import {
   ATTESTERS,
@@ -49,20 +49,20 @@ type AttestationRow = readonly [
   attestedAfterMs: number,
   transactionId: number | null,
   by: Word,
-  /** Left out where it is not so, which is nearly always. */
+  /** Left out when false, which is nearly always. */
   confirmsReferenceAlreadyUsed?: 1,
 ];
 
-/** Without a payload: an ended intent has none. */
+/** A row without a QR payload, because an ended intent has none. */
 type ProviderRow = readonly [
   configId: number,
   providerReference: string,
   confirmedAfterMs: number | null,
-  /** Left out where no request has ended it. */
+  /** Left out when no request ended the intent. */
   requestId?: string,
 ];
 
-/** Times after `createdAtMs` are distances from it. */
+/** All other times are differences to `createdAtMs`. */
 export type IntentRow = readonly [
   intentId: number,
   displayNumber: number,
@@ -217,7 +217,7 @@ export type UnclearRow = readonly [
   orderId: number,
   intentId: number,
   reason: Word,
-  /** Left out where no cashier has confirmed it. */
+  /** Left out when no cashier has confirmed the reason. */
   confirmedFor?: number,
 ];
 
@@ -240,7 +240,7 @@ export type WaitingOrderRow = readonly [
   shownAtMs: number,
 ];
 
-/** Only open orders wait. */
+/** The row has no status, because all waiting orders are open. */
 export function writeWaitingOrder(order: ShownOrder): WaitingOrderRow {
   const { orderId, orderDisplayNumber, amountMinor, currency, revision, shownAtMs } = order;
   return [orderId, orderDisplayNumber, amountMinor, currency, revision, shownAtMs];
@@ -304,7 +304,7 @@ export function readDevice(row: DeviceRow): StationDevice {
   };
 }
 
-/** A stored reply: the command's id, then what was answered. The two frequent kinds are rows, the others as they are. */
+/** A stored reply: the command's id, then the reply. Two frequent kinds of reply are rows, the others are stored unchanged. */
 export type StoredReplyRow =
   | readonly [commandId: string, intentId: number, status: Word]
   | readonly [commandId: string, intentId: number, report: ReportRow]
@@ -339,7 +339,7 @@ function isAboutIntent(reply: StationReply): reply is Extract<StationReply, { ty
   return reply.ok && (reply.type === "intent" || reply.type === "report");
 }
 
-/** The word at an index; a row from a newer program is refused before, by its machine version. */
+/** The word at an index. The index is known, because `decodeCommit` refuses commits of a newer program. */
 function word<T extends string>(words: readonly T[], index: Word): T {
   return words[index] as T;
 }

@@ -1,4 +1,4 @@
-/** The settlement saga's answers (design §2.4): the seam is money truth, the station follows it. */
+/** The steps after the payment seam's answer (design §2.4): the seam decides, and the station follows. */
 import { type EarlierSale, isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
 import { applyDeadlines } from "./deadlines.ts";
 import type { StationEvent } from "./event.ts";
@@ -10,14 +10,14 @@ import { takeOrderOff } from "./shown-orders.ts";
 import { findIntent, orderObstacle, type StationState } from "./state.ts";
 import { dropUnclear } from "./unclear-collections.ts";
 
-/** The seam has settled: the intent succeeds, the order leaves the display, and the attestation is answered. */
+/** The seam has settled: the intent succeeds, the order leaves the display, and the attestation gets its reply. */
 export function finishSettlement(state: StationState, command: Command<"settlement_succeeded">, atMs: number): Outcome {
   const { intentId, transactionId, attestation } = command;
   const intent = findIntent(state, intentId);
   if (intent === undefined) return { reply: ACCEPTED };
   if (isEnded(intent.status)) return conflict(state, intent, transactionId, atMs);
   const moved = moveIntent(state, { type: "SETTLED", atMs, transactionId, attestation });
-  // The seam is asked about a QR only after its provider has confirmed it; an answer without that is ignored here.
+  // The host asks the seam about a QR only after the provider's confirmation. Without one, the station ignores the answer.
   if (moved === undefined) return conflict(state, intent, transactionId, atMs);
   const { orderId } = intent;
   const revision = state.knownOrders.find((known) => known.orderId === orderId)?.revision ?? 0;
@@ -31,8 +31,8 @@ export function finishSettlement(state: StationState, command: Command<"settleme
 }
 
 /**
- * The seam refuses: order truth has moved on. The intent goes back, unpaid, and the cashier decides again. A deadline
- * that passed while the seam was at work is due now, and so is the end of what waits for an order that is gone.
+ * The seam has refused, because the order has changed. The intent returns to its former state, unpaid, and the cashier decides
+ * again. If a deadline passed in the meantime, or the order was paid or voided, the intent ends now.
  */
 export function refuseSettlement(
   state: StationState,
@@ -42,14 +42,14 @@ export function refuseSettlement(
   const { atMs } = input;
   const { intentId, code, attestationId, earlier } = command;
   const intent = state.intent?.intentId === intentId ? state.intent : undefined;
-  // Two hosts may both have asked the seam; the slower one's refusal is of an attestation that is over.
+  // Two hosts may have asked the seam. The later refusal is about an attestation that has ended.
   const isStale = attestationId !== undefined && intent?.attestation?.commandId !== attestationId;
   if (isStale) return { reply: ACCEPTED };
   const moved = intent === undefined ? undefined : moveIntent(state, { type: "REFUSED" });
   if (intent === undefined || moved === undefined) return { reply: ACCEPTED };
-  // Confirmed or attested as it was, it needs no check of a confirmation.
+  // The intent was confirmed or attested, so it needs no check for a confirmation.
   const due = applyDeadlines(moved, input);
-  // What the station received about the order while the seam was at work did not end the collection then.
+  // A change of the order during `settling` did not end the collection, so check it now.
   const reason = orderObstacle(due.state, intent);
   const other =
     reason === undefined
@@ -62,12 +62,12 @@ export function refuseSettlement(
   return answerAttestation(other.state, intent, [refused, ...due.events, ...other.events], reply);
 }
 
-/** A second report that an intent succeeded changes nothing; a report that an unpaid one is paid must not be lost. */
+/** A repeated success changes nothing. A success of an intent that ended unpaid must not be lost. */
 function conflict(state: StationState, intent: PaymentIntent, transactionId: number, atMs: number): Outcome {
   if (intent.status === "succeeded") return { reply: ACCEPTED };
   const { intentId, orderId } = intent;
   const status = wireStatus(intent.status);
-  // The order is paid: no cashier can collect it again, whatever else may have moved, and a collection under way ends.
+  // The order is paid, so no cashier can collect it again, and a collection of it that is under way ends.
   const other = isEnded(intent.status)
     ? endOvertaken(state, { orderId, reason: "order_already_paid" }, atMs)
     : { state, events: [] };
@@ -78,7 +78,7 @@ function conflict(state: StationState, intent: PaymentIntent, transactionId: num
   };
 }
 
-/** The seam's answer comes as JSON; only the fields that a reply may hold enter the state, so that it stays bounded. */
+/** Copies only the known fields of the seam's JSON answer, so that the state stays bounded. */
 function describeSale(sale: EarlierSale): EarlierSale {
   const { orderId, orderDisplayNumber, stationName, amountMinor, currency, settledAtMs } = sale;
   return { orderId, orderDisplayNumber, stationName, amountMinor, currency, settledAtMs };
@@ -91,7 +91,7 @@ function answerAttestation(
   reply: StationReply,
 ): Outcome {
   const commandId = intent.attestation?.commandId;
-  // A success is known by the intent itself.
+  // A success needs no stored reply, because the intent shows it.
   const replies = commandId === undefined || reply.ok ? state.replies : keepReply(state, { commandId, reply });
   return { state: { ...state, replies }, events, reply };
 }

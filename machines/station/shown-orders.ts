@@ -1,15 +1,15 @@
-/** Which open order a customer display shows: the one touched last, and behind it those that wait for their turn. */
+/** The open orders of a customer display: it shows the one that changed last, and the others wait. */
 import { STATE_LIMITS } from "../settings.ts";
 import type { ShownOrder, StationState } from "./state.ts";
 
-/** The station with this order on its display; the one that was there waits behind it. */
+/** The station with this order on its display. The order that was shown before waits. */
 export function showOrder(state: StationState, order: ShownOrder): StationState {
   const before = state.order === null ? state.waitingOrders : [...state.waitingOrders, state.order];
   const waitingOrders = without(before, order.orderId).slice(-STATE_LIMITS.waitingOrders);
   return { ...state, order, waitingOrders };
 }
 
-/** The station without this order; the newest that waits takes its place on the display, as of now. */
+/** The station without this order. If the display showed it, the newest waiting order is shown from `atMs` on. */
 export function takeOrderOff(state: StationState, orderId: number, atMs: number): StationState {
   if (state.order?.orderId !== orderId) return { ...state, waitingOrders: without(state.waitingOrders, orderId) };
   const next = state.waitingOrders.at(-1);

@@ -1,6 +1,6 @@
 /**
- * A station's whole committed state: what one message of a station log carries (design §2.1). Plain JSON, bounded by
- * `STATE_LIMITS`, no derived values: views compute those.
+ * A station's whole committed state, as one message of a station log contains it (design §2.1). It is plain JSON, bounded by
+ * `STATE_LIMITS`, and has no derived values: the views compute these.
  */
 import type { AmountMinor } from "../currency.ts";
 import type { LeaseHolder, LostLease } from "../lease.ts";
@@ -15,14 +15,14 @@ export type DeviceKind = (typeof DEVICE_KINDS)[number];
 export const CAPABILITIES = ["handoff_present", "outcome_report", "display_total", "qr_dynamic_present"] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 
-/** A device as the registry last described it. `revision` grows with each change; an older description is ignored. */
+/** A device as the registry last described it. `revision` grows with each change: the station ignores an older description. */
 export interface DeviceDescription {
   readonly deviceId: number;
   readonly name: string;
   readonly kind: DeviceKind;
   readonly capabilities: readonly Capability[];
   readonly status: DeviceStatus;
-  /** Opaque launch reference configured by the owner; never parsed, matched or branched on. */
+  /** An opaque launch reference from the owner. The code never interprets it. */
   readonly handoffTarget: string;
   readonly revision: number;
 }
@@ -44,7 +44,7 @@ export interface StationDescription {
 export const ORDER_STATUSES = ["open", "paid", "voided"] as const;
 export type OrderStatus = (typeof ORDER_STATUSES)[number];
 
-/** An order's truth as the settlement service last reported it; `revision` is the order's there. */
+/** An order as the settlement service last reported it, with the service's `revision`. */
 export interface OrderSnapshot {
   readonly orderId: number;
   readonly orderDisplayNumber: number;
@@ -59,14 +59,14 @@ export interface ShownOrder extends OrderSnapshot {
   readonly shownAtMs: number;
 }
 
-/** The newest description of an order that a station has taken; a paid or voided order never opens again. */
+/** The newest description of an order that a station has accepted. A paid or voided order never opens again. */
 export interface KnownOrder {
   readonly orderId: number;
   readonly revision: number;
   readonly status: OrderStatus;
 }
 
-/** Which provider config dynamic QR uses at this station; `revision` grows with each change. */
+/** The provider config for dynamic QR at this station. `revision` grows with each change. */
 export interface ProviderChoice {
   readonly configId: number | null;
   readonly revision: number;
@@ -75,39 +75,39 @@ export interface ProviderChoice {
 /** An order for which money may have moved without being settled. */
 export interface UnclearCollection {
   readonly orderId: number;
-  /** The intent that ended, or whose money came after its end. */
+  /** The intent that ended unpaid, or that a payment reached after its end. */
   readonly intentId: number;
   readonly reason: UnclearReason;
-  /** The newest collection of the order for which the cashier has confirmed this reason; left out when there is none. */
+  /** The newest intent of the order for which the cashier has confirmed this reason. Left out when there is none. */
   readonly confirmedFor?: number;
 }
 
-/** The strongest reason of a collection that ended unpaid and has left the state. It stays when its order is paid. */
+/** The strongest reason of a collection that ended unpaid and has left the state. It stays after the order is paid. */
 export type OlderReason = Omit<UnclearCollection, "confirmedFor">;
 
 /** A collection that may have moved money, and why. */
 export interface LostReason extends OlderReason {
-  /** It was active at the last known commit, and what came after that is unknown: another end that the station knows counts. */
+  /** The collection was active at the last known commit, and its end is lost. If the station knows the end, the end counts. */
   readonly isAssumed?: true | undefined;
 }
 
 export interface LostCollections {
-  /** Of open orders: another collection needs the cashier's confirmation. */
+  /** The reasons of open orders: another collection of these needs the cashier's confirmation. */
   readonly unclear: readonly LostReason[];
-  /** Of any order, one for each collection: a person may have to pay a guest back. */
+  /** The reasons of all orders, one for each collection: a person may have to pay a guest back. */
   readonly reasons: readonly LostReason[];
-  /** No order up to this id is known to be clear. */
+  /** Up to this id, every order counts as unclear. */
   readonly unclearThrough: number;
   readonly nextIntentNumber: number;
 }
 
 /**
- * Which evidence was kept of one intent, of its device or its provider, that its end or a block of its device refused: the
- * same content is kept once, under whatever idempotency key it comes. Digests of the contents, oldest first.
+ * The evidence about one intent that the station refused because the intent had ended or its device was blocked. The station
+ * keeps the same content once, whatever the idempotency key. Each list has digests of the contents, oldest first.
  */
 export interface LateEvidence {
   readonly intentId: number;
-  /** What asserts a payment: reported successes, a provider's late payments, and its issues. */
+  /** Evidence of a payment: reported successes, a provider's late payments, and its issues. */
   readonly asserted: readonly string[];
   /** Reports of an unknown outcome. */
   readonly unknown: readonly string[];
@@ -115,7 +115,7 @@ export interface LateEvidence {
   readonly other: readonly string[];
 }
 
-/** A session that gets no lease any more, whatever of it is still under way. */
+/** A session that gets no lease any more, even for a request that is still under way. */
 export interface EndedSession {
   readonly sessionId: number;
   readonly atMs: number;
@@ -123,33 +123,33 @@ export interface EndedSession {
 
 export interface StoredReply {
   readonly commandId: string;
-  /** Of a `lease_acquire` with an idempotency key; other commands are known by their intent or have no body. */
+  /** Only for a `lease_acquire` with an idempotency key. For other commands the intent shows the body, or there is no body. */
   readonly requestDigest?: string;
   readonly reply: StationReply;
 }
 
 export interface StationState extends StationDescription {
   readonly stationId: number;
-  /** Sorted by device id, so that the same facts always give the same bytes. */
+  /** Sorted by device id, so that the same state always gives the same bytes. */
   readonly devices: readonly StationDevice[];
   /** Ids of devices that were revoked, newest last. */
   readonly revokedDevices: readonly number[];
   readonly order: ShownOrder | null;
-  /** Further open orders, newest last: the display goes back to the newest when the one it shows is paid or voided. */
+  /** The other open orders, newest last. When `order` is paid or voided, the display shows the newest of these. */
   readonly waitingOrders: readonly ShownOrder[];
   /** Newest last. */
   readonly knownOrders: readonly KnownOrder[];
   readonly provider: ProviderChoice;
   /** One per intent and reason, newest last. */
   readonly unclearCollections: readonly UnclearCollection[];
-  /** The highest order id whose reason was pushed out of `unclearCollections`, or 0: no order up to it is known to be clear. */
+  /** The highest order id that was pushed out of `unclearCollections`, or 0. Up to it, every order counts as unclear. */
   readonly unclearForgottenThrough: number;
-  /** QR intents that ended unpaid and of which the providers service has not taken note yet, oldest first. */
+  /** QR intents whose unpaid end the providers service has not acknowledged yet, oldest first. */
   readonly unreportedEnds: readonly number[];
-  /** Which evidence was kept that came after an intent's end or from a blocked device; the newest intent last. */
+  /** One entry per intent, newest last. */
   readonly lateEvidence: readonly LateEvidence[];
   readonly lease: LeaseHolder | null;
-  /** The last lease that another person ended; null once the free station was acquired again. */
+  /** The last lease that another person ended; null once a cashier has acquired the free station again. */
   readonly lostLease: LostLease | null;
   /** Sessions that ended a moment ago, newest last. */
   readonly endedSessions: readonly EndedSession[];
@@ -157,7 +157,7 @@ export interface StationState extends StationDescription {
   readonly intent: PaymentIntent | null;
   /** Ended collections, newest first. */
   readonly ended: readonly PaymentIntent[];
-  /** One for each collection that is not in `ended` any more and may have moved money, newest last. */
+  /** One for each collection that has left `ended` and may have moved money, newest last. */
   readonly olderReasons: readonly OlderReason[];
   readonly nextIntentNumber: number;
   /** Newest last. */
@@ -175,12 +175,12 @@ export function findIntent(state: StationState, intentId: number): PaymentIntent
     : state.ended.find((intent) => intent.intentId === intentId);
 }
 
-/** What a station knows of its orders. */
+/** What a station knows about its orders. */
 export type OrderKnowledge = Pick<StationState, "order" | "waitingOrders" | "knownOrders">;
 
 /**
- * Why the payment seam would refuse to settle an intent, as far as the station knows of its order: paid, voided, or
- * open with another amount or currency than the intent's. Undefined when nothing that it knows obstructs.
+ * Why the payment seam would refuse to settle an intent, as far as the station knows: the order is paid, voided, or open with
+ * another amount or currency than the intent's. Undefined when the station knows no obstacle.
  */
 export function orderObstacle(
   { order, waitingOrders, knownOrders }: OrderKnowledge,

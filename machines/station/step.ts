@@ -1,10 +1,10 @@
 /**
- * The station: one pure step from a committed state and a command to the next state, its events and the reply.
- * A host step reads as load → `step()` → append → reply.
+ * The station: one pure step from a committed state and a command to the next state, its events and the reply. A host does
+ * load → `step()` → append → reply.
  *
  *   command ──► due deadlines (intent, lease) ──► the command's own step ──► {state, events, reply}
  *
- * A step without events changes nothing and is not committed.
+ * A step without events changes nothing, and the host does not commit it.
  */
 import { attestIntent, cancelIntent, createIntent } from "./collection-steps.ts";
 import { applyDeadlines } from "./deadlines.ts";
@@ -32,7 +32,7 @@ export interface Step {
   readonly state: StationState;
   readonly events: readonly StationEvent[];
   readonly reply: StationReply;
-  /** True when the reply was given before, to the same command id: nothing happened now. */
+  /** True when the reply is the earlier one to the same command id: this step changes nothing. */
   readonly repeated: boolean;
 }
 
@@ -111,7 +111,7 @@ function dispatch(state: StationState, input: StepInput): Outcome {
   }
 }
 
-/** Joins what the deadlines and the command did, and keeps the reply for a repetition when anything was committed. */
+/** Joins the outcomes of the deadlines and of the command. Keeps the reply for a repetition when there is a commit. */
 function finish(
   outcome: Outcome,
   input: StepInput,
@@ -133,8 +133,8 @@ function storedReply({ commandId, command }: StepInput, reply: StationReply): St
 }
 
 /**
- * Whether a repetition needs the stored reply. Feeds carry their own order and are idempotent by content; fetching and
- * renewing twice is the same as once; none of them may push a reply out that a repetition does need.
+ * Whether a repetition needs the stored reply. It does not for the commands of feeds, which are idempotent by content, and for a
+ * second fetch or renewal, which does the same as the first. Their replies must not push out a reply that is needed.
  */
 function isRepeatable(input: StepInput, reply: StationReply): boolean {
   switch (input.command.type) {
@@ -160,13 +160,13 @@ function isRepeatable(input: StepInput, reply: StationReply): boolean {
       return false;
     case "intent_attest":
     case "intent_cancel":
-      // The intent itself knows by which command it was attested or cancelled; the saga's own step keeps a refusal of the seam.
+      // The intent has the id of the command that attested or cancelled it. The saga's step keeps a refusal of the seam.
       return false;
     case "provider_confirm":
-      // A confirmation is answered when the seam has spoken, unless its money came too late: that is answered at once.
+      // A confirmation gets its reply after the seam's decision. Only a late payment gets it at once.
       return !reply.ok;
     case "intent_report":
-      // The intent has its reports. A device that is not blocked any more may report under the same key.
+      // The intent has its reports. After a block, the device may report again under the same key.
       return !reply.ok && reply.code === "intent_not_actionable";
     case "lease_acquire":
     case "lease_release":

@@ -1,6 +1,6 @@
 /**
- * Unclear collections: ended ones by which money may have moved without being settled. Another collection of such an order
- * needs the cashier's confirmation, so that no guest is charged twice by an unconsidered retry.
+ * Unclear collections: they have ended, and money may have moved that was not settled. Another collection of such an order
+ * needs the cashier's confirmation, so that a hasty retry does not charge a guest twice.
  */
 import {
   type EndReason,
@@ -19,29 +19,28 @@ import { findIntent, type StationState, type UnclearCollection } from "./state.t
 /** Why money may have moved for an intent that ends unpaid now, or undefined when there is no evidence of it. */
 export function reasonAtEnd(intent: PaymentIntent, endReason: EndReason | ""): UnclearReason | undefined {
   if (isConfirmed(intent)) return "provider_confirmed";
-  // Evidence that money may have moved outlives a later decline, which may be about another payment of the same QR.
+  // A later decline does not cancel this evidence: it may be about another payment of the same QR.
   if (intent.moneyMayHaveMoved !== "") return intent.moneyMayHaveMoved;
   if (intent.presentedAtMs === null) return undefined;
-  // A companion that has fetched the collection and is silent may have taken the guest's card.
+  // A companion that fetched the collection and has sent no report may have charged the guest's card.
   if (intent.route !== "dynamic_qr") return intent.reportCount === 0 ? "handoff_presented" : undefined;
   const wasDeclined = (PROVIDER_DECLINES as readonly string[]).includes(endReason);
   return wasDeclined ? undefined : "qr_presented";
 }
 
-/** How a reason relates to what the cashier has confirmed already. */
+/** A reason that was learned after the end, and how it relates to what the cashier has already confirmed. */
 export interface LateReason {
   readonly reason: UnclearReason;
-  /** It asserts a payment that was not asserted before: the cashier has not confirmed it, whatever else was confirmed. */
+  /** The reason asserts a new payment, so no earlier confirmation covers it. */
   readonly isNewPayment?: boolean;
-  /** The reason with which the same payment was named before the end: a confirmation of that one holds for it too. */
+  /** The reason of the same payment before the end. A confirmation of that reason also covers this one. */
   readonly knownAs?: UnclearReason | undefined;
 }
 
 /**
- * The station with one more reason; a paid or voided order has none. Earlier reasons of the same intent stay
- * beside it: one reason does not take another one back, but a report takes the place of the silence before it. At the bound
- * one is pushed out, and of it only its order's id is kept, so that an order whose reason is forgotten is not taken for clear. What the
- * collection under way has to confirm stays longest, then a reported payment.
+ * The station with one more reason, unless its order is paid or voided. Other reasons of the same intent stay, except that any
+ * new reason replaces the one for a silent device. At the bound the station forgets one reason and keeps the id of its order,
+ * so that the order still counts as unclear. It forgets last what the active collection must confirm, then reported payments.
  */
 export function addUnclear(
   state: StationState,
@@ -50,7 +49,7 @@ export function addUnclear(
 ): StationState {
   if (isClosed(state, orderId)) return state;
   const ofIntent = state.unclearCollections.filter((other) => other.intentId === intentId);
-  // The same reason of the same intent once more is nothing new: what a cashier has confirmed of it stays confirmed.
+  // A repeated reason of the same intent is nothing new: the cashier's confirmation stays.
   const known = ofIntent.find((other) => other.reason === reason) ?? ofIntent.find((other) => other.reason === knownAs);
   const confirmedFor = isNewPayment ? undefined : known?.confirmedFor;
   const added: UnclearCollection = {
@@ -74,7 +73,7 @@ export function addUnclear(
   };
 }
 
-/** The station once the cashier has confirmed for this intent all that is known now about its order. */
+/** The station after the cashier has confirmed, for this intent, all reasons of its order that are known now. */
 export function confirmUnclear(state: StationState, { intentId, orderId }: CollectionOfOrder): StationState {
   const unclearCollections = state.unclearCollections.map((unclear) =>
     unclear.orderId === orderId ? { ...unclear, confirmedFor: intentId } : unclear,
@@ -83,8 +82,8 @@ export function confirmUnclear(state: StationState, { intentId, orderId }: Colle
 }
 
 /**
- * What the cashier has to confirm before an active intent is settled or handed to a device: the strongest reason that an
- * earlier collection of its order has got since this one was created, or since the last confirmation for it.
+ * What the cashier must confirm before an active intent is settled or handed to a device: the strongest reason of an earlier
+ * collection of its order that the cashier has not confirmed for this intent.
  */
 export function unclearToConfirm(
   { unclearCollections }: Pick<StationState, "unclearCollections">,
@@ -93,7 +92,7 @@ export function unclearToConfirm(
   return strongestUnclear(unclearCollections.filter((unclear) => isUnconfirmed(unclear, intent)));
 }
 
-/** Whether a hand-off that its device has not fetched yet is held back: the guest may have paid by an earlier collection. */
+/** Whether the station withholds an intent that its device has not fetched: an earlier collection may have charged the guest. */
 export function isHeldBack(station: Pick<StationState, "unclearCollections">, intent: PaymentIntent): boolean {
   return intent.status === "created" && unclearToConfirm(station, intent) !== undefined;
 }
@@ -105,9 +104,8 @@ function isUnconfirmed(unclear: UnclearCollection, { intentId, orderId }: Collec
 }
 
 /**
- * The station after evidence about an ended intent by which money may have moved. Its order has the reason from here on,
- * unless it is paid or voided. The reason of the intent itself is kept in any case, also when the intent has left the state,
- * unless it has a stronger one.
+ * The station after evidence that money may have moved for an ended intent. The order gets the reason unless it is paid or
+ * voided. The intent always gets the reason, even after it has left the state, unless it has a stronger one.
  */
 export function addLateReason(
   state: StationState,
@@ -128,28 +126,28 @@ export function addLateReason(
   return isPaidOrVoided ? named : addUnclear(named, intent, late);
 }
 
-/** Whether a cashier has more to confirm than before. */
+/** Whether a cashier must confirm more than before. */
 export function needsConfirmationAgain(before: StationState, after: StationState): boolean {
-  const known = new Set(unconfirmedNames(before));
-  return unconfirmedNames(after).some((name) => !known.has(name));
+  const known = new Set(unconfirmedKeys(before));
+  return unconfirmedKeys(after).some((key) => !known.has(key));
 }
 
-function unconfirmedNames({ unclearCollections }: StationState): readonly string[] {
+function unconfirmedKeys({ unclearCollections }: StationState): readonly string[] {
   const unconfirmed = unclearCollections.filter(({ confirmedFor }) => confirmedFor === undefined);
   return unconfirmed.map(({ intentId, reason }) => `${intentId} ${reason}`);
 }
 
 /**
- * The station once the device of an ended intent has reported that it took no money, or undefined when that changes
- * nothing. It answers the silence alone: the reason of an earlier report stays.
+ * The station after the device of an ended intent has reported that it took no money, or undefined when that changes nothing.
+ * The report removes only the reason for the device's silence. The reason of an earlier report stays.
  */
 export function endSilence(state: StationState, intent: PaymentIntent): StationState | undefined {
   return withoutReasons(state, intent.intentId, isSilence);
 }
 
 /**
- * The station once a provider has reported that nothing moved for an ended intent, or undefined when that changes nothing.
- * What the provider asserts afterwards counts again.
+ * The station after a provider has reported that no money moved for an ended intent, or undefined when that changes nothing. A
+ * later assertion of the provider counts again.
  */
 export function endProviderReasons(state: StationState, intentId: number): StationState | undefined {
   return withoutReasons(state, intentId, isOfProvider);
@@ -177,18 +175,18 @@ function isClosed({ knownOrders }: StationState, orderId: number): boolean {
   return knownOrders.some((known) => known.orderId === orderId && known.status !== "open");
 }
 
-/** The station without unclear collections of an order: it is paid or voided. */
+/** The station without the unclear collections of a paid or voided order. */
 export function dropUnclear(state: StationState, orderId: number): StationState {
   const unclearCollections = state.unclearCollections.filter((unclear) => unclear.orderId !== orderId);
   return unclearCollections.length === state.unclearCollections.length ? state : { ...state, unclearCollections };
 }
 
-/** Whether money may have moved for an order as far as the station knows: a reason that was forgotten may be its. */
+/** Whether money may have moved for an order, as far as the station knows. A forgotten reason may belong to the order. */
 export function isUnclear(state: StationState, orderId: number): boolean {
   return orderId <= state.unclearForgottenThrough || unclearOfOrder(state, orderId) !== undefined;
 }
 
-/** The one that a person must know first: the strongest, of several the newest. */
+/** The collection that a person must know first: the newest of those with the strongest reason. */
 export function strongestUnclear(unclearCollections: readonly UnclearCollection[]): UnclearCollection | undefined {
   return unclearCollections.reduce<UnclearCollection | undefined>(
     (strongest, unclear) => (isAtLeastAsStrong(unclear.reason, strongest?.reason ?? "") ? unclear : strongest),
@@ -196,7 +194,7 @@ export function strongestUnclear(unclearCollections: readonly UnclearCollection[
   );
 }
 
-/** The one of an order that its next collection names, while one is still known. */
+/** The unclear collection that the order's next collection reports, or undefined when the station knows none. */
 export function unclearOfOrder(
   { unclearCollections }: Pick<StationState, "unclearCollections">,
   orderId: number,
@@ -205,9 +203,9 @@ export function unclearOfOrder(
 }
 
 /**
- * Why money may have moved without being settled; empty without such a reason. An active intent carries its own reason; one
- * that ended unpaid has the strongest of those known at its end and since. The reason stays when another collection pays
- * the order, because the guest may have paid twice.
+ * Why money may have moved without being settled, or empty. An active intent has one reason. An intent that ended unpaid has
+ * the strongest one, from its end or later. The reason stays when another collection pays the order, because the guest may
+ * have paid twice.
  */
 export function unclearReason(
   intent: PaymentIntent,
@@ -217,7 +215,7 @@ export function unclearReason(
   if (status === "succeeded") return "";
   if (!isEnded(status)) return moneyMayHaveMoved;
   const sinceEnd = reasonSinceEnd === "" ? [] : [{ orderId, intentId, reason: reasonSinceEnd }];
-  // For an intent that has left the station's state, the station may have a newer reason than the audit log.
+  // For an intent that has left the state, the station may know a newer reason than the audit log.
   const known = [...station.olderReasons, ...station.unclearCollections].filter((other) => other.intentId === intentId);
   return strongestUnclear([...sinceEnd, ...known])?.reason ?? "";
 }

@@ -1,4 +1,4 @@
-/** The assignment of a companion: the active intent that was handed to it, else null (design §4, "assignment"). */
+/** The assignment of a companion: its active intent, or null (design §4, "assignment"). */
 import { formatAmount } from "../currency.ts";
 import { isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
 import type { StationState } from "../station/state.ts";
@@ -31,9 +31,9 @@ export function assignmentView(intent: PaymentIntent): AssignmentView {
 }
 
 /**
- * The intent that a device is to collect, or null. An expired intent is not offered, even before its expiry is committed. An
- * intent that the device has not fetched is held back while the cashier has to confirm that an earlier collection may have
- * taken the money.
+ * The intent that a device must collect, or null. The view hides an overdue intent, even before the host has committed its end.
+ * It also hides an intent that the device has not fetched, while the cashier must confirm that an earlier collection may have
+ * charged the guest.
  */
 export function assignedIntent(state: StationState, deviceId: number, nowMs: number): PaymentIntent | null {
   const { intent } = state;

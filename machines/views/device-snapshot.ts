@@ -14,7 +14,7 @@ export interface DeviceSnapshotView {
   readonly blocked_reason: string;
 }
 
-/** Undefined when the station does not have the device: its credential is about to be gone as well. */
+/** Undefined when the station does not have the device. Then the registry is about to remove the credential too. */
 export function deviceSnapshotView(
   state: StationState,
   deviceId: number,

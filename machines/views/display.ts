@@ -15,15 +15,15 @@ export interface DisplayView {
   readonly intent_status: string;
 }
 
-/** A view and the moment until which it holds without another commit; null means that only a commit changes it. */
+/** A view and the moment at which it changes without a commit. Null means that only a commit changes it. */
 export interface TimedDisplayView {
   readonly view: DisplayView;
   readonly validUntilMs: number | null;
 }
 
 /**
- * A collection under way comes first, then a payment just made, then the open order; a new order ends the thank-you.
- * `rendersQr`: whether this display may show a QR payload (`rendersQrOn`); one that may not shows the total.
+ * A collection under way comes first, then a recent payment, then the open order. A new order ends the `paid` view.
+ * `rendersQr`: whether this display may show a QR payload (`rendersQrOn`). A display that may not shows the total.
  */
 export function displayView(state: StationState, nowMs: number, rendersQr: boolean): TimedDisplayView {
   const { intent, order } = state;
@@ -58,7 +58,7 @@ export function displayView(state: StationState, nowMs: number, rendersQr: boole
   return { view: idle, validUntilMs: null };
 }
 
-/** Whether a device's display shows QR payloads now: it declares so, and the payload may be shown at all. */
+/** Whether a device's display shows QR payloads now: the device has the capability, and `mayShowQr` permits it. */
 export function rendersQrOn(state: StationState, device: StationDevice, switches: KillSwitches): boolean {
   const provider = state.intent?.provider ?? null;
   return (
@@ -67,7 +67,7 @@ export function rendersQrOn(state: StationState, device: StationDevice, switches
 }
 
 /**
- * Whether displays and cashiers may see the QR of a collection now: not while its provider is frozen, and not while its
+ * Whether displays and cashiers may see the QR of a collection now. They may not while its provider is frozen, or while its
  * station may collect only cash. A payment that arrives during a freeze still counts.
  */
 export function mayShowQr(
@@ -81,9 +81,9 @@ export function mayShowQr(
 }
 
 /**
- * Whether the guest may have paid otherwise: by a payment that differs from what was asked for, as its provider reports, or by an
- * earlier collection of the order that has got a reason since. Shown further, the QR would be a second payment. It is shown
- * again when that turns out to be wrong.
+ * Whether the guest may have paid in another way: the provider reports a payment that differs from the intent's, or an earlier
+ * collection of the order has a reason that the cashier has not confirmed. Then the QR could cause a second payment, so the
+ * displays hide it until the provider clears the reason or the cashier confirms it.
  */
 export function isPaidOtherwise(
   station: Pick<StationState, "unclearCollections">,

@@ -1,4 +1,4 @@
-/** The routes that a cashier is offered now, with the reason for each that is not (design §5, "Routes"). */
+/** The routes that a station offers its cashier now, and the reason for each one that it does not (design §5, "Routes"). */
 import { ROUTES, type Route } from "../payment-intent.ts";
 import { blockedReason, type KillSwitches } from "../standing.ts";
 import type { WithdrawalReason } from "../station/reply.ts";
@@ -8,7 +8,7 @@ export interface RouteOffer {
   readonly route: Route;
   /** Null when the route is offered. */
   readonly reason: WithdrawalReason | null;
-  /** Since when the reason holds, where that is known. */
+  /** Since when the reason applies, if known. */
   readonly sinceMs: number | null;
 }
 
@@ -19,7 +19,7 @@ export function routeOffers(state: StationState, switches: KillSwitches): readon
 export function routeOffer(state: StationState, route: Route, switches: KillSwitches): RouteOffer {
   const { organizationId, stationId, status: stationStatus } = state;
   const standing = blockedReason({ organizationId, stationId, stationStatus }, switches);
-  // A freeze stops electronic routes; cash collects on (I15). A suspended or closed station collects nothing.
+  // A freeze stops only electronic routes, not cash (I15). A suspended or closed station collects nothing.
   const stopsCash = standing === "station_suspended" || standing === "station_closed";
   if (standing !== "" && (route !== "cash" || stopsCash)) return { route, reason: standing, sinceMs: null };
   if (route === "smart_pos") return smartPosOffer(state, switches);
@@ -32,7 +32,7 @@ function providerReason({ provider }: StationState, switches: KillSwitches): Rou
   return switches.providers.has(provider.configId) ? "provider_frozen" : null;
 }
 
-/** A device of the companion's kind, with why no smart POS collection can be handed to it now; null when one can. */
+/** A companion, and why it cannot get a smart POS collection now; null when it can. */
 export interface CompanionOffer {
   readonly device: StationDevice;
   readonly reason: WithdrawalReason | null;
@@ -45,8 +45,8 @@ export function companionOffers(state: StationState, switches: KillSwitches): re
 }
 
 /**
- * Of several companions the route names the reason that is the nearest to the counter: what the cashier can put right
- * alone comes before what needs the owner, and a device that is or was in use before one that never was.
+ * With several companions, the route has the reason that is easiest to fix: first what the cashier can fix alone, then what needs
+ * the owner, and a device that was in use comes before one that never was.
  */
 function smartPosOffer(state: StationState, switches: KillSwitches): RouteOffer {
   const route = "smart_pos";
@@ -59,15 +59,15 @@ function smartPosOffer(state: StationState, switches: KillSwitches): RouteOffer 
   if (first === undefined) return { route, reason: "no_companion", sinceMs: null };
   const { rank, reason } = first;
   if (rank !== RANKS.wentOffline) return { route, reason, sinceMs: null };
-  // The route was withdrawn when the last of them went silent.
+  // The route was withdrawn when the last of these companions became silent.
   const since = withdrawn.filter((other) => other.rank === rank).map(({ device }) => device.liveness.sinceMs ?? 0);
   return { route, reason, sinceMs: Math.max(...since) };
 }
 
 const RANKS = {
-  /** The cashier switches it on again. */
+  /** The cashier can switch on the device. */
   wentOffline: 0,
-  /** It is at the counter and is blocked: the owner resumes it. */
+  /** The device is online but blocked: the owner can resume it. */
   blockedOnline: 1,
   /** Its application was never started. */
   neverOnline: 2,
@@ -84,7 +84,7 @@ function rankOf({ liveness }: StationDevice, reason: WithdrawalReason): number {
   return liveness.state === "online" ? RANKS.blockedOnline : RANKS.blockedOffline;
 }
 
-/** The companion for a smart POS collection, with why it takes none: the preferred one, else the first that takes one. */
+/** The companion for a smart POS collection, and why it cannot get one: the preferred one, or the first that can. */
 export function chooseCompanion(
   state: StationState,
   switches: KillSwitches,

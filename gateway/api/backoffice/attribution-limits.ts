@@ -1,4 +1,4 @@
-/** How much of money that does not fit one person may attribute to an order alone. */
+/** The largest payment that one person may attribute to an order without a second person. */
 import { z } from "zod";
 import { formatExactAmount, parseAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/attributions.ts";
@@ -61,7 +61,7 @@ const listAttributionLimits: SessionHandler = async ({ caller, deps }) => {
   return ok({ attribution_limits: limits.map(limitJson) });
 };
 
-/** Refuses with `invalid_request` an amount that is none of its currency. */
+/** Throws `invalid_request` for an amount that its currency cannot have. */
 const setAttributionLimit: SessionHandler<z.infer<typeof setBodySchema>> = async ({ caller, deps, body }) => {
   const { currency, alone_up_to: text, reason } = body;
   const minor = text === null ? null : parseAmount(text, currency);

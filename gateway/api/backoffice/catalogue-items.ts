@@ -1,4 +1,4 @@
-/** The catalogue: what tills offer. A foreign item is `not_found`. */
+/** The catalogue: the items that tills offer. For another organization's item, the error is `not_found`. */
 import { z } from "zod";
 import { currencyExponent } from "../../../machines/currencies.ts";
 import { formatAmount } from "../../../machines/currency.ts";
@@ -124,7 +124,7 @@ const getCatalogueItem: SessionHandler = async ({ caller, deps, id }) => {
 const changeCatalogueItem: SessionHandler<z.infer<typeof changeBodySchema>> = async ({ caller, deps, body, id }) => {
   const itemId = id("item_id");
   const { name, category, unit_amount, filial_id: filialId } = body;
-  // The typed price needs the item's currency, which never changes.
+  // Converting the price needs the item's currency, which never changes.
   const { item: before } = await deps.bus.call(messages.getCatalogueItem, { caller, itemId });
   const unitAmountMinor = unit_amount === undefined ? undefined : requirePriceMinor(unit_amount, before.currency);
   const request = { caller, itemId, filialId, name, category, unitAmountMinor };

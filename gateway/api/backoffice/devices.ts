@@ -1,4 +1,4 @@
-/** Devices: registered by the owner at one station for good. A foreign one is `not_found`. */
+/** Devices: the owner registers each for one station, which never changes. For another organization's device: `not_found`. */
 import { z } from "zod";
 import {
   BLOCKED_REASONS,
@@ -19,14 +19,14 @@ import { idSchema, nameSchema, optionalTimestamp, timestampSchema, toTimestamp }
 export const deviceKindSchema = z.enum(DEVICE_KINDS).meta({ id: "DeviceKind" });
 export const deviceStatusSchema = z.enum(DEVICE_STATUSES).meta({ id: "DeviceStatus" });
 export const capabilitySchema = z.enum(CAPABILITIES).meta({ id: "Capability" });
-/** What capabilities are for, and what they are not: rights are the scopes. */
+/** The purpose of capabilities. They are no rights: those are the scopes. */
 export const CAPABILITIES_DESCRIPTION =
   "They choose the routes that are offered and whether a QR code is rendered. What a device may call is decided by the scopes of its kind.";
 export const blockedReasonSchema = z
   .enum(["", ...BLOCKED_REASONS])
   .meta({ id: "BlockedReason", description: "Why the device or the station may not act; empty when it may." });
 
-/** What a station knows of a device's presence; heartbeats decide, not the owner. */
+/** A device's presence at its station. The device's heartbeats decide it, not the owner. */
 export const livenessSchema = z
   .object({
     online: z.boolean(),
@@ -124,7 +124,7 @@ export const livenessJson = (liveness: StationDevice["liveness"]): z.infer<typeo
   since: optionalTimestamp(liveness.sinceMs),
 });
 
-/** What the registry stores of a device, and what its station knows of its presence; without the station, only the first. */
+/** A device in JSON, from the registry, with its presence from the station. Without the station, there is no presence. */
 function deviceJson(
   device: messages.Device,
   state: ReturnType<HandlerDeps["station"]>,
@@ -147,11 +147,11 @@ function deviceJson(
   };
 }
 
-/** A device with what this gateway's replica knows of its station. */
+/** A device with its presence from this gateway's replica. */
 const joinedJson = (deps: Pick<HandlerDeps, "station" | "switches">, device: messages.Device) =>
   deviceJson(device, deps.station(device.stationId), deps.switches());
 
-/** A device that was changed just now: without its station while the replica of the station may be older than the change. */
+/** A device after a change. It has no presence while the replica of its station may be older than the change. */
 const changedJson = (deps: HandlerDeps, device: messages.Device) =>
   deps.isFresh(device.stationId) ? joinedJson(deps, device) : deviceJson(device, undefined);
 
@@ -188,7 +188,7 @@ const changeDevice: SessionHandler<z.infer<typeof changeBodySchema>> = async ({ 
   return ok(changedJson(deps, device));
 };
 
-/** `CLAIM` is the device's move, by its enrollment code. */
+/** Without `CLAIM`, which the device itself causes with its enrollment code. */
 const moveDevice =
   (move: Exclude<DeviceStandingEvent["type"], "CLAIM">): SessionHandler =>
   async ({ caller, deps, id }) => {

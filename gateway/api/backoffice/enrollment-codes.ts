@@ -1,4 +1,4 @@
-/** One-time enrollment codes of a device. The code itself is in the answer that issues it, and nowhere else. */
+/** One-time enrollment codes of a device. Only the answer that issues a code shows it. */
 import { z } from "zod";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/enrollment-codes.ts";
@@ -31,7 +31,7 @@ export const issueCodeBodySchema = z
       .meta({ description: "Ten seconds, for a program that passes it on, to a week; 15 minutes when left out." }),
   })
   .meta({ id: "IssueEnrollmentCode", examples: [{ lifetime_seconds: 900 }] });
-/** The code itself is shown this once. */
+/** The only answer that shows the code. */
 export const issuedCodeSchema = z
   .object({
     code: z.string().meta({ examples: ["7K3QX-9M2TB"] }),

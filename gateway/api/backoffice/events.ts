@@ -1,4 +1,4 @@
-/** The audit log for the owner: what stations committed, and who changed what. */
+/** The audit log in the owner's API: the commits of stations, and the changes by people and devices. */
 import { z } from "zod";
 import { formatAmount } from "../../../machines/currency.ts";
 import { ACTOR_KINDS } from "../../../services/bus/messages/caller.ts";
@@ -20,7 +20,7 @@ import { actorJson, idSchema, timestampSchema, toTimestamp } from "../../http/sh
 const publicKinds = <const TKind extends string>(kinds: readonly TKind[]) =>
   kinds.map((kind) => (kind === "registry" ? ("platform" as const) : (kind as Exclude<TKind, "registry">)));
 
-/** Who caused it. */
+/** The actor of an event. */
 export const actorSchema = z
   .object({
     kind: z.enum(publicKinds(ACTOR_KINDS)).meta({
@@ -130,8 +130,8 @@ function stationEventJson(event: messages.AuditEvent): z.infer<typeof stationEve
 }
 
 /**
- * An event's own facts. The names in the log say what a value is (`…Ms` is a moment, `amountMinor` an amount), so that an
- * event of a later version needs no change here.
+ * An event's data in JSON. The field names show what a value is (`…Ms` is a moment, `amountMinor` an amount), so this function
+ * also works for the events of later versions.
  */
 export function eventDataJson(data: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const currency = data["currency"];
@@ -154,7 +154,7 @@ function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** An entry's data has the names of the wire already. */
+/** The entry's data already has the field names of the wire. */
 function entryJson({
   eventId,
   atMs,

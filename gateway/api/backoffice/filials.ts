@@ -1,4 +1,4 @@
-/** Filials: the branches of an organization. A foreign one is `not_found`. */
+/** Filials: the branches of an organization. For another organization's, the error is `not_found`. */
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/filials.ts";
 import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";

@@ -1,4 +1,4 @@
-/** What the stations of the owner's organization collect now. */
+/** The active collections of the owner's organization. */
 import { z } from "zod";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { backofficeRoute } from "../../http/route.ts";

@@ -63,7 +63,7 @@ const listKillSwitches: SessionHandler<undefined, z.infer<typeof querySchema>> =
   return ok({ kill_switches: killSwitches.map(killSwitchJson), has_more: hasMore });
 };
 
-/** Freezing what is frozen changes nothing. */
+/** Freezes or unfreezes. A repetition changes nothing. */
 const setKillSwitch =
   (kind: Exclude<messages.SwitchSubjectKind, "platform">, isOn: boolean): SessionHandler<z.infer<typeof bodySchema>> =>
   async ({ caller, deps, body, id }) => {
@@ -76,7 +76,7 @@ const setKillSwitch =
 
 export const killSwitchReply = { 200: { description: "The kill switch after the change.", schema: killSwitchSchema } };
 
-/** What each kind's switch withdraws. */
+/** The kinds of switches and their effects. */
 const SUBJECTS = [
   {
     kind: "organization",

@@ -1,4 +1,4 @@
-/** Who drives which station, as the owner sees it, and the end of a lease by the owner. */
+/** The leases in the owner's API: who drives which station, and how the owner ends a lease. */
 import { z } from "zod";
 import { idempotencyHeaderSchema, sessionCommandId } from "../../http/command-id.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
@@ -27,7 +27,7 @@ const listStationLeases: SessionHandler<undefined, z.infer<typeof stationPageQue
   return ok({ leases, ...page } satisfies z.infer<typeof stationLeasesSchema>);
 };
 
-/** The cashier is notified over the live view; the station's events name both. A free station answers alike. */
+/** Ends a lease. The live view notifies the cashier, and the event has both names. A free station gives the same answer. */
 const breakStationLease: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const { stationId } = await ownStation(context);

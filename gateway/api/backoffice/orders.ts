@@ -15,7 +15,7 @@ const ordersQuerySchema = z.strictObject({
   ...pageBeforeQuery,
 });
 
-/** A foreign station is `not_found`. */
+/** Error: `not_found` for another organization's station. */
 const listOrders: SessionHandler<undefined, z.infer<typeof ordersQuerySchema>> = async (context) => {
   const { caller, deps, query } = context;
   const { station_id: stationId, status, before_id: beforeId, limit } = query;

@@ -1,4 +1,4 @@
-/** What goes on in the owner's organization now, and how a day went. */
+/** The current state of the owner's organization, and the results of a day. */
 import { z } from "zod";
 import { ROUTES } from "../../../machines/payment-intent.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
@@ -89,7 +89,7 @@ const querySchema = z.strictObject({
   sandbox: sandboxQuery,
 });
 
-/** The date at this moment; of an unknown time zone any date will do, because the service refuses it by name. */
+/** The date in a time zone. For an unknown time zone the date does not matter, because the service answers with an error. */
 function dateAt(ms: number, timeZone: string): string {
   try {
     return new Intl.DateTimeFormat("en-CA", { timeZone, dateStyle: "short" }).format(ms);

@@ -1,4 +1,4 @@
-/** The payments of the owner's organization over all its stations: as a list, as a file, and as counts. */
+/** The payments of all stations of the owner's organization: as a list, as a file, and as counts. */
 import { z } from "zod";
 import { formatAmount, parseAmount } from "../../../machines/currency.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";

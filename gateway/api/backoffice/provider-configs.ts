@@ -138,7 +138,7 @@ const listProviderConfigs: SessionHandler<undefined, z.infer<typeof providerConf
   return ok({ provider_configs: configs.map(providerConfigJson), has_more: hasMore });
 };
 
-/** Refuses with `not_found` for a foreign filial, and with `conflict` when that filial has an active config. */
+/** Errors: `not_found` for another organization's filial, `conflict` when the filial has an active config. */
 const createProviderConfig: SessionHandler<z.infer<typeof createProviderConfigBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const { filial_id: filialId, kind, mode, name, settings, secrets, reason } = body;

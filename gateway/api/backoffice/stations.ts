@@ -1,4 +1,4 @@
-/** Stations as their owner sets them up. A foreign one is `not_found`. */
+/** Stations in the owner's API. For another organization's, the error is `not_found`. */
 import { z } from "zod";
 import { STATION_STATUSES, type StationStandingEvent } from "../../../machines/standing.ts";
 import * as messages from "../../../services/bus/messages/stations.ts";

@@ -1,4 +1,4 @@
-/** One payment, explained for a complaint: each step in a sentence, and whether money moved. */
+/** The timeline of one payment, for complaints: each step in a sentence, and whether money moved. */
 import { z } from "zod";
 import { getIntentTimeline as getTimeline, type Timeline } from "../../../services/bus/messages/timelines.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
@@ -53,7 +53,7 @@ function timelineJson({ intentId, stationId, status, summary, moneyMoved, entrie
   };
 }
 
-/** A foreign payment is `not_found`. */
+/** Error: `not_found` for another organization's payment. */
 const getIntentTimeline: SessionHandler = async (context) => {
   const { caller, deps } = context;
   return ok(timelineJson(await deps.bus.call(getTimeline, { caller, intentId: context.id("intent_id") })));

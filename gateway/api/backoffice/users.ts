@@ -59,7 +59,7 @@ const resetUserPasswordBodySchema = z
   .strictObject({ password: messages.newPasswordSchema })
   .meta({ id: "ResetPassword", examples: [{ password: "another long pass phrase" }] });
 
-/** A person as the API shows them. */
+/** A person in JSON. */
 export function userJson(user: messages.User): z.infer<typeof userSchema> {
   const { userId, email, name, role, permissions, status } = user;
   return { user_id: userId, email, name, role, permissions, status };

@@ -13,7 +13,7 @@ import {
   redeliveryHeadersSchema,
 } from "../robotics/webhook-deliveries.ts";
 
-/** A delivery as its consumer reads it, with the consumer's id. */
+/** The same delivery that the consumer reads, with the consumer's id. */
 export const ownerDeliverySchema = z
   .object({ ...deliveryFields, consumer_id: idSchema })
   .meta({ id: "OwnWebhookDelivery" });

@@ -147,7 +147,7 @@ const deleteWebhookEndpoint: SessionHandler = async (context) => {
   return noContent();
 };
 
-/** Answers when the target has answered, good or bad. `busy` while too many tests are under way. */
+/** Waits for the target's answer, success or error. Error: `busy` while too many tests are under way. */
 const testWebhookEndpoint: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const request = { caller, endpointId: context.id("endpoint_id") };

@@ -1,4 +1,4 @@
-/** What a station sells, for the cashier's till. */
+/** The catalogue items of a station, for the cashier's till. */
 import { z } from "zod";
 import { formatAmount } from "../../../machines/currency.ts";
 import * as messages from "../../../services/bus/messages/catalogue-items.ts";

@@ -1,4 +1,4 @@
-/** A payment intent as the cashier sees it: the collection, its evidence, and what can be done with it now. */
+/** A payment intent in the cashier's API: the collection, its evidence, and the actions that are possible now. */
 import { z } from "zod";
 import { formatAmount } from "../../../machines/currency.ts";
 import { type IntentEvent, paymentIntentMachine } from "../../../machines/intent-machine.ts";
@@ -31,7 +31,7 @@ import {
 } from "../../http/shared-schemas.ts";
 import { REASON_DESCRIPTION, unclearReasonSchema } from "./unclear-collections.ts";
 
-/** What each status of the wire means; a status without a meaning does not compile. */
+/** The meaning of each status on the wire. A status without a meaning does not compile. */
 const STATUS_MEANINGS: Readonly<Record<IntentStatus, string>> = {
   created: "no device has fetched it yet, and no QR is there to scan",
   presented: "the device has it, or its QR is shown",
@@ -60,7 +60,7 @@ export const moneyMayHaveMovedSchema = z
 
 export const INTENT_ID_DESCRIPTION = "Ids of intents grow but may have gaps; a station's display numbers have none.";
 
-/** Evidence of a device, never truth (contract, "Reported outcome"). */
+/** Evidence from a device, never proof (contract, "Reported outcome"). */
 const intentReportSchema = z
   .object({
     outcome: outcomeSchema,
@@ -89,7 +89,7 @@ const attestationSchema = z
   })
   .meta({ id: "Attestation" });
 
-/** The provider's side of a dynamic QR. */
+/** The provider's part of a dynamic QR collection. */
 const providerPaymentSchema = z
   .object({
     config_id: idSchema,
@@ -187,18 +187,18 @@ export const intentSchema = z
 
 type IntentJson = z.infer<typeof intentSchema>;
 
-/** What an intent in JSON needs of its station. */
+/** The part of the station that an intent in JSON needs. */
 type StationFacts = OrderKnowledge &
   Pick<StationState, "organizationId" | "stationId" | "status" | "unclearCollections" | "olderReasons">;
 
-/** What an intent in JSON depends on beside itself. */
+/** The other input of an intent in JSON. */
 interface IntentFacts {
   /**
-   * The intent's station. Settling is not offered where the payment seam would refuse as far as the station knows, and a
+   * The intent's station. The API offers no settling when the station knows that the payment seam would refuse it, and a
    * blocked station shows no QR.
    */
   readonly station: StationFacts;
-  /** A freeze empties the QR here as it does on displays. */
+  /** During a freeze the QR is empty, as on displays. */
   readonly switches: KillSwitches;
   readonly nowMs: number;
 }
@@ -269,15 +269,15 @@ const NOTHING_KNOWN: StationFacts = {
   olderReasons: [],
 };
 
-/** The answer to a creation: what could be done at that moment, so that a repetition gets the same. */
+/** The answer to a creation. It has the actions of that moment, so that a repetition gets the same answer. */
 export function createdIntentJson(intent: PaymentIntent): IntentJson {
   return intentJson(intent, { station: NOTHING_KNOWN, switches: NO_KILL_SWITCHES, nowMs: intent.createdAtMs });
 }
 
 /**
- * The answer to a command that ends it, also while the kill switches are unknown: an ended intent has no QR that a freeze
- * could withdraw, and cash goes on. The reason why money may have moved is the one at its end, because the replica's station
- * may be older than that commit or newer, and a repetition gets the same answer (I6).
+ * The answer to a command that ends an intent. It does not need the kill switches, because an ended intent has no QR that a
+ * freeze could withdraw: so cash also works while they are unknown. The reason why money may have moved is the one at the end:
+ * the replica may be older or newer than that commit, and a repetition must get the same answer (I6).
  */
 export function decidedIntentJson(intent: PaymentIntent, station: StationFacts, nowMs: number): IntentJson {
   const reason = intent.status === "succeeded" ? undefined : reasonAtEnd(intent, intent.endReason);
@@ -289,7 +289,7 @@ export function decidedIntentJson(intent: PaymentIntent, station: StationFacts, 
   });
 }
 
-/** Unknown switches count as on: nothing is shown that one of them could forbid. */
+/** Unknown switches count as on, so that the answer shows nothing that a switch forbids. */
 const ALL_FROZEN: KillSwitches = { ...NO_KILL_SWITCHES, platform: true };
 
 function providerJson(intent: PaymentIntent, station: StationFacts, switches: KillSwitches): IntentJson["provider"] {
@@ -304,7 +304,7 @@ function providerJson(intent: PaymentIntent, station: StationFacts, switches: Ki
   };
 }
 
-/** The machine itself decides what is offered: settling stays offered after a decline. */
+/** Asks the machine which actions to offer. So settling is possible even after a decline. */
 function isPossible(intent: PaymentIntent, event: IntentEvent, nowMs: number): boolean {
   if (intent.status !== "settling" && intent.expiresAtMs <= nowMs) return false;
   const { status, ...context } = intent;

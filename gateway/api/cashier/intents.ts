@@ -1,4 +1,4 @@
-/** Collections of a station: begin one, read them, attest the payment, cancel. */
+/** A station's collections in the cashier's API: begin, read, attest, cancel. */
 import { z } from "zod";
 import { isAttestedDirectly, type PaymentIntent } from "../../../machines/payment-intent.ts";
 import { findIntent } from "../../../machines/station/state.ts";
@@ -19,7 +19,7 @@ import { idSchema } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 import { createdIntentJson, decidedIntentJson, intentJson, intentSchema, paymentRouteSchema } from "./intent-json.ts";
 
-/** Picks a route for an order. It names no amount: that is order truth (contract, "Rules" 1). */
+/** The order and the route. There is no amount, because the order has it (contract, "Rules" 1). */
 export const createIntentBodySchema = z
   .strictObject({
     order_id: idSchema,
@@ -40,7 +40,7 @@ export const createIntentBodySchema = z
   })
   .meta({ id: "CreateIntent", examples: [{ order_id: 42, route: "smart_pos" }] });
 
-/** The reference is needed for an attested terminal; a smart POS collection inherits the device's own. */
+/** An attested terminal needs the reference. A smart POS collection inherits the device's. */
 export const attestBodySchema = z
   .strictObject({
     reference: z.string().trim().min(1).max(LIMITS.referenceCharacters).optional().meta({
@@ -90,15 +90,15 @@ const createIntent: SessionHandler<CreateIntentBody> = async (context) => {
   return created(createdIntentJson(intent));
 };
 
-/** `order_unknown` is an answer of the payment seam, after a guest may have paid; before a collection it is `not_found`. */
+/** The payment seam answers `order_unknown` when a guest may have paid. Before a collection the answer is `not_found`. */
 function withoutSettlement(error: unknown): never {
   if (!(error instanceof Refusal) || error.code !== "order_unknown") throw error;
   throw new Refusal("not_found", { detail: "There is no such order at this station." });
 }
 
 /**
- * A repeated key is answered with the first intent. That intent has all that a body determines, so another body under the
- * same key shows here, and the service keeps no copy of bodies.
+ * The answer to a repeated key is the first intent. The intent has all values of the body, so this function detects another
+ * body under the same key, and the service needs no copy of bodies.
  */
 function wasAskedFor(intent: PaymentIntent, body: CreateIntentBody): boolean {
   if (intent.orderId !== body.order_id || intent.route !== body.route) return false;
@@ -117,8 +117,8 @@ const listIntents: SessionHandler = async (context) => {
 };
 
 /**
- * The settlement service has the intents that have left the station's state. Error: `intent_unknown`, once the replica is
- * known to be the newest: another gateway may have acknowledged the intent a moment ago.
+ * The settlement service has the intents that have left the station's state. Error: `intent_unknown`, but only when the replica
+ * is the newest, because another gateway may have acknowledged the intent a moment ago.
  */
 const getIntent: SessionHandler = async (context) => {
   const station = await ownStation(context);
@@ -136,7 +136,7 @@ const getIntent: SessionHandler = async (context) => {
 };
 
 /**
- * Settles, the only step that does (contract, "Rules" 2–4), and answers once the payment seam has answered. Errors:
+ * The only request that settles (contract, "Rules" 2–4). It answers after the payment seam has. Errors:
  * `evidence_required`, `reference_required`, `order_changed`, `order_already_paid`, `order_voided`, `money_already_used`,
  * `reference_already_used`, `money_may_have_moved` with `reason` and `earlier_intent_id`, `settlement_in_progress`,
  * `intent_not_actionable`, `intent_unknown`, `lease_required`, `station_leased`, `idempotency_key_reused`.
@@ -152,7 +152,7 @@ const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (co
     confirms_money_may_have_moved: confirmsMoneyMayHaveMoved,
   } = body;
   const response = await deps.bus.command(stationId, {
-    // The station repeats its answer to an attestation, `reference_already_used` too: confirming is another command.
+    // A confirmation is another command, because the station repeats its answer to the same one, even `reference_already_used`.
     commandId: sessionCommandId(context, confirms === true ? "intent_attest_confirmed" : "intent_attest", intentId),
     actor: cashierActor(context),
     command: {
@@ -169,9 +169,8 @@ const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (co
 };
 
 /**
- * A repeated key is answered with the first attestation. Its reference shows another body only where the typed reference
- * is what was attested. On the other routes the device's or the provider's own reference is attested, and a settled payment
- * must never be answered with an error.
+ * The answer to a repeated key is the first attestation. Its reference reveals another body only if the cashier entered it. On
+ * the other routes the reference is the device's or the provider's, and the answer to a settled payment must never be an error.
  */
 function isOtherBody(
   context: SessionContext<unknown, unknown>,
@@ -182,7 +181,10 @@ function isOtherBody(
   return isKeyed && isAttestedDirectly(intent.route) && typed !== undefined && intent.attestation?.reference !== typed;
 }
 
-/** Ends it without settling. Errors: `settlement_in_progress`, `intent_not_actionable`, `intent_unknown`, `lease_required`, `station_leased`. */
+/**
+ * Ends a collection without settling. Errors: `settlement_in_progress`, `intent_not_actionable`, `intent_unknown`,
+ * `lease_required`, `station_leased`.
+ */
 const cancelIntent: SessionHandler = async (context) => {
   const station = await ownStation(context);
   const { stationId } = station;
@@ -195,7 +197,7 @@ const cancelIntent: SessionHandler = async (context) => {
   return ok(decidedIntentJson(requireIntent(response), station, context.deps.nowMs()));
 };
 
-/** A station answers an accepted command about an intent with that intent; anything else is a fault of this program. */
+/** The intent in a station's answer to an accepted command. An answer without an intent is a fault of this program. */
 function requireIntent(response: AcceptedResponse): PaymentIntent {
   if (response.intent === null) throw new Error("A station answered a command about an intent without the intent.");
   return response.intent;

@@ -1,4 +1,4 @@
-/** Who drives a station: its lease as the cashiers see it, take it or take it over, renew it and release it. */
+/** A station's lease in the cashiers' API: read, acquire or take over, renew and release it. */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { LEASE_LOSSES, type LeaseHolder, type LostLease } from "../../../machines/lease.ts";
@@ -30,7 +30,7 @@ export const leaseHolderSchema = z
   })
   .meta({ id: "LeaseHolder" });
 
-/** A lease that another person ended: what its holder's screen shows. */
+/** A lease that another person ended, for the screen of its former holder. */
 export const lostLeaseSchema = z
   .object({
     cashier_id: idSchema,
@@ -42,7 +42,7 @@ export const lostLeaseSchema = z
   })
   .meta({ id: "LostLease" });
 
-/** Who drives the station's collections. */
+/** The lease: its holder drives the station's collections. */
 export const leaseSchema = z
   .object({
     lease: leaseHolderSchema.nullable().meta({ description: "Null while the station is free." }),
@@ -88,7 +88,7 @@ export function leaseJson(
   return { lease: leaseHolderJson(state.lease, reader), lost_lease: lostLeaseJson(state.lostLease, reader) };
 }
 
-/** Null for a free station, and for a lease past its deadline whose end the host has not committed yet. */
+/** Null for a free station, and after the deadline of a lease, even if the host has not committed its end yet. */
 export function leaseHolderJson(lease: LeaseHolder | null, reader: Reader): z.infer<typeof leaseHolderSchema> | null {
   if (lease === null || lease.expiresAtMs <= reader.nowMs) return null;
   return {
@@ -124,8 +124,8 @@ export const getLease: SessionHandler = async (context) => {
 };
 
 /**
- * Takes the station, or takes it over. Errors: `station_leased` with the holder's name as `reason`, `station_closed`, `idempotency_key_reused`, and
- * `lease_required` for a repetition whose lease has ended.
+ * Acquires the lease or takes it over. Errors: `station_leased` with the holder's name as `reason`, `station_closed`,
+ * `idempotency_key_reused`, and `lease_required` for a repetition whose lease has ended.
  */
 const acquireLease: SessionHandler<z.infer<typeof leaseBodySchema>> = async (context) => {
   const station = await ownStation(context);
@@ -141,7 +141,7 @@ function asEndedLease(error: unknown): never {
   throw new Refusal("lease_required", { detail });
 }
 
-/** Errors: `lease_required` when the lease has lapsed, `station_leased` when another cashier holds it. */
+/** Errors: `lease_required` when the lease has lapsed, `station_leased` when another cashier holds the lease. */
 const renewLease: SessionHandler<z.infer<typeof leaseRenewalBodySchema>> = async (context) => {
   const station = await ownStation(context);
   const terms = await leaseTerms(context, station, context.body.lifetime_seconds);
@@ -153,8 +153,8 @@ const releaseLease: SessionHandler = async (context) =>
   await moveLease(context, await ownStation(context), { type: "lease_release" });
 
 /**
- * The lifetime and the session of the lease. The registry first stores that the session drives the station, so that the end
- * of the session ends the lease; for a session that holds the lease already, that is stored. Cash must not wait for the
+ * The lifetime and the session of the lease. The registry first stores that the session drives the station, so that the end of
+ * the session ends the lease. If the session already holds the lease, this is already stored. Cash must not wait for the
  * registry: without its answer the lease is short and bound to no session, and the next renewal tries again.
  */
 async function leaseTerms(
@@ -172,7 +172,7 @@ async function leaseTerms(
     return bound;
   } catch (error) {
     if (error instanceof UnavailableError) {
-      deps.log.warn({ stationId, sessionId }, "a lease is bound to no session, because the registry does not answer");
+      deps.log.warn({ stationId, sessionId }, "the registry does not answer, so the lease is bound to no session");
       return { lifetimeMs: Math.min(lifetimeMs ?? LIMITS.unboundLeaseMs, LIMITS.unboundLeaseMs) };
     }
     throw asSessionRefusal(error);
@@ -183,7 +183,7 @@ type LeaseCommand = Extract<StationCommand, { type: "lease_acquire" | "lease_ren
 
 async function moveLease(context: AnyContext, { stationId }: StationState, command: LeaseCommand): Promise<Reply> {
   const { caller, deps } = context;
-  // Each renewal counts from now, a repeated one too, so it has no key.
+  // A renewal has no key: each one, even a repeated one, counts from now.
   const isRenewal = command.type === "lease_renew";
   const commandId = isRenewal ? `lease_renew:${randomUUID()}` : sessionCommandId(context, command.type, stationId);
   const asked = deps.bus.command(stationId, { commandId, actor: cashierActor(context), command });
@@ -194,7 +194,7 @@ async function moveLease(context: AnyContext, { stationId }: StationState, comma
   return ok(leaseJson(reply, { userId: caller.userId, nowMs: deps.nowMs() }));
 }
 
-/** The session ended while its request was under way: the error of every later request of this session. */
+/** If the session ended during its request, the error of every later request of the session. */
 function asSessionRefusal(error: unknown): unknown {
   const code = error instanceof Refusal ? error.code : error instanceof RefusedError ? error.refusal.code : undefined;
   return code === "session_ended" ? new Refusal("session_invalid") : error;

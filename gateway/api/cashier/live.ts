@@ -1,4 +1,4 @@
-/** What a cashier's screen shows of one station, sent over a WebSocket on each change (`gateway/live/`) or read once (design §5). */
+/** The live view of one station, sent over a WebSocket on each change (`gateway/live/`) or read once (design §5). */
 import { z } from "zod";
 import { formatAmount } from "../../../machines/currency.ts";
 import { blockedReason } from "../../../machines/standing.ts";
@@ -15,7 +15,7 @@ import { orderStatusSchema } from "./orders.ts";
 import { companionSchema, type RoutesFacts, readinessOf, routeOfferSchema, routesJson } from "./routes.ts";
 import { UNCLEAR_DESCRIPTION, unclearCollectionSchema, unclearCollections } from "./unclear-collections.ts";
 
-/** The open order that the station shows; its lines are at `cashier_get_order`. */
+/** The open order that the station shows. `cashier_get_order` has its lines. */
 const shownOrderSchema = z
   .object({
     order_id: idSchema,
@@ -52,12 +52,12 @@ export const liveStateSchema = z
   .meta({ id: "LiveState" });
 
 /**
- * Sent when the gateway has lost its feed, or the bus has lost the station's log: the last state is not reliable until the
- * next one.
+ * Sent when the gateway has lost its feed, or the bus has lost the station's log. Until the next state, the last one is not
+ * reliable.
  */
 const liveStaleSchema = z.object({ type: z.literal("stale"), server_time: timestampSchema }).meta({ id: "LiveStale" });
 
-/** Sent when nothing else was for three seconds: the last state still holds. A network that drops packets says nothing. */
+/** Sent after three seconds without another message: the last state is current. A network that drops packets reports nothing. */
 const liveCurrentSchema = z
   .object({ type: z.literal("current"), server_time: timestampSchema })
   .meta({ id: "LiveCurrent" });
@@ -74,7 +74,7 @@ const LIVE_DESCRIPTION = [
 ].join("\n\n");
 
 export interface LiveFacts extends RoutesFacts {
-  /** The user who reads: `mine` of a lease refers to this user. */
+  /** The user who reads the view: `mine` of a lease refers to this user. */
   readonly userId: number;
 }
 
@@ -111,7 +111,7 @@ function shownOrderJson(order: ShownOrder): NonNullable<LiveState["order"]> {
   };
 }
 
-/** When the view of the same state changes next: a lease or an intent ends, or a companion counts as not polling. */
+/** When the view changes next without a commit: a lease or an intent ends, or a companion counts as not polling. */
 export function liveValidUntilMs(state: StationState, { polledAtMs, nowMs }: LiveFacts): number {
   const { intent, lease, devices } = state;
   const moments = [
@@ -122,7 +122,7 @@ export function liveValidUntilMs(state: StationState, { polledAtMs, nowMs }: Liv
   return Math.min(...moments.flatMap((moment) => (moment === undefined || moment <= nowMs ? [] : [moment])));
 }
 
-/** Equal for two views that a screen shows alike. The time of sending and the time of a companion's last poll do not count. */
+/** Equal for two views with the same content. The time of sending and of a companion's last poll do not count. */
 export function liveIdentity(view: LiveState): string {
   return JSON.stringify(view, (name, value: unknown) =>
     name === "server_time" || name === "last_polled_at" ? undefined : value,

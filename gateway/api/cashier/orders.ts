@@ -1,4 +1,4 @@
-/** Orders as the cashier writes and reads them. Every amount that a device ever shows comes from an order. */
+/** Orders in the cashier's API: create, read, change and void. */
 import { z } from "zod";
 import { formatAmount } from "../../../machines/currency.ts";
 import { ORDER_STATUSES, type StationState } from "../../../machines/station/state.ts";
@@ -24,7 +24,7 @@ import { UNCLEAR_DESCRIPTION, unclearCollectionSchema, unclearCollections } from
 
 export const orderStatusSchema = z.enum(ORDER_STATUSES).meta({ id: "OrderStatus" });
 
-/** By its fields, so that an error names the field. */
+/** With a check per field, so that an error names the field. */
 const lineSchema = z
   .strictObject({
     item_id: idSchema.optional().meta({
@@ -81,7 +81,7 @@ const transactionSchema = z
   })
   .meta({ id: "Transaction" });
 
-/** Order truth: every amount that a device ever shows comes from here. */
+/** Every amount that a device shows comes from an order. */
 export const orderSchema = z
   .object({
     order_id: idSchema,
@@ -127,8 +127,8 @@ export const ordersQuerySchema = z.strictObject({
 type OrderJson = z.infer<typeof orderSchema>;
 
 /**
- * An order in JSON. The unclear collections are read from its `station`, which is undefined for an order without a
- * collection yet and where the replica does not have the station: then none is listed.
+ * An order in JSON. Its unclear collections come from `station`. Without a station the list is empty: the order has had no
+ * collection, or the replica does not have the station.
  */
 export function orderJson(order: orders.Order, station?: StationState): OrderJson {
   const unclear = station === undefined ? [] : unclearCollections(station);
@@ -165,8 +165,8 @@ function transactionJson(transaction: NonNullable<orders.Order["transaction"]>):
 }
 
 /**
- * Typed lines as minor units of the order's currency. Throws `invalid_request` with a pointer to each price that this
- * currency cannot have, so the service never rounds.
+ * The entered lines, with prices in minor units of the order's currency. Throws `invalid_request` with a pointer to each price
+ * that has too many decimals for the currency, because the service never rounds.
  */
 export function orderLinesOf({ lines }: z.infer<typeof orderLinesBodySchema>, currency: string): orders.AskedLine[] {
   const errors: FieldError[] = [];
@@ -210,13 +210,13 @@ const getOrder: SessionHandler = async (context) => {
 };
 
 /**
- * Replaces the lines. A collection under way goes on, and attesting it is refused with `order_changed`. Errors: `conflict`
- * (paid or voided), `station_suspended`, `station_closed`.
+ * Replaces the lines. A collection under way continues, but the station refuses to attest it with `order_changed`. Errors:
+ * `conflict` (paid or voided), `station_suspended`, `station_closed`.
  */
 const changeOrder: SessionHandler<z.infer<typeof orderLinesBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const orderId = context.id("order_id");
-  // The typed prices need the order's currency, which never changes.
+  // Converting the prices needs the order's currency, which never changes.
   const { order: before } = await deps.bus.call(orders.getOrder, { caller, orderId });
   const lines = orderLinesOf(body, before.currency);
   const { order } = await deps.bus.call(orders.changeOrder, { caller, orderId, lines });

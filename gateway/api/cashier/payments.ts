@@ -1,4 +1,4 @@
-/** The collections of one station for its cashiers, further back than the station's own state. */
+/** The collections of one station for its cashiers, including those that have left the station's state. */
 import { z } from "zod";
 import { listPayments } from "../../../services/bus/messages/payments.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";

@@ -1,4 +1,4 @@
-/** The routes offered at a station now, the reason for each that is not, and the companions behind `smart_pos`. */
+/** The routes that a station offers now, the reason for each one that it does not, and the companions for `smart_pos`. */
 import { z } from "zod";
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
 import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
@@ -33,7 +33,7 @@ export const routeOfferSchema = z
 
 const READINESS = ["ready", "not_polling", "offline"] as const;
 
-/** A device of the companion's kind, whether or not a smart POS collection can be handed to it now. */
+/** A companion, whether or not it can get a smart POS collection now. */
 export const companionSchema = z
   .object({
     device_id: idSchema,
@@ -108,16 +108,16 @@ export function routesJson(state: StationState, facts: RoutesFacts): z.infer<typ
   };
 }
 
-/** Whether a companion would take a collection now: it sends heartbeats, and it asks for its assignments. */
+/** Whether a companion would fetch a collection now: it sends heartbeats, and it polls its assignment. */
 export interface CompanionReadiness {
   readonly readiness: (typeof READINESS)[number];
-  /** From this moment on the same facts give another answer; infinity when only new facts change it. */
+  /** When the readiness changes because time passes. Infinity when only new data changes it. */
   readonly validUntilMs: number;
 }
 
 /**
- * A companion need not poll during a collection (contract, "GET assignment"). While a collection that it has fetched is
- * under way, it is ready; after the end it has as long to come back as between two polls.
+ * A companion need not poll during a collection (contract, "GET assignment"). So it is ready while a collection that it has
+ * fetched is under way. After the end, the time until its next poll counts from the end.
  */
 export function readinessOf(
   state: Pick<StationState, "intent" | "ended">,
@@ -128,7 +128,7 @@ export function readinessOf(
   if (device.liveness.state === "offline") return { readiness: "offline", validUntilMs: Number.POSITIVE_INFINITY };
   const isCollecting = state.intent?.deviceId === device.deviceId && state.intent.status !== "created";
   if (isCollecting) return { readiness: "ready", validUntilMs: Number.POSITIVE_INFINITY };
-  // A companion that has never polled is not ready, whatever was collected without it.
+  // A companion that has never polled is not ready, even if the station has collected.
   if (polledAtMs === null) return { readiness: "not_polling", validUntilMs: Number.POSITIVE_INFINITY };
   const busyUntilMs = Math.max(0, ...state.ended.filter(wasFetchedBy(device)).map(({ endedAtMs }) => endedAtMs ?? 0));
   const dueMs = Math.max(polledAtMs, busyUntilMs) + LIMITS.pollSilenceMs;

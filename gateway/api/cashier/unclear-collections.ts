@@ -6,7 +6,7 @@ import type { StationState } from "../../../machines/station/state.ts";
 import { strongestUnclear, unclearReason } from "../../../machines/station/unclear-collections.ts";
 import { idSchema } from "../../http/shared-schemas.ts";
 
-/** What each reason means to a cashier; a missing one does not compile. */
+/** The meaning of each reason for a cashier. A missing one does not compile. */
 const REASON_MEANINGS: Readonly<Record<UnclearReason, string>> = {
   outcome_unknown: "a device reported that it does not know the outcome",
   success_reported: "a device reported a success",
@@ -44,7 +44,7 @@ export const UNCLEAR_DESCRIPTION = [
 
 export type UnclearCollection = z.infer<typeof unclearCollectionSchema>;
 
-/** Newest first: those in the state, then those that have left it and of which the station has kept a reason. */
+/** Newest first: the collections in the state, then those that have left the state but whose reason the station has. */
 export function unclearCollections(
   station: Pick<StationState, "ended" | "unclearCollections" | "olderReasons">,
 ): readonly UnclearCollection[] {

@@ -1,4 +1,4 @@
-/** A device claims its enrollment code once, and its credential is shown once (contract, "POST enroll"). */
+/** A device claims its enrollment code once, and only that answer shows its credential (contract, "POST enroll"). */
 import { z } from "zod";
 import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
 import type { DeviceSnapshotView } from "../../../machines/views/device-snapshot.ts";
@@ -16,7 +16,7 @@ const CREDENTIAL_EXAMPLE = "dp_5c_wJ4Xx0Jr7h2m9V5n1q8s3t6u0y2a4c6e8g0i2k4m6o8";
 const SCOPES_EXAMPLE = ["device:read", "device:heartbeat", "assignment:read", "assignment:report"];
 const deviceScopeSchema = z.enum(DEVICE_SCOPES).meta({ id: "DeviceScope" });
 
-/** Unknown fields are ignored, so that newer devices can talk to an older service. */
+/** The schema ignores unknown fields, so that newer devices can use an older service. */
 const enrollBodySchema = z
   .looseObject({
     code: z
@@ -45,7 +45,7 @@ const enrollDevice: Handler<z.infer<typeof enrollBodySchema>> = async (context) 
   if (retryAfterMs > 0) {
     throw new Refusal("throttled", { headers: throttleHeaders("enroll", ENROLL_RATE, retryAfterMs) });
   }
-  // A gateway that could not show the device must not spend its code.
+  // With stale replicas the answer would fail after the claim, and the code would be lost.
   deps.requireFresh();
   const switches = deps.switches();
   const release = await deps.enrollSlots.acquire(addressBlock(address), LIMITS.enrollmentMaxWaitMs);
@@ -59,7 +59,7 @@ const enrollDevice: Handler<z.infer<typeof enrollBodySchema>> = async (context) 
 
 type Claimed = Pick<ReplyOf<typeof codes.enrollDevice>, "organizationId" | "device" | "station">;
 
-/** The snapshot is made from the claim, because the credential is shown once and the replica may not have the device yet. */
+/** Makes the snapshot from the claim, because the answer must not fail and the replica may not have the device yet. */
 function snapshotOf({ organizationId, device, station }: Claimed, switches: KillSwitches): DeviceSnapshotView {
   const { stationId, status: stationStatus } = station;
   return {

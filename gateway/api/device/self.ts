@@ -1,4 +1,4 @@
-/** The device's own snapshot: read by the device, and the answer to its heartbeat (contract, "POST heartbeat"). */
+/** The device's snapshot: the device reads it, and gets it as the answer to a heartbeat (contract, "POST heartbeat"). */
 import { z } from "zod";
 import type { DeviceHandler } from "../../http/handler-context.ts";
 import { deviceEvenBlocked, poll, route } from "../../http/route.ts";
@@ -43,7 +43,7 @@ export const deviceSnapshotSchema = z
   })
   .meta({ id: "DeviceSnapshot", examples: [SNAPSHOT_EXAMPLE] });
 
-/** How deep a value is nested; text and numbers are 0. */
+/** The depth of a nested value. Text and numbers have depth 0. */
 function depthOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   return 1 + Object.values(value).reduce((deepest: number, inner: unknown) => Math.max(deepest, depthOf(inner)), 0);
@@ -66,7 +66,7 @@ const heartbeatBodySchema = z
   })
   .meta({ id: "Heartbeat", examples: [{ summary: { app_version: "4.2.0", battery_percent: 81 } }] });
 
-/** Answers once the heartbeat is stored; the snapshot comes from memory. */
+/** Answers once the heartbeat is stored. The snapshot comes from memory. */
 const sendHeartbeat: DeviceHandler<z.infer<typeof heartbeatBodySchema>> = async (context) => {
   const { deps, device, body } = context;
   await deps.bus.heartbeat(device, { atMs: deps.nowMs(), summary: body.summary ?? {} });

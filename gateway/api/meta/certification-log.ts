@@ -1,4 +1,4 @@
-/** The log of certification artifacts, for anybody who verifies one: the public keys, the newest checkpoint, consistency. */
+/** The public log of certification artifacts, for verifiers: the public keys, the newest checkpoint, consistency proofs. */
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/certification-artifacts.ts";
 import { type Context, type Handler, ok, Refusal } from "../../http/handler-context.ts";
@@ -49,7 +49,7 @@ const querySchema = z.strictObject({
   to: size("The larger size, up to the newest one."),
 });
 
-/** Throws `throttled`. */
+/** Takes a token of the throttle. Throws `throttled`. */
 function take({ address, deps }: Pick<Context, "address" | "deps">): void {
   const retryAfterMs = deps.certificationLogThrottle.take(address, deps.nowMs());
   if (retryAfterMs > 0)

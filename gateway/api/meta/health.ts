@@ -1,4 +1,4 @@
-/** Whether the gateway is alive, and whether it should be sent requests. */
+/** Whether the gateway is alive, and whether it is ready for requests. */
 import { z } from "zod";
 import { PARTITION_COUNT } from "../../../machines/partition.ts";
 import { SERVICE_FAULTS } from "../../../services/bus/messages/health.ts";
@@ -7,7 +7,7 @@ import { anyone, route } from "../../http/route.ts";
 
 export const healthSchema = z.object({ status: z.literal("ok") }).meta({ id: "Health", examples: [{ status: "ok" }] });
 
-/** Why a dependency is not ready; `GET /readyz` is for monitors, which act on words and not on sentences. */
+/** Why a dependency is not ready. These are words and not sentences, because monitors read `GET /readyz`. */
 export const DEPENDENCY_FAULTS = [
   "disconnected",
   "no_majority",

@@ -17,7 +17,7 @@ const UNCHANGED = {
   schema: null,
 };
 
-/** Redirects a browser that opens the service to the API page. */
+/** Redirects a browser from the root to the API page. */
 function redirectToPage(path: "/" | "/docs", operation: string) {
   return route({
     method: "GET",
@@ -33,7 +33,7 @@ function redirectToPage(path: "/" | "/docs", operation: string) {
   });
 }
 
-/** One file of the API page. The gateway serves all of them, so the page needs no other host. */
+/** One file of the API page. The gateway serves all its files, so the page needs no other host. */
 function page(path: `/docs/${string}`, operation: string, file: () => URL | string, contentType: string) {
   return route({
     method: "GET",

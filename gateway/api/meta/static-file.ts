@@ -1,6 +1,6 @@
 /**
- * Files that are served from memory: the OpenAPI and AsyncAPI documents and the API page. Each is read and compressed at
- * its first request, so that nothing happens at import and a start does not wait.
+ * Files that the gateway serves from memory: the OpenAPI and AsyncAPI documents and the API page. It reads and compresses each
+ * at the first request, so that the import does nothing and the start is fast.
  */
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -9,17 +9,17 @@ import { brotliCompress, constants, gzip } from "node:zlib";
 import type { Handler } from "../../http/handler-context.ts";
 import { matchesEtag } from "../../read-model/etag.ts";
 
-/** Of the two that every browser and most programs know. */
+/** The two codings that every browser and most programs know. */
 export type ContentCoding = "br" | "gzip";
 
-/** A page may load and call nothing but this gateway; the API page styles elements in place. */
+/** A page may load and call only this gateway. The API page has inline styles. */
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** A browser fetches a file once; it gets a new version of the gateway after five minutes. */
+/** A browser keeps a file for five minutes. After that it gets the file of a new gateway version. */
 const CACHE_CONTROL = "public, max-age=300";
 
-/** 50 ms for the OpenAPI document; the best quality takes seconds and saves a fifth more. */
+/** Takes 50 ms for the OpenAPI document. The best quality takes seconds and saves a fifth more. */
 const BROTLI_QUALITY = 5;
 
 const COMPRESS: Readonly<Record<ContentCoding, (bytes: Uint8Array) => Promise<Uint8Array>>> = {
@@ -30,7 +30,7 @@ const COMPRESS: Readonly<Record<ContentCoding, (bytes: Uint8Array) => Promise<Ui
 interface StaticFile {
   readonly bytes: Uint8Array;
   readonly etag: string;
-  /** Each is made once, for all requests that wait for it. */
+  /** Each compression runs once, for all requests that wait for it. */
   readonly compressed: Map<ContentCoding, Promise<Uint8Array>>;
 }
 
@@ -58,7 +58,7 @@ export function staticFile(file: () => URL | string, contentType: string): Handl
   };
 }
 
-/** The tag is weak, so that it is the same for each coding. */
+/** The entity tag is weak, because it is the same for each coding. */
 function readStaticFile(file: URL | string): StaticFile {
   const bytes = readFileSync(file);
   return { bytes, etag: `W/"${hash("sha256", bytes, "base64url").slice(0, 20)}"`, compressed: new Map() };
@@ -70,10 +70,10 @@ function compressedBytes({ bytes, compressed }: StaticFile, coding: ContentCodin
   return made;
 }
 
-/** The better one first: Brotli is smaller. */
+/** Brotli is first, because its result is smaller. */
 const CODINGS: readonly ContentCoding[] = ["br", "gzip"];
 
-/** Which compression a client accepts (RFC 9110, 12.5.3); undefined for none, which every client accepts. */
+/** The compression that a client accepts (RFC 9110, 12.5.3). Undefined means no compression. */
 export function acceptedCoding(header: string): ContentCoding | undefined {
   const weights = new Map<string, number>();
   for (const entry of header.toLowerCase().split(",")) {

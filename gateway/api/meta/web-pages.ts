@@ -13,7 +13,7 @@ interface LoadedFile {
   readonly bodies: Readonly<Record<ContentCoding | "identity", Uint8Array>>;
 }
 
-/** All pages together are less than a megabyte; a new build counts from the next start on. */
+/** All pages, less than a megabyte. The gateway loads a new build at its next start. */
 let loaded: ReadonlyMap<string, LoadedFile> | undefined;
 
 const read = (file: string): Buffer => readFileSync(new URL(file, BUILT_PAGES));
@@ -39,12 +39,12 @@ function builtFile(path: string): LoadedFile {
   return file;
 }
 
-/** What a page's host and port may consist of where a policy names them. */
+/** The characters of a host and port that may go into a policy. */
 const HOST = /^[\w.:[\]-]+$/;
 
 /**
- * A page loads and calls nothing but this gateway, and nothing is inline. `'self'` does not include WebSockets in Safari
- * before 15.4 and Firefox before 108, so they are named. Pages of this origin may frame a page: the start page shows three.
+ * A page loads and calls only this gateway, and has nothing inline. In Safari before 15.4 and Firefox before 108, `'self'` does
+ * not include WebSockets, so the policy lists them. Pages of this origin may frame a page: the start page shows three.
  */
 export function contentSecurityPolicy(host: string): string {
   const sockets = HOST.test(host) ? ` ws://${host} wss://${host}` : "";
@@ -68,7 +68,7 @@ const serve =
   (context) => {
     const file = builtFile(pathOf(context.file()));
     const headers = {
-      // A page is asked for again at each visit, and names files that never change.
+      // A browser requests a page at each visit. The page refers to files that never change.
       "Cache-Control": file.hashed ? "public, max-age=31536000, immutable" : "no-cache",
       ETag: file.etag,
       Vary: "Accept-Encoding",
@@ -104,7 +104,7 @@ function fileRow(path: `/${string}`, operation: string, handler: Handler) {
 
 const named = (what: string, page: PageName): string => `get${what}${page[0]?.toUpperCase()}${page.slice(1)}`;
 
-/** A person types the address without its last slash. */
+/** For people who type the address without its last slash. */
 function redirectRow(page: PageName) {
   return route({
     method: "GET",
@@ -128,13 +128,13 @@ export const webPageRoutes = [
       serve(() => `/${page}/`),
     ),
   ]),
-  // The sections of the back office are one page, which reads its address.
+  // All sections of the back office are one page, which reads its URL.
   fileRow(
     "/back/{file}/",
     "getSectionBack",
     serve(() => "/back/"),
   ),
-  // Browsers ask for these two by one name.
+  // Browsers request these two files by fixed names.
   fileRow(
     "/display/service-worker.js",
     "getDisplayWorker",

@@ -28,7 +28,7 @@ const getKillSwitch: Handler = async ({ deps }) => {
   return ok({ kill_switch: killSwitch === null ? null : killSwitchJson(killSwitch) });
 };
 
-/** Freezes or unfreezes the platform; a repetition changes nothing. */
+/** Freezes or unfreezes the platform. A repetition changes nothing. */
 const setKillSwitch =
   (isOn: boolean): Handler<z.infer<typeof bodySchema>> =>
   async ({ deps, body }) => {

@@ -1,4 +1,4 @@
-/** Callbacks of payment providers. The bytes go over the bus as they came, and the bytes of a recorded answer come back. */
+/** Callbacks of payment providers. The gateway forwards the bytes unchanged over the bus, and returns the recorded answer. */
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/callbacks.ts";
 import { parseSignatureHeader, SIGNATURE_HEADER } from "../../../services/bus/signature-header.ts";
@@ -7,7 +7,7 @@ import { anyone, rawBodyRoute } from "../../http/route.ts";
 import { amountSchema, currencySchema, idSchema } from "../../http/shared-schemas.ts";
 import { type BucketRate, CALLBACK_RATE, throttleHeaders } from "../../read-model/throttles.ts";
 
-/** A duplicate of a callback gets the same bytes again, so nothing of the moment is in the answer. */
+/** A duplicate of a callback gets the same bytes again, so the answer has no time in it. */
 const callbackReplySchema = z
   .object({ received: z.literal(true), callback_id: idSchema })
   .meta({ id: "CallbackReceived" });
@@ -72,8 +72,9 @@ const REFUSAL_RATE: BucketRate = { intervalMs: windowMs / burst, burst };
 const refusedSchema = z.object({ code: z.enum(bus.CALLBACK_REFUSALS) });
 
 /**
- * Checks nothing of the body: the signature is over the raw bytes, and only the providers service has the secrets. What cannot
- * be right is forwarded as well, for its record; where too many of those are under way, it is refused here as it would be there.
+ * Does not check the body: the signature covers the raw bytes, and only the providers service has the secrets. The gateway also
+ * forwards callbacks that cannot be valid, so that the service records them. When too many of these are under way, the gateway
+ * answers with the same error as the service.
  */
 const receiveCallback: Handler<Buffer | null> = async (context) => {
   const { deps, address } = context;
@@ -99,7 +100,7 @@ const receiveCallback: Handler<Buffer | null> = async (context) => {
   }
 };
 
-/** `body` is null where it was too large to be read. Throws unless the signature is right. */
+/** `body` is null when it was too large to be read. Throws unless the signature is valid. */
 async function forward(context: Context<Buffer | null>, body: Buffer | null): Promise<Reply> {
   const { deps, address } = context;
   const signature = context.header(SIGNATURE_HEADER);

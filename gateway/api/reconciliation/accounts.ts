@@ -1,4 +1,4 @@
-/** The accounts at providers and banks whose statements are imported. */
+/** The accounts at providers and banks whose statements an operator imports. */
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/statement-accounts.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
@@ -116,7 +116,7 @@ const getStatementAccount: SessionHandler = async (context) => {
   return ok(statementAccountJson(account));
 };
 
-/** Refuses with `not_found` for a foreign filial or config, and with `conflict` for an account that is there already. */
+/** Errors: `not_found` for another organization's filial or config, `conflict` for an account that already exists. */
 const createStatementAccount: SessionHandler<z.infer<typeof createStatementAccountBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const { filial_id: filialId, provider, reference, name, currency, mode, config_id: configId } = body;

@@ -1,4 +1,4 @@
-/** Attributions by two people: one proposes, another one confirms or rejects. */
+/** Attributions by two people: one person proposes, and another confirms or rejects. */
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/attributions.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
@@ -15,21 +15,21 @@ const rejectBodySchema = z
   .strictObject({ proposal_id: proposalId, reason: reasonSchema })
   .meta({ id: "RejectAttribution", examples: [{ proposal_id: 42, reason: "That order was paid in cash." }] });
 
-/** Refuses with `not_found`, `conflict` with a reason. */
+/** Errors: `not_found`, `conflict` with a reason. */
 const proposeAttribution: SessionHandler<z.infer<typeof attributeIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, issueId: context.id("issue_id"), orderId: body.order_id, reason: body.reason };
   return ok(issueJson((await deps.bus.call(bus.proposeAttribution, request)).issue));
 };
 
-/** Refuses with `not_found`, `conflict` with a reason, and the payment seam's refusals. */
+/** Errors: `not_found`, `conflict` with a reason, and those of the payment seam. */
 const confirmAttribution: SessionHandler<z.infer<typeof decideBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, issueId: context.id("issue_id"), proposalId: body.proposal_id };
   return ok(issueJson((await deps.bus.call(bus.confirmAttribution, request)).issue));
 };
 
-/** Refuses with `not_found`, `conflict` with a reason. */
+/** Errors: `not_found`, `conflict` with a reason. */
 const rejectAttribution: SessionHandler<z.infer<typeof rejectBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = {
@@ -41,7 +41,7 @@ const rejectAttribution: SessionHandler<z.infer<typeof rejectBodySchema>> = asyn
   return ok(issueJson((await deps.bus.call(bus.rejectAttribution, request)).issue));
 };
 
-/** Refuses with `not_found`, `conflict` with a reason. */
+/** Errors: `not_found`, `conflict` with a reason. */
 const withdrawAttribution: SessionHandler<z.infer<typeof decideBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, issueId: context.id("issue_id"), proposalId: body.proposal_id };

@@ -1,4 +1,4 @@
-/** The rows of a closing's export, in pages: one behind the other they are the file that clients/verify-closing.mjs verifies. */
+/** The rows of a closing's export, in pages. All pages together are the file for `clients/verify-closing.mjs`. */
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
@@ -22,7 +22,7 @@ const rowsQuerySchema = z.strictObject({
   limit: pageAfterQuery.limit,
 });
 
-/** Refuses with `not_found`. The head comes first, then the lines, then the issues. */
+/** Error: `not_found`. The head comes first, then the lines, then the issues. */
 const listClosingRows: SessionHandler<undefined, z.infer<typeof rowsQuerySchema>> = async (context) => {
   const { caller, deps, query } = context;
   const closingId = context.id("closing_id");

@@ -109,7 +109,7 @@ const listClosings: SessionHandler<undefined, z.infer<typeof closingsQuerySchema
   return ok({ closings: closings.map(closingJson), has_more: hasMore });
 };
 
-/** Refuses with `not_found`. */
+/** Error: `not_found`. */
 const getClosing: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const { closing } = await deps.bus.call(bus.getClosing, { caller, closingId: context.id("closing_id") });

@@ -1,4 +1,4 @@
-/** The report of a filial's day, in sums that add up. */
+/** The report of a filial's day. The parts of each sum add up to it. */
 import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
@@ -76,7 +76,7 @@ const reportSchema = z
   })
   .meta({ id: "DayReport" });
 
-/** `HH:MM`. */
+/** A time of day: `HH:MM`. */
 const CLOCK = /^(?:[01]\d|2[0-3]):[0-5]\d$/;
 const reportQuerySchema = z.strictObject({
   filial_id: queryId().meta({ description: "The filial whose day is reported, by its id." }),

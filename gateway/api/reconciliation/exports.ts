@@ -1,4 +1,4 @@
-/** Exports of lines, issues and matches: all that the filter of their list names, as CSV or JSON, made while it is sent. */
+/** Exports of lines, issues and matches: all results of their list's filter, as CSV or JSON. */
 import { z } from "zod";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as issueMessages from "../../../services/bus/messages/issues.ts";

@@ -1,4 +1,4 @@
-/** What operators decide about imports: the release of a held file, and the withdrawal of any. */
+/** The decisions about imports: an operator releases a held file, or withdraws any file. */
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/import-decisions.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";

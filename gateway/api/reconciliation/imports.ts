@@ -170,7 +170,7 @@ const importJson = (reply: ImportReply): z.infer<typeof importSchema> => ({
   candidates: reply.candidates,
 });
 
-/** Stores the bytes first; what is refused after that leaves no file. */
+/** Stores the bytes first. When the service then refuses the import, the gateway deletes the file. */
 const uploadImport: SessionHandler<AsyncIterable<Uint8Array>, z.infer<typeof uploadQuerySchema>> = async (context) => {
   const { caller, deps, body, query } = context;
   const { file_name: fileName, format, encoding, mapping_id: mappingId } = query;
@@ -182,7 +182,7 @@ const uploadImport: SessionHandler<AsyncIterable<Uint8Array>, z.infer<typeof upl
     const { name: objectName, sizeBytes, sha256 } = await deps.bus.storeFile(body);
     const facts = { fileName, objectName, sizeBytes, sha256 };
     const reply = await deps.bus.call(bus.createImport, { ...request, ...facts }).catch(async (error: unknown) => {
-      // Without an answer the service may have registered it; a file that it has not goes by age.
+      // Without an answer, the service may have registered the file. If not, retention deletes the file later.
       if (error instanceof RefusedError) await deps.bus.discardFile(objectName);
       throw error;
     });

@@ -1,4 +1,4 @@
-/** Issues on the wire: schemas, and how the bus's form becomes the wire's. */
+/** Issues on the wire: their schemas, and the conversion from the messages of the bus. */
 import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/issues.ts";
@@ -37,7 +37,7 @@ const factsShape = {
 };
 const saidSchema = text("The provider's text: JSON, or the text of what could not be read.");
 
-/** Every part is there, and null where an issue of its kind has none. */
+/** Every part is present. It is null if the kind of issue does not have it. */
 const issueEvidenceSchema = z
   .object({
     learned_from: text("The callback's event type, or how the provider was asked.").nullable(),
@@ -110,7 +110,7 @@ const EXAMPLE_FACTS = {
   amount: "12.50",
   currency: "EUR",
 };
-/** An order of 12.50 for which the provider reports 12.40. */
+/** In the example, the provider reports 12.40 for an order of 12.50. */
 const EXAMPLE = {
   issue_id: 42,
   kind: "amount_under",
@@ -273,7 +273,7 @@ function factsJson({
   };
 }
 
-/** With all decimals: a statement may have thousandths of a dinar. */
+/** The amount with all decimals, because a statement may have thousandths of a dinar. */
 export function amountText(amountMinor: string | null, currency: string | null): string | null {
   return amountMinor === null || currency === null ? null : formatExactAmount(BigInt(amountMinor), currency);
 }

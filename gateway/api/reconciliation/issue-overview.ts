@@ -1,4 +1,4 @@
-/** How many issues wait for a decision, their sums, and the people who decide them. */
+/** The open issues: their number, their sums, and the people who decide about them. */
 import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/issue-overview.ts";

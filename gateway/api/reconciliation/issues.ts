@@ -1,6 +1,6 @@
 /**
- * Issues: what callbacks and reconciliation runs find different. An operator assigns them, attributes money to an order through
- * the payment seam, or closes them with a reason.
+ * Issues: the differences that callbacks and reconciliation runs find. An operator assigns an issue, attributes its payment to an
+ * order through the payment seam, or closes it with a reason.
  */
 import { z } from "zod";
 import { parseAmount } from "../../../machines/currency.ts";
@@ -16,7 +16,7 @@ import { commentJson, issueCommentSchema, issueDetailsJson, issueDetailsSchema }
 import { issueJson, issueKindSchema, issueSchema, issueSourceSchema, issueStatusSchema } from "./issue-json.ts";
 
 const DAY_MS = 24 * 3_600_000;
-/** Ten years: more than issues are kept, and a number that no arithmetic breaks. */
+/** Ten years: longer than the retention of issues, and small enough for date arithmetic. */
 const MOST_DAYS = 3_650;
 
 const issuesSchema = z.object({ issues: z.array(issueSchema), has_more: hasMoreBefore });
@@ -26,7 +26,7 @@ const decimal = z
   .regex(/^\d{1,10}(?:\.\d{1,3})?$/)
   .meta({ examples: ["12.50"] });
 
-/** What both the list and the bulk closing can be confined to. */
+/** The filters of both the list and the bulk closing. */
 const filterShape = {
   kind: issueKindSchema.optional().meta({ description: "Only issues of this one kind; all kinds when left out." }),
   source: issueSourceSchema
@@ -139,7 +139,7 @@ interface AmountFilter {
   readonly max_amount?: string | undefined;
 }
 
-/** Refuses with `invalid_request` an amount that is none of its currency. */
+/** Throws `invalid_request` for an amount that its currency cannot have. */
 function amountsOf({ currency, min_amount, max_amount }: AmountFilter, at: string) {
   const minorOf = (name: string, text: string | undefined): string | undefined => {
     if (text === undefined) return undefined;
@@ -153,7 +153,7 @@ function amountsOf({ currency, min_amount, max_amount }: AmountFilter, at: strin
 
 const ageOf = (days: number | undefined): number | undefined => (days === undefined ? undefined : days * DAY_MS);
 
-/** Refuses with `invalid_request` an amount that is none of its currency. */
+/** Throws `invalid_request` for an amount that its currency cannot have. */
 export function issuesFilterOf(query: Omit<z.infer<typeof issuesQuerySchema>, "before_id" | "limit">) {
   const { status, kind, source, account, station_id, assignee_id, min_age_days, decision } = query;
   return {
@@ -182,7 +182,7 @@ const getIssue: SessionHandler = async (context) => {
   return ok(issueDetailsJson(found));
 };
 
-/** Refuses with `not_found` (the issue, the person), `conflict` with a reason. */
+/** Errors: `not_found` (the issue, the person), `conflict` with a reason. */
 const assignIssue: SessionHandler<z.infer<typeof assignIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, issueId: context.id("issue_id"), assigneeId: body.assignee_id };
@@ -190,7 +190,7 @@ const assignIssue: SessionHandler<z.infer<typeof assignIssueBodySchema>> = async
   return ok(issueJson(issue));
 };
 
-/** Refuses with `not_found`, `conflict` with a reason. */
+/** Errors: `not_found`, `conflict` with a reason. */
 const commentIssue: SessionHandler<z.infer<typeof commentIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const issueId = context.id("issue_id");
@@ -200,7 +200,7 @@ const commentIssue: SessionHandler<z.infer<typeof commentIssueBodySchema>> = asy
   return created(commentJson(comment));
 };
 
-/** Refuses with `not_found`, `conflict` with a reason, and the payment seam's refusals. */
+/** Errors: `not_found`, `conflict` with a reason, and those of the payment seam. */
 const attributeIssue: SessionHandler<z.infer<typeof attributeIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, issueId: context.id("issue_id"), orderId: body.order_id, reason: body.reason };
@@ -208,7 +208,7 @@ const attributeIssue: SessionHandler<z.infer<typeof attributeIssueBodySchema>> =
   return ok(issueJson(issue));
 };
 
-/** Refuses with `not_found`, `conflict` with a reason. */
+/** Errors: `not_found`, `conflict` with a reason. */
 const closeIssue: SessionHandler<z.infer<typeof closeIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const issueId = context.id("issue_id");
@@ -242,7 +242,7 @@ const closeIssues: SessionHandler<z.infer<typeof closeIssuesBodySchema>> = async
   });
 };
 
-/** Refuses with `not_found`, `conflict` with a reason. */
+/** Errors: `not_found`, `conflict` with a reason. */
 const undoIssueClosing: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const { issue } = await deps.bus.call(bus.undoIssueClosing, { caller, issueId: context.id("issue_id") });

@@ -1,4 +1,4 @@
-/** Lines of statements on the wire. Amounts have all decimals of their currency: a provider may have amounts that no order has. */
+/** Lines of statements on the wire. They have all decimals of their currency: a provider may use more than orders do. */
 import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/statement-lines.ts";

@@ -1,4 +1,4 @@
-/** Why a row of a statement is no line, on the wire. */
+/** On the wire: why a row of a statement is not a valid line. */
 import { z } from "zod";
 import {
   MALFORMED_REASONS,

@@ -1,4 +1,4 @@
-/** The definition of a mapping on the wire: the same as on the bus (`csvMappingShape`), with names of the wire. */
+/** The definition of a mapping on the wire: the same as on the bus (`csvMappingShape`), with the field names of the wire. */
 import { z } from "zod";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import { FOR_FIELD_ERRORS, fieldErrors } from "../../../services/bus/field-errors.ts";
@@ -143,7 +143,7 @@ type Definition = z.infer<typeof definitionSchema>;
 type SnakeName<T extends string> = T extends `${infer Head}${infer Tail}`
   ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${SnakeName<Tail>}`
   : T;
-/** The same with the names of the wire; the keys of a record stay. */
+/** The same type with the field names of the wire. The keys of a record do not change. */
 type OnWire<T> = T extends string | number | boolean | undefined
   ? T
   : T extends readonly (infer Item)[]
@@ -152,7 +152,7 @@ type OnWire<T> = T extends string | number | boolean | undefined
       ? T
       : { [Key in keyof T as SnakeName<Key & string>]: OnWire<T[Key]> };
 
-/** Its keys are words of the file. */
+/** The field whose keys are words of the file, not field names. */
 const RECORD = "words";
 
 function renamed(value: unknown, rename: (name: string) => string): unknown {
@@ -172,7 +172,7 @@ export function definitionJson(definition: CsvMapping): Definition {
   return renamed(definition, toWire) as OnWire<CsvMapping>;
 }
 
-/** With the defaults filled in. Throws `invalid_request`. */
+/** The definition with its defaults. Throws `invalid_request`. */
 export function definitionOf(definition: Definition): CsvMapping {
   const { data, error } = csvMappingShape.safeParse(renamed(definition, fromWire), FOR_FIELD_ERRORS);
   if (data !== undefined) return data;

@@ -1,4 +1,4 @@
-/** Mappings of CSV files whose header no dictionary has: stored in versions, previewed and tested on an uploaded file. */
+/** Mappings for CSV files whose header is in no dictionary. An operator stores versions, and previews and tests them on a file. */
 import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
 import { nameSchema as nameOnTheBus } from "../../../services/bus/messages/name.ts";
@@ -211,7 +211,7 @@ const getStatementMapping: SessionHandler = async (context) => {
   return ok(mappingJson((await deps.bus.call(bus.getStatementMapping, request)).mapping));
 };
 
-/** Refuses with `not_found` a correction of a name that is not there, with `conflict` one of another than the newest version. */
+/** Errors: `not_found` for a correction of an unknown name, `conflict` for a correction of a version that is not the newest. */
 const createStatementMapping: SessionHandler<z.infer<typeof createMappingBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, name: body.name, corrects: body.corrects, definition: definitionOf(body.definition) };

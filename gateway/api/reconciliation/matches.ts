@@ -1,4 +1,4 @@
-/** Which lines of statements belong to which payments: matches, candidates, and what people decide about them. */
+/** Matches of statement lines and payments: matches, candidates, and the decisions about them. */
 import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
@@ -223,7 +223,7 @@ const listCandidates: SessionHandler<undefined, z.infer<typeof candidatesQuerySc
   });
 };
 
-/** Refuses with `not_found`, `conflict` with a reason. */
+/** Errors: `not_found`, `conflict` with a reason. */
 const confirmMatch: SessionHandler<z.infer<typeof confirmBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, lineIds: body.line_ids, paymentKeys: body.payment_keys, reason: body.reason };
@@ -231,7 +231,7 @@ const confirmMatch: SessionHandler<z.infer<typeof confirmBodySchema>> = async (c
   return ok(decisionsJson(decisions));
 };
 
-/** Refuses with `not_found`. */
+/** Error: `not_found`. */
 const rejectMatch: SessionHandler<z.infer<typeof rejectBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, lineId: body.line_id, paymentKey: body.payment_key, reason: body.reason };

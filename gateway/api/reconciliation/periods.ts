@@ -1,4 +1,4 @@
-/** Periods of statement accounts: their states, what each lacks, and closing one. */
+/** Periods of statement accounts: their states, what is missing before a closing, and the closing. */
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
@@ -129,7 +129,7 @@ function periodJson(period: bus.Period): z.infer<typeof periodSchema> {
   };
 }
 
-/** Refuses with `not_found`, `invalid_request`, `busy`, `conflict` with a reason. */
+/** Errors: `not_found`, `invalid_request`, `busy`, `conflict` with a reason. */
 const closePeriod: SessionHandler<z.infer<typeof closePeriodBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const { account_id: accountId, kind, from_date: fromDate, reason } = body;

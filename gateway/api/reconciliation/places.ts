@@ -1,4 +1,4 @@
-/** Filials and stations by name, for people who read their numbers in issues, accounts and reports. */
+/** The names of filials and stations, for people who see only ids in issues, accounts and reports. */
 import { z } from "zod";
 import { listFilials } from "../../../services/bus/messages/filials.ts";
 import { listStations } from "../../../services/bus/messages/stations.ts";

@@ -1,4 +1,4 @@
-/** Reconciliation runs: what was compared, what has come out, and what has changed since another run. */
+/** Reconciliation runs: their input, their result, and the difference to another run. */
 import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/reconciliation-runs.ts";
@@ -154,7 +154,7 @@ const comparisonQuerySchema = z.strictObject({
   change: changeSchema.default("new").meta({ description: "Which differences are listed; all are counted." }),
 });
 
-/** A null stays null. */
+/** The amount on the wire, or null. */
 const amountOf = (minor: string | null, currency: string | null): string | null =>
   minor === null || currency === null ? null : formatExactAmount(BigInt(minor), currency);
 
@@ -199,7 +199,7 @@ const listRuns: SessionHandler<undefined, z.infer<typeof runsQuerySchema>> = asy
   return ok({ runs: runs.map(runJson), has_more: hasMore });
 };
 
-/** Refuses with `not_found`, `invalid_request`, `conflict` with a reason. */
+/** Errors: `not_found`, `invalid_request`, `conflict` with a reason. */
 const startRun: SessionHandler<z.infer<typeof startRunBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const { account_id: accountId, from_date: fromDate, to_date: toDate } = body;
@@ -207,14 +207,14 @@ const startRun: SessionHandler<z.infer<typeof startRunBodySchema>> = async (cont
   return created(runJson(run));
 };
 
-/** Refuses with `not_found`. */
+/** Error: `not_found`. */
 const getRun: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const { run } = await deps.bus.call(bus.getRun, { caller, runId: context.id("run_id") });
   return ok(runJson(run));
 };
 
-/** Refuses with `not_found`. */
+/** Error: `not_found`. */
 const compareRuns: SessionHandler<undefined, z.infer<typeof comparisonQuerySchema>> = async (context) => {
   const { caller, deps, query } = context;
   const { previous_run_id: previousRunId, change, since_id: afterIssueId, limit } = query;

@@ -15,7 +15,7 @@ export const servingTaskLegSchema = z
   .enum(TASK_LEGS)
   .meta({ id: "ServingTaskLeg", description: "Where from and where to." });
 
-/** What a fleet and the owner see. */
+/** The fields that a fleet and the owner see. */
 export const servingTaskFields = {
   task_id: idSchema,
   display_number: idSchema.meta({ description: "For people; without gaps at a filial." }),
@@ -58,7 +58,7 @@ const servingTasksQuerySchema = z.strictObject({
     description: "Only serving tasks of this status. Left out: the current ones, which are offered or accepted.",
   }),
 });
-/** Weak entity tags, as polls have them. */
+/** The entity tag is weak and covers the whole answer, as for polls. */
 const etagHeaderSchema = z.object({ ETag: z.string().meta({ description: "Weak; of the whole answer." }) });
 
 export function servingTaskJson(task: messages.ServingTask): z.infer<typeof servingTaskSchema> {
@@ -85,14 +85,14 @@ const listServingTasks: ConsumerHandler<z.infer<typeof servingTasksQuerySchema>>
   return conditional(context, { serving_tasks: tasks.map(servingTaskJson), has_more: hasMore, paused });
 };
 
-/** Another consumer's task is `not_found`. */
+/** Error: `not_found` for another consumer's task. */
 const getServingTask: ConsumerHandler = async (context) => {
   const request = { consumer: context.consumer, taskId: context.id("task_id") };
   const { task } = await context.deps.bus.call(messages.getConsumerTask, request);
   return conditional(context, servingTaskJson(task));
 };
 
-/** The body with its entity tag, or 304 for a client that has it already. */
+/** The body with its entity tag, or 304 for a client that already has it. */
 function conditional(context: ConsumerContext<unknown>, body: unknown): Reply {
   const ready = JSON.stringify(body);
   const headers = { ETag: etagOf(ready) };
@@ -108,7 +108,7 @@ const move =
       const { task } = await deps.bus.call(operation, { consumer: caller, taskId: context.id("task_id") });
       return ok(servingTaskJson(task));
     } catch (error) {
-      // The owner has suspended it since its credential was checked; every further request gets the same answer.
+      // The owner has suspended the consumer since the check of its credential. Every later request gets the same answer.
       const isSuspended = error instanceof RefusedError && error.refusal.code === "permission_denied";
       throw isSuspended ? new Refusal("consumer_suspended") : error;
     }

@@ -1,4 +1,4 @@
-/** A consumer reads its deliveries again, and has one resent (contract, "Webhook-related read and replay endpoints"). */
+/** A consumer reads its deliveries and requests one again (contract, "Webhook-related read and replay endpoints"). */
 import { z } from "zod";
 import { eventTime } from "../../../services/bus/messages/robotics-events.ts";
 import {
@@ -79,8 +79,8 @@ export const redeliveryHeadersSchema = z.object({
 type DeliveryJson = z.infer<typeof deliverySchema>;
 
 /**
- * Takes the event and its time out of the body that is sent. The field names of a payload keep their order, so that a
- * reader can make the body again byte for byte.
+ * A delivery in JSON. The event and its time come from the sent body. The fields of a payload keep their order, so that a reader
+ * can reproduce the exact bytes of the body.
  */
 export function deliveryJson(delivery: Delivery): DeliveryJson {
   const { created_at, payload } = JSON.parse(delivery.body) as Pick<DeliveryJson, "created_at" | "payload">;

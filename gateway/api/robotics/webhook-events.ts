@@ -1,6 +1,6 @@
 /**
- * The events that a consumer receives (contract, "Events"): one envelope for each type. The OpenAPI document's `webhooks`, the
- * AsyncAPI document and the deliveries that are read again are made from these.
+ * The events that a consumer receives (contract, "Events"), with one envelope for each type. The OpenAPI document's `webhooks`,
+ * the AsyncAPI document and the answers with deliveries use these schemas.
  */
 import { createHmac } from "node:crypto";
 import { z } from "zod";
@@ -16,7 +16,7 @@ export const EXAMPLE_SECRET = "whsec_3vJt0m4yT8nq1Qe5bW2xK7cZ9uLhRfGdPsAaYoEiN6M
 const EXAMPLE_UNIX_SECONDS = 1_795_176_000;
 export const SIGNATURE_DESCRIPTION =
   "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256 over `<t>.<raw body>`, keyed with the endpoint's secret as it was shown. While a secret is being replaced there are two `v1=`, one for each. Compare in constant time, and refuse a `t` that is more than five minutes before or after now.";
-/** The payloads by name; cancelled and expired tasks have the same fields, as do pauses and resumptions. */
+/** The payloads by name. Cancelled and expired tasks have the same fields, and so do pauses and resumptions. */
 const namedEnums = { leg: servingTaskLegSchema, status: servingTaskStatusSchema };
 export const offeredTaskSchema = ROBOTICS_PAYLOADS["serving_task.offered"]
   .extend(namedEnums)
@@ -39,7 +39,7 @@ const deliveryId = idSchema.meta({
 type EventType = (typeof DELIVERY_EVENT_TYPES)[number];
 interface EventFacts {
   readonly eventType: EventType;
-  /** In CamelCase: the name of its schema. */
+  /** The name of its schema, in CamelCase. */
   readonly name: string;
   readonly summary: string;
   readonly description: string;
@@ -49,7 +49,7 @@ interface EventFacts {
 export interface WebhookEvent extends EventFacts {
   readonly envelope: z.ZodType;
   readonly envelopeExample: object;
-  /** Of that example as one line without spaces, its fields in their order. */
+  /** The signature of that example as one line without spaces, with its fields in the same order. */
   readonly signatureExample: string;
 }
 
@@ -100,7 +100,7 @@ const FACTS: Readonly<Record<EventType, Omit<EventFacts, "eventType">>> = {
   },
 };
 
-/** The five events of the contract, and the owner's test. */
+/** The five events of the contract, and the test event for the owner. */
 export const WEBHOOK_EVENTS: readonly WebhookEvent[] = DELIVERY_EVENT_TYPES.map((eventType) => {
   const facts = FACTS[eventType];
   const envelopeExample = {
@@ -131,5 +131,5 @@ export const signatureHeaderSchema = z
   .regex(/^t=\d{1,12}(?:,v1=[0-9a-f]{64}){1,2}$/)
   .meta({ description: SIGNATURE_DESCRIPTION, examples: WEBHOOK_EVENTS.slice(0, 1).map((e) => e.signatureExample) });
 
-/** What a reader needs to make the signature of an example again. */
+/** The values with which a reader can reproduce the signature of an example. */
 export const EXAMPLE_SIGNING = `Signed with the secret \`${EXAMPLE_SECRET}\` at \`t=${EXAMPLE_UNIX_SECONDS}\`, over the payload as one line without spaces, its fields in this order.`;

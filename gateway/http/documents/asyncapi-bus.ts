@@ -1,6 +1,6 @@
 /**
- * The AsyncAPI 3 document of the bus: what programs inside an installation can subscribe to at its NATS servers. It is made from
- * the schemas that the services check by, and checked in as `asyncapi-bus.json`.
+ * The AsyncAPI 3 document of the bus: the subjects to which programs inside an installation can subscribe at its NATS servers.
+ * It is made from the services' schemas, and checked in as `asyncapi-bus.json`.
  */
 import { z } from "zod";
 import { type PublishedIssueEvent, publishedIssueEventSchema } from "../../../services/bus/messages/issues.ts";

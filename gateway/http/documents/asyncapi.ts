@@ -21,7 +21,7 @@ Events are sent at least once: one may come twice, late, or out of order; a repe
 
 Payloads are exact: within \`v1\` of the paths no field is added or removed. A new type of event may come; answer one that you do not know with 2xx and ignore it.`;
 
-/** Names of the parts of the document by kind, as references. */
+/** A reference to a part of the document. */
 const ref = (kind: "messages" | "schemas" | "securitySchemes", name: string) => ({
   $ref: `#/components/${kind}/${name}`,
 });
@@ -123,7 +123,7 @@ function headersSchema(): object {
   };
 }
 
-/** The envelopes and the payloads in them, each under its id, in the dialect of JSON Schema that AsyncAPI is built on. */
+/** The envelopes and their payloads by id, in AsyncAPI's dialect of JSON Schema. */
 function jsonSchemas(): Record<string, object> {
   const registry = z.registry<{ id: string }>();
   for (const { envelope, payload } of WEBHOOK_EVENTS) {
@@ -141,7 +141,7 @@ function jsonSchemas(): Record<string, object> {
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutDialect(schema)]));
 }
 
-/** Without the keys for dialect and place, which the document states once for all schemas. */
+/** The schema without its keys for dialect and id, which the document states once for all schemas. */
 function withoutDialect({ $schema: _dialect, $id: _place, id: _id, ...schema }: Record<string, unknown>): object {
   return schema;
 }

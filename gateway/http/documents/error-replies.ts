@@ -1,12 +1,12 @@
-/** Which refusals an operation can answer with: its own and those that come with its caller, its body and the faults. */
+/** The errors of each operation: those of its row, and those of its caller, its body and faults. */
 import { z } from "zod";
 import { BLOCKED_REASONS } from "../../../machines/standing.ts";
 import { ERRORS, type ErrorCode } from "../errors.ts";
 import { type Route, refusesOtherQueries } from "../route.ts";
 
 /**
- * Names of the sets of codes that many operations share. A set that is not here and has more than one code is named after
- * its operation and status, so that no name changes when another operation is added.
+ * Names of the sets of codes that many operations share. Another set with more than one code gets its name from its operation
+ * and status, so that no name changes when a new operation is added.
  */
 const SHARED_NAMES: Readonly<Record<string, readonly ErrorCode[]>> = {
   CredentialRefused: ["credential_missing", "credential_invalid"],
@@ -54,9 +54,9 @@ function componentName(operationId: string, status: number, codes: readonly Erro
   return SHARED_NAME_BY_CODES.get(keyOf(codes)) ?? `${pascalCase(operationId)}Error${status}`;
 }
 
-/** The operations that are answered `storage_low` while the disk is short of space (`services/bus/disk-gate.ts`). */
+/** The operations that answer `storage_low` while the disk has too little space (`services/bus/disk-gate.ts`). */
 export const WAITING_OPERATIONS: ReadonlySet<string> = new Set([
-  // Below the reserve.
+  // When the free space is below the reserve.
   "platform_create_organization",
   "backoffice_create_filial",
   "backoffice_create_station",
@@ -70,7 +70,7 @@ export const WAITING_OPERATIONS: ReadonlySet<string> = new Set([
   "backoffice_register_webhook_endpoint",
   "backoffice_test_webhook_endpoint",
   "robotics_redeliver_webhook",
-  // On a full disk.
+  // Only when the disk is full.
   "cashier_open_order",
   "cashier_create_intent",
 ]);
@@ -125,7 +125,7 @@ function errorReply(status: number, codes: readonly ErrorCode[]): object {
   };
 }
 
-/** What goes with some codes beyond the sentence. */
+/** The additional fields of some codes, for examples. */
 const EXAMPLE_FIELDS: Partial<Record<ErrorCode, object>> = {
   intent_not_actionable: { status: "expired" },
   task_not_actionable: { status: "expired" },

@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document, made from the route table and the schemas; checked in as `openapi.json`. */
+/** Makes the OpenAPI 3.1 document from the route table and the schemas. It is checked in as `openapi.json`. */
 import { z } from "zod";
 import {
   createDocument,
@@ -41,7 +41,7 @@ const INTRODUCTION = `Third-party devices take part in collecting restaurant pay
 Devices send their credential as a bearer token and may make one request a second, ten at once. All calls of a credential count alike and together, answers 304 and errors too: a poll every two seconds and a heartbeat every ten leave room for a report. A robotics consumer may make five requests a second, thirty at once. Paths end in a slash; without it the answer is 404 \`trailing_slash_missing\`, which names the right path and never redirects. Every error has the same body, \`ApiError\`; its \`code\` is from a closed list, which the schema \`ErrorCode\` explains.`;
 
 /**
- * zod leaves the examples out where a schema transforms its input. An example is what a client sends, so it stays.
+ * Adds the examples that zod leaves out when a schema transforms its input: they show what a client sends.
  */
 const keepExamples: ZodOpenApiOverride = ({ zodSchema, jsonSchema, io }) => {
   const examples = z.globalRegistry.get(zodSchema)?.examples;
@@ -55,7 +55,7 @@ const TAKEN_OR_GONE = {
   "410": { description: "The target is gone for good: the endpoint is disabled at once." },
 };
 
-/** What the answers to a webhook mean to the service that sent it. */
+/** How this service interprets the answers to a webhook. */
 const ANSWERS = {
   ...TAKEN_OR_GONE,
   default: {
@@ -64,7 +64,7 @@ const ANSWERS = {
   },
 };
 
-/** The owner waits for what comes of a test, so it is not tried again. */
+/** The service does not repeat a test, because the owner waits for its result. */
 const ANSWERS_TO_TEST = {
   ...TAKEN_OR_GONE,
   default: { description: "Not taken, redirects included: the owner is shown the answer, and it is not tried again." },
@@ -93,7 +93,7 @@ const optionalHeaderSchema = z.object({
   }),
 });
 
-/** The good answers of a route, by status, with those to a change that is not yet effective. */
+/** The success answers of a route by status, including the answers to a change that is not yet effective. */
 function repliesOf(route: Route): Readonly<Record<string, ReplyFacts>> {
   if (route.awaitsEffect !== true) return route.replies;
   const { 201: created, ...others } = route.replies;
@@ -109,7 +109,7 @@ function repliesOf(route: Route): Readonly<Record<string, ReplyFacts>> {
   };
 }
 
-/** By the schema of the effective answer, so that operations with one answer share the other one too. */
+/** By the schema of the effective answer, so that operations with the same answer also share the other schema. */
 const extended = new Map<z.ZodType, z.ZodObject>();
 
 function notYetEffectiveSchema(schema: z.ZodType | null): z.ZodObject {
@@ -127,7 +127,7 @@ function notYetEffectiveSchema(schema: z.ZodType | null): z.ZodObject {
   return made;
 }
 
-/** The document of these routes; undocumented ones are left out. */
+/** The document of these routes, without the undocumented ones. */
 export function buildDocument(routes: readonly Route[]) {
   const errors = new ErrorReplies();
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
@@ -253,7 +253,7 @@ function operationOf(route: Route, errors: ErrorReplies): ZodOpenApiOperationObj
   };
 }
 
-/** Every id in a path: what it is, and which answer shows it. */
+/** The description of every id in a path, and the answer that contains it. */
 const PATH_IDS: Readonly<Record<string, string>> = {
   account_id:
     "The statement account's id. The list of accounts shows it, and so does the answer that created the account.",
@@ -320,7 +320,7 @@ function securityOf(route: Route): Record<string, string[]>[] {
   }
 }
 
-/** Polls are not logged one by one, so they only echo an id that the client chose. */
+/** Polls only repeat an id that the client chose, because the gateway does not log single polls. */
 function requestIdHeader(route: Route): z.ZodObject {
   const isPoll = route.poll !== undefined;
   const description = isPoll
@@ -358,7 +358,7 @@ export function documentText(document: ReturnType<typeof buildDocument>): string
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** The `webhooks` of the document: what this service calls at a consumer's endpoint. */
+/** The `webhooks` of the document: the requests of this service to a consumer's endpoint. */
 function webhookOperations(): ZodOpenApiPathsObject {
   return Object.fromEntries(WEBHOOK_EVENTS.map((event) => [event.eventType, pathItem(event)]));
 }

@@ -1,4 +1,4 @@
-/** Writes `openapi.json`, `asyncapi.json` and `asyncapi-bus.json` beside this file: `npm run openapi`, after a change of the contract. */
+/** Writes `openapi.json`, `asyncapi.json` and `asyncapi-bus.json`. Run `npm run openapi` after a change of the contract. */
 import { writeFile } from "node:fs/promises";
 import { ASYNCAPI_FILE, BUS_ASYNCAPI_FILE, OPENAPI_FILE } from "../../api/meta/pages.ts";
 import { routes } from "../../routes.ts";
