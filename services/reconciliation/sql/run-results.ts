@@ -1,7 +1,7 @@
 /** What a run leaves behind: matches, outcomes of lines, candidates, sums and hashes. Only what has changed is written. */
 import type { Transaction } from "../../db/pool.ts";
 import { RUN_LIMITS } from "../limits.ts";
-import { removeMatches } from "./matches.ts";
+import { removeMatches } from "./match-removal.ts";
 import type { RunScope } from "./runs.ts";
 
 /** Removes what is left of matches whose lines are gone with a withdrawn import, so that their payments are free again. */
