@@ -50,7 +50,7 @@ export interface Report {
 export type FormerReport = Pick<Report, "key" | "outcome" | "reportedAtMs">;
 
 /** Why a provider could not be asked for a QR, or did not give one. */
-export const PROVIDER_FAILURES = [
+const PROVIDER_FAILURES = [
   "provider_refused",
   "provider_timed_out",
   "provider_unavailable",

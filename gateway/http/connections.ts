@@ -181,7 +181,7 @@ interface UnusedConnection {
  * upgrade neither call comes, so all of its address are forgotten before it. An answer that may close its connection while
  * it is written waits for the turn behind `onData` (`exchange.ts`).
  */
-export class UnusedConnections {
+class UnusedConnections {
   readonly #isAnswered: () => boolean;
   /** In the order in which they were opened, as a Set keeps it. */
   readonly #all = new Set<UnusedConnection>();

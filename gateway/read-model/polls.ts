@@ -158,7 +158,7 @@ function echo({ requestId }: RequestHead): Headers {
 }
 
 /** How the polls of one operation were answered, in plain numbers: a poll has no time for more. */
-export class PollCount {
+class PollCount {
   /** 200 with a body. */
   fresh = 0;
   /** 304: the device has it already. */

@@ -54,7 +54,7 @@ export function exchangesOf(nc: NatsConnection): Exchanges {
   return exchanges;
 }
 
-export class Exchanges {
+class Exchanges {
   readonly #nc: NatsConnection;
   readonly #inbox = createInbox();
   /** Each ends with its deadline, and its caller is held to a limit of its own. */

@@ -32,7 +32,7 @@ import type { ConfigRow } from "./sql/configs.ts";
  * Announces to every station that is marked, or to those of one place. Several processes may do it at once: without a place each
  * skips what another has taken; with one it waits, so that all rows of the place are committed when it resolves.
  */
-export async function announceChoices(database: Database, place?: Place): Promise<number> {
+async function announceChoices(database: Database, place?: Place): Promise<number> {
   let total = 0;
   for (;;) {
     const announced = await announceSome(database, place);

@@ -20,7 +20,7 @@ import { LIMITS } from "../../limits.ts";
 import { createdIntentJson, decidedIntentJson, intentJson, intentSchema, paymentRouteSchema } from "./intent-json.ts";
 
 /** Picks a route for an order. It names no amount: that is order truth (contract, "Rules" 1). */
-export const createIntentBodySchema = z
+const createIntentBodySchema = z
   .strictObject({
     order_id: idSchema,
     route: paymentRouteSchema,
@@ -41,7 +41,7 @@ export const createIntentBodySchema = z
   .meta({ id: "CreateIntent", examples: [{ order_id: 42, route: "smart_pos" }] });
 
 /** The reference is needed for an attested terminal; a smart POS collection inherits the device's own. */
-export const attestBodySchema = z
+const attestBodySchema = z
   .strictObject({
     reference: z.string().trim().min(1).max(LIMITS.referenceCharacters).optional().meta({
       description:

@@ -45,7 +45,7 @@ export function unreadable(body: Uint8Array): CallbackEvent {
 }
 
 /** The text itself, or an empty one where there is none, or one that is too long to be what it should be. */
-export function textOf(value: unknown, maxCharacters: number): string {
+function textOf(value: unknown, maxCharacters: number): string {
   return typeof value === "string" && value.length <= maxCharacters ? value : "";
 }
 

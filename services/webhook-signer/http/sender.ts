@@ -235,7 +235,7 @@ const rounded = (ms: number | null): number | null => (ms === null ? null : Math
 const isLookedUp = (host: string): boolean => isIP(host) === 0 && !isLoopbackHost(host);
 
 /** Calls `answer` once for each text. With `most` texts all are forgotten, so that many targets cost time and not memory. */
-export function remember<T>(most: number, answer: (text: string) => T): (text: string) => T {
+function remember<T>(most: number, answer: (text: string) => T): (text: string) => T {
   const known = new Map<string, T>();
   return (text) => {
     const found = known.get(text);
