@@ -1,5 +1,5 @@
 /** The streams that `migrate` makes, and what each process checks of them at its start; only `migrate` creates or changes them. */
-import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { checkStreams, ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { LAYOUT_VERSION } from "../../services/bus/stream-config.ts";
