@@ -178,8 +178,7 @@ export const ok = (body: unknown, headers?: Readonly<Record<string, string>>): R
   headers === undefined ? { status: 200, body } : { status: 200, body, headers };
 export const created = (body: unknown, headers?: Readonly<Record<string, string>>): Reply =>
   headers === undefined ? { status: 201, body } : { status: 201, body, headers };
-export const noContent = (headers?: Readonly<Record<string, string>>): Reply =>
-  headers === undefined ? { status: 204 } : { status: 204, headers };
+export const noContent = (): Reply => ({ status: 204 });
 
 export interface RefusalFacts {
   readonly detail?: string | undefined;

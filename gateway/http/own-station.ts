@@ -7,11 +7,8 @@ import { Refusal, type SessionContext } from "./handler-context.ts";
  * The state of the station named by `{station_id}`, from the replica. Throws `not_found`, or `replica_stale` while neither
  * the replica has the station nor the registry has denied that it exists.
  */
-export async function ownStation(
-  context: SessionContext<unknown, unknown>,
-  name = "station_id",
-): Promise<StationState> {
-  return await requireOwnStation(context, context.id(name));
+export async function ownStation(context: SessionContext<unknown, unknown>): Promise<StationState> {
+  return await requireOwnStation(context, context.id("station_id"));
 }
 
 /** The same for a station that is named elsewhere in the request. */
