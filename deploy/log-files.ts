@@ -80,7 +80,7 @@ export function appendToLog(log: LogSpec, text: string): boolean {
 }
 
 /** The last lines of a log file, from `fromByte` on; empty when there is none. A file that is shorter was rotated. */
-export function logTail(path: string, fromByte = 0): string {
+export function logTail(path: string, fromByte: number): string {
   try {
     const file = openSync(path, "r");
     const { size } = fstatSync(file);

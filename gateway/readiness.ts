@@ -14,7 +14,7 @@ import { FEED_LIMITS } from "./read-model/replica-feed.ts";
 import type { Replicas } from "./read-model/replicas.ts";
 import { DATABASE_SERVICE_NAMES, type Heard, type ServicesSeen } from "./service-health.ts";
 
-export const REQUIRED = ["bus", "stations", "credentials", "sessions", "switches"] as const;
+const REQUIRED = ["bus", "stations", "credentials", "sessions", "switches"] as const;
 type RequiredReadiness = Readonly<Record<(typeof REQUIRED)[number], DependencyReadiness>>;
 
 export function readiness(seen: {

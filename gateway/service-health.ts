@@ -21,7 +21,7 @@ import { within } from "../services/runtime/repeat.ts";
 import { LIMITS } from "./limits.ts";
 
 /** The services that work with the database. */
-export const DATABASE_SERVICES = {
+const DATABASE_SERVICES = {
   registry: registryHealth,
   settlement: settlementHealth,
   providers: providersHealth,

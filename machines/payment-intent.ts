@@ -50,7 +50,7 @@ export interface Report {
 export type FormerReport = Pick<Report, "key" | "outcome" | "reportedAtMs">;
 
 /** Why the providers service could not ask for a QR, or the provider did not return one. */
-export const PROVIDER_FAILURES = [
+const PROVIDER_FAILURES = [
   "provider_refused",
   "provider_timed_out",
   "provider_unavailable",

@@ -24,7 +24,7 @@ import { checkJson, htmlOf, jsonOf, junitOf, lineOf, resultJson, summaryOf } fro
 import { type RunOptions, type RunResult, runSuite } from "./suite.ts";
 import { CannotRun, LeftBehind } from "./world.ts";
 
-export const CONFORMANCE_HELP = `Checks that a running service, or a device at it, keeps the contract, over HTTP only.
+const CONFORMANCE_HELP = `Checks that a running service, or a device at it, keeps the contract, over HTTP only.
 
   npm run conformance -- --sandbox ID
       The sandbox is reset before and after: use one that nothing else uses

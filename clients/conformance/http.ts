@@ -1,5 +1,6 @@
 /** HTTP as the suite needs it: any request, its answer as it came, and the exchange for the report of a failed check. */
 import { setTimeout as delay } from "node:timers/promises";
+import { parseJson } from "../device-kit/guards.ts";
 import { clientLimits } from "../limits.ts";
 
 export interface SuiteRequest {
@@ -168,21 +169,13 @@ async function exchangeOver(wire: Wire, url: string, init: RequestInit): Promise
     const timeout = AbortSignal.timeout(clientLimits.conformanceAnswerMs);
     const response = await fetch(url, { ...init, redirect: "manual", signal: AbortSignal.any([wire.signal, timeout]) });
     const text = await response.text();
-    return { status: response.status, headers: response.headers, text, body: parsed(text) };
+    return { status: response.status, headers: response.headers, text, body: parseJson(text) };
   } catch (error) {
     if (wire.signal.aborted) throw error;
     const why = error instanceof Error ? error.message : String(error);
     throw new NoAnswer(`${url} does not answer (${why}): check the address and that the service runs.`, {
       cause: error,
     });
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 

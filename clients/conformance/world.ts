@@ -295,7 +295,7 @@ export async function ownerOf(wire: Wire, owner: LogIn | OpenSession): Promise<P
   }
 }
 
-export async function logIn(wire: Wire, api: "backoffice" | "cashier", details: LogIn): Promise<Party> {
+async function logIn(wire: Wire, api: "backoffice" | "cashier", details: LogIn): Promise<Party> {
   const root = `/api/${api}/v1/`;
   // Not ended by the signal: the service may have opened a session whose token would then be lost.
   const endless = { ...wire, signal: new AbortController().signal };

@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { checkServerIdentity, getCACertificates } from "node:tls";
 import { Agent, buildConnector, setGlobalDispatcher } from "undici";
 import { z } from "zod";
+import { parseJson } from "../device-kit/guards.ts";
 import { clientLimits } from "../limits.ts";
 
 export interface ServiceRequest {
@@ -114,14 +115,6 @@ function serviceError(response: Response, text: string): ServiceError {
 export function parseRetryAfter(header: string | null): number | undefined {
   const match = /^\s*(\d{1,9})\s*$/.exec(header ?? "");
   return match === null ? undefined : Math.min(Number(match[1]) * 1_000, clientLimits.retryAfterMaxMs);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }
 
 /** The service answered with an error body (contract, "Errors"). */

@@ -100,7 +100,7 @@ function refuseForeign(facts: RequestFacts): void {
 }
 
 /** The token of an `Authorization: Bearer` header; the empty string when there is none. */
-export function bearerToken(authorization: string): string {
+function bearerToken(authorization: string): string {
   return /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? "";
 }
 

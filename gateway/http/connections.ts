@@ -181,7 +181,7 @@ interface UnusedConnection {
  * upgrade the server makes neither call, so the upgrade first calls `forget` for its address. An answer that may close its
  * connection during the write waits for the turn after `onData` (`exchange.ts`).
  */
-export class UnusedConnections {
+class UnusedConnections {
   readonly #isAnswered: () => boolean;
   /** Oldest first, because a Set keeps the order of insertion. */
   readonly #all = new Set<UnusedConnection>();

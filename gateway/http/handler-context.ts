@@ -176,10 +176,7 @@ export type ConsumerHandler<TQuery = undefined> = (context: ConsumerContext<TQue
 
 export const ok = (body: unknown, headers?: Readonly<Record<string, string>>): Reply =>
   headers === undefined ? { status: 200, body } : { status: 200, body, headers };
-export const created = (body: unknown, headers?: Readonly<Record<string, string>>): Reply =>
-  headers === undefined ? { status: 201, body } : { status: 201, body, headers };
-export const noContent = (headers?: Readonly<Record<string, string>>): Reply =>
-  headers === undefined ? { status: 204 } : { status: 204, headers };
+export const created = (body: unknown): Reply => ({ status: 201, body });
 
 export interface RefusalFacts {
   readonly detail?: string | undefined;

@@ -7,11 +7,8 @@ import { Refusal, type SessionContext } from "./handler-context.ts";
  * The state of the station that `{station_id}` names, from the replica. Throws `not_found`, or `replica_stale` while
  * the replica does not have the station and the registry has not answered that it does not exist.
  */
-export async function ownStation(
-  context: SessionContext<unknown, unknown>,
-  name = "station_id",
-): Promise<StationState> {
-  return await requireOwnStation(context, context.id(name));
+export async function ownStation(context: SessionContext<unknown, unknown>): Promise<StationState> {
+  return await requireOwnStation(context, context.id("station_id"));
 }
 
 /** The same for a station that is named elsewhere in the request. */

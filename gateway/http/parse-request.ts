@@ -127,7 +127,7 @@ export function queryOf(route: Route, query: string): unknown {
 }
 
 /** A query as an object of strings. A name that occurs twice is an error, because it is not clear which value counts. */
-export function parseQuery(query: string): Record<string, string> {
+function parseQuery(query: string): Record<string, string> {
   const values: Record<string, string> = Object.create(null) as Record<string, string>;
   for (const [name, value] of new URLSearchParams(query)) {
     if (name in values) {

@@ -73,7 +73,7 @@ export function copyRequest(
 const PREFIX = randomBytes(6).toString("base64url");
 let count = 0;
 
-export function newRequestId(): string {
+function newRequestId(): string {
   count += 1;
   return `${PREFIX}-${count.toString(36)}`;
 }

@@ -158,7 +158,7 @@ function echo({ requestId }: RequestHead): Headers {
 }
 
 /** The counts of the answers to one operation's polls. They are plain numbers, because polls must be fast. */
-export class PollCount {
+class PollCount {
   /** 200 with a body. */
   fresh = 0;
   /** 304: the device has the newest view. */

@@ -16,7 +16,7 @@ import { build, type Metafile, type OutputFile } from "esbuild";
 import { BUILT_PAGES, type BuildManifest, type BuiltFile, PAGES, type PageName } from "./page-names.ts";
 
 /** The oldest browsers of tills and displays; Preact 11 needs these as well. */
-export const BROWSERS = ["chrome71", "safari12.1", "firefox69"];
+const BROWSERS = ["chrome71", "safari12.1", "firefox69"];
 
 /**
  * Safari before 14.1 has a fault in destructured parameters that are used as names of other parameters; esbuild then refuses

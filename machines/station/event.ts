@@ -167,5 +167,3 @@ export type StationEvent =
   | { readonly type: "command_ruled_out"; readonly commandId: string }
   | { readonly type: "intent_cancelled"; readonly intentId: number; readonly cashierId: number }
   | { readonly type: "intent_expired"; readonly intentId: number };
-
-export type StationEventType = StationEvent["type"];

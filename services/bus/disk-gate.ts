@@ -11,7 +11,7 @@ import type { BusRefusal } from "./refusals.ts";
 
 type Tier = Exclude<DiskTier, "ok" | "low">;
 
-const WAITS: ReadonlyMap<string, Tier> = new Map<string, Tier>([
+export const WAITS: ReadonlyMap<string, Tier> = new Map<string, Tier>([
   ["registry.createOrganization", "reserve"],
   ["registry.createFilial", "reserve"],
   ["registry.createCatalogueItem", "reserve"],
@@ -30,8 +30,6 @@ const WAITS: ReadonlyMap<string, Tier> = new Map<string, Tier>([
   ["webhooks.resendWebhookDelivery", "reserve"],
   ["settlement.openOrder", "full"],
 ]);
-/** The subjects of these operations. */
-export const WAITING_SUBJECTS: readonly string[] = [...WAITS.keys()];
 
 const disks = new WeakMap<NatsConnection, Disk>();
 

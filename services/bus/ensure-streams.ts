@@ -76,7 +76,7 @@ async function ensureConfigs(bus: Bus, configs: readonly WantedConfig[], options
 }
 
 /** The stream's info from its leader; undefined when there is no such stream. */
-export async function streamInfo(bus: Pick<Bus, "jsm">, name: string): Promise<StreamInfo | undefined> {
+async function streamInfo(bus: Pick<Bus, "jsm">, name: string): Promise<StreamInfo | undefined> {
   return await bus.jsm.streams.info(name).catch((error: unknown) => {
     if (error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound) return undefined;
     throw error;
@@ -84,7 +84,7 @@ export async function streamInfo(bus: Pick<Bus, "jsm">, name: string): Promise<S
 }
 
 /** Whether the error shows that no quorum answers now, and not that the request is wrong. */
-export function isPassing(error: unknown): boolean {
+function isPassing(error: unknown): boolean {
   if (error instanceof JetStreamApiError) return PASSING_CODES.has(error.code);
   return error instanceof IncompleteError || error instanceof errors.TimeoutError || error instanceof BusDownError;
 }
@@ -142,7 +142,7 @@ function nextStep({ code }: JetStreamApiError): string {
 }
 
 /** UserError `nats_no_quorum`. */
-export function noQuorum(bus: Bus, stream: string, cause: unknown): UserError {
+function noQuorum(bus: Bus, stream: string, cause: unknown): UserError {
   const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) does not answer about the stream ${stream}: most of its servers must run and reach each other; start them, and try again.`;
   return new UserError(sentence, { code: "nats_no_quorum", cause });
 }

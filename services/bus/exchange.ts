@@ -55,7 +55,7 @@ export function exchangesOf(nc: NatsConnection): Exchanges {
   return exchanges;
 }
 
-export class Exchanges {
+class Exchanges {
   readonly #nc: NatsConnection;
   readonly #inbox = createInbox();
   /** It needs no limit: each exchange ends with its deadline, and each caller limits its requests. */

@@ -13,7 +13,7 @@ interface Waiting {
   readonly onRefused: ((cause: unknown) => void) | undefined;
 }
 
-export class TurnPublisher {
+class TurnPublisher {
   readonly #nc: NatsConnection;
   #waiting: Waiting[] = [];
 

@@ -18,7 +18,7 @@ export interface DialTarget {
 }
 
 /** A connection could not be made. Nothing was sent on it. */
-export class DialError extends Error {
+class DialError extends Error {
   readonly code: string;
   constructor(address: string, cause: Error | undefined) {
     const reason = cause !== undefined && "code" in cause ? String(cause.code) : "CONNECTION_CLOSED";

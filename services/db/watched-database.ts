@@ -19,7 +19,7 @@ export class DatabaseDeadlineError extends Error {
 }
 
 /** The pool ended before the transaction did. Whether its commit took effect is not known. */
-export class DatabaseEndedError extends Error {
+class DatabaseEndedError extends Error {
   readonly code = "database_ended";
   constructor() {
     super("The database connection was ended before its transaction.");

@@ -33,7 +33,7 @@ import type { ConfigRow } from "./sql/configs.ts";
  * at once. Without a place, each skips the stations that another has locked. With a place, it waits for them, so that
  * all rows of the place are committed when the promise resolves.
  */
-export async function announceChoices(database: Database, place?: Place): Promise<number> {
+async function announceChoices(database: Database, place?: Place): Promise<number> {
   let total = 0;
   for (;;) {
     const announced = await announceSome(database, place);

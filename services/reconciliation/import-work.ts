@@ -30,7 +30,6 @@ import { LineWriter, type WritableLine, writableLine } from "./line-writer.ts";
 import { isSameAccount } from "./same-account.ts";
 import { isDiskFull } from "./space.ts";
 import * as sql from "./sql/imports.ts";
-import { clearMalformed, insertMalformed } from "./sql/malformed.ts";
 import { lockAccountOfImport, searchByIndex } from "./sql/store-lines.ts";
 
 export interface ImportDeps {
@@ -131,7 +130,7 @@ class ImportWork {
   async run(): Promise<void> {
     const { mapping, time_zone: timeZone, currency } = this.#taken;
     const format = this.#format();
-    await clearMalformed(this.#deps.longDatabase, this.#key.importId);
+    await sql.clearMalformed(this.#deps.longDatabase, this.#key.importId);
     const options = {
       mapping: (mapping ?? undefined) as CsvMapping | undefined,
       timeZone: timeZone ?? undefined,
@@ -171,7 +170,7 @@ class ImportWork {
   async #endWithout(end: Omit<sql.ImportEnd, "linesNew" | "linesKnown">): Promise<void> {
     await this.#deps.longDatabase.begin(async (tx) => {
       await this.#end(tx, async () => {
-        await clearMalformed(tx, this.#key.importId);
+        await sql.clearMalformed(tx, this.#key.importId);
         return { ...end, linesNew: 0, linesKnown: 0 };
       });
     });
@@ -307,7 +306,7 @@ class ImportWork {
     await this.#deps.database.begin(async (tx) => {
       const key = { ...this.#key, leaseMs: IMPORT_LIMITS.leaseMs };
       if (!(await sql.keepImport(tx, key, progress))) throw new ImportLostError();
-      if (malformed.length > 0) await insertMalformed(tx, key.importId, malformed);
+      if (malformed.length > 0) await sql.insertMalformed(tx, key.importId, malformed);
     });
   }
 

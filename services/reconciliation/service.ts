@@ -1,4 +1,5 @@
 /** The reconciliation service: the statements of providers and banks, and what they are compared with. PostgreSQL is its truth. */
+import type { Bus } from "../bus/connection.ts";
 import { reconciliationHealth } from "../bus/messages/health.ts";
 import * as decisionMessages from "../bus/messages/import-decisions.ts";
 import * as matchMessages from "../bus/messages/reconciliation-matches.ts";
@@ -15,7 +16,7 @@ import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
 import { databaseSilence } from "../db/silence.ts";
 import { stoppable } from "../db/stoppable.ts";
-import { within } from "../runtime/repeat.ts";
+import { type Repeated, repeat, within } from "../runtime/repeat.ts";
 import { startRetention } from "../runtime/retention.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";
 import { parseSettings, requireDatabaseUrl } from "../runtime/settings.ts";
@@ -25,8 +26,9 @@ import { startAutomaticRuns } from "./automatic-runs.ts";
 import * as closings from "./closings.ts";
 import { reportDay } from "./day-close.ts";
 import type { ReconciliationDeps } from "./deps.ts";
+import { statementFormat } from "./formats/registry.ts";
 import * as decisions from "./import-decisions.ts";
-import { startImports } from "./import-worker.ts";
+import { importNext } from "./import-work.ts";
 import * as imports from "./imports.ts";
 import { CONNECTIONS, IMPORT_LIMITS, RUN_LIMITS } from "./limits.ts";
 import * as lines from "./lines.ts";
@@ -140,4 +142,23 @@ function serveAll(
     on(decisionMessages.releaseImport, decisions.releaseImport),
     on(decisionMessages.withdrawImport, decisions.withdrawImport),
   ];
+}
+
+interface WorkerDeps extends Pick<ReconciliationDeps, "database" | "longDatabase" | "log"> {
+  readonly bus: Pick<Bus, "nc">;
+  readonly stopping: AbortSignal;
+}
+
+/** Imports that start without a person: each file that waits, a few at a time in each process. Until stopped. */
+function startImports({ database, longDatabase, log, bus, stopping }: WorkerDeps): Repeated[] {
+  const openFile = (name: string): AsyncIterable<Uint8Array> => readFile(bus, name);
+  const isShortOfSpace = shortOfSpace(bus);
+  const deps = { database, longDatabase, openFile, formatNamed: statementFormat, stopping, isShortOfSpace };
+  return Array.from({ length: IMPORT_LIMITS.importsAtOnce }, () =>
+    repeat({ everyMs: IMPORT_LIMITS.waitingIntervalMs, what: "importing statements", log }, async (signal) => {
+      while (!signal.aborted && !stopping.aborted && (await importNext(deps))) {
+        // Until no file waits.
+      }
+    }),
+  );
 }

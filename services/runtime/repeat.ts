@@ -101,8 +101,8 @@ export interface BackOffLimits {
  * The pause after an attempt, counted from one. It doubles with each attempt, up to `longestMs`. A random part of up to
  * half is subtracted, so that processes that failed together do not try again together.
  */
-export function backOffMs(attempt: number, limits: BackOffLimits, chance: number = Math.random()): number {
-  return Math.min(limits.longestMs, limits.firstMs * 2 ** (attempt - 1)) * (0.5 + chance / 2);
+export function backOffMs(attempt: number, limits: BackOffLimits): number {
+  return Math.min(limits.longestMs, limits.firstMs * 2 ** (attempt - 1)) * (0.5 + Math.random() / 2);
 }
 
 /** Resolves to the result of `work`, or to undefined after `limitMs`. The work itself then continues. */

@@ -39,7 +39,7 @@ const SCENARIO_DECISIONS: Readonly<Partial<Record<Scenario, Decision | "wait">>>
 };
 
 /** The caller has locked the payment and has checked that it is pending. */
-export async function decide(tx: Transaction, payment: PaymentRow, decision: Decision): Promise<void> {
+async function decide(tx: Transaction, payment: PaymentRow, decision: Decision): Promise<void> {
   const asserted = decision === "paid" ? assertedOf(payment) : null;
   const decided = await settle(tx, payment, decision, asserted);
   const callbacks = new Callbacks(tx, decided);

@@ -154,9 +154,8 @@ export class ScriptedStation {
     intentId: number,
     order: OrderSnapshot,
     route: "smart_pos" | "cash" = "smart_pos",
-    commandId = `create:${intentId}`,
   ): Promise<StationReply> {
-    return await this.do({ type: "intent_create", route, intentId, order }, this.cashier, commandId);
+    return await this.do({ type: "intent_create", route, intentId, order }, this.cashier, `create:${intentId}`);
   }
 
   async report(intentId: number, changes: Partial<Extract<StationCommand, { type: "intent_report" }>> = {}, key = "1") {
@@ -172,10 +171,10 @@ export class ScriptedStation {
   }
 
   /** One cash collection from creation to settlement: three commits. */
-  async collectCash(intentId: number, transactionId = intentId): Promise<void> {
+  async collectCash(intentId: number): Promise<void> {
     await this.collect(intentId, orderSnapshot(intentId), "cash");
     await this.do({ type: "intent_attest", intentId }, this.cashier, `attest:${intentId}`);
-    await this.settled(intentId, transactionId);
+    await this.settled(intentId, intentId);
   }
 
   async settled(intentId: number, transactionId: number): Promise<void> {

@@ -137,7 +137,7 @@ function paidCallback({ configId, secret }: Counters, shown: ShownDisplay): Paid
   return { stationId, orderDisplayNumber, request };
 }
 
-export const callbackPath = (configId: number): string => `/api/providers/v1/${configId}/callback/`;
+const callbackPath = (configId: number): string => `/api/providers/v1/${configId}/callback/`;
 
 /** The reference label: data object 05 within 62 of the EMVCo payload. */
 function referenceIn(payload: string): string {

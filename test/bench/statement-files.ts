@@ -5,7 +5,7 @@ export const STATEMENT_ACCOUNT = "acct_1";
 const HEADER = "line,payment_id,reference,account,amount,currency,paid_at\n";
 /** The rows are spread over the days of one month from this one. */
 export const FIRST_DAY = "2026-03-01";
-export const DAYS = 28;
+const DAYS = 28;
 export const LAST_DAY = "2026-03-28";
 const FIRST_AMOUNT_MINOR = 1_000;
 const AMOUNTS = 5_000;

@@ -2,6 +2,7 @@
  * Certification artifacts by API and by command. What the suite does at a device is done here by hand, so that the audit log
  * has it within a second; `certify` itself runs against a device in `npm run soak`.
  */
+import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
@@ -17,7 +18,6 @@ import { programEnvironment, runProgram } from "../support/running-program.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
-import { consistentRoots } from "./consistent-roots.ts";
 import { enroll, footprint, resultOf, type Sandbox } from "./recorded-run.ts";
 
 type Kind = "companion" | "display";
@@ -361,3 +361,33 @@ describe("npm run cli -- certificate", () => {
     });
   });
 });
+
+/** A second reading of a proof of consistency (RFC 9162, section 2.1.4.2): the roots that it leads to. */
+
+const node = (left: Buffer, right: Buffer): Buffer =>
+  createHash("sha256").update(Buffer.of(1)).update(left).update(right).digest();
+
+/** Of the smaller and the larger log. Hashes and roots are in base64. */
+function consistentRoots(
+  from: number,
+  to: number,
+  hashes: readonly string[],
+  fromRoot: string,
+): readonly [string, string] {
+  const path = hashes.map((hash) => Buffer.from(hash, "base64"));
+  if (from === to) return [fromRoot, fromRoot];
+  // Where the smaller log is a whole subtree, its root begins the path.
+  if ((from & (from - 1)) === 0) path.unshift(Buffer.from(fromRoot, "base64"));
+  let [fn, sn] = [from - 1, to - 1];
+  while (fn % 2 === 1) [fn, sn] = [fn >> 1, sn >> 1];
+  const [first, ...rest] = path as [Buffer, ...Buffer[]];
+  let [fr, sr] = [first, first];
+  for (const hash of rest) {
+    if (fn % 2 === 1 || fn === sn) {
+      [fr, sr] = [node(hash, fr), node(hash, sr)];
+      while (fn % 2 === 0 && fn !== 0) [fn, sn] = [fn >> 1, sn >> 1];
+    } else sr = node(sr, hash);
+    [fn, sn] = [fn >> 1, sn >> 1];
+  }
+  return [fr.toString("base64"), sr.toString("base64")];
+}

@@ -2,7 +2,6 @@
  * What `deploy/production/` publishes: the image, compose.yaml, the Kubernetes manifests, systemd's units, and the samples for NATS
  * and PostgreSQL.
  */
-
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -15,13 +14,15 @@ import { PodDisruptionBudget } from "kubernetes-models/policy/v1";
 import { ConfigMap, Namespace, Secret, Service } from "kubernetes-models/v1";
 import { afterAll, describe, expect, inject, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
+import { GATEWAY_DESCRIPTION } from "../../gateway/settings.ts";
 import { connectBus } from "../../services/bus/connection.ts";
-import { SERVICES } from "../../services/catalogue.ts";
+import { describeServices, SERVICES } from "../../services/catalogue.ts";
+import { parseMigrateArguments } from "../../services/db/migrate-arguments.ts";
 import { shareConnections } from "../../services/runtime/run-services.ts";
+import { settingsOf } from "../../services/runtime/settings-help.ts";
 import { QUIET } from "../bus/waiting.ts";
 import { freePort } from "../support/free-port.ts";
 import { operationsGuide } from "../support/guide.ts";
-import { expectSettings, settingsOfArguments } from "../support/published-processes.ts";
 import { runProgram } from "../support/running-program.ts";
 import { startPostgres } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -486,4 +487,41 @@ function linkPackages(app: string): void {
   }
   mkdirSync(join(app, "node_modules", ".bin"), { recursive: true });
   symlinkSync("../node/bin/node", join(app, "node_modules", ".bin", "node"));
+}
+
+/** What the preparation of database and bus reads. */
+const MIGRATE = { needed: ["NATS_URL", "DATABASE_URL"], known: ["NATS_URL", "DATABASE_URL", "LOG_LEVEL"] };
+
+/** Names of settings for the process that is started with these arguments of Node. Throws for one that does not exist. */
+async function settingsOfArguments(
+  args: readonly string[],
+): Promise<{ readonly needed: readonly string[]; readonly known: readonly string[] }> {
+  const [script, ...names] = args;
+  if (script === "services/migrate.ts") {
+    // Throws for unknown arguments.
+    parseMigrateArguments(names);
+    return MIGRATE;
+  }
+  const isGateway = script === "gateway/main.ts" && names.length === 0;
+  const areServices = script === "services/main.ts" && names.length > 0 && names.every((name) => name in SERVICES);
+  if (!isGateway && !areServices) throw new Error(`No process is started by ${args.join(" ")}.`);
+  const settings = settingsOf(isGateway ? GATEWAY_DESCRIPTION : await describeServices(names));
+  return {
+    needed: settings.filter(({ isNeeded }) => isNeeded).map(({ name }) => name),
+    known: settings.map(({ name }) => name),
+  };
+}
+
+/** Expects that a process is given what it needs, and no secret or other setting that it does not read. */
+async function expectSettings(
+  args: readonly string[],
+  given: readonly string[],
+  also: readonly string[] = [],
+): Promise<void> {
+  const { needed, known } = await settingsOfArguments(args);
+  expect(given, args.join(" ")).toEqual(expect.arrayContaining([...needed]));
+  expect(
+    given.filter((name) => !known.includes(name) && !also.includes(name)),
+    args.join(" "),
+  ).toEqual([]);
 }

@@ -31,9 +31,9 @@ function open(logFile: string, logFileBytes: number): RotatingLog {
 }
 
 /** The files of a log by name, with their sizes. */
-function filesOf(name: string, where: string = folder.path): [string, number][] {
-  const names = readdirSync(where).filter((file) => file.startsWith(name));
-  return names.toSorted().map((file) => [file, statSync(join(where, file)).size]);
+function filesOf(name: string): [string, number][] {
+  const names = readdirSync(folder.path).filter((file) => file.startsWith(name));
+  return names.toSorted().map((file) => [file, statSync(join(folder.path, file)).size]);
 }
 const bytesOf = (files: readonly [string, number][]): number => files.reduce((sum, [, bytes]) => sum + bytes, 0);
 

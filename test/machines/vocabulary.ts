@@ -1,6 +1,7 @@
 /** Each type of event of a station. The compiler asks for each one. */
-import type { StationEventType } from "../../machines/station/event.ts";
+import type { StationEvent } from "../../machines/station/event.ts";
 
+type StationEventType = StationEvent["type"];
 const EVENTS: Record<StationEventType, true> = {
   station_changed: true,
   device_changed: true,

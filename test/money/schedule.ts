@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 /** Printed and pasted as plain objects. */
 const PLAIN = { noNullPrototype: true } as const;
 
-export const ROUTES = ["cash", "attested_terminal", "smart_pos", "dynamic_qr"] as const;
+const ROUTES = ["cash", "attested_terminal", "smart_pos", "dynamic_qr"] as const;
 
 const MEANWHILE = ["nothing", "voided", "changed_and_back", "paid_by_stray_money"] as const;
 
@@ -27,7 +27,7 @@ export type CashierStep = { readonly pauseMs: number } & (
   | { readonly do: "hand_over" }
 );
 
-export const GUEST_ACTS = [
+const GUEST_ACTS = [
   "pays",
   "pays_with_many_callbacks",
   "pays_twice",
@@ -59,7 +59,7 @@ export interface CompanionPlan {
   readonly afterMs: number;
 }
 
-export const OPERATOR_ACTS = [
+const OPERATOR_ACTS = [
   "own_order",
   "other_order",
   "two_orders_at_once",

@@ -34,7 +34,7 @@ export type Finding =
   | { readonly spoiled: string };
 
 /** The test, in a file of its own, during which all mutants are tried. */
-export const LAST_TEST = "all mutants";
+const LAST_TEST = "all mutants";
 
 /** A mutant may make a test this much slower. */
 const SLOWER_BY = 20;

@@ -41,12 +41,12 @@ afterAll(async () => {
 });
 
 /** Another host does a command: it reads the newest commit and appends the next one. */
-async function commitElsewhere(stationId: number, command: StationCommand, actor: Actor): Promise<void> {
+async function commitElsewhere(stationId: number, command: StationCommand): Promise<void> {
   const { state, sequence, version } = await world.newest(stationId);
   const atMs = Date.now();
   const commandId = `elsewhere:${version}`;
   const recordedConfirmation = "none";
-  const facts = { atMs, commandId, actor };
+  const facts = { atMs, commandId, actor: CASHIER };
   const settings = DEFAULT_MACHINE_SETTINGS;
   const next = step(state, { ...facts, command, recordedConfirmation, switches: NO_KILL_SWITCHES, settings });
   if (next.state === null || next.events.length === 0) throw new Error("The command has changed nothing.");
@@ -70,14 +70,14 @@ async function confirmations(): Promise<number> {
 describe("a host whose state of a station is not the newest", () => {
   it("refusal: the newest state would accept the command, the command is done", async () => {
     const stationId = await world.openStation();
-    await commitElsewhere(stationId, { type: "lease_release" }, CASHIER);
+    await commitElsewhere(stationId, { type: "lease_release" });
     const { reply } = await world.ask(stationId, { type: "lease_acquire" }, { actor: OTHER });
     expect(reply).toMatchObject({ ok: true, lease: { cashierId: OTHER.id } });
   });
 
   it("refusal: the newest state refuses for another reason, the answer gives that reason", async () => {
     const stationId = await world.openStation();
-    await commitElsewhere(stationId, { type: "lease_release" }, CASHIER);
+    await commitElsewhere(stationId, { type: "lease_release" });
     const { reply } = await world.ask(stationId, { type: "lease_renew" }, { actor: OTHER });
     expect(reply).toMatchObject({ ok: false, code: "lease_required" });
   });
@@ -106,7 +106,7 @@ describe("a host whose state of a station is not the newest", () => {
   it("nothing to do: the newest state has something to do, it is done before the answer", async () => {
     const stationId = await world.openStation();
     await world.ask(stationId, { type: "lease_release" });
-    await commitElsewhere(stationId, { type: "lease_acquire" }, CASHIER);
+    await commitElsewhere(stationId, { type: "lease_acquire" });
     expect((await world.newest(stationId)).state.lease).not.toBeNull();
     expect((await world.ask(stationId, { type: "lease_release" })).reply).toMatchObject({ ok: true, lease: null });
     expect((await world.newest(stationId)).state.lease).toBeNull();

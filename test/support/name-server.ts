@@ -27,7 +27,7 @@ const KINDS = new Map<number, "A" | "AAAA">([
   [28, "AAAA"],
 ]);
 
-export async function startNameServer(host = "127.0.0.1"): Promise<NameServer> {
+export async function startNameServer(): Promise<NameServer> {
   let zone: Zone = () => ({ code: "no_such_name" });
   const questions: string[] = [];
   const socket = createSocket("udp4");
@@ -42,10 +42,10 @@ export async function startNameServer(host = "127.0.0.1"): Promise<NameServer> {
     socket.send(answerTo(message.subarray(0, end), type, answer), from.port, from.address);
   });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  socket.once("error", reject).bind(0, host, resolve);
+  socket.once("error", reject).bind(0, "127.0.0.1", resolve);
   await promise;
   return {
-    address: `${host}:${socket.address().port}`,
+    address: `127.0.0.1:${socket.address().port}`,
     questions,
     answerWith(next) {
       zone = next;

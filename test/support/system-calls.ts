@@ -87,7 +87,7 @@ function threadsIn(text: string, pattern: RegExp): Set<string | undefined> {
 const LINE = /^(\d+) +(\d+)\.(\d{6}) (?:<\.\.\. (\w+) resumed>|(\w+)\()(.*)$/;
 
 /** Reads the output of strace with the options above. */
-export function parseCalls(text: string): SystemCall[] {
+function parseCalls(text: string): SystemCall[] {
   const calls: SystemCall[] = [];
   const lasting = new Map<string, number>();
   for (const [line, entry] of text.split("\n").entries()) {

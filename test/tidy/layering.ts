@@ -39,7 +39,7 @@ const PACKAGE_HOMES: Record<string, { readonly folders: readonly string[]; reado
 };
 
 /** The folder whose rules a path follows. */
-export function areaOf(path: string): string {
+function areaOf(path: string): string {
   const [top = "", second = ""] = path.split("/");
   if (top !== "services" || !path.includes("/", "services/".length)) return top;
   return `${top}/${second}`;

@@ -100,7 +100,7 @@ export function ofCapabilities<
 }
 
 /** A capability has passed when each of its checks has, and nothing less. */
-export function capabilitiesOf(results: readonly CheckResult[]): readonly CapabilityResult[] {
+function capabilitiesOf(results: readonly CheckResult[]): readonly CapabilityResult[] {
   return CAPABILITIES.flatMap((capability) => {
     const outcomes = results.filter((each) => each.capability === capability).map(({ outcome }) => outcome);
     if (outcomes.length === 0) return [];

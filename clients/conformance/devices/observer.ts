@@ -10,6 +10,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
+import { parseJson } from "../../device-kit/guards.ts";
 import { clientLimits } from "../../limits.ts";
 import { CannotRun } from "../world.ts";
 
@@ -211,12 +212,8 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 }
 
 function objectIn(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
+  const value = parseJson(text);
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 const answered = ({ status, headers, text }: Served): ObservedAnswer => ({

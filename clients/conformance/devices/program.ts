@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
+import { parseJson } from "../../device-kit/guards.ts";
 import { clientLimits } from "../../limits.ts";
 import { Mismatch } from "../expect.ts";
 import { CannotRun } from "../world.ts";
@@ -74,7 +75,7 @@ export class DeviceProgram implements DeviceUnderTest {
   }
 
   #read(line: string): void {
-    const answer = answerSchema.safeParse(jsonOf(line)).data;
+    const answer = answerSchema.safeParse(parseJson(line)).data;
     if (answer === undefined) this.#log(line);
     else this.#waiting.get(answer.id)?.(answer);
   }
@@ -96,13 +97,5 @@ export class DeviceProgram implements DeviceUnderTest {
       child.off("close", ended);
       this.#waiting.delete(id);
     }
-  }
-}
-
-function jsonOf(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
   }
 }

@@ -17,7 +17,7 @@ import {
   toTimestamp,
 } from "../../http/shared-schemas.ts";
 
-export const categorySchema = z
+const categorySchema = z
   .union([z.literal(""), nameSchema])
   .meta({ description: "A heading under which a till shows the item; empty for none.", examples: ["Drinks"] });
 
@@ -48,7 +48,7 @@ const itemSchema = z
     changed_at: timestampSchema,
   })
   .meta({ id: "CatalogueItem", examples: [example] });
-export const itemsSchema = z.object({ items: z.array(itemSchema), has_more: hasMoreAfter });
+const itemsSchema = z.object({ items: z.array(itemSchema), has_more: hasMoreAfter });
 
 const querySchema = z.strictObject({
   filial_id: queryId().optional().meta({

@@ -36,7 +36,7 @@ export const killSwitchSchema = z
     ],
   });
 
-export const killSwitchesSchema = z.object({
+const killSwitchesSchema = z.object({
   kill_switches: z.array(killSwitchSchema).meta({ description: "Those that are on." }),
   has_more: hasMoreAfter,
 });

@@ -36,7 +36,7 @@ export const stationSchema = z
       },
     ],
   });
-export const stationsSchema = z.object({ stations: z.array(stationSchema), has_more: hasMoreAfter });
+const stationsSchema = z.object({ stations: z.array(stationSchema), has_more: hasMoreAfter });
 const querySchema = z.strictObject({
   filial_id: queryId().optional().meta({
     description: "Only stations of this filial, by its id in the list of filials; of all filials when left out.",

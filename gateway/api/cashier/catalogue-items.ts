@@ -19,7 +19,7 @@ const itemSchema = z
     id: "StationItem",
     examples: [{ item_id: 42, name: "Cappuccino", category: "Drinks", unit_amount: "3.80", currency: "EUR" }],
   });
-export const stationItemsSchema = z.object({ items: z.array(itemSchema), has_more: hasMoreAfter });
+const stationItemsSchema = z.object({ items: z.array(itemSchema), has_more: hasMoreAfter });
 const querySchema = z.strictObject(pageAfterQuery);
 
 const itemJson = (item: messages.CatalogueItem): z.infer<typeof itemSchema> => ({

@@ -20,7 +20,7 @@ import { LIMITS } from "../../limits.ts";
 import { createdIntentJson, decidedIntentJson, intentJson, intentSchema, paymentRouteSchema } from "./intent-json.ts";
 
 /** The order and the route. There is no amount, because the order has it (contract, "Rules" 1). */
-export const createIntentBodySchema = z
+const createIntentBodySchema = z
   .strictObject({
     order_id: idSchema,
     route: paymentRouteSchema,
@@ -41,7 +41,7 @@ export const createIntentBodySchema = z
   .meta({ id: "CreateIntent", examples: [{ order_id: 42, route: "smart_pos" }] });
 
 /** An attested terminal needs the reference. A smart POS collection inherits the device's. */
-export const attestBodySchema = z
+const attestBodySchema = z
   .strictObject({
     reference: z.string().trim().min(1).max(LIMITS.referenceCharacters).optional().meta({
       description:

@@ -72,7 +72,7 @@ export const leaseBodySchema = z
   })
   .meta({ id: "LeaseRequest", examples: [{ lifetime_seconds: 900 }, { take_over_from: 31 }] });
 
-export const leaseRenewalBodySchema = z
+const leaseRenewalBodySchema = z
   .strictObject({ lifetime_seconds: lifetimeSecondsSchema })
   .meta({ id: "LeaseRenewal", examples: [{ lifetime_seconds: 900 }] });
 

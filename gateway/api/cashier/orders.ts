@@ -119,7 +119,7 @@ export const orderSchema = z
 
 export const ordersSchema = z.object({ orders: z.array(orderSchema), has_more: hasMoreBefore });
 
-export const ordersQuerySchema = z.strictObject({
+const ordersQuerySchema = z.strictObject({
   status: orderStatusSchema.optional().meta({ description: "Only orders of this status; all when left out." }),
   ...pageBeforeQuery,
 });

@@ -5,10 +5,10 @@ import { SERVICE_FAULTS } from "../../../services/bus/messages/health.ts";
 import { type Handler, ok } from "../../http/handler-context.ts";
 import { anyone, route } from "../../http/route.ts";
 
-export const healthSchema = z.object({ status: z.literal("ok") }).meta({ id: "Health", examples: [{ status: "ok" }] });
+const healthSchema = z.object({ status: z.literal("ok") }).meta({ id: "Health", examples: [{ status: "ok" }] });
 
 /** Why a dependency is not ready. These are words and not sentences, because monitors read `GET /readyz`. */
-export const DEPENDENCY_FAULTS = [
+const DEPENDENCY_FAULTS = [
   "disconnected",
   "no_majority",
   "silent",

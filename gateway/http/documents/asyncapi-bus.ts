@@ -38,7 +38,7 @@ export const EXAMPLE_ISSUE_EVENT: PublishedIssueEvent = {
 const SECURITY = { $ref: "#/components/securitySchemes/natsUser" };
 const HEADERS = { "Nats-Msg-Id": "outbox:1042" };
 
-export function buildBusAsyncApi(): object {
+function buildBusAsyncApi(): object {
   const { $schema: _dialect, ...payload } = z.toJSONSchema(publishedIssueEventSchema, { target: "draft-7" });
   return {
     asyncapi: "3.0.0",

@@ -27,7 +27,7 @@ const ref = (kind: "messages" | "schemas" | "securitySchemes", name: string) => 
 });
 const CHANNEL = "consumerEndpoint";
 
-export function buildAsyncApi(): object {
+function buildAsyncApi(): object {
   return {
     asyncapi: "3.0.0",
     id: "urn:device-payments:webhooks",

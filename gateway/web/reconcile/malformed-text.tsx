@@ -5,7 +5,7 @@ import { moneyOfMinor } from "./issues/minor-units.ts";
 
 type Texts = { readonly [C in Exclude<MalformedReason, "other">]: (parameters: MalformedParameters<C>) => string };
 
-export const malformedTexts = dictionary({
+const malformedTexts = dictionary({
   en: {
     unknown_currency: ({ text }) => `“${text}” is no currency.`,
     no_number: ({ text }) => `“${text}” is no decimal number.`,

@@ -313,6 +313,6 @@ export function withReference(reference: string): string {
 }
 
 /** What a device or a provider sent, escaped, and cut where it is long. The entry's data has it verbatim. */
-export function quoted(text: string): string {
+function quoted(text: string): string {
   return printableStart(text, AUDIT_LIMITS.quotedCharacters);
 }

@@ -20,7 +20,7 @@ export const SERVICE_FAULTS = [
 ] as const;
 export type ServiceFault = (typeof SERVICE_FAULTS)[number];
 
-export const serviceHealthSchema = z.object({
+const serviceHealthSchema = z.object({
   fault: z.enum(SERVICE_FAULTS).nullable(),
   /** Whether PostgreSQL answers this service. */
   databaseReady: z.boolean(),

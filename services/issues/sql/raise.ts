@@ -12,7 +12,7 @@
 import type { Fragment, Transaction } from "../../db/pool.ts";
 import { ISSUE_LIMITS } from "../limits.ts";
 
-export const RAISE_OUTCOMES = ["opened", "superseded", "returned", "changed", "seen"] as const;
+const RAISE_OUTCOMES = ["opened", "superseded", "returned", "changed", "seen"] as const;
 
 export interface RaisedIssue {
   readonly issueId: number;

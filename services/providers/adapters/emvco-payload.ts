@@ -88,7 +88,7 @@ export function tlv(id: string, value: string): string {
 }
 
 /** A data object that consists of data objects. */
-export function template(id: string, objects: readonly string[]): string {
+function template(id: string, objects: readonly string[]): string {
   return tlv(id, objects.join(""));
 }
 

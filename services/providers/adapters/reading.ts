@@ -44,7 +44,7 @@ export function unreadable(body: Uint8Array): CallbackEvent {
 }
 
 /** The text, or an empty text where the value is no text or is too long. */
-export function textOf(value: unknown, maxCharacters: number): string {
+function textOf(value: unknown, maxCharacters: number): string {
   return typeof value === "string" && value.length <= maxCharacters ? value : "";
 }
 

@@ -12,7 +12,7 @@ export interface DecimalNotation {
 }
 
 /** XML Schema's decimal, JSON and most providers. */
-export const PLAIN_DECIMAL: DecimalNotation = { decimalSeparator: ".", grouped: false };
+const PLAIN_DECIMAL: DecimalNotation = { decimalSeparator: ".", grouped: false };
 
 const PATTERNS = {
   ".": { plain: plainPattern("\\."), grouped: groupedPattern("\\.", ",") },

@@ -4,7 +4,7 @@ import type { ImportStatus } from "../../bus/messages/import-decisions.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import { endIssues } from "../../issues/sql/ending.ts";
 import { removeLines } from "./imports.ts";
-import { removeMatches } from "./matches.ts";
+import { removeMatches } from "./match-removal.ts";
 
 export interface DecidedRow {
   readonly import_id: number;

@@ -256,11 +256,3 @@ export async function isRelated(
         where l.line_id = ${lineId} and d.payment_key = ${paymentKey}) as related`;
   return row?.related === true;
 }
-
-/** With their lines and payments. `which` is a query of `match_id`. */
-export async function removeMatches(sql: Transaction, which: Fragment): Promise<void> {
-  await sql`
-    with removed as (delete from statement_matches where match_id in (${which}) returning match_id),
-    lines as (delete from match_lines l using removed r where l.match_id = r.match_id)
-    delete from match_payments p using removed r where p.match_id = r.match_id`;
-}

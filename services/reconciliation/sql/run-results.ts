@@ -1,7 +1,7 @@
 /** Writes the results of a run: matches, outcomes of lines, candidates, sums and hashes. Writes only what has changed. */
 import type { Transaction } from "../../db/pool.ts";
 import { RUN_LIMITS } from "../limits.ts";
-import { removeMatches } from "./matches.ts";
+import { removeMatches } from "./match-removal.ts";
 import type { RunScope } from "./runs.ts";
 
 /** Removes matches whose lines all went with a withdrawn import, so that a run can match their payments again. */

@@ -6,7 +6,7 @@ import type { CertificationRequest, CertifiedCapability } from "../../bus/messag
 const STATEMENT = "https://in-toto.io/Statement/v1";
 const TEST_RESULT = "https://in-toto.io/attestation/test-result/v0.1";
 /** No standard predicate means a revocation, so this is the product's URI, as in-toto requires. */
-export const REVOCATION = "urn:device-payments:certificate-revocation:v1";
+const REVOCATION = "urn:device-payments:certificate-revocation:v1";
 
 export const sha256 = (text: string | Uint8Array): string => createHash("sha256").update(text).digest("hex");
 

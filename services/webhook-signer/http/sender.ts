@@ -238,7 +238,7 @@ const isLookedUp = (host: string): boolean => isIP(host) === 0 && !isLoopbackHos
  * Calls `answer` once for each text. Forgets all texts when it has `most`, so that many targets cost time and not
  * memory.
  */
-export function remember<T>(most: number, answer: (text: string) => T): (text: string) => T {
+function remember<T>(most: number, answer: (text: string) => T): (text: string) => T {
   const known = new Map<string, T>();
   return (text) => {
     const found = known.get(text);

@@ -66,7 +66,7 @@ export function isLoopbackAddress(text: string): boolean {
 }
 
 /** One spelling for each address, so that two texts can be compared; undefined for a text that is not an address. */
-export function canonicalAddress(text: string): string | undefined {
+function canonicalAddress(text: string): string | undefined {
   return parseAddress(text)?.toNormalizedString();
 }
 

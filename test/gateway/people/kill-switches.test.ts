@@ -37,11 +37,11 @@ let pulse: NodeJS.Timeout;
 type Reasons = Readonly<Record<"smart_pos" | "dynamic_qr" | "attested_terminal" | "cash", string | null>>;
 const NOTHING_WITHDRAWN: Reasons = { smart_pos: null, dynamic_qr: null, attested_terminal: null, cash: null };
 /** A freeze withdraws every electronic route. */
-const allBut = (cash: null, reason: string): Reasons => ({
+const onlyCash = (reason: string): Reasons => ({
   smart_pos: reason,
   dynamic_qr: reason,
   attested_terminal: reason,
-  cash,
+  cash: null,
 });
 
 beforeAll(async () => {
@@ -152,14 +152,14 @@ const SWITCHES: readonly OwnSwitch[] = [
     name: "station",
     path: () => `stations/${stationId}`,
     reason: "station_frozen",
-    withdraws: allBut(null, "station_frozen"),
+    withdraws: onlyCash("station_frozen"),
     refusesDevice: true,
   },
   {
     name: "organization",
     path: () => "organization",
     reason: "organization_frozen",
-    withdraws: allBut(null, "organization_frozen"),
+    withdraws: onlyCash("organization_frozen"),
     refusesDevice: true,
   },
   {
@@ -234,7 +234,7 @@ describe("the platform's switch", () => {
     const { body } = await platform("freeze");
     expect(body.frozen).toBe(true);
     const everywhere = system.sandbox.stations.map((station) =>
-      untilEverywhere(allBut(null, "platform_frozen"), { sinceMs, station: station.stationId }),
+      untilEverywhere(onlyCash("platform_frozen"), { sinceMs, station: station.stationId }),
     );
     for (const tookMs of await Promise.all(everywhere)) expect(tookMs).toBeLessThan(WITHIN_MS);
     expect(await assignmentAnswers()).toEqual(twice("403 platform_frozen"));
@@ -264,7 +264,7 @@ describe("the platform's switch", () => {
     const fetched = await askAsDevice<{ assignment: { status: string } }>(system.baseUrl, "GET", "assignment/");
     expect(fetched.body.assignment.status).toBe("presented");
     await platform("freeze");
-    await untilEverywhere(allBut(null, "platform_frozen"));
+    await untilEverywhere(onlyCash("platform_frozen"));
     const report = { intent_id: intent.intent_id, outcome: "reported_success", client_idempotency_key: "one" };
     for (const baseUrl of [system.baseUrl, second.baseUrl]) {
       const refused = await askAsDevice(baseUrl, "POST", "assignment/report/", report);
@@ -300,7 +300,7 @@ describe("the platform's switch", () => {
     const sinceMs = performance.now();
     await platform("freeze");
     await system.processes.services.kill9();
-    expect(await untilEverywhere(allBut(null, "platform_frozen"), { sinceMs })).toBeLessThan(WITHIN_MS);
+    expect(await untilEverywhere(onlyCash("platform_frozen"), { sinceMs })).toBeLessThan(WITHIN_MS);
     await system.processes.services.restart();
     await platform("unfreeze");
     // A companion that was silent meanwhile differs: its route comes back with its heartbeat.

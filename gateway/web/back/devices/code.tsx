@@ -62,7 +62,7 @@ interface CodeDialogProps {
   readonly onClaimed: () => unknown;
 }
 
-export function CodeDialog({ device, issued, onClaimed }: CodeDialogProps) {
+function CodeDialog({ device, issued, onClaimed }: CodeDialogProps) {
   const { code, enrollment_code: facts } = issued;
   const isExpired = Date.parse(facts.expires_at) <= now.value;
   useEffect(() => {

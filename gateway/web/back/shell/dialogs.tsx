@@ -51,7 +51,7 @@ export function DialogPlace() {
 }
 
 /** Whether a change is stored and not yet in force at every gateway and station: the service then answers 202. */
-export function isEffective(reply: unknown): boolean {
+function isEffective(reply: unknown): boolean {
   return (reply as { readonly effective?: boolean } | null)?.effective !== false;
 }
 

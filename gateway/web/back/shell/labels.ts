@@ -3,7 +3,7 @@ import type { EndReason } from "../../../../machines/payment-intent.ts";
 import { dictionary } from "../../shared/language.ts";
 import type { Tone } from "../../shared/states.tsx";
 
-export const labels = dictionary({
+const labels = dictionary({
   en: {
     status: {
       active: "active",

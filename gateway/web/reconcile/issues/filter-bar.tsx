@@ -14,7 +14,7 @@ const WITHOUT_FILTERS: Readonly<Record<string, null>> = [...FILTERS, "issue"].re
   {},
 );
 
-export const FILTER_ID = "filter";
+const FILTER_ID = "filter";
 
 /** The button that was clicked disappears: the keyboard goes on at the filter. */
 export function clearFilters(): void {

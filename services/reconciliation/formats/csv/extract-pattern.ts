@@ -4,7 +4,7 @@
  * look-arounds and no back references.
  */
 
-export const EXTRACT_LIMITS = {
+const EXTRACT_LIMITS = {
   patternCharacters: 200,
   /** The beginning of a text that is searched: a reference further behind is not found. */
   textCharacters: 500,

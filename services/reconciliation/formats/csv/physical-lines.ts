@@ -25,7 +25,7 @@ export class LineSplitter {
     const text = this.#rest + chunk;
     const lines: PhysicalLine[] = [];
     let from = 0;
-    let feed = indexOrEnd(text, "\n", this.#searched);
+    let feed = feedOrEnd(text, this.#searched);
     let end = returnOrFeed(text, this.#searched, feed);
     while (end < text.length) {
       const isReturn = end !== feed;
@@ -34,7 +34,7 @@ export class LineSplitter {
       const ending = isReturn ? (end + 1 === feed ? "\r\n" : "\r") : "\n";
       lines.push(this.#line(text.slice(from, end), ending));
       from = end + ending.length;
-      if (feed < from) feed = indexOrEnd(text, "\n", from);
+      if (feed < from) feed = feedOrEnd(text, from);
       end = returnOrFeed(text, from, feed);
     }
     this.#rest = text.slice(from);
@@ -65,8 +65,8 @@ export class LineSplitter {
   }
 }
 
-function indexOrEnd(text: string, character: string, from: number): number {
-  const index = text.indexOf(character, from);
+function feedOrEnd(text: string, from: number): number {
+  const index = text.indexOf("\n", from);
   return index < 0 ? text.length : index;
 }
 
