@@ -50,7 +50,7 @@ beforeAll(async () => {
     ["16.00", "TC1AAAAAAA"],
     ["9.00", "TC2AAAAAAA"],
     ["7.00", "TC9MISSING"],
-  ]) {
+  ] as const) {
     const order_id = await newOrder(cashier, station, amount);
     const intent = { order_id, route: "attested_terminal" };
     const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body: intent });
