@@ -92,6 +92,8 @@ export interface SignerWorld {
   emitMany(fleets: readonly Fleet[], count: number): Promise<void>;
   /** A consumer's deliveries from the beginning. */
   deliveries(fleet: Fleet): Promise<readonly Delivery[]>;
+  /** How many deliveries of all consumers arrived. It reads PostgreSQL: a question over the bus may reach a stalled process. */
+  countDelivered(): Promise<number>;
   ownDelivery(fleet: Fleet, deliveryId: number): Promise<ReplyOf<typeof getWebhookDelivery>>;
   /** What a consumer has becomes due now, instead of at its time. */
   hurry(fleet: Fleet): Promise<void>;
@@ -217,6 +219,11 @@ export async function startSignerWorld(options: { readonly signers?: number } = 
     },
     async deliveries({ consumer }) {
       return (await ask(listConsumerWebhookDeliveries, { consumer, limit: 500 })).deliveries;
+    },
+    async countDelivered() {
+      const [row] = await database<[{ count: number }]>`
+        select count(*)::int as count from webhook_deliveries where status = 'delivered'`;
+      return row.count;
     },
     ownDelivery: ({ owner: caller }, deliveryId) => ask(getWebhookDelivery, { caller, deliveryId }),
     async hurry({ consumerId }) {
