@@ -7,7 +7,7 @@ import {
   registerWebhookEndpoint,
 } from "../../services/bus/messages/webhook-endpoints.ts";
 import { expectedSignature, parseSignature } from "./receiver.ts";
-import { type Fleet, refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+import { refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 import { startSlowWay } from "./target/slow-way.ts";
 
 let world: SignerWorld;
