@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { StationResponse } from "../../services/bus/messages/station-commands.ts";
-import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
+import { UnavailableError } from "../../services/bus/refusals.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
-import { eventually, findIntent, PROVIDER, type StationWorld, startStationWorld } from "./station-world.ts";
+import { eventually, findIntent, PROVIDER, persist, type StationWorld, startStationWorld } from "./station-world.ts";
 
 describe("a provider's confirmation", () => {
   let world: StationWorld;
@@ -231,16 +231,3 @@ describe("a provider's confirmation", () => {
     expect(unclearCollections.slice(-1)).toEqual(isPaid ? [] : [{ orderId, intentId, reason: "late_money" }]);
   }
 });
-
-/** Repeats what is refused for now, as the providers service does. */
-async function persist<T>(work: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      const isForNow =
-        error instanceof UnavailableError || (error instanceof RefusedError && error.refusal.code === "busy");
-      if (!isForNow) throw error;
-    }
-  }
-}

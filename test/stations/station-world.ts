@@ -14,6 +14,7 @@ import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { call } from "../../services/bus/operation.ts";
+import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { heartbeatSubject } from "../../services/bus/subjects.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
@@ -273,6 +274,19 @@ export async function livenessChanges(world: StationWorld, stationId: number): P
 export async function findIntent(world: StationWorld, stationId: number, intentId: number) {
   const { state } = await world.newest(stationId);
   return [state.intent, ...state.ended].find((intent) => intent?.intentId === intentId) ?? undefined;
+}
+
+/** Repeats what is refused for now, as a client does; a refusal for good fails the test. */
+export async function persist<T>(work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const isForNow =
+        error instanceof UnavailableError || (error instanceof RefusedError && error.refusal.code === "busy");
+      if (!isForNow) throw error;
+    }
+  }
 }
 
 /** Against a test that hangs: no promise about how soon something holds. */
