@@ -177,6 +177,7 @@ export type ConsumerHandler<TQuery = undefined> = (context: ConsumerContext<TQue
 export const ok = (body: unknown, headers?: Readonly<Record<string, string>>): Reply =>
   headers === undefined ? { status: 200, body } : { status: 200, body, headers };
 export const created = (body: unknown): Reply => ({ status: 201, body });
+export const noContent = (): Reply => ({ status: 204 });
 
 export interface RefusalFacts {
   readonly detail?: string | undefined;
