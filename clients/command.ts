@@ -129,6 +129,20 @@ function originOf(url: string): string {
   return parsed.origin;
 }
 
+/** A refusal of the service, as the error of a command. */
+export function refusalError(answer: unknown, status: number): CommandError {
+  const refusal = refusalSchema.safeParse(answer).data;
+  if (refusal === undefined) return new CommandError(`The service answered with status ${status}.`);
+  const fields = (refusal.errors ?? []).map(({ pointer, detail }) => ` ${pointer}: ${detail}`).join("");
+  return new CommandError(`${refusal.detail}${fields} (${refusal.code})`);
+}
+
+const refusalSchema = z.object({
+  code: z.string(),
+  detail: z.string(),
+  errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).optional(),
+});
+
 /** Prints the sentence of an error, and sets the exit code. */
 export function endWithError(error: unknown): void {
   process.stderr.write(`${sentenceOf(error)}\n`);

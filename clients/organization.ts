@@ -13,6 +13,7 @@ import {
   findService,
   parseCommandLine,
   readJson,
+  refusalError,
   UsageError,
 } from "./command.ts";
 import { trustCertificate } from "./http/transport.ts";
@@ -70,11 +71,6 @@ const resetSchema = z.object({
 });
 const createdSchema = resetSchema.extend({ organization: organizationSchema });
 const pageSchema = z.object({ organizations: z.array(organizationSchema), has_more: z.boolean() });
-const errorSchema = z.object({
-  code: z.string(),
-  detail: z.string(),
-  errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).optional(),
-});
 
 interface PlatformAccess {
   readonly baseUrl: string;
@@ -156,10 +152,7 @@ async function request(
   );
   const answer: unknown = await response.json().catch(() => undefined);
   if (response.ok) return answer;
-  const refused = errorSchema.safeParse(answer).data;
-  if (refused === undefined) throw new CommandError(`The service answered with status ${response.status}.`);
-  const fields = (refused.errors ?? []).map(({ pointer, detail }) => ` ${pointer}: ${detail}`).join("");
-  throw new CommandError(`${refused.detail}${fields} (${refused.code})`);
+  throw refusalError(answer, response.status);
 }
 
 /** Error codes of TLS: the certificate is for another name, or no authority that Node trusts has signed it. */

@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { request } from "undici";
 import { z } from "zod";
-import { CommandError } from "../command.ts";
+import { CommandError, refusalError } from "../command.ts";
 import { clientLimits } from "../limits.ts";
 import { type Person, queryOf } from "../person.ts";
 import { paced } from "./paced.ts";
@@ -34,11 +34,6 @@ export const uploadedSchema = importSchema.extend({
     .nullable(),
 });
 export type Uploaded = z.infer<typeof uploadedSchema>;
-const errorSchema = z.looseObject({
-  code: z.string(),
-  detail: z.string(),
-  errors: z.array(z.looseObject({ pointer: z.string(), detail: z.string() })).optional(),
-});
 
 export interface Declared {
   readonly format: string | undefined;
@@ -71,10 +66,7 @@ export async function upload(
     .finally(() => progress.end());
   const answer: unknown = await body.json().catch(() => undefined);
   if (statusCode === 200 || statusCode === 201) return uploadedSchema.parse(answer);
-  const refused = errorSchema.safeParse(answer).data;
-  if (refused === undefined) throw new CommandError(`The service answered with status ${statusCode}.`);
-  const fields = (refused.errors ?? []).map(({ pointer, detail }) => ` ${pointer}: ${detail}`).join("");
-  throw new CommandError(`${refused.detail}${fields} (${refused.code})`);
+  throw refusalError(answer, statusCode);
 }
 
 function sizeOf(path: string): number {

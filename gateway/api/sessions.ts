@@ -5,7 +5,7 @@ import type { Permission, Role } from "../../services/bus/messages/caller.ts";
 import * as messages from "../../services/bus/messages/sessions.ts";
 import { newPasswordSchema, type User } from "../../services/bus/messages/users.ts";
 import { browserCookie, browserTokens, endedSessionCookie, type PeoplesApi, sessionCookie } from "../http/cookies.ts";
-import { type Handler, ok, type SessionHandler } from "../http/handler-context.ts";
+import { type Handler, noContent, ok, type SessionHandler } from "../http/handler-context.ts";
 import { anyoneWithCookie, anySession, route, session } from "../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../http/shared-schemas.ts";
 import { permissionSchema, roleSchema } from "./backoffice/users.ts";
@@ -119,7 +119,7 @@ const logOut =
   (api: PeoplesApi): SessionHandler =>
   async ({ caller, deps, secure }) => {
     await deps.bus.call(messages.logOut, { caller, sessionId: caller.sessionId });
-    return { status: 204, cookies: [endedSessionCookie({ api, secure })] };
+    return { ...noContent(), cookies: [endedSessionCookie({ api, secure })] };
   };
 
 const changePassword: SessionHandler<z.infer<typeof changePasswordBodySchema>> = async (context) => {

@@ -86,15 +86,11 @@ async function run(databaseUrl: string, folder: string): Promise<readonly string
 async function refuseNewerSchema(databaseUrl: string, folder: string): Promise<void> {
   const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "migrate" });
   try {
-    const [table] = await sql<{ present: boolean }[]>`
-      select to_regclass('public.schema_migrations') is not null as present`;
-    if (table?.present !== true) return;
-    const applied = await sql<{ name: string }[]>`select name from public.schema_migrations order by id`;
     const known = new Set((await readdir(folder)).map((file) => parse(file).name));
-    const unknown = applied.filter((migration) => !known.has(migration.name));
-    if (unknown.length === 0) return;
+    const unknown = (await appliedMigrations(sql)).find((name) => !known.has(name));
+    if (unknown === undefined) return;
     throw new UserError(
-      `The database was written by a newer version of this program (it has ${unknown[0]?.name}); start that version, or use another database.`,
+      `The database was written by a newer version of this program (it has ${unknown}); start that version, or use another database.`,
       { code: "schema_newer" },
     );
   } finally {
@@ -108,12 +104,17 @@ async function refuseNewerSchema(databaseUrl: string, folder: string): Promise<v
  */
 export async function findMissingMigration(sql: Database): Promise<string | undefined> {
   const known = (await readdir(MIGRATIONS_FOLDER)).map((file) => parse(file).name).toSorted();
+  const applied = new Set(await appliedMigrations(sql));
+  return known.find((name) => !applied.has(name));
+}
+
+/** In their order; none in a new database. */
+async function appliedMigrations(sql: Database): Promise<readonly string[]> {
   const [table] = await sql<{ present: boolean }[]>`
     select to_regclass('public.schema_migrations') is not null as present`;
-  if (table?.present !== true) return known[0];
-  const applied = await sql<{ name: string }[]>`select name from public.schema_migrations`;
-  const names = new Set(applied.map(({ name }) => name));
-  return known.find((name) => !names.has(name));
+  if (table?.present !== true) return [];
+  const applied = await sql<{ name: string }[]>`select name from public.schema_migrations order by id`;
+  return applied.map(({ name }) => name);
 }
 
 function ignore(): void {}

@@ -72,7 +72,7 @@ async function close(
     const closed = await sql.resolveIssue(tx, issueId, resolution);
     const data = { kind: before.kind, reason, prior: priorOf(before) };
     await recordSteps(tx, [{ issue: closed, actor: personActor(caller), action: "closed", data }]);
-    await announceIssues(tx, { type: "issues_closed", organizationId, issueIds: [issueId] });
+    await announceIssues(tx, "issues_closed", [closed]);
     return { issue: closed, follow: then };
   });
   follow();
@@ -145,8 +145,8 @@ async function closeWithoutMoney(
       data: { kind: issue.kind, reason, prior: priorOf(issue) },
     }));
     await recordSteps(tx, steps);
-    const ids = closed.map(({ issue_id: issueId }) => issueId).toSorted((a, b) => a - b);
-    await announceIssues(tx, { type: "issues_closed", organizationId, issueIds: ids });
+    const announced = steps.map(({ issue }) => issue).toSorted((a, b) => a.issue_id - b.issue_id);
+    await announceIssues(tx, "issues_closed", announced);
     return { closed: closed.length, changed };
   });
 }
@@ -176,7 +176,7 @@ export const undoIssueClosing: Handler<ClosingDeps, typeof bus.undoIssueClosing>
     const then = hasMoney(before) ? await rules.afterUndoing(tx, before) : nothing;
     const data = { kind: before.kind, prior: { ...priorOf(before), reason: before.reason } };
     await recordSteps(tx, [{ issue: before, actor: personActor(caller), action: "closing_undone", data }]);
-    await announceIssues(tx, { type: "issues_opened", organizationId, issueIds: [issueId] });
+    await announceIssues(tx, "issues_opened", [before]);
     return { issue: reopened, follow: then };
   });
   follow();

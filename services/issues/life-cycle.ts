@@ -75,7 +75,7 @@ export const assignIssue: Handler<IssuesDeps, typeof bus.assignIssue> = async ({
     const action = assigneeId === null ? "unassigned" : "assigned";
     const data = { kind: before.kind, assignee_id: assigneeId, prior: priorOf(before) };
     await recordSteps(tx, [{ issue: before, actor: personActor(caller), action, data }]);
-    await announceIssues(tx, { type: "issues_changed", organizationId, issueIds: [issueId] });
+    await announceIssues(tx, "issues_changed", [before]);
     return after;
   });
   return { issue: toIssue(issue) };

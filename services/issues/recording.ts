@@ -51,27 +51,26 @@ export function priorOf({ status, assignee_id }: Pick<IssueRow, "status" | "assi
   return { status, assignee_id };
 }
 
-/** Comes last in the transaction. */
+/** To each of the organizations, in the order of the outbox's keys. Comes last in the transaction. */
 export async function announceIssues(
   tx: Transaction,
-  event: {
-    readonly type: (typeof ISSUE_EVENT_TYPES)[number];
-    readonly organizationId: number;
-    readonly issueIds: readonly number[];
-  },
+  type: (typeof ISSUE_EVENT_TYPES)[number],
+  changed: readonly Stepping[],
 ): Promise<void> {
-  const { type, organizationId, issueIds } = event;
-  for (let from = 0; from < issueIds.length; from += ISSUE_LIMITS.issuesPerEvent) {
-    const ids = issueIds.slice(from, from + ISSUE_LIMITS.issuesPerEvent);
-    const issues = await tx<IssueEvent["issues"]>`
-      select issue_id as "issueId", kind, status, account_key as "accountKey", station_id as "stationId",
-        supersedes_id as "supersedesId"
-      from issues where issue_id = any(${ids}::bigint[]) order by issue_id`;
-    await insertOutbox(tx, {
-      key: organizationKey(organizationId),
-      kind: "issue_event",
-      event: { type, organizationId, issues: [...issues] },
-    });
+  const byOrganization = [...Map.groupBy(changed, (issue) => issue.organization_id)];
+  for (const [organizationId, own] of byOrganization.toSorted(([one], [other]) => one - other)) {
+    for (let from = 0; from < own.length; from += ISSUE_LIMITS.issuesPerEvent) {
+      const ids = own.slice(from, from + ISSUE_LIMITS.issuesPerEvent).map((issue) => issue.issue_id);
+      const issues = await tx<IssueEvent["issues"]>`
+        select issue_id as "issueId", kind, status, account_key as "accountKey", station_id as "stationId",
+          supersedes_id as "supersedesId"
+        from issues where issue_id = any(${ids}::bigint[]) order by issue_id`;
+      await insertOutbox(tx, {
+        key: organizationKey(organizationId),
+        kind: "issue_event",
+        event: { type, organizationId, issues: [...issues] },
+      });
+    }
   }
 }
 
@@ -88,10 +87,5 @@ export async function recordEnded(
     data: { kind: issue.kind, reason },
   }));
   await recordSteps(tx, steps);
-  const organizations = new Set(ended.map((issue) => issue.organization_id));
-  for (const organizationId of [...organizations].toSorted((a, b) => a - b)) {
-    const own = ended.filter((issue) => issue.organization_id === organizationId);
-    const issueIds = own.map((issue) => issue.issue_id);
-    await announceIssues(tx, { type: "issues_closed", organizationId, issueIds });
-  }
+  await announceIssues(tx, "issues_closed", ended);
 }

@@ -280,11 +280,7 @@ async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Promise<Fi
     await sql.wantRunOfIssue(tx, issueId);
     await recordAttribution(tx, { before: issue, issue: resolved }, attribution);
     // Every transaction takes the keys of the outbox in this order.
-    await announceIssues(tx, {
-      type: "issues_closed",
-      organizationId: resolved.organization_id,
-      issueIds: [issueId],
-    });
+    await announceIssues(tx, "issues_closed", [resolved]);
     await announceOrder(tx, stationId, order);
     return { issue: resolved, refusal: undefined };
   });
@@ -307,8 +303,7 @@ async function endRefused(
   await decideProposal(tx, proposalId, { status: "ended", by: null, reason });
   const data = { kind: issue.kind, proposal_id: proposalId, order_id: orderId, reason };
   await recordSteps(tx, [{ issue, actor: personActor(by), action: "attribution_ended", data }]);
-  const { organization_id: organizationId, issue_id: issueId } = issue;
-  await announceIssues(tx, { type: "issues_changed", organizationId, issueIds: [issueId] });
+  await announceIssues(tx, "issues_changed", [issue]);
 }
 
 /** Notifies the station of the paid order, as of every change of an order. Comes last: it takes the outbox's lock. */

@@ -121,7 +121,7 @@ export async function addEvidence(
 /** Comes last in the transaction. */
 export async function announceWritten(tx: Transaction, organizationId: number, { event }: Written): Promise<void> {
   if (event === undefined) return;
-  await announceIssues(tx, { type: event.type, organizationId, issueIds: [event.issueId] });
+  await announceIssues(tx, event.type, [{ organization_id: organizationId, issue_id: event.issueId }]);
 }
 
 /** The task that notifies the intent's station. */

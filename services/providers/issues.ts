@@ -64,12 +64,7 @@ export async function closeSettledIssues(database: Database): Promise<void> {
       data: { kind: issue.kind, reason: issue.reason, transaction_id: issue.transaction_id },
     }));
     await recordSteps(tx, steps);
-    const organizations = new Set(closed.map((issue) => issue.organization_id));
-    for (const organizationId of [...organizations].toSorted((one, other) => one - other)) {
-      const own = closed.filter((issue) => issue.organization_id === organizationId);
-      const issueIds = own.map((issue) => issue.issue_id);
-      await announceIssues(tx, { type: "issues_closed", organizationId, issueIds });
-    }
+    await announceIssues(tx, "issues_closed", closed);
   });
 }
 

@@ -17,8 +17,8 @@ import {
   requireUnresolved,
   toIssue,
 } from "../issues/life-cycle.ts";
-import { announceIssues, type IssueAction, recordSteps } from "../issues/recording.ts";
-import { type IssueKey, type IssueRow, lockIssue } from "../issues/sql/issues.ts";
+import { announceIssues, recordSteps } from "../issues/recording.ts";
+import { type IssueKey, lockIssue } from "../issues/sql/issues.ts";
 import {
   byOf,
   lockAttributable,
@@ -60,7 +60,8 @@ export const proposeAttribution: Handler<ProvidersDeps, typeof bus.proposeAttrib
     const after = requireIssue(await lockIssue(tx, key));
     if (isEnding) await recordEnds(tx, [waiting]);
     const data = { kind: issue.kind, proposal_id: proposalId, order_id: orderId, reason };
-    await recordStep(tx, issue, caller, "attribution_proposed", data);
+    await recordSteps(tx, [{ issue, actor: personActor(caller), action: "attribution_proposed", data }]);
+    await announceIssues(tx, "issues_changed", [issue]);
     return { issue: toIssue(after) };
   });
 };
@@ -127,7 +128,8 @@ async function decide(
     await sql.decideProposal(tx, named.proposalId, { status, by: caller.userId, reason });
     const { proposal_id, order_id, proposed_by } = proposal;
     const data = { kind: issue.kind, proposal_id, order_id, proposed_by, ...(reason === null ? {} : { reason }) };
-    await recordStep(tx, issue, caller, `attribution_${status}`, data);
+    await recordSteps(tx, [{ issue, actor: personActor(caller), action: `attribution_${status}`, data }]);
+    await announceIssues(tx, "issues_changed", [issue]);
     return { issue: toIssue({ ...issue, proposal: null }) };
   });
 }
@@ -137,12 +139,7 @@ export async function endProposals(database: Database): Promise<void> {
   await database.begin(async (tx) => {
     const ended = await sql.endProposals(tx, PROVIDER_LIMITS.proposalsPerTurn);
     await recordEnds(tx, ended);
-    const organizations = new Set(ended.map(({ organization_id: organizationId }) => organizationId));
-    for (const organizationId of [...organizations].toSorted((one, other) => one - other)) {
-      const own = ended.filter((proposal) => proposal.organization_id === organizationId);
-      const issueIds = own.map((proposal) => proposal.issue_id);
-      await announceIssues(tx, { type: "issues_changed", organizationId, issueIds });
-    }
+    await announceIssues(tx, "issues_changed", ended);
   });
 }
 
@@ -154,18 +151,6 @@ async function recordEnds(tx: Transaction, ended: readonly sql.ProposalRow[]): P
     data: { proposal_id, order_id, reason: decision_reason ?? end },
   }));
   await recordSteps(tx, steps);
-}
-
-async function recordStep(
-  tx: Transaction,
-  issue: IssueRow,
-  caller: Caller,
-  action: IssueAction,
-  data: Parameters<typeof recordSteps>[1][number]["data"],
-): Promise<void> {
-  await recordSteps(tx, [{ issue, actor: personActor(caller), action, data }]);
-  const { organization_id: organizationId, issue_id: issueId } = issue;
-  await announceIssues(tx, { type: "issues_changed", organizationId, issueIds: [issueId] });
 }
 
 function requireProposal(proposal: sql.ProposalRow | undefined): sql.ProposalRow {

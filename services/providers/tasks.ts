@@ -224,7 +224,7 @@ async function confirmAtStation(deps: ProvidersDeps, task: Task, payment: Paymen
     if (issue === undefined) return undefined;
     const { issueId: raisedId } = issue;
     const notice = await notifyOfIssue(tx, { intentId, kind, issueId: raisedId });
-    await announceIssues(tx, { type: "issues_opened", organizationId, issueIds: [raisedId] });
+    await announceIssues(tx, "issues_opened", [{ organization_id: organizationId, issue_id: raisedId }]);
     return { issueId: raisedId, task: notice };
   });
   if (raised !== undefined) deps.tasks.start({ ...raised.task, payment });

@@ -15,7 +15,7 @@ import { type Step, step } from "../../machines/station/step.ts";
 import { assignedIntent, assignmentView } from "../../machines/views/assignment.ts";
 import { deviceSnapshotView } from "../../machines/views/device-snapshot.ts";
 import { displayView, rendersQrOn } from "../../machines/views/display.ts";
-import { checkProviders } from "./provider-invariants.ts";
+import { checkProviders, intentsOf } from "./provider-invariants.ts";
 import { quickExpect } from "./quick-expect.ts";
 
 /** Freezes a value all the way down: a step that writes to its input throws (M1). */
@@ -184,11 +184,6 @@ function checkMoney(before: StationState | null, after: StationState): void {
     if (was === undefined) continue;
     for (const field of MONEY_FIELDS) quickExpect(intent[field], `M8: ${field} never changes`).toBe(was[field]);
   }
-}
-
-function intentsOf(state: StationState | null): readonly PaymentIntent[] {
-  if (state === null) return [];
-  return state.intent === null ? state.ended : [state.intent, ...state.ended];
 }
 
 function checkRepetition(input: StepInput, after: Step): void {

@@ -18,7 +18,7 @@ export function checkProviders(before: StationState | null, input: StepInput, af
   checkSecondCollection(before, input, after);
 }
 
-function intentsOf(state: StationState | null): readonly PaymentIntent[] {
+export function intentsOf(state: StationState | null): readonly PaymentIntent[] {
   if (state === null) return [];
   return state.intent === null ? state.ended : [state.intent, ...state.ended];
 }

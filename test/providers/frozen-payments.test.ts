@@ -2,7 +2,7 @@
 import { headers } from "nats";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { waitFor } from "../support/wait-for.ts";
-import { type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
+import { type Place, type ProvidersWorld, startProvidersWorld, untilFrozen } from "./providers-world.ts";
 
 let world: ProvidersWorld;
 beforeAll(async () => {
@@ -24,10 +24,7 @@ async function flip(kind: Kind, { organizationId, stationId }: Place, options: {
 /** Until the service has received the switch. */
 async function freeze(kind: Kind, place: Place, configId: number): Promise<void> {
   await flip(kind, place, { configId, isOn: true });
-  await waitFor("the switch", async () => {
-    const answer = await world.askProvider(place, configId, await world.openIntent(place, 1203));
-    return !answer.created && answer.reason === "provider_frozen";
-  });
+  await untilFrozen(world, place, configId);
 }
 
 describe.each(KINDS)("the switch of the %s", (kind) => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { type AnsweringProvider, startAnsweringProvider } from "./answering-provider.ts";
-import { type Intent, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
+import { type Intent, type ProvidersWorld, startProvidersWorld, untilFrozen } from "./providers-world.ts";
 
 let world: ProvidersWorld;
 let provider: AnsweringProvider;
@@ -49,10 +49,7 @@ const rowOf = async ({ intentId }: Intent): Promise<unknown> => {
 test("a switch thrown while the provider answers: no QR is returned, and the payment is cancelled", async () => {
   const { configId, intent, place, reply, release } = await ask();
   await world.bus.js.publish(`$KV.SWITCHES.provider.${configId}`, "{}");
-  await waitFor("the switch", async () => {
-    const answer = await world.askProvider(place, configId, await world.openIntent(place, 1203));
-    return !answer.created && answer.reason === "provider_frozen";
-  });
+  await untilFrozen(world, place, configId);
   expect(cancellations()).toBe(0);
   release();
   expect(await reply).toEqual({ created: false, reason: "provider_frozen" });

@@ -12,7 +12,7 @@ import { nextPollInMs } from "../../services/providers/tasks.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { newKey, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { newKey, type ProvidersWorld, refusalOf, startProvidersWorld, untilFrozen } from "./providers-world.ts";
 
 let world: ProvidersWorld;
 beforeAll(async () => {
@@ -128,10 +128,7 @@ describe("the creation of a payment", () => {
     const flip = (isOn: boolean) =>
       world.bus.js.publish(`$KV.SWITCHES.provider.${configId}`, isOn ? "{}" : "", isOn ? {} : { headers: deletion() });
     await flip(true);
-    await waitFor("the switch", async () => {
-      const answer = await world.askProvider(place, configId, await world.openIntent(place, 1203));
-      return !answer.created && answer.reason === "provider_frozen";
-    });
+    await untilFrozen(world, place, configId);
     await flip(false);
     await waitFor("the switch back", async () => {
       const answer = await world.askProvider(place, configId, await world.openIntent(place, 1203));

@@ -32,6 +32,7 @@ import { ONE_LOG } from "../support/one-log.ts";
 import { refuseFlushes } from "../support/refuse-flushes.ts";
 import { type Series, scrape } from "../support/scrape.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type CallbackGateway, startCallbackGateway } from "./callback-gateway.ts";
 import { type ScriptedStations, startScriptedStations } from "./scripted-stations.ts";
 
@@ -232,6 +233,14 @@ export async function startProvidersWorld(
       await Promise.all([nats.stop(), testDatabase.drop()]);
     },
   };
+}
+
+/** Until the service has received a kill switch, of any kind. */
+export async function untilFrozen(world: ProvidersWorld, place: Place, configId: number): Promise<void> {
+  await waitFor("the switch", async () => {
+    const answer = await world.askProvider(place, configId, await world.openIntent(place, 1203));
+    return !answer.created && answer.reason === "provider_frozen";
+  });
 }
 
 async function startRealStations(shared: ServiceDeps): Promise<Service[]> {

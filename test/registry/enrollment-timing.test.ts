@@ -7,13 +7,13 @@
  * all of them alike. Five standard errors for samples that do not differ are allowed. A step that one kind skips or adds,
  * a statement less or a row locked, was seen to move it by 0.1 to 0.5.
  */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, test } from "vitest";
 import {
   enrollDevice,
   listEnrollmentCodes,
   revokeEnrollmentCode,
 } from "../../services/bus/messages/enrollment-codes.ts";
-import { allowedDeviation, median, probabilityOfLonger, TIMING_TRIES } from "../support/rank-statistic.ts";
+import { expectSameTimes } from "../support/rank-statistic.ts";
 import {
   newActiveDevice,
   newCode,
@@ -24,7 +24,6 @@ import {
   startRegistry,
 } from "./registry-fixture.ts";
 
-const WARM_UP_TRIES = 50;
 const CODES_PER_KIND = 8;
 
 let fixture: RegistryFixture;
@@ -62,26 +61,8 @@ async function codesOfEachKind(): Promise<Record<Kind, string[]>> {
 test("refused codes: their response times are those of an unknown code, over many tries of each kind", async () => {
   const codes = await codesOfEachKind();
   const kinds = Object.keys(codes) as Kind[];
-  const timesMs = Object.fromEntries(kinds.map((kind) => [kind, [] as number[]])) as Record<Kind, number[]>;
-  for (let index = -WARM_UP_TRIES; index < TIMING_TRIES; index += 1) {
-    // Each round starts with another kind, so that no kind always follows the same other.
-    for (let turn = 0; turn < kinds.length; turn += 1) {
-      const kind = kinds[(turn + Math.abs(index)) % kinds.length] ?? "unknown";
-      const code = codes[kind][Math.abs(index) % CODES_PER_KIND] ?? "";
-      const startedAtMs = performance.now();
-      await refusalOf(fixture.ask(enrollDevice, { address: "127.0.0.1", code }));
-      if (index >= 0) timesMs[kind].push(performance.now() - startedAtMs);
-    }
-  }
-  const findings = kinds.map((kind) => ({
-    kind,
-    medianMs: Number(median(timesMs[kind]).toFixed(3)),
-    auc: Number(probabilityOfLonger(timesMs[kind], timesMs.unknown).toFixed(3)),
-  }));
-  process.stderr.write(`refused codes: ${JSON.stringify(findings)}\n`);
-  for (const { kind, auc } of findings) {
-    expect(Math.abs(auc - 0.5), `${kind}: ${JSON.stringify(findings)}`).toBeLessThanOrEqual(
-      allowedDeviation(TIMING_TRIES),
-    );
-  }
+  await expectSameTimes("refused codes", kinds, async (kind, nth) => {
+    const code = codes[kind][nth % CODES_PER_KIND] ?? "";
+    await refusalOf(fixture.ask(enrollDevice, { address: "127.0.0.1", code }));
+  });
 }, 300_000);

@@ -1,10 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import type { StationResponse } from "../../services/bus/messages/station-commands.ts";
-import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
+import { UnavailableError } from "../../services/bus/refusals.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
-import { eventually, PROVIDER, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
+import { eventually, findIntent, PROVIDER, persist, type StationWorld, startStationWorld } from "./station-world.ts";
 
 describe("a provider's confirmation", () => {
   let world: StationWorld;
@@ -23,22 +22,12 @@ describe("a provider's confirmation", () => {
     await world.stop();
   });
 
-  const openQrStation = async (): Promise<number> => {
-    const stationId = await world.openStation();
-    const provider = { configId: PROVIDER.id, revision: 1 };
-    await world.ask(stationId, { type: "provider_put", provider }, { actor: REGISTRY });
-    return stationId;
-  };
-  const find = async (stationId: number, intentId: number): Promise<PaymentIntent | undefined> => {
-    const { state } = await world.newest(stationId);
-    return [state.intent, ...state.ended].find((intent) => intent?.intentId === intentId) ?? undefined;
-  };
   /** A QR on the display. */
   const present = async (stationId: number, lifetimeMs?: number): Promise<{ intentId: number; orderId: number }> => {
     const orderId = await world.openOrder(stationId);
     const created = await world.ask(stationId, { type: "intent_create", route: "dynamic_qr", orderId, lifetimeMs });
     const intentId = created.intent?.intentId ?? 0;
-    await eventually(async () => (await find(stationId, intentId))?.status === "presented");
+    await eventually(async () => (await findIntent(world, stationId, intentId))?.status === "presented");
     return { intentId, orderId };
   };
   const confirm = (
@@ -64,7 +53,7 @@ describe("a provider's confirmation", () => {
       recorded?: string,
     ): Promise<{ stationId: number; intentId: number; orderId: number }> => {
       await world.startHost();
-      const stationId = await openQrStation();
+      const stationId = await world.openQrStation();
       const { intentId, orderId } = await present(stationId, LIFETIME_MS);
       await world.stopHosts();
       if (recorded !== undefined) providers.recorded.set(intentId, recorded);
@@ -77,7 +66,7 @@ describe("a provider's confirmation", () => {
     it("settles the order, although the deadline is the first that the next host sees", async () => {
       const { stationId, intentId, orderId } = await missDeadline("PAY-in-time");
       await world.startHost();
-      await eventually(async () => (await find(stationId, intentId))?.status === "succeeded");
+      await eventually(async () => (await findIntent(world, stationId, intentId))?.status === "succeeded");
       expect(await transactions(orderId)).toMatchObject([{ intent_id: intentId, reference: "PAY-in-time" }]);
       expect((await confirm(stationId, intentId, { reference: "PAY-in-time" })).reply).toMatchObject({ ok: true });
     });
@@ -85,7 +74,7 @@ describe("a provider's confirmation", () => {
     it("expires when there is none", async () => {
       const { stationId, intentId } = await missDeadline();
       await world.startHost();
-      await eventually(async () => (await find(stationId, intentId))?.status === "expired");
+      await eventually(async () => (await findIntent(world, stationId, intentId))?.status === "expired");
     });
 
     it("is waited for while the providers service does not answer; cash is collected after a confirmation", async () => {
@@ -93,17 +82,17 @@ describe("a provider's confirmation", () => {
       await world.startHost();
       const create = { type: "intent_create", route: "cash", orderId } as const;
       await world.ask(stationId, { type: "order_inquire", orderId }, { actor: PROVIDER });
-      expect((await find(stationId, intentId))?.status).toBe("presented");
+      expect((await findIntent(world, stationId, intentId))?.status).toBe("presented");
       expect((await world.ask(stationId, create)).reply).toMatchObject({ ok: false, code: "money_may_have_moved" });
       const confirmed = await world.ask(stationId, { ...create, confirmsMoneyMayHaveMoved: true });
       expect(confirmed.reply).toMatchObject({ ok: true });
-      expect((await find(stationId, intentId))?.status).toBe("expired");
+      expect((await findIntent(world, stationId, intentId))?.status).toBe("expired");
     });
   });
 
   it("is answered when the order is paid, by the one seam and in the provider's name", async () => {
     await world.startHost();
-    const stationId = await openQrStation();
+    const stationId = await world.openQrStation();
     const { intentId, orderId } = await present(stationId);
     const { reply, intent } = await confirm(stationId, intentId);
     expect(reply).toEqual({ ok: true, type: "intent", intentId, status: "succeeded" });
@@ -118,7 +107,7 @@ describe("a provider's confirmation", () => {
     ["under an id of its own each", (turn: number) => `provider:81:turn-${turn}`],
   ])("fifty times at once %s pays once and is answered alike", async (_how, idOf) => {
     await world.startHost();
-    const stationId = await openQrStation();
+    const stationId = await world.openQrStation();
     const { intentId, orderId } = await present(stationId);
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, turn) => persist(() => confirm(stationId, intentId, { commandId: idOf(turn) }))),
@@ -132,7 +121,7 @@ describe("a provider's confirmation", () => {
 
   it("that the seam refuses leaves the money with the intent, and a corrected order is attested by the cashier", async () => {
     await world.startHost();
-    const stationId = await openQrStation();
+    const stationId = await world.openQrStation();
     const { intentId, orderId } = await present(stationId);
     const change = async (byMinor: number) =>
       await world.database()`update orders set total_minor = total_minor + ${byMinor} where order_id = ${orderId}`;
@@ -154,11 +143,11 @@ describe("a provider's confirmation", () => {
 
   it("is completed by the next host when the one that took it is killed in the middle", async () => {
     const killed = await world.startHostProcess();
-    const stationId = await openQrStation();
+    const stationId = await world.openQrStation();
     const { intentId, orderId } = await present(stationId);
     await settlement.stop();
     const asking = confirm(stationId, intentId).catch((error: unknown) => error);
-    await eventually(async () => (await find(stationId, intentId))?.status === "settling");
+    await eventually(async () => (await findIntent(world, stationId, intentId))?.status === "settling");
     await killed.kill9();
     settlement = await world.startSettlement();
     await world.startHost();
@@ -173,7 +162,7 @@ describe("a provider's confirmation", () => {
 
   it("against a cancellation: one of them wins, and money that lost is kept by name", async () => {
     await world.startHost();
-    const stationIds = await Promise.all(Array.from({ length: 12 }, openQrStation));
+    const stationIds = await Promise.all(Array.from({ length: 12 }, () => world.openQrStation()));
     const outcomes = await Promise.all(
       stationIds.map(async (stationId, index) => {
         const { intentId, orderId } = await present(stationId);
@@ -181,7 +170,7 @@ describe("a provider's confirmation", () => {
         const pair =
           index % 2 === 0 ? [confirm(stationId, intentId), cancel()] : [cancel(), confirm(stationId, intentId)];
         await Promise.all(pair);
-        return { stationId, intentId, orderId, status: (await find(stationId, intentId))?.status };
+        return { stationId, intentId, orderId, status: (await findIntent(world, stationId, intentId))?.status };
       }),
     );
     for (const { stationId, intentId, orderId, status } of outcomes) {
@@ -192,16 +181,16 @@ describe("a provider's confirmation", () => {
 
   it("around the deadline: paid before it, or kept by name after it, never both and never lost", async () => {
     await world.startHost();
-    const stationIds = await Promise.all(Array.from({ length: 10 }, openQrStation));
+    const stationIds = await Promise.all(Array.from({ length: 10 }, () => world.openQrStation()));
     const statuses = await Promise.all(
       stationIds.map(async (stationId, index) => {
         const { intentId, orderId } = await present(stationId, 1_500);
-        const expiresAtMs = (await find(stationId, intentId))?.expiresAtMs ?? 0;
+        const expiresAtMs = (await findIntent(world, stationId, intentId))?.expiresAtMs ?? 0;
         // The first well before, the last well after, the others as close as a timer can.
         const offsetMs = index === 0 ? -700 : index === 9 ? 100 : index - 5;
         await new Promise((resolve) => setTimeout(resolve, expiresAtMs + offsetMs - Date.now()));
         await confirm(stationId, intentId);
-        const status = (await find(stationId, intentId))?.status;
+        const status = (await findIntent(world, stationId, intentId))?.status;
         await holdsTogether({ stationId, intentId, orderId, status });
         return status;
       }),
@@ -211,7 +200,7 @@ describe("a provider's confirmation", () => {
 
   it("of an intent that only the audit log remembers is kept as late money", async () => {
     await world.startHost();
-    const stationId = await openQrStation();
+    const stationId = await world.openQrStation();
     const { intentId } = await present(stationId);
     await world.ask(stationId, { type: "intent_cancel", intentId });
     for (let made = 0; made < 8; made += 1) {
@@ -219,7 +208,7 @@ describe("a provider's confirmation", () => {
       const { intent } = await world.ask(stationId, { type: "intent_create", route: "cash", orderId });
       await world.ask(stationId, { type: "intent_cancel", intentId: intent?.intentId ?? 0 });
     }
-    expect(await find(stationId, intentId)).toBeUndefined();
+    expect(await findIntent(world, stationId, intentId)).toBeUndefined();
     const { reply } = await confirm(stationId, intentId);
     expect(reply).toEqual({ ok: false, code: "intent_not_actionable", status: "cancelled" });
     expect((await world.newest(stationId)).events).toMatchObject([{ type: "late_money_kept", intentId }]);
@@ -242,16 +231,3 @@ describe("a provider's confirmation", () => {
     expect(unclearCollections.slice(-1)).toEqual(isPaid ? [] : [{ orderId, intentId, reason: "late_money" }]);
   }
 });
-
-/** Repeats what is refused for now, as the providers service does. */
-async function persist<T>(work: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      const isForNow =
-        error instanceof UnavailableError || (error instanceof RefusedError && error.refusal.code === "busy");
-      if (!isForNow) throw error;
-    }
-  }
-}

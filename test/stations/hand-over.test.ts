@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { partitionOf } from "../../machines/partition.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
-import { eventually, PROVIDER, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
+import { eventually, type StationWorld, startStationWorld } from "./station-world.ts";
 
 let world: StationWorld;
 let settlement: Service;
@@ -20,16 +20,9 @@ afterAll(async () => {
   await world.stop();
 });
 
-async function openQrStation(): Promise<number> {
-  const stationId = await world.openStation();
-  const provider = { configId: PROVIDER.id, revision: 1 };
-  await world.ask(stationId, { type: "provider_put", provider }, { actor: REGISTRY });
-  return stationId;
-}
-
 it("a collection whose order took longer to read than the hand-over waits", async () => {
   const first = await world.startHost();
-  const stationIds = await Promise.all(Array.from({ length: 16 }, openQrStation));
+  const stationIds = await Promise.all(Array.from({ length: 16 }, () => world.openQrStation()));
   const orders = await Promise.all(stationIds.map((stationId) => world.openOrder(stationId)));
   const replies: Promise<unknown>[] = [];
   await world.database().begin(async (sql) => {
@@ -52,7 +45,7 @@ it("a collection whose order took longer to read than the hand-over waits", asyn
 
 it("a collection whose commit was under way when its host gave the station up, and is stored long after", async () => {
   const first = await world.startHostBehindProxy();
-  const stationIds = await Promise.all(Array.from({ length: 16 }, openQrStation));
+  const stationIds = await Promise.all(Array.from({ length: 16 }, () => world.openQrStation()));
   const orders = await Promise.all(stationIds.map((stationId) => world.openOrder(stationId)));
   const unanswered: Promise<unknown>[] = [];
   let letGo: () => void = () => undefined;

@@ -1,7 +1,15 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { LIVENESS } from "../../services/bus/streams.ts";
 import { heartbeatSubject } from "../../services/bus/subjects.ts";
-import { eventually, livenessOf, pause, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
+import {
+  eventually,
+  livenessChanges,
+  livenessOf,
+  pause,
+  REGISTRY,
+  type StationWorld,
+  startStationWorld,
+} from "./station-world.ts";
 
 const SILENCE_MS = 1_000;
 
@@ -15,11 +23,6 @@ describe("liveness from the heartbeats", () => {
 
   const isNow = (stationId: number, deviceId: number, expected: string) => async () =>
     (await livenessOf(world, stationId, deviceId)) === expected;
-  const changes = async (stationId: number): Promise<string[]> =>
-    (await world.commits(stationId))
-      .flatMap((commit) => commit.events)
-      .map((event) => event.type)
-      .filter((type) => type === "device_online" || type === "device_offline");
 
   it("takes a device for offline within a second after its silence, and for online with its next heartbeat", async () => {
     await world.startHost();
@@ -46,7 +49,7 @@ describe("liveness from the heartbeats", () => {
       await pause(SILENCE_MS / 4);
       await world.heartbeat(stationId, deviceId);
     }
-    expect(await changes(stationId)).toEqual(["device_online"]);
+    expect(await livenessChanges(world, stationId)).toEqual(["device_online"]);
   });
 
   it("goes on without a flicker when another host takes over", async () => {
@@ -58,7 +61,7 @@ describe("liveness from the heartbeats", () => {
     await world.startHost();
     await pause(2 * SILENCE_MS);
     clearInterval(beat);
-    expect(await changes(stationId)).toEqual(["device_online"]);
+    expect(await livenessChanges(world, stationId)).toEqual(["device_online"]);
   });
 
   it("notices, on taking over, who fell silent and who came back while no host was there", async () => {

@@ -1,7 +1,14 @@
 /** A heartbeat that falls beside a silence: heard after a device was judged silent, and before that judgement's commit came back. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
-import { eventually, livenessOf, pause, type StationWorld, startStationWorld } from "./station-world.ts";
+import {
+  eventually,
+  livenessChanges,
+  livenessOf,
+  pause,
+  type StationWorld,
+  startStationWorld,
+} from "./station-world.ts";
 
 /** Longer than a lost acknowledgement is waited for, so that the heartbeat is still fresh when the commit is known. */
 const SILENCE_MS = 2 * STATION_LIMITS.appendMs + 500;
@@ -12,12 +19,6 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-const changes = async (stationId: number): Promise<string[]> =>
-  (await world.commits(stationId))
-    .flatMap((commit) => commit.events)
-    .map((event) => event.type)
-    .filter((type) => type === "device_online" || type === "device_offline");
-
 it("brings the device back, although it sends no other one", async () => {
   const { proxy } = await world.startHostBehindProxy();
   const stationId = await world.openStation();
@@ -26,10 +27,10 @@ it("brings the device back, although it sends no other one", async () => {
   expect((await world.ask(stationId, { type: "lease_renew" })).reply.ok).toBe(true);
   // The next thing that the log acknowledges is the silence; until it is read back the host does not know of it.
   await proxy.loseNext(`"stream":"STATION_LOG_0"`);
-  expect(await changes(stationId)).toEqual(["device_online", "device_offline"]);
+  expect(await livenessChanges(world, stationId)).toEqual(["device_online", "device_offline"]);
   await world.heartbeat(stationId, deviceId);
   await eventually(async () => (await livenessOf(world, stationId, deviceId)) === "online");
-  expect(await changes(stationId)).toEqual(["device_online", "device_offline", "device_online"]);
+  expect(await livenessChanges(world, stationId)).toEqual(["device_online", "device_offline", "device_online"]);
   // It is watched as any other: without a further heartbeat it falls silent again.
   await pause(SILENCE_MS);
   await eventually(async () => (await livenessOf(world, stationId, deviceId)) === "offline");

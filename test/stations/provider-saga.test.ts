@@ -14,7 +14,15 @@ import {
   type ScriptedProviders,
   startScriptedProviders,
 } from "./scripted-providers.ts";
-import { eventually, PROVIDER, pause, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
+import {
+  eventually,
+  findIntent,
+  PROVIDER,
+  pause,
+  REGISTRY,
+  type StationWorld,
+  startStationWorld,
+} from "./station-world.ts";
 
 describe("the provider saga", () => {
   let world: StationWorld;
@@ -38,31 +46,22 @@ describe("the provider saga", () => {
     running.push(providers);
     return providers;
   };
-  const openQrStation = async (): Promise<number> => {
-    const stationId = await world.openStation();
-    const provider = { configId: PROVIDER.id, revision: 1 };
-    await world.ask(stationId, { type: "provider_put", provider }, { actor: REGISTRY });
-    return stationId;
-  };
   const pick = async (stationId: number): Promise<PaymentIntent> => {
     const orderId = await world.openOrder(stationId);
     const { intent, reply } = await world.ask(stationId, { type: "intent_create", route: "dynamic_qr", orderId });
     if (intent === null) throw new Error(`No intent: ${JSON.stringify(reply)}`);
     return intent;
   };
-  const find = async (stationId: number, intentId: number): Promise<PaymentIntent | undefined> => {
-    const { state } = await world.newest(stationId);
-    return [state.intent, ...state.ended].find((intent) => intent?.intentId === intentId) ?? undefined;
-  };
   const isEventually = async (
     stationId: number,
     intentId: number,
     status: string,
     withinMs?: number,
-  ): Promise<number> => await eventually(async () => (await find(stationId, intentId))?.status === status, withinMs);
+  ): Promise<number> =>
+    await eventually(async () => (await findIntent(world, stationId, intentId))?.status === status, withinMs);
   const endReason = async (stationId: number, intentId: number): Promise<EndReason | ""> => {
     await isEventually(stationId, intentId, "cancelled", STATION_LIMITS.providerPatienceMs + 15_000);
-    return (await find(stationId, intentId))?.endReason ?? "";
+    return (await findIntent(world, stationId, intentId))?.endReason ?? "";
   };
 
   /** The switch as if it had never been thrown. The relay's word that all of them are told stays. */
@@ -73,7 +72,7 @@ describe("the provider saga", () => {
   it("asks the provider once, with the order's truth, and presents its QR in the provider's name", async () => {
     const providers = await script();
     await world.startHost();
-    const stationId = await openQrStation();
+    const stationId = await world.openQrStation();
     const { intentId, expiresAtMs, orderDisplayNumber } = await pick(stationId);
     await isEventually(stationId, intentId, "presented");
     expect(providers.questions).toEqual([
@@ -101,7 +100,7 @@ describe("the provider saga", () => {
       return reason === undefined ? qrOf(intentId) : { created: false, reason };
     });
     await world.startHost();
-    const stationId = await openQrStation();
+    const stationId = await world.openQrStation();
     for (const reason of ["provider_refused", "provider_timed_out"]) {
       const { intentId } = await pick(stationId);
       expect(await endReason(stationId, intentId)).toBe(reason);
@@ -117,14 +116,14 @@ describe("the provider saga", () => {
   ])("takes no payload that %s", async (_what, qrPayload) => {
     await script(() => ({ created: true, qrPayload, providerReference: "PAY-1" }));
     await world.startHost();
-    const stationId = await openQrStation();
+    const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
     expect(await endReason(stationId, intentId)).toBe("provider_answer_invalid");
   });
 
   it("asks again while the providers service is starting or stumbles", async () => {
     await world.startHost();
-    const stationId = await openQrStation();
+    const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
     await pause(200);
     let stumbles = 2;
@@ -139,7 +138,7 @@ describe("the provider saga", () => {
 
   it("ends the collection by name when nobody answers at all", async () => {
     await world.startHost();
-    const stationId = await openQrStation();
+    const stationId = await world.openQrStation();
     const startedAt = performance.now();
     const { intentId } = await pick(stationId);
     expect(await endReason(stationId, intentId)).toBe("provider_unavailable");
@@ -149,7 +148,7 @@ describe("the provider saga", () => {
 
   it("does not ask a provider whose switch was turned after the route was offered", async () => {
     await world.startHost();
-    const stationId = await openQrStation();
+    const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
     await world.stopHosts();
     await world.bus.js.publish(`$KV.${SWITCHES.name}.provider.${PROVIDER.id}`, "{}");
@@ -169,7 +168,7 @@ describe("the provider saga", () => {
     ["station_frozen", (stationId: number) => `station.${stationId}`],
   ] as const)("makes no QR for a collection from before a freeze: %s", async (reason, keyOf) => {
     await world.startHost();
-    const stationId = await openQrStation();
+    const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
     await world.stopHosts();
     await world.bus.js.publish(`$KV.${SWITCHES.name}.${keyOf(stationId)}`, "{}");
@@ -193,7 +192,7 @@ describe("the provider saga", () => {
         return { created: false, reason: "provider_frozen" };
       });
       await world.startHost();
-      const stationId = await openQrStation();
+      const stationId = await world.openQrStation();
       const { intentId } = await pick(stationId);
       expect(await endReason(stationId, intentId)).toBe("platform_frozen");
     } finally {
@@ -203,7 +202,7 @@ describe("the provider saga", () => {
 
   it("makes no QR either once its station is suspended while the providers service is away", async () => {
     await world.startHost();
-    const stationId = await openQrStation();
+    const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
     const { organizationId, filialId, name, currency } = (await world.newest(stationId)).state;
     const station = { organizationId, filialId, name, currency, status: "suspended", revision: 9 } as const;
@@ -218,7 +217,7 @@ describe("the provider saga", () => {
       return qrOf(intentId);
     });
     const killed = await world.startHostProcess();
-    const stationIds = await Promise.all(Array.from({ length: 4 }, openQrStation));
+    const stationIds = await Promise.all(Array.from({ length: 4 }, () => world.openQrStation()));
     const intents = await Promise.all(
       stationIds.map((stationId) =>
         forRequest(`request-${stationId}`, async () => ({ stationId, ...(await pick(stationId)) })),
@@ -237,7 +236,7 @@ describe("the provider saga", () => {
     overheard.unsubscribe();
     for (const { stationId, intentId } of intents) {
       expect(requestIds.get(intentId)).toBe(`request-${stationId}`);
-      expect((await find(stationId, intentId))?.provider?.requestId, "the QR is there").toBeUndefined();
+      expect((await findIntent(world, stationId, intentId))?.provider?.requestId, "the QR is there").toBeUndefined();
       expect(providers.questions.filter((question) => question.intentId === intentId)).toHaveLength(2);
     }
   });
@@ -249,7 +248,7 @@ describe("the provider saga", () => {
       return qrOf(intentId);
     });
     const first = await world.startHost();
-    const stationId = await openQrStation();
+    const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
     await eventually(() => held.length === 1);
     const startedAt = performance.now();
@@ -271,20 +270,24 @@ describe("the provider saga", () => {
       return qrOf(intentId);
     });
     await world.startHost();
-    const stationId = await openQrStation();
+    const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
     await eventually(() => held.length === 1);
     await world.ask(stationId, { type: "intent_cancel", intentId });
     await eventually(() => providers.withdrawn.includes(intentId));
     for (const release of held) release();
     await pause(100);
-    expect(await find(stationId, intentId)).toMatchObject({ status: "cancelled", presentedAtMs: null, endReason: "" });
+    expect(await findIntent(world, stationId, intentId)).toMatchObject({
+      status: "cancelled",
+      presentedAtMs: null,
+      endReason: "",
+    });
   });
 
   it("tells of cancellation and expiry, not of success, and insists until somebody hears it", async () => {
     const deaf = await script();
     await world.startHost();
-    const [cancelled, expired] = [await openQrStation(), await openQrStation()];
+    const [cancelled, expired] = [await world.openQrStation(), await world.openQrStation()];
     const first = await pick(cancelled);
     await isEventually(cancelled, first.intentId, "presented");
     const orderId = await world.openOrder(expired);

@@ -2,10 +2,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { requestIdOf } from "../../services/bus/deadline.ts";
 import { settleIntent } from "../../services/bus/messages/intents.ts";
 import { call } from "../../services/bus/operation.ts";
-import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
+import { UnavailableError } from "../../services/bus/refusals.ts";
 import { forRequest } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
-import { eventually, type StationWorld, startStationWorld } from "./station-world.ts";
+import { eventually, persist, type StationWorld, startStationWorld } from "./station-world.ts";
 
 describe("the settlement saga", () => {
   let world: StationWorld;
@@ -211,16 +211,3 @@ describe("the settlement saga", () => {
     expect((await world.newest(stationId)).state.intent).toBeNull();
   });
 });
-
-/** Repeats what is refused for now, as a client does; a refusal for good fails the test. */
-async function persist<T>(work: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      const isForNow =
-        error instanceof UnavailableError || (error instanceof RefusedError && error.refusal.code === "busy");
-      if (!isForNow) throw error;
-    }
-  }
-}

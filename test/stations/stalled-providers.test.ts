@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
-import { eventually, PROVIDER, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
+import { eventually, type StationWorld, startStationWorld } from "./station-world.ts";
 
 const LIFETIME_MS = 1_500;
 /** A wait is there each time and other load is not, so the shortest of these is the wait. */
@@ -23,12 +23,7 @@ describe("a station with an overdue QR, while the providers service takes reques
 
   /** Resolves when the host has asked for the confirmation of the overdue QR as often as this. */
   const overdueQr = async (checks: number): Promise<{ stationId: number; qrIntentId: number; qrOrderId: number }> => {
-    const stationId = await world.openStation();
-    await world.ask(
-      stationId,
-      { type: "provider_put", provider: { configId: PROVIDER.id, revision: 1 } },
-      { actor: REGISTRY },
-    );
+    const stationId = await world.openQrStation();
     const orderId = await world.openOrder(stationId);
     const create = { type: "intent_create", route: "dynamic_qr", orderId, lifetimeMs: LIFETIME_MS } as const;
     const qrIntentId = (await world.ask(stationId, create)).intent?.intentId ?? 0;

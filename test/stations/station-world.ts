@@ -14,6 +14,7 @@ import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { call } from "../../services/bus/operation.ts";
+import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { heartbeatSubject } from "../../services/bus/subjects.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
@@ -73,6 +74,8 @@ export interface StationWorld {
   ask(stationId: number, command: RequestedCommand, options?: AskOptions): Promise<StationResponse>;
   /** A station with a cashier's lease on it; with `money` it is in the database too. */
   openStation(options?: { lease?: boolean }): Promise<number>;
+  /** The same, with a provider for QRs. */
+  openQrStation(): Promise<number>;
   /** A companion of a station that has been heard just now. */
   addCompanion(stationId: number): Promise<number>;
   heartbeat(stationId: number, deviceId: number): Promise<void>;
@@ -230,6 +233,12 @@ export async function startStationWorld(
       if (stored === null) throw new Error(`Station ${stationId} has no commit.`);
       return { ...decodeCommit(stored.string()), sequence: stored.seq };
     },
+    async openQrStation() {
+      const stationId = await world.openStation();
+      const provider = { configId: PROVIDER.id, revision: 1 };
+      await world.ask(stationId, { type: "provider_put", provider }, { actor: REGISTRY });
+      return stationId;
+    },
     commits: (stationId) => readCommits(bus, stationId),
     async stopHosts() {
       await Promise.all(hostStops.splice(0).map((stop) => stop()));
@@ -253,6 +262,31 @@ export async function livenessOf(
 ): Promise<string | undefined> {
   const newest = await world.newest(stationId);
   return newest.state.devices.find((device) => device.deviceId === deviceId)?.liveness.state;
+}
+
+/** When devices of a station were found silent and heard again, in the order of the log. */
+export async function livenessChanges(world: StationWorld, stationId: number): Promise<string[]> {
+  const types = (await world.commits(stationId)).flatMap(({ events }) => events.map(({ type }) => type));
+  return types.filter((type) => type === "device_online" || type === "device_offline");
+}
+
+/** A collection in the newest state of its station, under way or ended. */
+export async function findIntent(world: StationWorld, stationId: number, intentId: number) {
+  const { state } = await world.newest(stationId);
+  return [state.intent, ...state.ended].find((intent) => intent?.intentId === intentId) ?? undefined;
+}
+
+/** Repeats what is refused for now, as a client does; a refusal for good fails the test. */
+export async function persist<T>(work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const isForNow =
+        error instanceof UnavailableError || (error instanceof RefusedError && error.refusal.code === "busy");
+      if (!isForNow) throw error;
+    }
+  }
 }
 
 /** Against a test that hangs: no promise about how soon something holds. */

@@ -14,15 +14,7 @@ import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { stationLogSubject } from "../support/one-log.ts";
 import { startScriptedProviders } from "./scripted-providers.ts";
-import {
-  CASHIER,
-  eventually,
-  PROVIDER,
-  REGISTRY,
-  type RunningHost,
-  type StationWorld,
-  startStationWorld,
-} from "./station-world.ts";
+import { CASHIER, eventually, type RunningHost, type StationWorld, startStationWorld } from "./station-world.ts";
 
 let world: StationWorld;
 let stationId: number;
@@ -202,10 +194,8 @@ describe("an append whose outcome cannot be read back", () => {
   it("is a collection by QR that is stored late: its provider is asked then", async () => {
     const providers = await startScriptedProviders(world);
     const running = await world.startHost();
-    stationId = await world.openStation();
+    stationId = await world.openQrStation();
     await endScan(running);
-    const provider = { configId: PROVIDER.id, revision: 1 };
-    await world.ask(stationId, { type: "provider_put", provider }, { actor: REGISTRY });
     const orderId = await world.openOrder(stationId);
     const { held, letPass } = holdAppends(running);
     expect(await askOnce({ type: "intent_create", route: "dynamic_qr", orderId }, "create:1")).toMatchObject(UNKNOWN);

@@ -6,7 +6,7 @@ import { forRequest } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
-import { eventually, PROVIDER, pause, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
+import { eventually, PROVIDER, pause, type StationWorld, startStationWorld } from "./station-world.ts";
 
 /** From a host's take-over to the report; a restart of the providers service is not part of it. */
 const TOLD_WITHIN_MS = 5_000;
@@ -30,9 +30,7 @@ describe("the end of a QR collection", () => {
 
   /** A station whose QR is shown, with its order. */
   const present = async () => {
-    const stationId = await world.openStation();
-    const provider = { configId: PROVIDER.id, revision: 1 };
-    await world.ask(stationId, { type: "provider_put", provider }, { actor: REGISTRY });
+    const stationId = await world.openQrStation();
     const orderId = await world.openOrder(stationId);
     const { intent } = await world.ask(stationId, { type: "intent_create", route: "dynamic_qr", orderId });
     const intentId = intent?.intentId ?? 0;

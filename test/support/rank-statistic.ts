@@ -1,12 +1,13 @@
 /**
  * Comparing two samples of times by ranks only, so that the pauses of a busy machine weigh no more than any other value.
  */
+import { expect } from "vitest";
 
 /**
  * The probability that a value of the first sample exceeds one of the second (the Mann–Whitney statistic, AUC): 0.5 when
  * a single value shows no difference, 1 when it always does; ties count half.
  */
-export function probabilityOfLonger(first: readonly number[], second: readonly number[]): number {
+function probabilityOfLonger(first: readonly number[], second: readonly number[]): number {
   const all = [...first.map((value) => ({ value, own: true })), ...second.map((value) => ({ value, own: false }))];
   all.sort((a, b) => a.value - b.value);
   let rankSum = 0;
@@ -23,9 +24,36 @@ export function probabilityOfLonger(first: readonly number[], second: readonly n
 /** How many values of each kind a test compares: with fewer, small differences are not found. `npm run soak` compares more. */
 export const TIMING_TRIES = Number(process.env["TIMING_TRIES"] ?? 1_000);
 
+const WARM_UP_TRIES = 100;
 /** Five standard errors of the statistic for two samples of that size that do not differ. */
-export function allowedDeviation(size: number): number {
-  return (5 * Math.sqrt((2 * size + 1) / 12)) / size;
+const ALLOWED_DEVIATION = (5 * Math.sqrt((2 * TIMING_TRIES + 1) / 12)) / TIMING_TRIES;
+
+/** Tries each kind many times, and fails when one can be told from "unknown" by its times. Prints what it has found. */
+export async function expectSameTimes<TKind extends string>(
+  what: string,
+  kinds: readonly (TKind | "unknown")[],
+  attempt: (kind: TKind | "unknown", nth: number) => Promise<unknown>,
+): Promise<void> {
+  const timesMs = new Map(kinds.map((kind) => [kind, [] as number[]]));
+  const timesOf = (kind: TKind | "unknown"): number[] => timesMs.get(kind) ?? [];
+  for (let index = -WARM_UP_TRIES; index < TIMING_TRIES; index += 1) {
+    // Each round starts with another kind, so that no kind always follows the same other.
+    for (let turn = 0; turn < kinds.length; turn += 1) {
+      const kind = kinds[(turn + Math.abs(index)) % kinds.length] ?? "unknown";
+      const startedAtMs = performance.now();
+      await attempt(kind, Math.abs(index));
+      if (index >= 0) timesOf(kind).push(performance.now() - startedAtMs);
+    }
+  }
+  const findings = kinds.map((kind) => ({
+    kind,
+    medianMs: Number(median(timesOf(kind)).toFixed(3)),
+    auc: Number(probabilityOfLonger(timesOf(kind), timesOf("unknown")).toFixed(3)),
+  }));
+  process.stderr.write(`${what}: ${JSON.stringify(findings)}\n`);
+  for (const { kind, auc } of findings) {
+    expect(Math.abs(auc - 0.5), `${kind}: ${JSON.stringify(findings)}`).toBeLessThanOrEqual(ALLOWED_DEVIATION);
+  }
 }
 
 export function median(values: readonly number[]): number {

@@ -1,13 +1,13 @@
 /** What a target receives, and what is recorded of it afterwards. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type DeliveryStatus, redeliverWebhook } from "../../services/bus/messages/webhook-deliveries.ts";
+import { redeliverWebhook } from "../../services/bus/messages/webhook-deliveries.ts";
 import {
   changeWebhookEndpoint,
   getWebhookEndpoint,
   registerWebhookEndpoint,
 } from "../../services/bus/messages/webhook-endpoints.ts";
 import { expectedSignature, parseSignature } from "./receiver.ts";
-import { type Fleet, refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
+import { refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 import { startSlowWay } from "./target/slow-way.ts";
 
 let world: SignerWorld;
@@ -16,12 +16,6 @@ beforeAll(async () => {
   await world.addRelay();
 });
 afterAll(() => world.stop());
-
-const ofStatus = (fleet: Fleet, status: DeliveryStatus, count = 1) =>
-  waitFor(`${count} deliveries that are ${status}`, async () => {
-    const found = (await world.deliveries(fleet)).filter((one) => one.status === status);
-    return found.length >= count && found;
-  });
 
 describe("a delivery", () => {
   test("is the envelope byte for byte, with the contract's header", async () => {
@@ -32,7 +26,7 @@ describe("a delivery", () => {
       "the request",
       () => world.receiver.at("/exact").length === 1 && world.receiver.at("/exact"),
     );
-    const [delivery] = await ofStatus(fleet, "delivered");
+    const [delivery] = await world.untilStatus(fleet, "delivered");
     expect(got?.body).toBe(delivery?.body);
     // The first connection to this target: later ones are used again.
     const { attempts } = await world.ownDelivery(fleet, delivery?.deliveryId ?? 0);
@@ -58,7 +52,7 @@ describe("a delivery", () => {
     await world.addEndpoint(fleet, "/record");
     world.receiver.behave("/record", () => ({ status: 202, body: "thanks\u0000" }));
     await world.emit(fleet);
-    const [delivery] = await ofStatus(fleet, "delivered");
+    const [delivery] = await world.untilStatus(fleet, "delivered");
     const { attempts } = await world.ownDelivery(fleet, delivery?.deliveryId ?? 0);
     expect(attempts).toHaveLength(1);
     expect(attempts[0]).toMatchObject({
@@ -98,7 +92,7 @@ describe("a delivery", () => {
     });
     expect(second.status).toBe("pending");
     await world.hurry(fleet);
-    const [delivered] = await ofStatus(fleet, "delivered");
+    const [delivered] = await world.untilStatus(fleet, "delivered");
     expect(delivered?.attempts).toBe(3);
     const got = world.receiver.at("/again");
     expect(got).toHaveLength(3);
@@ -141,7 +135,7 @@ describe("a delivery", () => {
     });
     await world.database`
       update webhook_deliveries set attempts = 9, due_at = now() where consumer_id = ${fleet.consumerId}`;
-    const [failed] = await ofStatus(fleet, "failed");
+    const [failed] = await world.untilStatus(fleet, "failed");
     expect(failed).toMatchObject({ attempts: 10, nextAttemptAtMs: null });
   });
 
@@ -156,7 +150,7 @@ describe("a delivery", () => {
       return endpoint.consecutiveFailures === 3 && endpoint.lastFailureAtMs !== null;
     });
     await world.hurry(fleet);
-    await ofStatus(fleet, "delivered", 3);
+    await world.untilStatus(fleet, "delivered", 3);
     await waitFor("the reset", async () => {
       const { endpoint } = await world.ask(getWebhookEndpoint, request);
       return endpoint.consecutiveFailures === 0 && endpoint.lastSuccessAtMs !== null;
@@ -172,15 +166,15 @@ describe("an offer", () => {
     await world.ask(changeWebhookEndpoint, { ...request, status: "paused" });
     await world.emit(fleet, { eventType: "serving_task.offered", expiresInMs: 700 });
     await world.emit(fleet, { eventType: "serving_task.cancelled" });
-    await ofStatus(fleet, "pending", 2);
+    await world.untilStatus(fleet, "pending", 2);
     await waitFor("the expiry", async () => {
       const [row] = await world.database<[{ over: boolean }]>`
         select bool_or(lapses_at <= now()) as over from webhook_deliveries where consumer_id = ${fleet.consumerId}`;
       return row.over;
     });
     await world.ask(changeWebhookEndpoint, { ...request, status: "active" });
-    await ofStatus(fleet, "delivered");
-    await ofStatus(fleet, "lapsed");
+    await world.untilStatus(fleet, "delivered");
+    await world.untilStatus(fleet, "lapsed");
     expect(world.receiver.at("/offers").map((one) => one.eventType)).toEqual(["serving_task.cancelled"]);
   });
 
@@ -189,7 +183,7 @@ describe("an offer", () => {
     await world.addEndpoint(fleet, "/short");
     world.receiver.behave("/short", () => ({ status: 503, headers: { "Retry-After": "600" } }));
     await world.emit(fleet, { eventType: "serving_task.offered", expiresInMs: 60_000 });
-    const [lapsed] = await ofStatus(fleet, "lapsed");
+    const [lapsed] = await world.untilStatus(fleet, "lapsed");
     expect(lapsed?.attempts).toBe(1);
     await world.database`update webhook_deliveries set lapses_at = now() where delivery_id = ${lapsed?.deliveryId ?? 0}`;
     const late = await refusalOf(
@@ -215,8 +209,8 @@ describe("events", () => {
     await world.addEndpoint(fleet, "/both/1");
     await world.addEndpoint(fleet, "/both/2");
     await world.emit(fleet, { eventType: "robotics.paused" });
-    await ofStatus(fleet, "delivered", 2);
-    const [unsent] = await ofStatus(other, "unsent");
+    await world.untilStatus(fleet, "delivered", 2);
+    const [unsent] = await world.untilStatus(other, "unsent");
     expect(unsent).toMatchObject({ endpointId: null, attempts: 0, eventType: "robotics.paused" });
     expect(JSON.parse(unsent?.body ?? "")).toMatchObject({ payload: { filial_id: fleet.filialId } });
   });
@@ -225,13 +219,13 @@ describe("events", () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/once");
     const eventId = await world.emit(fleet);
-    await ofStatus(fleet, "delivered");
+    await world.untilStatus(fleet, "delivered");
     const [row] = await world.database<[{ payload: { event: object } }]>`
       select payload from outbox where outbox_id = ${eventId}`;
     const again = JSON.stringify({ eventId, event: row.payload.event });
     for (let at = 0; at < 5; at += 1) await world.bus.js.publish(`robotics.event.${fleet.filialId}`, again);
     await world.emit(fleet);
-    await ofStatus(fleet, "delivered", 2);
+    await world.untilStatus(fleet, "delivered", 2);
     expect(await world.deliveries(fleet)).toHaveLength(2);
     expect(world.receiver.at("/once")).toHaveLength(2);
   });
@@ -242,7 +236,7 @@ describe("events", () => {
     await world.bus.js.publish(`robotics.event.${fleet.filialId}`, "{}");
     await world.bus.js.publish(`robotics.event.${fleet.filialId}`, "no json");
     await world.emit(fleet);
-    await ofStatus(fleet, "delivered");
+    await world.untilStatus(fleet, "delivered");
   });
 });
 

@@ -3,7 +3,6 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
-  type DeliveryStatus,
   getWebhookDelivery,
   listConsumerWebhookDeliveries,
   listWebhookDeliveries,
@@ -30,12 +29,6 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 const DAY_MS = 86_400_000;
-
-const ofStatus = (fleet: Fleet, status: DeliveryStatus, count = 1) =>
-  waitFor(`${count} deliveries that are ${status}`, async () => {
-    const found = (await world.deliveries(fleet)).filter((one) => one.status === status);
-    return found.length >= count && found;
-  });
 
 const endpointOf = async ({ owner: caller }: Fleet, endpointId: number): Promise<WebhookEndpoint> =>
   (await world.ask(getWebhookEndpoint, { caller, endpointId })).endpoint;
@@ -93,14 +86,14 @@ describe("a target that answers 410", () => {
     await world.emitMany([fleet], 6);
     await waitFor("the end", async () => (await endpointOf(fleet, endpointId)).status === "disabled");
     expect((await endpointOf(fleet, endpointId)).disabledReason).toBe("gone");
-    await ofStatus(fleet, "failed", 6);
+    await world.untilStatus(fleet, "failed", 6);
     expect((await trailOf(fleet)).at(-1)).toMatchObject({
       action: "webhook_endpoint_disabled",
       actor_kind: "system",
       data: { reason: "gone" },
     });
     await world.emitMany([fleet], 1);
-    const [unsent] = await ofStatus(fleet, "unsent");
+    const [unsent] = await world.untilStatus(fleet, "unsent");
     expect(unsent?.endpointId).toBe(endpointId);
     const again = { consumer: fleet.consumer, deliveryId: unsent?.deliveryId ?? 0 };
     expect((await refusalOf(world.ask(redeliverWebhook, again))).code).toBe("endpoint_unavailable");
@@ -108,7 +101,7 @@ describe("a target that answers 410", () => {
     await world.ask(changeWebhookEndpoint, { caller: fleet.owner, endpointId, status: "active" });
     expect(await endpointOf(fleet, endpointId)).toMatchObject({ status: "active", disabledReason: null });
     await world.emitMany([fleet], 1);
-    const [delivered] = await ofStatus(fleet, "delivered");
+    const [delivered] = await world.untilStatus(fleet, "delivered");
     // Of the first six, those that were in progress when the first 410 came arrive as well, each once.
     const sent = world.receiver.at("/gone").map(({ deliveryId }) => deliveryId);
     expect(new Set(sent).size).toBe(sent.length);
@@ -142,7 +135,7 @@ describe("a target that fails repeatedly", () => {
     const request = { caller: fleet.owner, endpointId };
     await world.ask(changeWebhookEndpoint, { ...request, status: "paused" });
     await world.ask(changeWebhookEndpoint, { ...request, status: "active" });
-    await ofStatus(fleet, "delivered", 30);
+    await world.untilStatus(fleet, "delivered", 30);
   });
 
   test("is disabled after five days and twenty failures, and its owner sees the reason", async () => {
@@ -154,7 +147,7 @@ describe("a target that fails repeatedly", () => {
       where endpoint_id = ${endpointId}`;
     await world.emitMany([fleet], 1);
     await waitFor("the end", async () => (await endpointOf(fleet, endpointId)).disabledReason === "failing");
-    await ofStatus(fleet, "failed");
+    await world.untilStatus(fleet, "failed");
   });
 });
 
@@ -176,7 +169,7 @@ describe("a paused endpoint", () => {
     await world.emitMany([fleet], 1);
     world.receiver.behave("/paused", () => 200);
     await world.ask(changeWebhookEndpoint, { ...request, status: "active" });
-    await ofStatus(fleet, "delivered", 201);
+    await world.untilStatus(fleet, "delivered", 201);
     expect(world.receiver.at("/paused")).toHaveLength(201);
   });
 });
@@ -216,7 +209,7 @@ describe("redelivery", () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/resent");
     await world.emitMany([fleet], 1);
-    const [delivery] = await ofStatus(fleet, "delivered");
+    const [delivery] = await world.untilStatus(fleet, "delivered");
     const deliveryId = delivery?.deliveryId ?? 0;
     const request = { consumer: fleet.consumer, deliveryId, idempotencyKey: "once" };
     await Promise.all(Array.from({ length: 10 }, () => world.ask(redeliverWebhook, request)));
@@ -240,7 +233,7 @@ describe("redelivery", () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/resent-badly");
     await world.emitMany([fleet], 1);
-    const [delivery] = await ofStatus(fleet, "delivered");
+    const [delivery] = await world.untilStatus(fleet, "delivered");
     const deliveryId = delivery?.deliveryId ?? 0;
     world.receiver.behave("/resent-badly", () => 500);
     await world.ask(redeliverWebhook, { consumer: fleet.consumer, deliveryId });
@@ -265,7 +258,7 @@ describe("a rotation", () => {
     const rotated = await world.ask(rotateWebhookSecret, { ...request, overlapMs: DAY_MS });
     expect(rotated.endpoint.secrets).toHaveLength(2);
     await world.emitMany([fleet], 1);
-    await ofStatus(fleet, "delivered");
+    await world.untilStatus(fleet, "delivered");
     const got = world.receiver.at("/rotated")[0];
     const { t, v1 } = parseSignature(got?.signature ?? "");
     const body = got?.body ?? "";
@@ -275,7 +268,7 @@ describe("a rotation", () => {
     const leaked = await world.ask(rotateWebhookSecret, { ...request, overlapMs: 0 });
     expect(leaked.endpoint.secrets).toHaveLength(1);
     await world.emitMany([fleet], 1);
-    await ofStatus(fleet, "delivered", 2);
+    await world.untilStatus(fleet, "delivered", 2);
     const last = world.receiver.at("/rotated")[1];
     const signature = parseSignature(last?.signature ?? "");
     expect(signature.v1).toEqual([expectedSignature(leaked.secret, signature.t, last?.body ?? "")]);
@@ -287,7 +280,7 @@ describe("a rotation", () => {
     await world.ask(rotateWebhookSecret, { caller: fleet.owner, endpointId, overlapMs: 300 });
     await waitFor("its end", async () => (await endpointOf(fleet, endpointId)).secrets.length === 1);
     await world.emitMany([fleet], 1);
-    await ofStatus(fleet, "delivered");
+    await world.untilStatus(fleet, "delivered");
     expect(parseSignature(world.receiver.at("/overlap")[0]?.signature ?? "").v1).toHaveLength(1);
   });
 });
@@ -320,7 +313,7 @@ describe("an endpoint of another owner", () => {
     const theirs = await world.openFleet();
     const { endpointId } = await world.addEndpoint(theirs, "/theirs");
     await world.emitMany([theirs], 1);
-    const [delivery] = await ofStatus(theirs, "delivered");
+    const [delivery] = await world.untilStatus(theirs, "delivered");
     const deliveryId = delivery?.deliveryId ?? 0;
     const caller = mine.owner;
     const asked = [
@@ -348,7 +341,7 @@ describe("the list of deliveries", () => {
   test("comes in pages by since_id, with filters", async () => {
     const fleet = await world.openFleet();
     await world.emitMany([fleet], 7);
-    await ofStatus(fleet, "unsent", 7);
+    await world.untilStatus(fleet, "unsent", 7);
     const { consumer } = fleet;
     const first = await world.ask(listConsumerWebhookDeliveries, { consumer, limit: 4 });
     expect(first.hasMore).toBe(true);
@@ -369,10 +362,10 @@ describe("the list of deliveries", () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/old");
     await world.emitMany([fleet], 2);
-    await ofStatus(fleet, "delivered", 2);
+    await world.untilStatus(fleet, "delivered", 2);
     await world.ask(changeWebhookEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
     await world.emitMany([fleet], 1);
-    const [waiting] = await ofStatus(fleet, "pending");
+    const [waiting] = await world.untilStatus(fleet, "pending");
     await world.database`
       update webhook_deliveries set created_at = now() - interval '3 days' where consumer_id = ${fleet.consumerId}`;
     const [kept] = await world.deliveries(fleet);

@@ -131,12 +131,6 @@ async function pendingOf(some: readonly Fleet[]): Promise<number> {
   return row.count;
 }
 
-async function delivered(): Promise<number> {
-  const [row] = await world.database<[{ count: number }]>`
-    select count(*)::int as count from webhook_deliveries where status = 'delivered'`;
-  return row.count;
-}
-
 test("killed at each of its steps: it loses no event, and only the requests in progress are sent again", async () => {
   let signer = await world.addSignerProcess(SHORT_LEASES);
   fleets = await Promise.all(Array.from({ length: FLEETS }, () => world.openFleet()));
@@ -163,7 +157,7 @@ test("killed at each of its steps: it loses no event, and only the requests in p
     signer = await world.addSignerProcess(SHORT_LEASES);
     await waitFor(
       `all, after it was killed when ${name}`,
-      async () => world.receiver.received.length >= emitted && (await delivered()) === emitted,
+      async () => world.receiver.received.length >= emitted && (await world.countDelivered()) === emitted,
     );
     expect(Date.now() - killedAtMs, name).toBeLessThan(30_000);
   }

@@ -33,15 +33,9 @@ async function openFleets(count: number, path: string): Promise<Fleet[]> {
   return fleets;
 }
 
-async function countDelivered(): Promise<number> {
-  const [row] = await world.database<[{ count: number }]>`
-    select count(*)::int as count from webhook_deliveries where status = 'delivered'`;
-  return row.count;
-}
-
 /** Asks the database only once as many have arrived: it has enough to do until then. */
 const areDelivered = async (count: number): Promise<boolean> =>
-  world.receiver.received.length >= count && (await countDelivered()) === count;
+  world.receiver.received.length >= count && (await world.countDelivered()) === count;
 
 /** Statements of the signers that wait for a lock. */
 async function waitingStatements(): Promise<number> {

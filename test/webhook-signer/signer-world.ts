@@ -11,6 +11,7 @@ import type { ConsumerCaller } from "../../services/bus/messages/consumers.ts";
 import type { RoboticsEvent } from "../../services/bus/messages/robotics-events.ts";
 import {
   type Delivery,
+  type DeliveryStatus,
   getWebhookDelivery,
   listConsumerWebhookDeliveries,
 } from "../../services/bus/messages/webhook-deliveries.ts";
@@ -92,6 +93,10 @@ export interface SignerWorld {
   emitMany(fleets: readonly Fleet[], count: number): Promise<void>;
   /** A consumer's deliveries from the beginning. */
   deliveries(fleet: Fleet): Promise<readonly Delivery[]>;
+  /** Waits until at least `count` of a consumer's deliveries have the status, and returns all that have it. */
+  untilStatus(fleet: Fleet, status: DeliveryStatus, count?: number): Promise<readonly Delivery[]>;
+  /** How many deliveries of all consumers arrived. It reads PostgreSQL: a question over the bus may reach a stalled process. */
+  countDelivered(): Promise<number>;
   ownDelivery(fleet: Fleet, deliveryId: number): Promise<ReplyOf<typeof getWebhookDelivery>>;
   /** What a consumer has becomes due now, instead of at its time. */
   hurry(fleet: Fleet): Promise<void>;
@@ -144,6 +149,8 @@ export async function startSignerWorld(options: { readonly signers?: number } = 
       consumer: { consumerId, name: "Fleet", organizationId, filialId, mode },
     };
   };
+  const deliveries: SignerWorld["deliveries"] = async ({ consumer }) =>
+    (await ask(listConsumerWebhookDeliveries, { consumer, limit: 500 })).deliveries;
   const addSigner: SignerWorld["addSigner"] = async (more = {}) =>
     keep(await startWebhookSignerService({ ...serviceDeps, environment: { ...environment, ...more } }));
   for (let at = 0; at < (options.signers ?? 1); at += 1) await addSigner();
@@ -215,8 +222,16 @@ export async function startSignerWorld(options: { readonly signers?: number } = 
         );
       }
     },
-    async deliveries({ consumer }) {
-      return (await ask(listConsumerWebhookDeliveries, { consumer, limit: 500 })).deliveries;
+    deliveries,
+    untilStatus: (fleet, status, count = 1) =>
+      waitFor(`${count} deliveries that are ${status}`, async () => {
+        const found = (await deliveries(fleet)).filter((one) => one.status === status);
+        return found.length >= count && found;
+      }),
+    async countDelivered() {
+      const [row] = await database<[{ count: number }]>`
+        select count(*)::int as count from webhook_deliveries where status = 'delivered'`;
+      return row.count;
     },
     ownDelivery: ({ owner: caller }, deliveryId) => ask(getWebhookDelivery, { caller, deliveryId }),
     async hurry({ consumerId }) {

@@ -49,15 +49,8 @@ async function beginAtDoor(events: number): Promise<{ readonly proxy: HoldingPro
   return { proxy, signer };
 }
 
-/** A question over the bus may reach the stalled process, so this reads PostgreSQL. */
 async function areDelivered(): Promise<boolean> {
-  return (await countDelivered()) === EVENTS;
-}
-
-async function countDelivered(): Promise<number> {
-  const [row] = await world.database<[{ count: number }]>`
-    select count(*)::int as count from webhook_deliveries where status = 'delivered'`;
-  return row.count;
+  return (await world.countDelivered()) === EVENTS;
 }
 
 /** Renewals wait while `during` goes on. */
@@ -94,7 +87,7 @@ test("a stall while another takes the owner, sends some and gives it back: it re
     await signer.freeze();
   });
   const before = world.receiver.received.length;
-  const unwritten = before - (await countDelivered());
+  const unwritten = before - (await world.countDelivered());
   const other = await world.addSignerProcess(settings);
   await waitFor("the other's work", () => world.receiver.received.length > before + 40);
   await other.stop();

@@ -5,7 +5,7 @@ import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { requireOwnStation } from "../../http/own-station.ts";
 import { pageBeforeQuery, pageOnWire, queryId, stationsOfList } from "../../http/page.ts";
 import { backofficeRoute } from "../../http/route.ts";
-import { orderJson, orderSchema, orderStatusSchema, ordersSchema } from "../cashier/orders.ts";
+import { getOrder, orderJson, orderSchema, orderStatusSchema, ordersSchema } from "../cashier/orders.ts";
 
 const ordersQuerySchema = z.strictObject({
   station_id: queryId().optional().meta({
@@ -25,12 +25,6 @@ const listOrders: SessionHandler<undefined, z.infer<typeof ordersQuerySchema>> =
   const json = found.orders.map((order) => orderJson(order, stationOf(order.stationId)));
   const { page, hasMore } = pageOnWire(json, found.hasMore);
   return ok({ orders: page, has_more: hasMore });
-};
-
-const getOrder: SessionHandler = async (context) => {
-  const { caller, deps } = context;
-  const { order } = await deps.bus.call(orders.getOrder, { caller, orderId: context.id("order_id") });
-  return ok(orderJson(order, deps.station(order.stationId)));
 };
 
 const root = "/api/backoffice/v1/orders/";

@@ -4,9 +4,10 @@ import { STATION_STATUSES, type StationStandingEvent } from "../../../machines/s
 import * as messages from "../../../services/bus/messages/stations.ts";
 import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
-import { hasMoreAfter, pageAfterQuery, queryId } from "../../http/page.ts";
+import { hasMoreAfter } from "../../http/page.ts";
 import { backofficeRoute } from "../../http/route.ts";
 import { currencySchema, idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import { stationPageQuerySchema } from "./station-page.ts";
 
 export const stationStatusSchema = z.enum(STATION_STATUSES).meta({ id: "StationStatus" });
 export const stationSchema = z
@@ -37,12 +38,6 @@ export const stationSchema = z
     ],
   });
 const stationsSchema = z.object({ stations: z.array(stationSchema), has_more: hasMoreAfter });
-const querySchema = z.strictObject({
-  filial_id: queryId().optional().meta({
-    description: "Only stations of this filial, by its id in the list of filials; of all filials when left out.",
-  }),
-  ...pageAfterQuery,
-});
 const createBodySchema = z
   .strictObject({ filial_id: idSchema, name: nameSchema, currency: currencySchema })
   .meta({ id: "CreateStation", examples: [{ filial_id: 1, name: "Counter 1", currency: "EUR" }] });
@@ -60,7 +55,11 @@ const stationJson = (station: messages.Station): z.infer<typeof stationSchema> =
   created_at: toTimestamp(station.createdAtMs),
 });
 
-const listStations: SessionHandler<undefined, z.infer<typeof querySchema>> = async ({ caller, deps, query }) => {
+const listStations: SessionHandler<undefined, z.infer<typeof stationPageQuerySchema>> = async ({
+  caller,
+  deps,
+  query,
+}) => {
   const { filial_id: filialId, since_id: sinceId, limit } = query;
   const { stations, hasMore } = await deps.bus.call(messages.listStations, { caller, filialId, sinceId, limit });
   return ok({ stations: stations.map(stationJson), has_more: hasMore });
@@ -102,7 +101,7 @@ export const backofficeStationRoutes = [
     operation: "listStations",
     summary: "List the stations",
     description: "The list includes closed stations.",
-    query: querySchema,
+    query: stationPageQuerySchema,
     replies: { 200: { description: "By id.", schema: stationsSchema } },
     handler: listStations,
   }),

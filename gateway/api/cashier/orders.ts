@@ -203,7 +203,7 @@ const listOrders: SessionHandler<undefined, z.infer<typeof ordersQuerySchema>> =
   return ok({ orders: page, has_more: hasMore });
 };
 
-const getOrder: SessionHandler = async (context) => {
+export const getOrder: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const { order } = await deps.bus.call(orders.getOrder, { caller, orderId: context.id("order_id") });
   return ok(orderJson(order, deps.station(order.stationId)));

@@ -5,7 +5,7 @@ import { RUN_LIMITS } from "../../../services/reconciliation/limits.ts";
 import { confirmMatch, listCandidates, listMatches, rejectMatch } from "../../../services/reconciliation/matches.ts";
 import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
 import { operator, refusalOf } from "../closings/closing-world.ts";
-import { type Line, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
+import { lineOf, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
 
 const REASON = "Checked with the slip.";
 
@@ -17,13 +17,6 @@ afterAll(() => running.stop());
 // The rows of the test before.
 beforeEach(async () => {
   await running.database`delete from wanted_runs`;
-});
-
-const line = (name: string, amountMinor: number, more: Partial<Line> = {}): Line => ({
-  name,
-  amountMinor,
-  providerReference: name,
-  ...more,
 });
 
 async function lineIds(world: RunWorld, accountId: number): Promise<number[]> {
@@ -48,7 +41,7 @@ describe("candidates", () => {
     const world = await running.openWorld();
     const near = await world.pay({ reference: "a", amountMinor: 1000, day: "2026-03-09" });
     const far = await world.pay({ reference: "b", amountMinor: 1000, day: "2026-03-07" });
-    await world.importLines(world.qrAccountId, [line("wrong", 1000)]);
+    await world.importLines(world.qrAccountId, [lineOf("wrong", 1000)]);
     await world.run(world.qrAccountId);
 
     const page = { caller: operator(world), sinceId: 0, limit: 10 };
@@ -72,7 +65,7 @@ describe("candidates", () => {
   test("a confirmed candidate: a match of the next run, which starts by itself; its issue ends", async () => {
     const world = await running.openWorld();
     const payment = await world.pay({ reference: "a", amountMinor: 1000 });
-    await world.importLines(world.qrAccountId, [line("wrong", 1000)]);
+    await world.importLines(world.qrAccountId, [lineOf("wrong", 1000)]);
     await world.run(world.qrAccountId);
     const ids = await lineIds(world, world.qrAccountId);
     await runWanted(world);
@@ -104,7 +97,7 @@ describe("candidates", () => {
       await world.pay({ reference: "p1", amountMinor: 400 }),
       await world.pay({ reference: "p2", amountMinor: 500 }),
     ];
-    await world.importLines(world.qrAccountId, [line("x", 900), line("y", 1000), line("z", 2000)]);
+    await world.importLines(world.qrAccountId, [lineOf("x", 900), lineOf("y", 1000), lineOf("z", 2000)]);
     await world.run(world.qrAccountId);
     const [x = 0, y = 0, z = 0] = await lineIds(world, world.qrAccountId);
     const confirm = (ids: number[], paymentKeys: string[]) =>
@@ -123,8 +116,8 @@ describe("candidates", () => {
   test("a payout: confirmed by the part that has arrived", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
-    await world.importLines(world.terminalAccountId, [line("paid out", -980, { kind: "payout" })]);
-    const credit = line("credit", 1000, { kind: "bank_credit", feeMinor: -20, netMinor: 980 });
+    await world.importLines(world.terminalAccountId, [lineOf("paid out", -980, { kind: "payout" })]);
+    const credit = lineOf("credit", 1000, { kind: "bank_credit", feeMinor: -20, netMinor: 980 });
     await world.importLines(bank, [credit]);
     expect((await world.run(bank)).lines).toEqual({ credit: "reference_mismatch" });
     const [id = 0] = await lineIds(world, bank);
@@ -139,7 +132,7 @@ describe("candidates", () => {
   test("a rejected match: not found again, and its payment is free for another line", async () => {
     const world = await running.openWorld();
     const payment = await world.pay({ reference: "a", amountMinor: 1000 });
-    await world.importLines(world.qrAccountId, [line("a", 1000), line("b", 1000, { providerReference: "" })]);
+    await world.importLines(world.qrAccountId, [lineOf("a", 1000), lineOf("b", 1000, { providerReference: "" })]);
     await world.run(world.qrAccountId);
     const rows = await world.database<{ line_id: number }[]>`
       select line_id from statement_lines where account_id = ${world.qrAccountId} order by provider_reference desc`;
@@ -157,7 +150,7 @@ describe("candidates", () => {
   test("a rejection: only of a candidate or a match of the line", async () => {
     const world = await running.openWorld();
     const payment = await world.pay({ reference: "a", amountMinor: 1000 });
-    await world.importLines(world.qrAccountId, [line("b", 700)]);
+    await world.importLines(world.qrAccountId, [lineOf("b", 700)]);
     await world.run(world.qrAccountId);
     const [lineId = 0] = await lineIds(world, world.qrAccountId);
     const request = { caller: operator(world), lineId, paymentKey: payment, reason: REASON };
@@ -169,7 +162,7 @@ describe("candidates", () => {
   test("two people who confirm one payment for two lines at once: one is refused", async () => {
     const world = await running.openWorld();
     const payment = await world.pay({ reference: "a", amountMinor: 1000 });
-    await world.importLines(world.qrAccountId, [line("x", 1000), line("y", 1000)]);
+    await world.importLines(world.qrAccountId, [lineOf("x", 1000), lineOf("y", 1000)]);
     await world.run(world.qrAccountId);
     const ids = await lineIds(world, world.qrAccountId);
     const outcomes = await Promise.allSettled(
@@ -220,7 +213,9 @@ describe("runs that start by themselves", () => {
   test("many imports of an account at once request one run", async () => {
     const world = await running.openWorld();
     await Promise.all(
-      Array.from({ length: 10 }, (_, index) => world.importLines(world.qrAccountId, [line(`l-${index}`, 100 + index)])),
+      Array.from({ length: 10 }, (_, index) =>
+        world.importLines(world.qrAccountId, [lineOf(`l-${index}`, 100 + index)]),
+      ),
     );
     expect(await runWanted(world)).toBe(1);
     expect(await runWanted(world)).toBe(0);
@@ -229,10 +224,10 @@ describe("runs that start by themselves", () => {
   test("imports of accounts that affect one another end at once, without a deadlock", async () => {
     const world = await running.openWorld();
     const accounts = [world.terminalAccountId, await world.addAccount("second"), await world.addAccount("third")];
-    for (const account of accounts) await world.importLines(account, [line("first", 100)]);
+    for (const account of accounts) await world.importLines(account, [lineOf("first", 100)]);
     await Promise.all(
       Array.from({ length: 24 }, (_, index) =>
-        world.importLines(accounts[index % accounts.length] ?? 0, [line(`l-${index}`, 100 + index)]),
+        world.importLines(accounts[index % accounts.length] ?? 0, [lineOf(`l-${index}`, 100 + index)]),
       ),
     );
     expect(await runWanted(world)).toBe(accounts.length);
@@ -241,8 +236,8 @@ describe("runs that start by themselves", () => {
   test("a busy account delays no other one, and runs when it is free", async () => {
     const world = await running.openWorld();
     const second = await world.addAccount("second");
-    await world.importLines(world.terminalAccountId, [line("first", 100)]);
-    await world.importLines(second, [line("other", 100)]);
+    await world.importLines(world.terminalAccountId, [lineOf("first", 100)]);
+    await world.importLines(second, [lineOf("other", 100)]);
     const before = await world.database`select from wanted_runs`;
     await world.database.begin(async (tx) => {
       const key = `reconciliation account ${world.terminalAccountId}`;
@@ -254,7 +249,7 @@ describe("runs that start by themselves", () => {
 
   test("a run waits for space: it does not begin on a short disk, and one that a full disk ends is tried again", async () => {
     const world = await running.openWorld();
-    await world.importLines(world.qrAccountId, [line("first", 100)]);
+    await world.importLines(world.qrAccountId, [lineOf("first", 100)]);
     expect(await runWanted(world, true)).toBe(0);
     await world.database.unsafe(`
       create function no_space() returns trigger language plpgsql as $$

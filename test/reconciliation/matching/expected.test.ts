@@ -1,19 +1,12 @@
 /** What a run expects of an account's statements: which days, which payments and which payouts. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Line, ourReference, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
+import { type Line, lineOf, ourReference, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
 
 let running: RunDatabase;
 beforeAll(async () => {
   running = await startRunDatabase();
 });
 afterAll(() => running.stop());
-
-const card = (name: string, amountMinor: number, more: Partial<Line> = {}): Line => ({
-  name,
-  amountMinor,
-  providerReference: name,
-  ...more,
-});
 
 describe("days", () => {
   test("a payment in a gap between two files is not missing; one on an uncovered day without payments is", async () => {
@@ -45,7 +38,7 @@ describe("days", () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 500, day: "2026-03-19" });
     await world.pay({ reference: "b", amountMinor: 600, day: "2026-03-19" });
-    await world.importLines(world.qrAccountId, [card("b", 600, { day: "2026-03-21" })]);
+    await world.importLines(world.qrAccountId, [lineOf("b", 600, { day: "2026-03-21" })]);
     expect((await world.run(world.qrAccountId)).kinds).toEqual(["missing_in_statement"]);
 
     const { kinds } = await world.run(world.qrAccountId, { from: "2026-03-10", to: "2026-03-20" });
@@ -80,9 +73,9 @@ describe("days", () => {
   test("a line outside the days of the run keeps its payment: a second line with its reference is a duplicate", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000, day: "2026-03-02" });
-    await world.importLines(world.qrAccountId, [card("a", 1000, { day: "2026-03-03" })]);
+    await world.importLines(world.qrAccountId, [lineOf("a", 1000, { day: "2026-03-03" })]);
     await world.run(world.qrAccountId);
-    await world.importLines(world.qrAccountId, [card("again", 1000, { day: "2026-03-20", providerReference: "a" })]);
+    await world.importLines(world.qrAccountId, [lineOf("again", 1000, { day: "2026-03-20", providerReference: "a" })]);
 
     const outcome = await world.run(world.qrAccountId, { from: "2026-03-15", to: "2026-03-31" });
 
@@ -130,7 +123,7 @@ describe("accounts", () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     await world.pay({ route: "attested_terminal", reference: "SLIP-4711", amountMinor: 800 });
-    await world.importLines(world.terminalAccountId, [card("SLIP-4711", 800)]);
+    await world.importLines(world.terminalAccountId, [lineOf("SLIP-4711", 800)]);
     await world.importLines(bank, [{ name: "rent", kind: "bank_credit", amountMinor: 90_000 }]);
     expect((await world.run(bank)).kinds).toEqual(["unmatched_money"]);
   });
@@ -140,8 +133,8 @@ describe("accounts", () => {
     const second = await world.addAccount("another");
     for (const reference of ["SLIP-4711", "SLIP-4712", "SLIP-4713"])
       await world.pay({ route: "attested_terminal", reference, amountMinor: 800 });
-    await world.importLines(world.terminalAccountId, [card("SLIP-4711", 800)]);
-    await world.importLines(second, [card("SLIP-4712", 800)], { from: "2026-03-20", to: "2026-03-31" });
+    await world.importLines(world.terminalAccountId, [lineOf("SLIP-4711", 800)]);
+    await world.importLines(second, [lineOf("SLIP-4712", 800)], { from: "2026-03-20", to: "2026-03-31" });
     await world.run(second);
     expect((await world.run(world.terminalAccountId)).kinds).toEqual([]);
 
@@ -155,8 +148,8 @@ describe("accounts", () => {
     const other = await world.addAccount("other terminals");
     await world.pay({ route: "attested_terminal", reference: "slip-12345", amountMinor: 500 });
     await world.pay({ route: "attested_terminal", reference: "slip-99999", amountMinor: 700 });
-    await world.importLines(world.terminalAccountId, [card("slip-99999", 700)]);
-    await world.importLines(other, [card("more", 600, { providerReference: "slip-12345" })]);
+    await world.importLines(world.terminalAccountId, [lineOf("slip-99999", 700)]);
+    await world.importLines(other, [lineOf("more", 600, { providerReference: "slip-12345" })]);
     expect((await world.run(other)).kinds).toEqual(["amount_over"]);
     expect((await world.run(world.terminalAccountId)).kinds).toEqual([]);
   });
@@ -175,8 +168,8 @@ describe("accounts", () => {
     await world.pay({ route: "attested_terminal", reference: "order 4711-a", amountMinor: 800 });
     await world.pay({ route: "smart_pos", reference: "ch_12345678", amountMinor: 900 });
     await world.importLines(world.terminalAccountId, [
-      card("txn-1", 800, { merchantReference: "ORDER4711-A" }),
-      card("txn-2", 900, { paymentReference: "ch_12345678" }),
+      lineOf("txn-1", 800, { merchantReference: "ORDER4711-A" }),
+      lineOf("txn-2", 900, { paymentReference: "ch_12345678" }),
     ]);
     expect((await world.run(world.terminalAccountId)).kinds).toEqual([]);
   });
@@ -187,8 +180,8 @@ describe("payouts at the bank", () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     await world.importLines(world.terminalAccountId, [
-      card("a", 1000, { feeMinor: -20, netMinor: 980, payoutReference: "po_12345678" }),
-      card("b", 500, { feeMinor: -10, netMinor: 490, payoutReference: "po_12345678" }),
+      lineOf("a", 1000, { feeMinor: -20, netMinor: 980, payoutReference: "po_12345678" }),
+      lineOf("b", 500, { feeMinor: -10, netMinor: 490, payoutReference: "po_12345678" }),
     ]);
     await world.importLines(bank, [
       { name: "credit", kind: "bank_credit", amountMinor: 1470, text: "ACQUIRER PO_12345678" },
@@ -204,11 +197,11 @@ describe("payouts at the bank", () => {
     const sale = { feeMinor: -10, terminal: "T" } as const;
     const payout = { kind: "payout", payoutReference: "900021", day: "2026-03-12" } as const;
     await world.importLines(world.terminalAccountId, [
-      card("sale-a", 1000, { ...sale, netMinor: 990, providerReference: "TAAA1111" }),
-      card("sale-b", 500, { ...sale, netMinor: 490, providerReference: "TBBB2222" }),
-      card("paid-a", -990, { ...payout, providerReference: "TAAA1111" }),
-      card("paid-b", -489, { ...payout, providerReference: "TBBB2222" }),
-      card("paid-a again", -990, {
+      lineOf("sale-a", 1000, { ...sale, netMinor: 990, providerReference: "TAAA1111" }),
+      lineOf("sale-b", 500, { ...sale, netMinor: 490, providerReference: "TBBB2222" }),
+      lineOf("paid-a", -990, { ...payout, providerReference: "TAAA1111" }),
+      lineOf("paid-b", -489, { ...payout, providerReference: "TBBB2222" }),
+      lineOf("paid-a again", -990, {
         ...payout,
         payoutReference: "900022",
         day: "2026-03-13",
@@ -232,7 +225,7 @@ describe("payouts at the bank", () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     await world.importLines(world.terminalAccountId, [
-      card("a", 1000, { feeMinor: -20, payoutReference: "po_12345678" }),
+      lineOf("a", 1000, { feeMinor: -20, payoutReference: "po_12345678" }),
     ]);
     await world.importLines(bank, [
       { name: "credit", kind: "bank_credit", amountMinor: 1000, feeMinor: -20, netMinor: 980, text: "PO_12345678" },
@@ -243,8 +236,8 @@ describe("payouts at the bank", () => {
   test("a payout of lines in other currencies is no difference", async () => {
     const world = await running.openWorld();
     await world.importLines(world.terminalAccountId, [
-      card("a", 1000, { payoutReference: "41" }),
-      card("b", 500, { payoutReference: "41", currency: "CHF" }),
+      lineOf("a", 1000, { payoutReference: "41" }),
+      lineOf("b", 500, { payoutReference: "41", currency: "CHF" }),
       { name: "payout", kind: "payout", amountMinor: -1480, payoutReference: "41" },
     ]);
     expect((await world.run(world.terminalAccountId)).lines).toMatchObject({ payout: "rejected: payout_converted" });

@@ -35,6 +35,14 @@ export interface Line {
   readonly text?: string;
 }
 
+/** A line with the provider's reference of a payment of that name. */
+export const lineOf = (name: string, amountMinor: number, more: Partial<Line> = {}): Line => ({
+  name,
+  amountMinor,
+  providerReference: name,
+  ...more,
+});
+
 export interface RunOutcome {
   readonly runId: number;
   /** By the line's name: `matched`, the kind of its difference, or `rejected: <reason>`. */

@@ -6,6 +6,7 @@ import {
   FIRST_DAY,
   LAST_DAY,
   type Line,
+  lineOf,
   ourReference,
   type RunDatabase,
   type RunWorld,
@@ -17,13 +18,6 @@ beforeAll(async () => {
   running = await startRunDatabase();
 });
 afterAll(() => running.stop());
-
-const qr = (name: string, amountMinor: number, more: Partial<Line> = {}): Line => ({
-  name,
-  amountMinor,
-  providerReference: name,
-  ...more,
-});
 
 async function closeAll(world: RunWorld): Promise<void> {
   await world.database`
@@ -41,7 +35,7 @@ describe("several runs over the same days", () => {
   test("a closed difference stays closed on the next run, and returns as a new issue when its evidence changes", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });
-    await world.importLines(world.qrAccountId, [qr("a", 1010), qr("stray", 500)]);
+    await world.importLines(world.qrAccountId, [lineOf("a", 1010), lineOf("stray", 500)]);
     const first = await world.run(world.qrAccountId);
     expect(first.kinds).toEqual(["amount_over", "unmatched_money"]);
     await closeAll(world);
@@ -68,10 +62,10 @@ describe("several runs over the same days", () => {
   test("a difference that a later import explains: ends, and its payment is matched", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });
-    await world.importLines(world.qrAccountId, [qr("b", 700)]);
+    await world.importLines(world.qrAccountId, [lineOf("b", 700)]);
     const first = await world.run(world.qrAccountId);
     expect(first.kinds).toEqual(["missing_in_statement", "unmatched_money"]);
-    await world.importLines(world.qrAccountId, [qr("a", 1000)]);
+    await world.importLines(world.qrAccountId, [lineOf("a", 1000)]);
 
     const second = await world.run(world.qrAccountId);
 
@@ -85,7 +79,7 @@ describe("several runs over the same days", () => {
   test("a match keeps its id on the next run, and ends with the line of a withdrawn file", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });
-    await world.importLines(world.qrAccountId, [qr("a", 1000)]);
+    await world.importLines(world.qrAccountId, [lineOf("a", 1000)]);
     await world.run(world.qrAccountId);
     const matches = () =>
       world.database`select match_id from statement_matches where account_id = ${world.qrAccountId}`;
@@ -102,12 +96,12 @@ describe("several runs over the same days", () => {
 
   test("the order in which lines were imported does not change the result", async () => {
     const lines: Line[] = [
-      qr("a", 1000),
-      qr("b", 1111, { merchantReference: "shared" }),
-      qr("b2", 1111, { providerReference: "b" }),
-      qr("c", 1200, { providerReference: "" }),
-      qr("c2", 1200, { providerReference: "" }),
-      qr("d", 905, { day: "2026-03-12" }),
+      lineOf("a", 1000),
+      lineOf("b", 1111, { merchantReference: "shared" }),
+      lineOf("b2", 1111, { providerReference: "b" }),
+      lineOf("c", 1200, { providerReference: "" }),
+      lineOf("c2", 1200, { providerReference: "" }),
+      lineOf("d", 905, { day: "2026-03-12" }),
       { name: "payout", kind: "payout", amountMinor: -500, payoutReference: "P" },
       { name: "fee", kind: "fee", amountMinor: -5, payoutReference: "P" },
     ];
@@ -136,7 +130,7 @@ describe("several runs over the same days", () => {
 
   test("two runs of one account at once: one is refused", async () => {
     const world = await running.openWorld();
-    await world.importLines(world.qrAccountId, [qr("a", 1000)]);
+    await world.importLines(world.qrAccountId, [lineOf("a", 1000)]);
     const request = {
       organizationId: world.organizationId,
       accountId: world.qrAccountId,
@@ -161,7 +155,7 @@ describe("several runs over the same days", () => {
     for (let index = 0; index < 10; index += 1) {
       const reference = `terminal-${index}`;
       await world.pay({ route: "attested_terminal", reference, amountMinor: 1000 + index });
-      const line = qr(reference, 1000 + index);
+      const line = lineOf(reference, 1000 + index);
       await world.importLines(world.terminalAccountId, [line]);
       await world.importLines(second, [line]);
     }
@@ -179,10 +173,10 @@ describe("groups and decisions", () => {
     await world.pay({ route: "attested_terminal", reference: "SLIP-4711", amountMinor: 700 });
     const merchantReference = ourReference(world.organizationId, "split");
     await world.importLines(world.qrAccountId, [
-      qr("part-1", 1000, { merchantReference }),
-      qr("part-2", 2000, { merchantReference }),
+      lineOf("part-1", 1000, { merchantReference }),
+      lineOf("part-2", 2000, { merchantReference }),
     ]);
-    await world.importLines(world.terminalAccountId, [qr("slip-4711", 1500)]);
+    await world.importLines(world.terminalAccountId, [lineOf("slip-4711", 1500)]);
     expect(await world.run(world.qrAccountId)).toMatchObject({
       kinds: [],
       lines: { "part-1": "matched", "part-2": "matched" },
@@ -208,7 +202,7 @@ describe("groups and decisions", () => {
   test("a rejected candidate is not proposed again, and a confirmed one matches", async () => {
     const world = await running.openWorld();
     const payment = await world.pay({ reference: "a", amountMinor: 1000 });
-    await world.importLines(world.qrAccountId, [qr("typed-wrong", 1000)]);
+    await world.importLines(world.qrAccountId, [lineOf("typed-wrong", 1000)]);
     expect((await world.run(world.qrAccountId)).kinds).toEqual(["reference_mismatch"]);
     const decide = async (decision: string): Promise<void> => {
       await world.database`
@@ -226,7 +220,7 @@ describe("groups and decisions", () => {
   test("a confirmed group is no match while its sums differ", async () => {
     const world = await running.openWorld();
     const payment = await world.pay({ reference: "a", amountMinor: 1000 });
-    await world.importLines(world.qrAccountId, [qr("a", 990)]);
+    await world.importLines(world.qrAccountId, [lineOf("a", 990)]);
     await world.database`
       insert into match_decisions (account_id, fingerprint, payment_key, decision, decided_by, reason)
       select account_id, fingerprint, ${payment}, 'confirmed', 7, 'Checked.' from statement_lines
@@ -236,7 +230,7 @@ describe("groups and decisions", () => {
 
   test("a decided line without a payment stays decided when candidates come and go, and until its evidence changes", async () => {
     const world = await running.openWorld();
-    await world.importLines(world.qrAccountId, [qr("stray", 500)]);
+    await world.importLines(world.qrAccountId, [lineOf("stray", 500)]);
     expect((await world.run(world.qrAccountId)).kinds).toEqual(["unmatched_money"]);
     await closeAll(world);
     await world.pay({ reference: "a", amountMinor: 500, day: "2026-03-09" });
@@ -261,7 +255,7 @@ describe("groups and decisions", () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     const credit = (name: string, day: string, amountMinor: number) =>
-      qr(name, amountMinor, { kind: "bank_credit", providerReference: "1", day });
+      lineOf(name, amountMinor, { kind: "bank_credit", providerReference: "1", day });
     const states = async () =>
       (
         await world.database`
@@ -289,8 +283,8 @@ describe("groups and decisions", () => {
   test("a reference that repeats in another year is another issue", async () => {
     const world = await running.openWorld();
     await world.importLines(world.qrAccountId, [
-      qr("this year", 1000, { providerReference: "77" }),
-      qr("last year", 900, { providerReference: "77", day: "2025-03-10" }),
+      lineOf("this year", 1000, { providerReference: "77" }),
+      lineOf("last year", 900, { providerReference: "77", day: "2025-03-10" }),
     ]);
     const days = { from: "2025-03-01", to: "2026-03-31" };
     expect((await world.run(world.qrAccountId, days)).kinds).toEqual(["unmatched_money", "unmatched_money"]);
@@ -299,7 +293,7 @@ describe("groups and decisions", () => {
   test("a closed difference stays closed when its file is withdrawn and imported again", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });
-    const lines = [qr("a", 1010), qr("stray", 500)];
+    const lines = [lineOf("a", 1010), lineOf("stray", 500)];
     await world.importLines(world.qrAccountId, lines);
     await world.run(world.qrAccountId);
     await closeAll(world);
@@ -331,14 +325,14 @@ describe("groups and decisions", () => {
     const world = await running.openWorld();
     await world.database`update statement_accounts set mode = 'test' where account_id = ${world.qrAccountId}`;
     await world.pay({ reference: "a", amountMinor: 1000 });
-    await world.importLines(world.qrAccountId, [qr("a", 1000)]);
+    await world.importLines(world.qrAccountId, [lineOf("a", 1000)]);
     expect((await world.run(world.qrAccountId)).kinds).toEqual(["unmatched_money"]);
   });
 
   test("a report after the end explains the line as late money", async () => {
     const world = await running.openWorld();
     await world.reportLate("late-77");
-    await world.importLines(world.terminalAccountId, [qr("late-77", 1000)]);
+    await world.importLines(world.terminalAccountId, [lineOf("late-77", 1000)]);
     expect((await world.run(world.terminalAccountId)).kinds).toEqual(["late_money"]);
   });
 
@@ -346,9 +340,9 @@ describe("groups and decisions", () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });
     await world.importLines(world.qrAccountId, [
-      qr("a", 1000),
-      qr("stray", 70),
-      qr("francs", 90, { currency: "CHF" }),
+      lineOf("a", 1000),
+      lineOf("stray", 70),
+      lineOf("francs", 90, { currency: "CHF" }),
       { name: "fee", kind: "fee", amountMinor: -20 },
     ]);
     const { runId } = await world.run(world.qrAccountId);
@@ -384,9 +378,9 @@ describe("a run that fails", () => {
     const { database, organizationId } = world;
     await world.pay({ reference: "a", amountMinor: 1000 });
     await world.pay({ reference: "b", amountMinor: 1100 });
-    await world.importLines(world.qrAccountId, [qr("b", 1100)]);
+    await world.importLines(world.qrAccountId, [lineOf("b", 1100)]);
     await world.run(world.qrAccountId);
-    await world.importLines(world.qrAccountId, [qr("a", 1000), qr("stray", 500)]);
+    await world.importLines(world.qrAccountId, [lineOf("a", 1000), lineOf("stray", 500)]);
     const stored = async () => [
       await issuesOf(world),
       await database`select match_id, line_id from match_lines join statement_matches using (match_id)
@@ -417,9 +411,9 @@ describe("a run that fails", () => {
   test("the issues that a run opens, changes and explains are announced on the bus, in its transaction", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });
-    await world.importLines(world.qrAccountId, [qr("b", 700)]);
+    await world.importLines(world.qrAccountId, [lineOf("b", 700)]);
     await world.run(world.qrAccountId);
-    await world.importLines(world.qrAccountId, [qr("a", 1000)]);
+    await world.importLines(world.qrAccountId, [lineOf("a", 1000)]);
     await world.run(world.qrAccountId);
     await world.database`
       update statement_lines set amount_minor = 701 where account_id = ${world.qrAccountId} and amount_minor = 700`;
