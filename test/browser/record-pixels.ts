@@ -1,4 +1,4 @@
-/** A script: remembers when a frame has first shown each collection, and that it is gone. */
+/** A script: records when a frame has shown each collection, and when a frame has shown none after it. `drawnAt` returns the time. */
 export const RECORD_PIXELS = `
   const drawn = new Map(), wanted = new Map();
   let shown = "", last = "";
