@@ -1,4 +1,4 @@
-/** Processes that belong to this one: what they print is in their log, and none of them outlives this one for long. */
+/** Child processes of this process: a log keeps their output, and none of them outlives this process for long. */
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import type { Readable } from "node:stream";
@@ -17,32 +17,32 @@ interface ChildOptions {
   command: string;
   args: string[];
   spawn: Pick<SpawnOptions, "cwd" | "env" | "uid" | "gid">;
-  /** A child that reports its state to its parent. */
+  /** Whether the child reports its state to this process over a channel of Node. */
   ipc?: boolean;
-  /** Where its output goes; without it, only its last lines are kept in memory. */
+  /** The log of the child's output. Without a log this process keeps only the last lines, in memory. */
   log?: LogSpec | undefined;
-  /** Asks the process to end in good order. */
+  /** Asks the child to end in order. */
   stopSignal: "SIGINT" | "SIGTERM";
-  /** How long it may take over that before it is killed. */
+  /** After this time a child that was asked to end is killed. */
   stopMs: number;
-  /** Ends it at once; SIGKILL unless the program can end at once by itself, and take its children with it. */
+  /** Ends the child at once. SIGKILL, unless the program answers another signal by ending itself and its children. */
   immediateSignal?: "SIGQUIT";
-  /** Its signal when this process is killed; `"0"` when it notices by itself. */
+  /** The signal that the watchdog sends when this process was killed; `"0"` for a child that notices it without a signal. */
   orphanSignal: "INT" | "TERM" | "0";
 }
 
-/** A process that belongs to this one and never outlives it for long. */
+/** A child process, which never outlives this process for long. */
 export interface Child {
   pid: number;
   process: ChildProcess;
-  /** Resolves when it has ended. Never rejects. */
+  /** Resolves when the child has ended. Never rejects. */
   exited: Promise<Exit>;
   output: ChildOutput;
-  /** True from the first `stop` or `kill` on: the end is then no surprise. */
+  /** True from the first `stop` or `kill` on: the end of the child is then expected. */
   isStopping: () => boolean;
-  /** Asks it to end, kills it after `stopMs`, ends it as soon as `immediately` is aborted, and resolves when it has ended. */
+  /** Asks the child to end. Kills it after `stopMs`, or ends it at once when `immediately` is aborted. Resolves at its end. */
   stop: (immediately?: AbortSignal) => Promise<Exit>;
-  /** SIGKILL; resolves when it has ended. */
+  /** Sends SIGKILL. Resolves when the child has ended. */
   kill: () => Promise<Exit>;
 }
 
@@ -89,8 +89,8 @@ export async function startChild(options: ChildOptions): Promise<Child> {
 }
 
 /**
- * Waits until a child that has just been started is ready. Resolves to undefined, or to how the child ended. Ends the child
- * and throws UserError `<code>_stopped` when everything is to stop meanwhile, and `<code>_timeout` when it takes too long.
+ * Waits until a new child is ready. Resolves to undefined when it is ready, or to its exit when it ended before. When
+ * `stopping` is aborted, or after `timeoutMs`, it ends the child and throws UserError `<code>_stopped` or `<code>_timeout`.
  */
 export async function untilReady(
   child: Child,
@@ -100,7 +100,7 @@ export async function untilReady(
     logFile: string;
     timeoutMs: number;
     stopping?: AbortSignal | undefined;
-    /** Checks once; it is repeated until it is true. */
+    /** Checks once. `untilReady` calls it until it returns true. */
     isReady: (signal: AbortSignal) => Promise<boolean> | boolean;
   },
 ): Promise<Exit | undefined> {
@@ -129,13 +129,13 @@ export function describeExit(exit: Exit): string {
 }
 
 interface ChildOutput {
-  /** The last of what it has printed. */
+  /** The end of the output. */
   tail: () => string;
-  /** Resolves when it has ended and everything that it printed is in its log. Never rejects. */
+  /** Resolves when the child has ended and its log has the whole output. Never rejects. */
   logged: Promise<void>;
 }
 
-/** Reads what a child prints, all the time, so that the child never waits. Without a log only its last lines are kept, in memory. */
+/** Reads a child's output without a pause, so that the child never waits. Without a log it keeps only the last lines, in memory. */
 function keepOutput(child: ChildProcess, log: LogSpec | undefined): ChildOutput {
   const file = log === undefined ? undefined : new RotatingLog(log);
   let tail = Buffer.alloc(0);
@@ -158,39 +158,39 @@ function keepOutput(child: ChildProcess, log: LogSpec | undefined): ChildOutput 
   return { tail: () => tail.toString("utf8"), logged };
 }
 
-/** Calls `keep` with whole lines as they come, and at the end with what has no line feed. */
+/** Calls `keep` with whole lines as they arrive, and at the end with a last line that has no line feed. */
 function readLines(stream: Readable, keep: (lines: Uint8Array) => void): Promise<void> {
-  let started: Buffer[] = [];
-  let startedBytes = 0;
-  const keepStarted = (end: Uint8Array): void => {
-    const lines = Buffer.concat([...started, end]);
-    started = [];
-    startedBytes = 0;
+  let partial: Buffer[] = [];
+  let partialBytes = 0;
+  const keepPartial = (end: Uint8Array): void => {
+    const lines = Buffer.concat([...partial, end]);
+    partial = [];
+    partialBytes = 0;
     if (lines.length > 0) keep(lines);
   };
   return new Promise((resolve) => {
     stream.on("data", (chunk: Buffer) => {
       const end = chunk.lastIndexOf(LINE_FEED) + 1;
-      if (end > 0) keepStarted(chunk.subarray(0, end));
+      if (end > 0) keepPartial(chunk.subarray(0, end));
       const rest = chunk.subarray(end);
       if (rest.length === 0) return;
-      started.push(rest);
-      startedBytes += rest.length;
-      // A line without an end is no line.
-      if (startedBytes > deployLimits.logWriteBytes / 2) keepStarted(Buffer.from("\n"));
+      partial.push(rest);
+      partialBytes += rest.length;
+      // A child may never end its line, so a line that is too long is divided.
+      if (partialBytes > deployLimits.logWriteBytes / 2) keepPartial(Buffer.from("\n"));
     });
     stream.once("error", () => undefined);
     stream.once("close", () => {
-      if (startedBytes > 0) keepStarted(Buffer.from("\n"));
+      if (partialBytes > 0) keepPartial(Buffer.from("\n"));
       resolve();
     });
   });
 }
 
 /**
- * A shell that outlives its parent by seconds. It reads which processes to watch from a pipe; the pipe closes when
- * the parent ends, however it ends, kill -9 included. It then sends each process its signal, and kills what is left
- * after the grace time. A shell, because every system with a terminal has one, and it costs next to nothing.
+ * The watchdog: a shell that outlives its parent by seconds. It reads from a pipe which processes to watch. The pipe closes
+ * when the parent ends, also by kill -9. Then the shell sends each process its signal, and after the grace time kills those
+ * that still run. The watchdog is a shell because every system with a terminal has one, and a shell needs little memory.
  */
 const SCRIPT = `
 trap '' INT TERM HUP
@@ -217,17 +217,17 @@ kill -s KILL $alive 2>/dev/null
 
 let watchdog: ChildProcess | undefined;
 
-function running(): ChildProcess {
+function runningWatchdog(): ChildProcess {
   if (watchdog !== undefined && watchdog.exitCode === null && watchdog.signalCode === null) return watchdog;
   const graceSeconds = String(Math.ceil(deployLimits.orphanGraceMs / 1000));
-  // In a separate session, so that a signal to the parent's whole process group spares it.
+  // In a separate session, so that a signal to the parent's process group does not reach the watchdog.
   watchdog = spawn("/bin/sh", ["-c", SCRIPT, "watchdog", graceSeconds], {
     stdio: ["pipe", "ignore", "ignore"],
     detached: true,
   });
   watchdog.on("error", () => undefined);
   watchdog.stdin?.on("error", () => undefined);
-  // It must never keep this process alive.
+  // The watchdog must never keep this process alive.
   watchdog.unref();
   if (watchdog.stdin !== null && "unref" in watchdog.stdin && typeof watchdog.stdin.unref === "function")
     watchdog.stdin.unref();
@@ -235,14 +235,14 @@ function running(): ChildProcess {
 }
 
 /**
- * Makes sure that the process does not outlive this one, even after kill -9 of this one: it gets `signal`, and SIGKILL
- * when that has not ended it in time. `"0"` sends nothing first, for children that notice by themselves. Returns the
- * function that ends the watch; call it when the process has ended, because its id may be given to another.
+ * Makes sure that a child does not outlive this process, even after kill -9 of this process: the watchdog sends the child
+ * `signal` (nothing for `"0"`), and SIGKILL when the child still runs after the grace time. Returns a function that ends
+ * the watch. Call it when the child has ended, because the system may give its id to another process.
  */
 function watchOrphan(pid: number, signal: "INT" | "TERM" | "0"): () => void {
-  running().stdin?.write(`watch ${pid} ${signal}\n`);
+  runningWatchdog().stdin?.write(`watch ${pid} ${signal}\n`);
   return () => {
-    running().stdin?.write(`forget ${pid}\n`);
+    runningWatchdog().stdin?.write(`forget ${pid}\n`);
   };
 }
 
@@ -257,9 +257,9 @@ function commandLine(pid: number): string {
 }
 
 /**
- * Ends a server that a killed start left running, and removes its pid file. The server is recognised by `marker`, a
- * part of its command line that names the data folder: process ids are reused, so the id alone proves nothing.
- * Returns true when there was one.
+ * Ends a server that a killed start left running, and removes its pid file. Systems reuse process ids, so the id alone
+ * proves nothing: the command line must also contain `marker`, which names the data folder. Returns true when such a
+ * server was running.
  */
 export async function stopLeftover(options: { pidFile: string; marker: string }): Promise<boolean> {
   const firstLine = existsSync(options.pidFile) ? readFileSync(options.pidFile, "utf8").split("\n")[0] : undefined;
@@ -282,6 +282,6 @@ function sendSignal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // It ended in between, which is what was wanted.
+    // The process has ended already.
   }
 }

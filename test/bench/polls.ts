@@ -1,8 +1,8 @@
 /**
- * The display poll: 200 and 304 mixed, authentication and throttle on, against a bare handler that returns the same
- * bytes. Rounds alternate between the two, and the median round counts, because the machine is shared.
+ * Measures the display poll, with 200 and 304 mixed and with authentication and throttle, against a control: a bare handler
+ * that returns the same bytes. Rounds alternate between the two. The median round counts, because other work shares the
+ * machine.
  */
-
 import { type BenchResult, oneDecimal, wholeNumber } from "./bench-result.ts";
 import type { BenchProcess, BenchWorld } from "./bench-world.ts";
 import { cpuTimeUs } from "./cpu-time.ts";
@@ -20,12 +20,12 @@ export interface PollRound {
   readonly p99Us: number;
 }
 
-/** One measured run against a server; fails when anything but 200 and 304 was answered. */
+/** Measures one run against a server. Throws when an answer is neither 200 nor 304. */
 export async function measureRound(port: number, pid: number, requests: readonly Buffer[]): Promise<PollRound> {
   const before = cpuTimeUs(pid);
   const result = await runLoad({ port, connections: CONNECTIONS, requests });
   const cpuUs = cpuTimeUs(pid) - before;
-  refuseOtherStatuses(result);
+  requirePollStatuses(result);
   return {
     cpuUsPerRequest: cpuUs / result.requests,
     requestsPerSecond: (result.requests / result.elapsedMs) * 1_000,
@@ -34,7 +34,7 @@ export async function measureRound(port: number, pid: number, requests: readonly
   };
 }
 
-function refuseOtherStatuses(result: LoadResult): void {
+function requirePollStatuses(result: LoadResult): void {
   const others = Object.keys(result.statuses).filter((status) => status !== "200" && status !== "304");
   if (others.length > 0) throw new Error(`Not all polls were answered 200 or 304: ${JSON.stringify(result.statuses)}.`);
 }
@@ -46,7 +46,7 @@ export async function learnEtags(port: number, devices: readonly PopulatedDevice
   const onHead = (index: number, head: string): void => {
     etags[index] = /\r\netag: ([^\r]+)/i.exec(head)?.[1] ?? "";
   };
-  refuseOtherStatuses(await runLoad({ port, connections: CONNECTIONS, requests, onHead }));
+  requirePollStatuses(await runLoad({ port, connections: CONNECTIONS, requests, onHead }));
   return etags;
 }
 
@@ -63,7 +63,7 @@ export function mixedRequests(devices: readonly PopulatedDevice[], etags: readon
   });
 }
 
-/** Starts the control with the bytes that the gateway answered for one device. */
+/** Starts the control, which returns the bytes that the gateway answered to one device. */
 export async function startControl(
   world: BenchWorld,
   gatewayPort: number,
@@ -73,7 +73,9 @@ export async function startControl(
   const url = `http://127.0.0.1:${gatewayPort}${DISPLAY_PATH}`;
   const fresh = await fetch(url, { headers: { authorization: `Bearer ${device.credential}` } });
   const etag = fresh.headers.get("etag") ?? "";
-  const same = await fetch(url, { headers: { authorization: `Bearer ${device.credential}`, "if-none-match": etag } });
+  const notModified = await fetch(url, {
+    headers: { authorization: `Bearer ${device.credential}`, "if-none-match": etag },
+  });
   const addedByServer = new Set([
     "connection",
     "content-length",
@@ -88,7 +90,7 @@ export async function startControl(
     path: DISPLAY_PATH,
     headers: headersOf(fresh),
     body: await fresh.text(),
-    notModifiedHeaders: headersOf(same),
+    notModifiedHeaders: headersOf(notModified),
   };
   return world.startProcess("control", "test/bench/load/control-poll-server.ts", [
     JSON.stringify(answer),
@@ -113,7 +115,7 @@ export interface PollMeasurement {
 export async function measurePolls(plan: PollPlan): Promise<PollMeasurement> {
   const etags = await learnEtags(plan.gateway.port, plan.devices);
   const requests = mixedRequests(plan.devices, etags, plan.requestsPerRound);
-  // One round more for each lets the engine compile the code; the bench drops its results.
+  // The first round of each server is a warm-up, in which the engine compiles the code. Its results do not count.
   await measureRound(plan.control.port, plan.control.pid, requests);
   await measureRound(plan.gateway.port, plan.gateway.pid, requests);
   const gateway: PollRound[] = [];

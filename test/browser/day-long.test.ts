@@ -1,4 +1,4 @@
-/** Pages that stay open all day: after it they hold as much memory as before. */
+/** Pages that stay open for a day: at its end they hold no more memory than early in the day. */
 import type { Browser, BrowserContext, CDPSession, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { logIn } from "../support/people.ts";
@@ -10,18 +10,18 @@ import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts"
 
 const HOUR_MS = 3_600_000;
 const { DAY_HOURS } = process.env;
-/** The hours of each page that pass; `DAY_HOURS=24` is the long form, with all pages. The daily one has the page that polls most. */
+/** How many hours each page runs. `DAY_HOURS=24` is the long form, with all pages; the short form has only the page that polls most. */
 const HOURS = Number(DAY_HOURS ?? 0.8);
-/** Each state was shown often by then, so that its code is compiled and the browser's caches are full. */
+/** When the first reading is taken: each page has shown its states often, so their code is compiled and the browser's caches are full. */
 const EARLY_SHARE = 0.4;
-/** How long the page then keeps all that it receives: no longer than the daily form has measured before. */
+/** How long the page then leaks all that it receives: no longer than the time between the two readings of the short form. */
 const LEAKING_HOURS = 0.45;
 const ALL_HOURS = HOURS + LEAKING_HOURS;
-/** An hour of a page takes seconds of a busy machine. */
+/** The longest that an hour of a page takes on a busy machine. */
 const HOUR_TAKES_MS = 60_000;
 /**
- * How far two readings of a page that keeps nothing differ: code that is compiled later, and the browser's own lists. The
- * short form has fewer answers to keep, and allows less.
+ * By how much two readings of a page without a leak may differ: the engine compiles more code, and the browser keeps lists.
+ * The short form has fewer answers to leak, so it allows less.
  */
 const NOISE: Memory = { heapBytes: DAY_HOURS === undefined ? 200_000 : 300_000, nodes: 60, listeners: 20 };
 
@@ -42,7 +42,7 @@ async function openFast(path: string, also = ""): Promise<{ readonly context: Br
     locale: "en-GB",
     reducedMotion: "reduce",
     serviceWorkers: "block",
-    // What is drawn is not looked at here.
+    // The viewport is small because the test checks no pixels.
     viewport: { width: 360, height: 640 },
   });
   const page = await context.newPage();
@@ -51,9 +51,9 @@ async function openFast(path: string, also = ""): Promise<{ readonly context: Br
   return { context, page };
 }
 
-/** What the page holds when so many hours of its day have passed. */
+/** Waits until so many hours of the page's day have passed, and reads the page's memory. */
 async function memoryAt(hours: number, name: string, page: Page, session: CDPSession): Promise<Memory> {
-  // Each question costs as much as an answer of the page's day.
+  // Each check costs the page as much time as one of its polls.
   const until = { timeout: ALL_HOURS * HOUR_TAKES_MS, interval: 200 };
   const isOver = async () => expect(await page.evaluate<number>("passedMs()")).toBeGreaterThan(hours * HOUR_MS);
   await vi.waitFor(isOver, until);
@@ -98,7 +98,7 @@ const ALL_PAGES: Readonly<Record<string, () => Promise<{ readonly context: Brows
 const PAGES = Object.entries(ALL_PAGES).filter(([name]) => DAY_HOURS !== undefined || name === "display");
 
 test.each(PAGES)(
-  "a day of polls leaves the heap as it was, and a page that keeps each answer is noticed: %s",
+  "%s: a day of polls leaves the heap as it was, and the test notices a page that keeps each answer",
   async (name, open) => {
     const { context, page } = await open();
     const session = await context.newCDPSession(page);

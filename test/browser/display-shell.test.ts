@@ -10,9 +10,9 @@ import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { startBrowser } from "./chromium.ts";
 
-/** A poll every two seconds, and a slow machine. */
+/** A display polls every two seconds, and the machine may be slow. */
 const SHOWN = { timeout: 15_000 };
-/** A display that starts with an old shell is new at once: the next check of the build is a minute away. */
+/** How soon a display with an old shell loads the new build. Its check of the build each minute would be too late. */
 const NEW_MS = 10_000;
 
 let system: TestSystem;
@@ -37,9 +37,9 @@ afterAll(async () => {
 
 interface Upgrade {
   readonly baseUrl: string;
-  /** Which build the service has now. */
+  /** The build that the service serves now. */
   build: "old" | "new";
-  /** The worker's script cannot be loaded. */
+  /** Whether requests for the worker's script fail. */
   isWorkerLost: boolean;
   stop(): void;
 }
@@ -47,7 +47,7 @@ interface Upgrade {
 const SCRIPT = /display\.(\w+)\.js/;
 const OLD_SCRIPT = "display.OLDBUILD.js";
 
-/** The service behind an address that serves the pages of an older build until the upgrade: with other names and a mark. */
+/** A proxy of the service. Until the upgrade it serves pages of an older build, whose script has another name and sets a mark. */
 async function startUpgrade(service: string): Promise<Upgrade> {
   const state: Upgrade = { baseUrl: "", build: "old", isWorkerLost: false, stop: () => server.close() };
   const script = SCRIPT.exec(await (await fetch(`${service}/display/`)).text())?.[0] ?? "";
@@ -55,7 +55,7 @@ async function startUpgrade(service: string): Promise<Upgrade> {
     const path = request.url ?? "/";
     if (path.endsWith("worker.js") && state.isWorkerLost) return void response.writeHead(503).end();
     if (path.endsWith(OLD_SCRIPT) && state.build === "new") return void response.writeHead(404).end();
-    // Both builds come from one service, whose tags say nothing of what is changed here.
+    // The service's ETags do not cover what this proxy changes.
     const dropped = ["host", "connection", "content-length", "if-none-match"];
     const headers = Object.fromEntries(
       Object.entries(request.headers).filter(([name]) => !dropped.includes(name)),
@@ -106,7 +106,7 @@ async function pair(baseUrl: string): Promise<Paired> {
   return { context, page, deviceId };
 }
 
-/** A display that runs the older build, from the shell that its worker keeps. */
+/** A display that runs the older build, from the shell that its worker stores. */
 async function pairOld(): Promise<Paired> {
   Object.assign(upgrade, { build: "old", isWorkerLost: false });
   const paired = await pair(upgrade.baseUrl);
@@ -118,7 +118,7 @@ async function pairOld(): Promise<Paired> {
   return paired;
 }
 
-/** Whatever the page shows, also of a build before it. */
+/** A script that records each screen that the page shows. The record outlives a reload, so it covers both builds. */
 const RECORD_SCREENS = `
   const shown = JSON.parse(sessionStorage.getItem("screens") || "[]");
   new MutationObserver(() => {
@@ -130,7 +130,7 @@ const RECORD_SCREENS = `
 `;
 
 describe("the shell of an older build", () => {
-  test("a display that is open during the upgrade loads the new build, and keeps that as its shell", async () => {
+  test("a display that is open during the upgrade: it loads the new build, and stores it as its shell", async () => {
     const { context, page } = await pairOld();
     upgrade.build = "new";
     const reloaded = page.waitForEvent("load", { timeout: NEW_MS });
@@ -145,7 +145,7 @@ describe("the shell of an older build", () => {
     await context.close();
   });
 
-  test("a display that was off during the upgrade is new by itself, and never shows what was before", async () => {
+  test("a display that was off during the upgrade: it loads the new build by itself, and never shows an old screen", async () => {
     const { context, page } = await pairOld();
     const order_id = await newOrder(cashier, station, "12.50", "Tea");
     const collect = { body: { order_id, route: "cash" } };
@@ -157,7 +157,7 @@ describe("the shell of an older build", () => {
     const next = await newOrder(cashier, station, "3.00", "Cake");
     const again = await context.newPage();
     await again.addInitScript(RECORD_SCREENS);
-    // From the worker's shell: the old build's script is nowhere else.
+    // The display starts from the worker's shell, because only the worker still has the old build's script.
     await again.goto(`${upgrade.baseUrl}/display/`);
     await expect.poll(() => isOld(again).catch(() => true), { timeout: NEW_MS }).toBe(false);
     await isShown(again, "total");
@@ -168,7 +168,7 @@ describe("the shell of an older build", () => {
     await context.close();
   });
 
-  test("a worker that cannot be replaced does not hold the display at the old build", async () => {
+  test("a worker that cannot be replaced: the display loads the new build all the same", async () => {
     const { context, page } = await pairOld();
     await page.close();
     Object.assign(upgrade, { build: "new", isWorkerLost: true });
@@ -191,14 +191,14 @@ describe("the credential", () => {
   })`;
   const storedIn = (page: Page) => page.evaluate<string>(STORED);
 
-  test.each(["revoke", "reset"])("after the owner's %s it is in the browser no more", async (end) => {
+  test.each(["revoke", "reset"])("after the owner's %s: the browser no longer stores it", async (end) => {
     const { context, page, deviceId } = await pair(system.baseUrl);
     const credential = await storedIn(page);
     expect(credential).toMatch(/^dp_/);
     await owner.good("POST", `devices/${deviceId}/${end}/`);
     await page.getByText("This display is not paired any more").waitFor(SHOWN);
     await expect.poll(() => storedIn(page), SHOWN).toBe("");
-    // A restart does not ask the service with it.
+    // After a reload the display sends no credential.
     const sent: string[] = [];
     page.on("request", (request) => sent.push(request.headers()["authorization"] ?? ""));
     await page.reload();

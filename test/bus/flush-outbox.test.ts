@@ -1,5 +1,4 @@
-/** A writer asks the relay to deliver: the barrier that it gets when the relay answers, is absent, or starts meanwhile. */
-
+/** The barrier that a writer gets from the relay: when the relay answers, when none runs, and when one starts meanwhile. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { flushKeys } from "../../services/bus/flush-outbox.ts";

@@ -1,7 +1,7 @@
 /**
  * A closed-loop HTTP load over keep-alive sockets: each connection sends its next request when the answer to the last one
- * has arrived. The generator must need little CPU time beside the server, so requests are prepared buffers, and of an
- * answer it reads only the length and the status.
+ * has arrived. The generator must need little CPU time beside the server. So its requests are prepared buffers, and it reads
+ * only the length and the status of an answer.
  */
 import { connect, type Socket } from "node:net";
 import { clockMs } from "./clock.ts";
@@ -28,11 +28,11 @@ export interface LoadPlan {
   readonly isFromManyAddresses?: boolean;
 }
 
-/** The last number of the first address of a sender; other connections of this machine come from 127.0.0.1. */
+/** The last number of the first sender's address. Other connections of this machine come from 127.0.0.1. */
 const FIRST_SENDER_ADDRESS = 2;
 const HEAD_END = Buffer.from("\r\n\r\n");
 
-/** Sends every request once; rejects when a connection breaks, because a result with missing answers would be wrong. */
+/** Sends each request once. Rejects when a connection breaks, because a result that lacks answers would be wrong. */
 export function runLoad(plan: LoadPlan): Promise<LoadResult> {
   const latenciesUs = new Float64Array(plan.requests.length);
   const sentAtMs = new Float64Array(plan.requests.length);
@@ -96,7 +96,7 @@ export function answerLength(data: Buffer): number | undefined {
   if (headEnd === -1) return undefined;
   const head = data.toString("latin1", 0, headEnd);
   const match = /\r\ncontent-length: (\d+)/i.exec(head);
-  return headEnd + 4 + Number(match?.[1] ?? 0);
+  return headEnd + HEAD_END.length + Number(match?.[1] ?? 0);
 }
 
 /** The bytes of a poll request. */
