@@ -155,8 +155,7 @@ async function recordEndedIssues(
     data: { kind: issue.kind, reason, import_id: importId },
   }));
   await recordSteps(tx, steps);
-  const issueIds = ended.map((issue) => issue.issue_id).toSorted((a, b) => a - b);
-  await announceIssues(tx, { type: "issues_closed", organizationId, issueIds });
+  await announceIssues(tx, "issues_closed", ended);
 }
 
 function decidedOf(row: sql.DecidedRow): bus.DecidedImport {

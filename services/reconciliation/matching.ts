@@ -123,10 +123,11 @@ async function carryOut(database: Database, tx: Transaction, scope: sql.RunScope
   await recordEnded(tx, ended, issues.EXPLAINED);
   const { organizationId } = scope;
   const withOutcome = (...outcomes: readonly RaisedIssue["outcome"][]) =>
-    raised.filter(({ outcome }) => outcomes.includes(outcome)).map(({ issueId }) => issueId);
-  const opened = withOutcome("opened", "superseded", "returned");
-  await announceIssues(tx, { type: "issues_opened", organizationId, issueIds: opened });
-  await announceIssues(tx, { type: "issues_changed", organizationId, issueIds: withOutcome("changed") });
+    raised
+      .filter(({ outcome }) => outcomes.includes(outcome))
+      .map(({ issueId }) => ({ issue_id: issueId, organization_id: organizationId }));
+  await announceIssues(tx, "issues_opened", withOutcome("opened", "superseded", "returned"));
+  await announceIssues(tx, "issues_changed", withOutcome("changed"));
 }
 
 /** A run that its process has stopped is carried out by another process, or by this one after its start. */

@@ -74,8 +74,8 @@ class Change {
 
   /** What the replicas must have received before they show all of it. */
   keys(held: sql.SandboxRow, sessionKeys: readonly OutboxKey[]): OutboxKey[] {
-    const devices = [credentialKey(held.display_id), credentialKey(held.companion_id)];
-    return [stationKey(held.station_id), ...devices, ...sessionKeys, ...this.outboxRows.map(({ key }) => key)];
+    const credentials = [credentialKey(held.display_id), credentialKey(held.companion_id)];
+    return [stationKey(held.station_id), ...credentials, ...sessionKeys, ...this.outboxRows.map(({ key }) => key)];
   }
 }
 

@@ -112,7 +112,8 @@ describe("a blocked device's report while its station cannot be reached", () => 
     const refused = await ask();
     expect([refused.status, refused.body.code]).toEqual([403, "device_frozen"]);
     expect(performance.now() - startedAtMs).toBeLessThan(2_000);
-    const lines = () => gateway.log().filter(({ msg }) => msg === "the station may not have stored a blocked device's report");
+    const lines = () =>
+      gateway.log().filter(({ msg }) => msg === "the station may not have stored a blocked device's report");
     await expect.poll(() => lines().length).toBe(1);
     expect(lines()[0]).toMatchObject({
       level: "warn",

@@ -1,4 +1,4 @@
-/** The stations whose commits are kept for every machine version: together they use every row and every field. */
+/** The stations whose commits the golden files keep for each machine version. Together they use every row and every field. */
 import { digestOf } from "../../machines/digest.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import type { Commit } from "../../machines/station/commit.ts";

@@ -1,4 +1,4 @@
-/** What a station knows of an order without asking: why the payment seam would refuse it, and why money may have moved. */
+/** What a station's state alone shows about an order: why the payment seam would refuse it, and why money may have moved. */
 import { expect, it } from "vitest";
 import { type OrderKnowledge, orderObstacle, type StationState } from "../../machines/station/state.ts";
 import { unclearReason } from "../../machines/station/unclear-collections.ts";
@@ -21,7 +21,7 @@ it.each<[what: string, knowledge: OrderKnowledge, obstacle: string | undefined]>
   ["open with another amount", { ...NOTHING, order: { ...SHOWN, amountMinor: "1", revision: 2 } }, "order_changed"],
   ["open in another currency", { ...NOTHING, order: { ...SHOWN, currency: "BRL", revision: 2 } }, "order_changed"],
   ["open with the same amount", { ...NOTHING, order: { ...SHOWN, revision: 2 } }, undefined],
-  ["open with another amount before", { ...NOTHING, order: { ...SHOWN, amountMinor: "1", revision: 1 } }, undefined],
+  ["open with another amount at an earlier revision", { ...NOTHING, order: { ...SHOWN, amountMinor: "1", revision: 1 } }, undefined],
   [
     "waiting with another amount",
     { ...NOTHING, waitingOrders: [{ ...SHOWN, amountMinor: "1", revision: 2 }] },
@@ -32,13 +32,13 @@ it.each<[what: string, knowledge: OrderKnowledge, obstacle: string | undefined]>
     { ...NOTHING, order: { ...SHOWN, orderId: 999, amountMinor: "1", revision: 2 } },
     undefined,
   ],
-])("an order that is known as %s", (_, knowledge, obstacle) => {
+])("the obstacle of an order that is known as %s", (_, knowledge, obstacle) => {
   expect(orderObstacle(knowledge, intent)).toBe(obstacle);
 });
 
-it("a collection that ended unpaid: the strongest reason of all that are known of it", () => {
+it("a collection that ended unpaid: the strongest of its known reasons", () => {
   const [ended] = aServedCounter().picks("cash").cancels().station.ended;
-  if (ended === undefined) throw new Error("none has ended");
+  if (ended === undefined) throw new Error("The station has no ended collection.");
   const { intentId } = ended;
   const reasonOf = (station: Partial<Pick<StationState, "unclearCollections" | "olderReasons">>): string =>
     unclearReason(ended, { unclearCollections: [], olderReasons: [], ...station });

@@ -129,7 +129,10 @@ describe("a provider payment that does not match", () => {
       configId: scene.configId,
       intentId: isKnown ? scene.intent.intentId : null,
       orderId: isKnown ? scene.intent.orderId : null,
-      evidence: { learnedFrom: "payment.paid", asserted: { reference: { ...scenes.money(scene), ...wrong }.reference } },
+      evidence: {
+        learnedFrom: "payment.paid",
+        asserted: { reference: (scenes.money(scene, wrong) as { readonly reference: string }).reference },
+      },
     });
     expect(await transactions(scene.intent.orderId)).toHaveLength(0);
     const received = world.stations.about(scene.intent.intentId).map(({ command }) => command.type);

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 describe("a payment that has settled", () => {
-  test("is not attributed by an earlier issue", async () => {
+  test("an earlier issue of it cannot be attributed", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { reference: "UNKNOWN" });
     await scenes.pay(scene);
@@ -32,7 +32,7 @@ describe("a payment that has settled", () => {
     expect(await scenes.salesOf(scene.intent)).toMatchObject([{ money_key: moneyKey({ ...scene, name }) }]);
   });
 
-  test("is not attributed by the account_mismatch that it raised at another intent", async () => {
+  test("its account_mismatch of another intent cannot be attributed", async () => {
     const first = await scenes.open();
     await scenes.pay(first, { merchant_id: "M-2", transaction_id: "TXB" });
     const second = await scenes.open(first);
@@ -43,7 +43,7 @@ describe("a payment that has settled", () => {
     expect(await scenes.salesOf(first.intent)).toEqual([]);
   });
 
-  test("is not attributed while its station has not answered about it", async () => {
+  test("while its station has not answered: its issue cannot be attributed", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "7.00" });
     world.stations.answer(scene.intent.intentId, "provider_confirm", "silence");
@@ -51,7 +51,7 @@ describe("a payment that has settled", () => {
     const issue = await scenes.onlyIssueOf(scene.place);
     const other = await world.openIntent(scene.place, 700);
     expect((await refusalOf(scenes.attribute(scene.place, issue, other))).code).toBe("conflict");
-    // Also when cashiers can no longer settle it.
+    // The same holds when the time in which cashiers can settle it is over.
     await world.database`
       update provider_payments set expires_at = now() - interval '1 day' where intent_id = ${scene.intent.intentId}`;
     const refusal = await refusalOf(scenes.attribute(scene.place, issue, other));
@@ -59,7 +59,7 @@ describe("a payment that has settled", () => {
     expect(await scenes.salesOf(other)).toEqual([]);
   });
 
-  test("a confirmation of a payment that has since paid another order: duplicate_money, and settles nothing", async () => {
+  test("a confirmation after it has paid another order: duplicate_money, and settles nothing", async () => {
     const scene = await scenes.open();
     world.stations.answer(scene.intent.intentId, "provider_confirm", { ok: false, code: "money_already_used" });
     await scenes.pay(scene);
@@ -70,7 +70,7 @@ describe("a payment that has settled", () => {
     });
   });
 
-  test("asserted for another intent: that intent's issue names it, and its station is not asked to settle", async () => {
+  test("asserted for another intent: an issue of that intent names it, and the station gets no request to settle", async () => {
     const first = await scenes.open();
     await scenes.pay(first, { transaction_id: "TWICE" });
     await scenes.paid(first);
@@ -85,7 +85,7 @@ describe("a payment that has settled", () => {
     expect(await scenes.salesOf(second.intent)).toEqual([]);
   });
 
-  test("under another name than the provider gave it at creation: settles nothing", async () => {
+  test("asserted with another reference than the provider gave at creation: settles nothing", async () => {
     const scene = await scenes.open();
     await world.database`
       update provider_payments set provider_reference = 'MADE-AS' where intent_id = ${scene.intent.intentId}`;
@@ -99,7 +99,7 @@ describe("a payment that has settled", () => {
     await scenes.paid(scene);
   });
 
-  test("attributed and rightly asserted at the same time: one order is paid", async () => {
+  test("attributed and correctly asserted at the same time: one order is paid", async () => {
     const place = await world.openPlace();
     const configId = await scenes.openConfig(place);
     await Promise.all(
@@ -113,7 +113,7 @@ describe("a payment that has settled", () => {
         const attributed = scenes.attribute(place, issue, other).catch(() => undefined);
         await new Promise((resolve) => setTimeout(resolve, nth * 2));
         await Promise.all([attributed, scenes.pay(scene, { transaction_id })]);
-        const sales = await waitFor("the money's order", async () => {
+        const sales = await waitFor("the paid order", async () => {
           const both = [...(await scenes.salesOf(scene.intent)), ...(await scenes.salesOf(other))];
           return both.length > 0 && both;
         });
@@ -122,7 +122,7 @@ describe("a payment that has settled", () => {
     );
   });
 
-  test("without a name: settles nothing and cannot be attributed", async () => {
+  test("without a reference: settles nothing and cannot be attributed", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { transaction_id: "" });
     const { transaction_id: _, ...unnamed } = scenes.money(scene);
@@ -193,7 +193,7 @@ describe("a payment and its order", () => {
 });
 
 describe("a closed payment", () => {
-  test("cannot be closed while its station has not answered; once it has settled, a differing report can", async () => {
+  test("an issue of a payment whose station has not answered: cannot be closed until the payment has settled", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "12.51" });
     const issue = await scenes.onlyIssueOf(scene.place);
@@ -203,14 +203,14 @@ describe("a closed payment", () => {
     const { orderId } = scene.intent;
     world.stations.answer(scene.intent.intentId, "provider_confirm", { ok: true, type: "accepted" });
     await scenes.taskEnd(scene.intent, "confirm");
-    // The station of this test has only reported it; a real one has asked the seam, as here.
+    // The test's station only answers that it has settled. A real station has called the seam, as the test does here.
     await world.database`
       select settle_intent(${scene.intent.intentId}, 'confirm', ${scene.place.stationId}, ${orderId}, 'dynamic_qr', 1250,
         'EUR', 'T', 0, ${moneyKey({ ...scene, name: moneyName(issue.providerReference, "") })})`;
     expect((await scenes.close(scene.place, issue)).issue.status).toBe("closed");
   });
 
-  test("closed as paid back: settles nothing when it is rightly asserted afterwards", async () => {
+  test("closed as paid back: settles nothing when it is correctly asserted afterwards", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "12.51" });
     const issue = await scenes.onlyIssueOf(scene.place);

@@ -1,4 +1,4 @@
-/** The audit log can be followed: an event never appears behind one that was read before, however many write at once. */
+/** A reader can follow the audit log: no event gets a smaller id than one that was read before, also during many changes. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { changeDevice } from "../../services/bus/messages/devices.ts";
 import { issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";
@@ -23,7 +23,7 @@ const eventIds = async (): Promise<number[]> =>
     (row) => row.event_id,
   );
 
-test("a reader from the last id sees every event once, while changes of all kinds are made at once", async () => {
+test("a reader that continues from its last id, during changes of all kinds: it gets each event once", async () => {
   const caller = fixture.owner;
   const station = await newStation(fixture);
   const { stationId } = station;
@@ -64,7 +64,7 @@ test("a reader from the last id sees every event once, while changes of all kind
   expect(seen).toEqual(await eventIds());
 });
 
-test("an event waits for an uncommitted one of its organization, and for no other organization's", async () => {
+test("an uncommitted event: later events of its organization wait for it, those of others do not", async () => {
   const { filials } = await fixture.ask(listFilials, { caller: fixture.owner });
   const elsewhere = await fixture.ask(createOrganization, {
     name: "Elsewhere",

@@ -1,4 +1,4 @@
-/** A process whose log is not read, has no reader any more, or is on a full disk: it works on. */
+/** A process continues its work when the reader of its log is slow or gone, and when the disk of its log is full. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, constants, mkdirSync, openSync, readFileSync } from "node:fs";
@@ -11,8 +11,8 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const PROGRAM = join(import.meta.dirname, "programs", "log.ts");
 const disk = mountSmallDisk("log-output", 2);
 const WAIT = { timeout: 15_000, interval: 10 };
-/** A turn of the event loop that a write had blocked would take longer by far. */
 const DROPPED = "log lines were dropped";
+/** A turn of the event loop that a write blocks takes much longer than this. */
 const BLOCKED_MS = 1_000;
 
 interface Report {
@@ -37,7 +37,7 @@ function start(output: "pipe" | number): { child: ChildProcess; report: () => Re
   return { child, report: () => last };
 }
 
-/** Ends it in order, which waits for the log for half a second at most. */
+/** Ends the process in order: before its end it waits for its log, for half a second at most. */
 async function endInOrder(child: ChildProcess): Promise<unknown> {
   const ended = once(child, "exit");
   child.kill("SIGTERM");
@@ -45,7 +45,7 @@ async function endInOrder(child: ChildProcess): Promise<unknown> {
 }
 
 describe("a process that logs", () => {
-  test("to a reader that does not read: works on, drops and counts lines, and ends in order", async () => {
+  test("to a reader that does not read: continues, drops and counts lines, and ends in order", async () => {
     const { child, report } = start("pipe");
     child.stdout?.pause();
     await vi.waitFor(() => expect(report().lost).toBeGreaterThan(1_000), WAIT);
@@ -53,7 +53,7 @@ describe("a process that logs", () => {
     expect(await endInOrder(child)).toBe(0);
   });
 
-  test("to a reader that reads again: reports how many lines are missing, and those are all", async () => {
+  test("to a reader that reads again: reports exactly how many lines are missing", async () => {
     const { child, report } = start("pipe");
     child.stdout?.pause();
     await vi.waitFor(() => expect(report().lost).toBeGreaterThan(1_000), WAIT);
@@ -72,7 +72,7 @@ describe("a process that logs", () => {
     expect(dropped.reduce((sum, count) => sum + count, 0)).toBe(Math.max(...seen) + 1 - seen.length);
   });
 
-  test("to a reader that is gone: works on and ends in order", async () => {
+  test("to a reader that is gone: continues, and ends in order", async () => {
     const { child, report } = start("pipe");
     await vi.waitFor(() => expect(report().lines).toBeGreaterThan(0), WAIT);
     child.stdout?.destroy();
@@ -82,7 +82,7 @@ describe("a process that logs", () => {
     expect(await endInOrder(child)).toBe(0);
   });
 
-  test("to a shell's pipe whose reader is gone: works on and ends in order", async () => {
+  test("to a shell's pipe whose reader is gone: continues, and ends in order", async () => {
     const folder = temporaryFolder("pipe");
     mkdirSync(folder.path, { recursive: true });
     const path = join(folder.path, "pipe");
@@ -99,7 +99,7 @@ describe("a process that logs", () => {
     folder.remove();
   });
 
-  test("to a file on a full disk: works on, and writes again when there is space", async () => {
+  test("to a file on a full disk: continues, and writes again when there is space", async () => {
     const path = join(disk.path, "full.log");
     const file = openSync(path, "a");
     const { child, report } = start(file);

@@ -41,7 +41,7 @@ describe("settingsOf", () => {
     expect(() => about([z.object({ BARE: z.string() })])).toThrow("The setting BARE has no explanation");
   });
 
-  it("every process: a setting that sounds secret is marked as secret", async () => {
+  it("every process: a setting whose name is that of a secret is marked as secret", async () => {
     const all = (await described()).flatMap(settingsOf);
     expect(all.length).toBeGreaterThan(100);
     const suspects = all.filter(({ name }) =>
@@ -87,7 +87,7 @@ describe("--help", () => {
     }
   });
 
-  it("the commands without any setting: print the help and end with 0", async () => {
+  it("an environment without any setting: the commands print their help and end with 0", async () => {
     expect(help("gateway/main.ts", "--help")).toBe(helpText(GATEWAY_DESCRIPTION));
     expect(help("services/main.ts", "stations", "--help")).toBe(helpText(await describeServices(["stations"])));
     const list = help("services/main.ts", "--help");
@@ -111,7 +111,7 @@ describe("--help", () => {
 });
 
 describe("a start of services", () => {
-  /** Nothing listens there: a process that dials it first ends after ten seconds, with a sentence about NATS. */
+  /** No server listens here. A process that connects before it checks its settings ends after ten seconds, with an error about NATS. */
   const NATS_URL = "nats://127.0.0.1:1";
   const DATABASE_URL = "postgres://payments@127.0.0.1:1/payments";
   const start = (names: readonly string[], settings: Readonly<Record<string, string>>) =>
@@ -128,7 +128,7 @@ describe("a start of services", () => {
     ["a setting of the disk is not usable", ["stations"], { DISK_RESERVE_MB: "x" }, "The setting DISK_RESERVE_MB is "],
     ["the database is not named", ["relay"], {}, "Set DATABASE_URL: "],
     ["a service is named twice", ["relay", "relay"], { DATABASE_URL }, "The service relay is named twice"],
-  ])("%s: it says so before it dials any server, and ends with 1", (_what, names, settings, sentence) => {
+  ])("%s: it reports this before it connects to a server, and ends with 1", (_what, names, settings, sentence) => {
     const ended = start(names, { NATS_URL, ...settings });
     expect([ended.status, ended.stdout]).toEqual([1, ""]);
     expect(ended.stderr.startsWith(sentence), ended.stderr).toBe(true);

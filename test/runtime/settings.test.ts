@@ -36,29 +36,29 @@ describe("settings from the environment", () => {
     );
   });
 
-  it("an unset database of a service that needs one: named as not set", () => {
+  it("a service that needs a database, without DATABASE_URL: the error names the setting", () => {
     const settings = parseSettings(sharedSettingsSchema, { NATS_URL: "nats://x" });
     expect(() => requireDatabaseUrl(settings)).toThrow(
       "Set DATABASE_URL: it must be an address like postgres://user:password@host:5432/database.",
     );
   });
 
-  it("a missing one: the next step, with an example of a good address", () => {
+  it("no NATS_URL: the error names the next step, with an example of a good address", () => {
     expect(() => parseSettings(sharedSettingsSchema, {})).toThrow(
       "Set NATS_URL: it must be an address like nats://token@127.0.0.1:4222, or several separated by commas, with percent escapes for special characters of user and password.",
     );
   });
 
-  it("an unknown service: its name, and those that there are", async () => {
+  it("an unknown service: the error names it, and the services that exist", async () => {
     const options = { environment: {}, checkSettings: async () => undefined, reachDatabase: async () => undefined };
-    const none = async () => ({ stop: async () => undefined });
-    await expect(runServices(["audit", "nonsense"], { audit: none }, options)).rejects.toThrow(
+    const startNothing = async () => ({ stop: async () => undefined });
+    await expect(runServices(["audit", "nonsense"], { audit: startNothing }, options)).rejects.toThrow(
       'There is no service "nonsense". Name the services to run: audit.',
     );
-    await expect(runServices([], { audit: none }, options)).rejects.toThrow(/^Name the services to run: audit\.$/);
+    await expect(runServices([], { audit: startNothing }, options)).rejects.toThrow(/^Name the services to run: audit\.$/);
   });
 
-  it("the actor host's: by default those of the design, and bounded", () => {
+  it("the actor host's: the defaults of the design, and a value out of bounds is refused", () => {
     expect(readStationsSettings({})).toEqual({
       machine: { intentLifetimeMs: 180_000, deviceSilenceMs: 25_000, leaseLifetimeMs: 900_000 },
       passivateMs: 30_000,

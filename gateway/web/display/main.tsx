@@ -72,15 +72,15 @@ function keepAwake(): void {
  * One display of a name for each browser: two tabs with one credential would use up its pace, and neither would be up to date. The
  * next tab begins when the first one closes. A browser without locks trusts its person.
  */
-function whenAlone(name: string, start: () => void, onWait: () => void): void {
-  if (!("locks" in navigator)) return start();
+function whenAlone(name: string, begin: () => void, onWait: () => void): void {
+  if (!("locks" in navigator)) return begin();
   const { locks } = navigator;
   const hold = (): Promise<never> => {
-    start();
+    begin();
     // Held as long as the page lives.
     return new Promise<never>(() => undefined);
   };
-  const failed = (): void => start();
+  const failed = (): void => begin();
   const lockName = `customer-display ${name}`;
   locks
     .request(lockName, { ifAvailable: true }, (lock) => {

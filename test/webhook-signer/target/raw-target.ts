@@ -1,4 +1,4 @@
-/** Webhook targets that a test writes byte by byte, and a sender that may call them. */
+/** Webhook targets whose answers a test writes byte by byte, and a sender that may call them. */
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
@@ -9,12 +9,12 @@ import { createSender, type SenderSettings } from "../../../services/webhook-sig
 import { createAuthority } from "../../support/certificates.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
 
-/** Called with each piece that comes in and with everything so far on that connection. */
+/** Called for each chunk, with all that its connection has received so far. */
 export type OnBytes = (socket: Socket, soFar: string) => void;
 
 export interface RawTarget {
   readonly port: number;
-  /** Everything that each connection has brought, in the order in which they were opened. */
+  /** What each connection has received, in the order in which the connections were opened. */
   readonly received: readonly string[];
   readonly sockets: readonly Socket[];
   close(): Promise<void>;
@@ -23,7 +23,7 @@ export interface RawTarget {
 export const authority = createAuthority();
 let folder: TemporaryFolder | undefined;
 
-/** A file with the authority's certificate, which is there until `removeFolder`. */
+/** The path of a file with the authority's certificate. `removeFolder` deletes the file. */
 export function caFile(): string {
   if (folder === undefined) {
     folder = temporaryFolder("webhook-target");
@@ -39,16 +39,16 @@ export function removeFolder(): void {
 
 const localhost = authority.issue({ names: ["localhost", "127.0.0.1"] });
 
-/** A target behind TLS; its certificate is for localhost unless the options bring another. */
+/** A target behind TLS. Its certificate is for localhost unless the options have another one. */
 export async function startTlsTarget(onBytes: OnBytes, options: TlsOptions = {}): Promise<RawTarget> {
-  return await started((onSocket) => createTlsServer({ ...localhost, ...options }, onSocket), onBytes);
+  return await startServer((onSocket) => createTlsServer({ ...localhost, ...options }, onSocket), onBytes);
 }
 
 export async function startTarget(onBytes: OnBytes): Promise<RawTarget> {
-  return await started((onSocket) => createTcpServer(onSocket), onBytes);
+  return await startServer((onSocket) => createTcpServer(onSocket), onBytes);
 }
 
-async function started(create: (onSocket: (socket: Socket) => void) => Server, onBytes: OnBytes): Promise<RawTarget> {
+async function startServer(create: (onSocket: (socket: Socket) => void) => Server, onBytes: OnBytes): Promise<RawTarget> {
   const received: string[] = [];
   const sockets: Socket[] = [];
   const server = create((socket) => {
@@ -75,7 +75,7 @@ async function started(create: (onSocket: (socket: Socket) => void) => Server, o
   };
 }
 
-/** Answers each request, of which the body is `{}`, with these bytes. */
+/** Answers each request whose body is `{}` with these bytes. */
 export const answering =
   (answer: string): OnBytes =>
   (socket, soFar) => {
@@ -86,7 +86,7 @@ export const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 export const senderWith = (settings: SenderSettings = {}): Sender => createSender({ caFile: caFile(), ...settings });
 
-/** Sends `{}` to a target on this machine, as where loopback is allowed; `endsAtMs` is when there is no use in it any more. */
+/** Sends `{}` to a target on this machine, with loopback allowed. After `endsAtMs` the request is of no use any more. */
 export async function sendHere(
   sender: Sender,
   url: string,

@@ -307,9 +307,9 @@ test.each([true, false])("a private address that passed the first check gets no 
   const inside = await startTarget(() => undefined);
   onTestFinished(() => inside.close());
   const times = { address: null, connectMs: null, tlsMs: null };
-  const target = { host: "hooks.example.com", port: inside.port, isSecure, addresses: ["127.0.0.1"] };
+  const found = { host: "hooks.example.com", port: inside.port, isSecure, addresses: ["127.0.0.1"] };
   const allows = (_host: string, address: string): boolean => isPublicAddress(address);
-  const opening = openConnection(target, { ...settings, allows }, times, new AbortController().signal);
+  const opening = openConnection(found, { ...settings, allows }, times, new AbortController().signal);
   await expect(opening).rejects.toMatchObject({ error: "target_refused" });
   expect(times).toEqual({ address: null, connectMs: null, tlsMs: null });
   await expect.poll(() => inside.sockets.every((socket) => socket.destroyed)).toBe(true);

@@ -24,7 +24,7 @@ const COMMAS: CsvOptions = { delimiter: ",", header: FIRST_LINE };
 
 const read = (text: string, options = COMMAS): Promise<CsvRecord[]> => collected(readCsv(oneChunk(text), options));
 
-/** "3: a|b" for a row, "3! reason" for a malformed one. */
+/** "3: a|b" for a row, "3! reason" for a malformed row, "3 header again" for a row that repeats the header. */
 async function outline(text: string, options = COMMAS): Promise<string[]> {
   return (await read(text, options)).flatMap((record) => {
     if (record.type === "header") return [];
@@ -71,17 +71,17 @@ describe("readCsv", () => {
     ["twice, with rows between", 'a,b\n1,"x\n2,y\n3,"z\n4,w\n', [`2! ${QUOTES}`, "3: 2|y", `4! ${QUOTES}`, "5: 4|w"]],
     ["after a closed field", 'a,b\n1,"x"y\n2,z\n', [`2! ${QUOTES}`, "3: 2|z"]],
     ["on the last line", 'a,b\n1,x\n2,"', ["2: 1|x", `3! ${QUOTES}`]],
-  ])("a stray quote %s costs one line", async (_name, text, rows) => {
+  ])("a stray quote %s: only its line is malformed", async (_name, text, rows) => {
     expect(await outline(text)).toEqual(rows);
   });
 
-  it("abandons a quote that is never closed after a bounded count of lines", async () => {
+  it("a quote that is never closed: abandoned after a bounded count of lines", async () => {
     const rows = Array.from({ length: 3 * FORMAT_LIMITS.recordLines }, (_, index) => `${index},x`);
     const records = await outline(`a,b\n0,"\n${rows.join("\n")}\n`);
     expect(records).toEqual([`2! ${QUOTES}`, ...rows.map((row, index) => `${index + 3}: ${row.replace(",", "|")}`)]);
   });
 
-  it("refuses a line that has no end, without holding it", async () => {
+  it("refuses a line that has no end, without storing all of it", async () => {
     let chunks = 0;
     async function* endless(): AsyncIterable<string> {
       yield "a,b\n";
@@ -94,7 +94,7 @@ describe("readCsv", () => {
     expect(chunks * FORMAT_LIMITS.chunkCharacters).toBeLessThanOrEqual(2 * FORMAT_LIMITS.lineCharacters);
   });
 
-  it("skips what is before the header and empty lines", async () => {
+  it("skips empty lines and all lines above the header", async () => {
     const header: HeaderRule = { ...FIRST_LINE, accepts: ([first]) => first === "a" };
     const text = '\ufeffAccount;"1" 2"\nsep=;\n\na;b\n\n1;x\n;\n';
     const records = await read(text, { delimiter: undefined, header });
@@ -102,12 +102,12 @@ describe("readCsv", () => {
     expect(await outline(text, { delimiter: undefined, header })).toEqual(["6: 1|x"]);
   });
 
-  it("skips rows without text, and the end mark of a DOS program", async () => {
+  it("skips rows without text, and the end-of-file character of DOS", async () => {
     expect(await outline('a,b\n1,x\n,\n" ",\n2,y\na,c\n\u001a')).toEqual(["2: 1|x", "5: 2|y", "6: a|c"]);
     expect(await outline("a,b\n\u001a\n")).toEqual(["2! The row has 1 fields, and the header has 2 columns."]);
   });
 
-  it("says where a row repeats the header, also with the mark of a file of its own, and a delimiter more or less", async () => {
+  it("reports a row that repeats the header, also with a byte order mark, and with one delimiter more or less", async () => {
     const text = 'a,b,\n1,x,\n\ufeff"a",b\n2,y,\na,b,\na\na,b,c\n3,z,\n';
     const [, , ...rows] = await outline(text);
     expect(rows).toEqual([
@@ -131,11 +131,11 @@ describe("readCsv", () => {
     ],
     ["behind one row", "a;b\n1;x\n2;y;\n", ["2: 1|x", few(3, 3, 2)]],
     ["behind no row, and the last column has a name", "a;b;c\n1;x\n", [few(2, 2, 3)]],
-  ])("takes a delimiter %s for an empty field when the first row shows it", async (_name, text, rows) => {
+  ])("the first row decides whether a delimiter %s is an empty field or none", async (_name, text, rows) => {
     expect(await outline(text, { ...COMMAS, delimiter: ";" })).toEqual(rows);
   });
 
-  it("takes no comma behind a row for an empty field: it can be a decimal comma before", async () => {
+  it("counts a comma behind a row as a delimiter: an earlier comma may be a decimal comma", async () => {
     expect(await outline("amount,fee,note\n17,00,1,\n")).toEqual([few(2, 4, 3)]);
   });
 
@@ -163,7 +163,7 @@ describe("readCsv", () => {
     expect(header).toMatchObject({ header: { delimiter } });
   });
 
-  it("does not choose between two delimiters that divide the header alike", async () => {
+  it("refuses a header that two delimiters divide equally well", async () => {
     await expect(read("a;b,c\n", { delimiter: undefined, header: FIRST_LINE })).rejects.toMatchObject({
       code: "mapping_refused",
     });
@@ -173,7 +173,7 @@ describe("readCsv", () => {
     expect(await outline("RH,1\nFH\n", { delimiter: ",", header: "none" })).toEqual(["1: RH|1", "2: FH"]);
   });
 
-  it("gives the same records for each division into chunks, and throws nothing but a refusal", async () => {
+  it("gives the same records for each division of the text into chunks", async () => {
     const part = fc.constantFrom('"', ",", "\n", "\r", "\r\n", "x", "ä€", '""', "=1+1", "1,2\n", '"a"');
     await fc.assert(
       fc.asyncProperty(
@@ -183,7 +183,7 @@ describe("readCsv", () => {
           const text = `a,b\n${parts.join("")}`;
           const whole = await read(text);
           expect(await collected(readCsv(dividedAt(text, places), COMMAS))).toEqual(whole);
-          // Each line that is not empty is in one record.
+          // Rows come in the order of their lines.
           const positions = whole.flatMap((record) => (record.type === "row" ? [record.row.position] : []));
           expect(positions).toEqual(positions.toSorted((first, second) => first - second));
         },
@@ -217,7 +217,7 @@ describe("bindHeader", () => {
     expect(bound?.unknownColumns).toEqual(["New"]);
   });
 
-  it("takes kinds of spaces, apostrophes and accents for the same", () => {
+  it("treats different characters for a space or an apostrophe as equal", () => {
     expect(bindHeader(["Date\u00a0d’achat", "Montant"], SHOP)?.entry.name).toBe("French");
   });
 
@@ -244,7 +244,7 @@ describe("bindHeader", () => {
     );
   });
 
-  it("is found in the head of a file", () => {
+  it("findHeader finds the known header in the beginning of a file", () => {
     const options = { delimiter: undefined, header: dictionaryRule(SHOP) };
     expect(findHeader("x\nDate;Amount", options)).toMatchObject({ position: 2, delimiter: ";" });
     expect(findHeader("Date;Betrag\n", options)).toBeUndefined();
