@@ -86,6 +86,11 @@ const collect = (order: Order, more: object = {}): Promise<Intent> =>
 const read = ({ intent_id }: Intent): Promise<Intent> =>
   cashier.good<Intent>("GET", `${station}/intents/${intent_id}/`);
 
+const openIssueOf = async ({ intent_id }: Intent): Promise<Issue | undefined> =>
+  (await operator.good<{ issues: Issue[] }>("GET", "issues/?status=open")).issues.find(
+    (issue) => issue.intent_id === intent_id,
+  );
+
 async function until(intent: Intent, status: string): Promise<Intent> {
   await expect.poll(async () => (await read(intent)).status, { timeout: SETTLED_WITHIN_MS, interval: 50 }).toBe(status);
   return read(intent);
@@ -197,11 +202,9 @@ describe("a dynamic QR", () => {
   it("a payment that does not match: pays nothing and is an issue that an operator closes", async () => {
     const order = await openOrder("12.07");
     const intent = await until(await collect(order), "presented");
-    const find = async (): Promise<Issue | undefined> =>
-      (await operator.good<{ issues: Issue[] }>("GET", "issues/?status=open")).issues.find(
-        (issue) => issue.intent_id === intent.intent_id,
-      );
-    await expect.poll(find, { timeout: SETTLED_WITHIN_MS, interval: 100 }).toMatchObject({ kind: "amount_over" });
+    await expect
+      .poll(() => openIssueOf(intent), { timeout: SETTLED_WITHIN_MS, interval: 100 })
+      .toMatchObject({ kind: "amount_over" });
     await expect
       .poll(() => read(intent), { timeout: SETTLED_WITHIN_MS })
       .toMatchObject({
@@ -212,7 +215,7 @@ describe("a dynamic QR", () => {
     await cashier.good("POST", `${station}/intents/${intent.intent_id}/cancel/`);
     expect(await read(intent)).toMatchObject({ status: "cancelled", money_may_have_moved: "money_differs" });
     expect(await cashier.good<Order>("GET", `orders/${order.order_id}/`)).toMatchObject({ status: "open" });
-    const issue = await find();
+    const issue = await openIssueOf(intent);
     const close = `issues/${issue?.issue_id}/close/`;
     const body = { reason: "Paid back at the counter." };
     expect(await operator.good<Issue>("POST", close, { body })).toMatchObject({ status: "closed", ...body });
@@ -235,14 +238,10 @@ describe("a dynamic QR", () => {
   it("a payment attributed to an order: a timeline of that payment with operator, reason and time", async () => {
     const order = await openOrder("12.09");
     const intent = await until(await collect(order), "presented");
-    const find = async (): Promise<Issue | undefined> =>
-      (await operator.good<{ issues: Issue[] }>("GET", "issues/?status=open")).issues.find(
-        (issue) => issue.intent_id === intent.intent_id,
-      );
     await expect
-      .poll(find, { timeout: SETTLED_WITHIN_MS, interval: 100 })
+      .poll(() => openIssueOf(intent), { timeout: SETTLED_WITHIN_MS, interval: 100 })
       .toMatchObject({ kind: "reference_mismatch" });
-    const issue = await find();
+    const issue = await openIssueOf(intent);
     await cashier.good("POST", `${station}/intents/${intent.intent_id}/cancel/`);
     const body = { order_id: order.order_id, reason: "The guest showed the receipt." };
     await operator.good("POST", `issues/${issue?.issue_id}/attribute/`, { body });
