@@ -21,7 +21,11 @@ it.each<[what: string, knowledge: OrderKnowledge, obstacle: string | undefined]>
   ["open with another amount", { ...NOTHING, order: { ...SHOWN, amountMinor: "1", revision: 2 } }, "order_changed"],
   ["open in another currency", { ...NOTHING, order: { ...SHOWN, currency: "BRL", revision: 2 } }, "order_changed"],
   ["open with the same amount", { ...NOTHING, order: { ...SHOWN, revision: 2 } }, undefined],
-  ["open with another amount at an earlier revision", { ...NOTHING, order: { ...SHOWN, amountMinor: "1", revision: 1 } }, undefined],
+  [
+    "open with another amount at an earlier revision",
+    { ...NOTHING, order: { ...SHOWN, amountMinor: "1", revision: 1 } },
+    undefined,
+  ],
   [
     "waiting with another amount",
     { ...NOTHING, waitingOrders: [{ ...SHOWN, amountMinor: "1", revision: 2 }] },

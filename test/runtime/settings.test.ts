@@ -55,7 +55,9 @@ describe("settings from the environment", () => {
     await expect(runServices(["audit", "nonsense"], { audit: startNothing }, options)).rejects.toThrow(
       'There is no service "nonsense". Name the services to run: audit.',
     );
-    await expect(runServices([], { audit: startNothing }, options)).rejects.toThrow(/^Name the services to run: audit\.$/);
+    await expect(runServices([], { audit: startNothing }, options)).rejects.toThrow(
+      /^Name the services to run: audit\.$/,
+    );
   });
 
   it("the actor host's: the defaults of the design, and a value out of bounds is refused", () => {

@@ -48,7 +48,10 @@ export async function startTarget(onBytes: OnBytes): Promise<RawTarget> {
   return await startServer((onSocket) => createTcpServer(onSocket), onBytes);
 }
 
-async function startServer(create: (onSocket: (socket: Socket) => void) => Server, onBytes: OnBytes): Promise<RawTarget> {
+async function startServer(
+  create: (onSocket: (socket: Socket) => void) => Server,
+  onBytes: OnBytes,
+): Promise<RawTarget> {
   const received: string[] = [];
   const sockets: Socket[] = [];
   const server = create((socket) => {
