@@ -225,7 +225,9 @@ async function firstConnection(
   // One attempt dials all servers one after another. If they did not answer, it would take a multiple of the limit.
   const late = Promise.withResolvers<never>();
   late.promise.catch(() => undefined);
-  const timer = setTimeout(() => late.reject(new errors.TimeoutError()), Math.max(limitMs, BUS_LIMITS.dialMs));
+  const tooLate = new errors.TimeoutError();
+  const timer = setTimeout(() => late.reject(tooLate), Math.max(limitMs, BUS_LIMITS.dialMs));
+  let reason: unknown;
   try {
     for (let attempt = 1; ; attempt += 1) {
       const connecting = connect(options);
@@ -235,8 +237,10 @@ async function firstConnection(
         void connecting.then((nc) => nc.close()).catch(() => undefined);
         if (signal?.aborted === true) throw cause;
         if (cause instanceof errors.AuthorizationError) throw refusedByBus(options, cause);
+        // An attempt that failed says more than the end of the time.
+        if (cause !== tooLate || reason === undefined) reason = cause;
         if (performance.now() >= deadlineMs)
-          throw unreachableBus(options.servers, await explainTimeout(options, cause));
+          throw unreachableBus(options.servers, await explainTimeout(options, reason));
         const pause = new Promise((resolve) => setTimeout(resolve, backOffMs(attempt, BUS_LIMITS.redial)));
         await Promise.race([pause, stopped]);
       }
