@@ -145,7 +145,7 @@ async function closeWithoutMoney(
       data: { kind: issue.kind, reason, prior: priorOf(issue) },
     }));
     await recordSteps(tx, steps);
-    const announced = steps.map(({ issue }) => issue).toSorted((a, b) => a.issue_id - b.issue_id);
+    const announced = steps.map(({ issue }) => issue);
     await announceIssues(tx, "issues_closed", announced);
     return { closed: closed.length, changed };
   });

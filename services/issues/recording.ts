@@ -51,7 +51,7 @@ export function priorOf({ status, assignee_id }: Pick<IssueRow, "status" | "assi
   return { status, assignee_id };
 }
 
-/** To each of the organizations, in the order of the outbox's keys. Comes last in the transaction. */
+/** Announces the issues to each of their organizations, by id and in the order of the outbox's keys. Comes last in the transaction. */
 export async function announceIssues(
   tx: Transaction,
   type: (typeof ISSUE_EVENT_TYPES)[number],
@@ -59,8 +59,9 @@ export async function announceIssues(
 ): Promise<void> {
   const byOrganization = [...Map.groupBy(changed, (issue) => issue.organization_id)];
   for (const [organizationId, own] of byOrganization.toSorted(([one], [other]) => one - other)) {
-    for (let from = 0; from < own.length; from += ISSUE_LIMITS.issuesPerEvent) {
-      const ids = own.slice(from, from + ISSUE_LIMITS.issuesPerEvent).map((issue) => issue.issue_id);
+    const issueIds = own.map((issue) => issue.issue_id).toSorted((one, other) => one - other);
+    for (let from = 0; from < issueIds.length; from += ISSUE_LIMITS.issuesPerEvent) {
+      const ids = issueIds.slice(from, from + ISSUE_LIMITS.issuesPerEvent);
       const issues = await tx<IssueEvent["issues"]>`
         select issue_id as "issueId", kind, status, account_key as "accountKey", station_id as "stationId",
           supersedes_id as "supersedesId"

@@ -8,17 +8,21 @@ import { STATION_LOG } from "../support/one-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "./waiting.ts";
 
+/** A new one for each group of tests. */
+let nats: TestServer;
+let bus: Bus;
+async function startBus(): Promise<void> {
+  nats = await startNats();
+  bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+}
+async function stopBus(): Promise<void> {
+  await bus.close();
+  await nats.stop();
+}
+
 describe("ensureStreams", () => {
-  let nats: TestServer;
-  let bus: Bus;
-  beforeAll(async () => {
-    nats = await startNats();
-    bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
-  });
-  afterAll(async () => {
-    await bus.close();
-    await nats.stop();
-  });
+  beforeAll(startBus);
+  afterAll(stopBus);
 
   const names = [
     STATION_LOG.name,
@@ -60,16 +64,8 @@ describe("ensureStreams", () => {
 });
 
 describe("the check of the streams", () => {
-  let nats: TestServer;
-  let bus: Bus;
-  beforeAll(async () => {
-    nats = await startNats();
-    bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
-  });
-  afterAll(async () => {
-    await bus.close();
-    await nats.stop();
-  });
+  beforeAll(startBus);
+  afterAll(stopBus);
   const refusal = (sentence: string) => ({
     code: "bus_not_migrated",
     message: expect.stringMatching(new RegExp(`${sentence}: run .npm run migrate., and start again\\.$`)) as string,

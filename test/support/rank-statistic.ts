@@ -28,7 +28,7 @@ const WARM_UP_TRIES = 100;
 /** Five standard errors of the statistic for two samples of that size that do not differ. */
 const ALLOWED_DEVIATION = (5 * Math.sqrt((2 * TIMING_TRIES + 1) / 12)) / TIMING_TRIES;
 
-/** Tries each kind many times, and fails when one can be told from "unknown" by its times. Prints what it has found. */
+/** Tries each kind many times, and fails when its times distinguish one from "unknown". Prints the statistic of each kind. */
 export async function expectSameTimes<TKind extends string>(
   what: string,
   kinds: readonly (TKind | "unknown")[],
