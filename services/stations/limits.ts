@@ -41,8 +41,8 @@ export const STATION_LIMITS = {
   /** Pause after a conflict, multiplied by the number of the attempt, so that two hosts do not stay in step. */
   conflictPauseMs: 5,
   /**
-   * An append that is not acknowledged by then has an unknown outcome, and the host reads the log back. A stream leader that
-   * moves loses the appends that have just reached it. A client hardly notices a wait of this length.
+   * An append that is not acknowledged by then has an unknown outcome, and the host reads the log back. The host does so
+   * earlier when the log reports a new leader: the earlier leader loses appends that have just reached it.
    */
   appendMs: 500,
   /** How often the host checks for appends that exceed `appendMs`. */

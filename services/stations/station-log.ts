@@ -34,7 +34,11 @@ const IN_FLIGHT: readonly (number | undefined)[] = [10163, 10164];
 /** JetStream's error for a subject without a message. */
 const NO_MESSAGE = 10037;
 
+/** On which a server that has become the leader of a stream reports it; the last token is the stream. */
+const LEADER_ELECTED = "$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED";
+
 interface Pending {
+  readonly stream: string;
   readonly settle: (outcome: AppendOutcome) => void;
   readonly deadline: number;
 }
@@ -44,6 +48,7 @@ export class StationLog {
   readonly #logs: StationLogs;
   readonly #inbox = createInbox();
   readonly #acks: Subscription;
+  readonly #elections: Subscription;
   /** Undefined while no append waits. */
   #sweep: NodeJS.Timeout | undefined;
   readonly #stopListening: () => void;
@@ -60,8 +65,16 @@ export class StationLog {
         if (error === null) this.#acknowledge(message);
       },
     });
+    // A leader that steps down loses the appends that it has not yet passed on, and answers nothing: read them back at once.
+    this.#elections = bus.nc.subscribe(`${LEADER_ELECTED}.*`, {
+      callback: (error, message) => {
+        if (error !== null) return;
+        const elected = message.subject.slice(LEADER_ELECTED.length + 1);
+        this.#abandon(new Error("The log has a new leader."), ({ stream }) => stream === elected);
+      },
+    });
     this.#stopListening = bus.onChange((isUp) => {
-      if (!isUp) this.#abandon();
+      if (!isUp) this.#abandon(new BusDownError());
     });
   }
 
@@ -87,7 +100,8 @@ export class StationLog {
     const conditions = headers();
     conditions.set(EXPECTED_SEQUENCE, String(expectedSequence));
     conditions.set(WAKE_HEADER, encodeWake(wakeOf(commit.state)));
-    return await this.#publish(this.#logs.subject(stationId), encodeCommit(commit), conditions);
+    const stream = this.#logs.of(stationId).name;
+    return await this.#publish(stream, this.#logs.subject(stationId), encodeCommit(commit), conditions);
   }
 
   /**
@@ -98,7 +112,8 @@ export class StationLog {
     const conditions = headers();
     conditions.set(EXPECTED_SEQUENCE, String(sequence));
     conditions.set(EXPECTED_SEQUENCE_SUBJECT, this.#logs.subject(stationId));
-    const outcome = await this.#publish(this.#logs.of(stationId).confirmSubject, "", conditions);
+    const { name, confirmSubject } = this.#logs.of(stationId);
+    const outcome = await this.#publish(name, confirmSubject, "", conditions);
     if (outcome.kind === "stored") return "newest";
     if (outcome.kind === "conflict") return "outdated";
     return outcome.isInFlight === true ? "outdated" : "unknown";
@@ -108,10 +123,11 @@ export class StationLog {
     clearTimeout(this.#sweep);
     this.#stopListening();
     this.#acks.unsubscribe();
-    this.#abandon();
+    this.#elections.unsubscribe();
+    this.#abandon(new BusDownError());
   }
 
-  #publish(subject: string, body: string, conditions: MsgHdrs): Promise<AppendOutcome> {
+  #publish(stream: string, subject: string, body: string, conditions: MsgHdrs): Promise<AppendOutcome> {
     return new Promise((settle) => {
       if (!this.#bus.isUp()) return settle({ kind: "unknown", cause: new BusDownError() });
       this.#count += 1;
@@ -121,7 +137,7 @@ export class StationLog {
         this.#pending.delete(token);
         settle({ kind: "unknown", cause });
       });
-      this.#pending.set(token, { settle, deadline: performance.now() + STATION_LIMITS.appendMs });
+      this.#pending.set(token, { stream, settle, deadline: performance.now() + STATION_LIMITS.appendMs });
       this.#sweepLater();
     });
   }
@@ -151,10 +167,13 @@ export class StationLog {
     }
   }
 
-  #abandon(): void {
-    const pending = [...this.#pending.values()];
-    this.#pending.clear();
-    for (const { settle } of pending) settle({ kind: "unknown", cause: new BusDownError() });
+  /** Reports the outcome of these appends as unknown. */
+  #abandon(cause: Error, isMeant: (pending: Pending) => boolean = () => true): void {
+    for (const [token, pending] of this.#pending) {
+      if (!isMeant(pending)) continue;
+      this.#pending.delete(token);
+      pending.settle({ kind: "unknown", cause });
+    }
   }
 }
 

@@ -22,6 +22,7 @@ import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { StationHost } from "../../services/stations/host.ts";
+import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { addHostMetrics } from "../../services/stations/metrics.ts";
 import { readStationsSettings } from "../../services/stations/settings.ts";
 import { StationLog } from "../../services/stations/station-log.ts";
@@ -145,6 +146,33 @@ test("one of three servers lags: the lease that another host has released is nev
     expect(answer).toMatchObject({ reply: { ok: false, code: "lease_required" } });
   }
   cluster.reunite(LAGGING);
+});
+
+test("the leader of the log moves: the outcome of an append that it has lost is unknown at once, not after the time-out", async () => {
+  const log = new StationLog(bus, ONE_LOG);
+  stops.push(async () => log.close());
+  const appends = { slowestMs: 0, unknown: 0 };
+  let isMoving = true;
+  const appendAgain = async (stationId: number): Promise<void> => {
+    while (isMoving) {
+      const newest = await vi.waitFor(() => log.load(stationId), WAIT);
+      if (newest === null) throw new Error("The station has a commit.");
+      const commit = { ...newest.commit, version: newest.commit.version + 1 };
+      const startMs = performance.now();
+      const outcome = await log.append(stationId, newest.sequence, commit);
+      appends.slowestMs = Math.max(appends.slowestMs, performance.now() - startMs);
+      if (outcome.kind === "unknown") appends.unknown += 1;
+    }
+  };
+  const writers = STATION_IDS.map(appendAgain);
+  for (let move = 0; move < 6; move += 1) {
+    await moveLeaders(bus, move % 2 === 0 ? OTHER : LEADER, [STATION_LOG.name]);
+    await delay(300);
+  }
+  isMoving = false;
+  await Promise.all(writers);
+  expect(appends.unknown).toBeGreaterThan(0);
+  expect(appends.slowestMs).toBeLessThan(STATION_LIMITS.appendMs);
 });
 
 test("the leader of the leases is killed: the host holds what it held, and goes on after the election", async () => {
