@@ -228,7 +228,7 @@ async function everything() {
 }
 
 describe("a relay that was stalled while it delivered", () => {
-  test("its writes arrive late: no bucket goes back, and nothing is done twice", async () => {
+  test("its writes arrive late: no bucket entry gets older, and nothing is done twice", async () => {
     await fixture.startStations();
     const proxy = await startFaultProxy(fixture.nats.url);
     const { url: databaseUrl } = fixture.database;

@@ -224,7 +224,7 @@ describe("a relay", () => {
     expect(entry?.seq).toBeLessThan(5);
   });
 
-  test("it goes on where a relay that died had come to", async () => {
+  test("it goes on where a relay has crashed", async () => {
     await writeSessions(1_200);
     await fixture.startAnnouncers();
     // Written by a relay that died after its first page.

@@ -44,7 +44,7 @@ describe("one provider payment", () => {
     expect(paid).toHaveLength(1);
   });
 
-  test("its own intent is answered as paid again, and a refused attestation stays refused", async () => {
+  test("its intent again: the same transaction, and a refused attestation stays refused", async () => {
     const money = freshMoney();
     const first = await asked(money);
     const second = await asked(money);
@@ -78,7 +78,7 @@ describe("one provider payment", () => {
     expect(await world.ask(settleIntent, { ...cash, route: "cash" })).toMatchObject({ settled: true });
   });
 
-  test("differing references have differing names, however long or odd they are", () => {
+  test("different references have different names, however long or unusual they are", () => {
     const odd = [
       "a",
       "a b",

@@ -20,7 +20,7 @@ afterAll(async () => {
   await world.stop();
 });
 
-it("a collection whose order took longer to read than the hand-over waits", async () => {
+it("the order is read only after the hand-over: the new host completes the collection", async () => {
   const first = await world.startHost();
   const stationIds = await Promise.all(Array.from({ length: 16 }, () => world.openQrStation()));
   const orders = await Promise.all(stationIds.map((stationId) => world.openOrder(stationId)));
@@ -43,7 +43,7 @@ it("a collection whose order took longer to read than the hand-over waits", asyn
     await eventually(async () => (await world.newest(stationId)).state.intent?.status === "presented");
 });
 
-it("a collection whose commit was under way when its host gave the station up, and is stored long after", async () => {
+it("the commit is stored long after the hand-over: the new host completes the collection", async () => {
   const first = await world.startHostBehindProxy();
   const stationIds = await Promise.all(Array.from({ length: 16 }, () => world.openQrStation()));
   const orders = await Promise.all(stationIds.map((stationId) => world.openOrder(stationId)));

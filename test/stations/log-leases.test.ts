@@ -99,7 +99,7 @@ describe("leases of partitions", () => {
     ]);
   });
 
-  it("a host that is silent: the other one takes everything, and no partition has two owners", async () => {
+  it("a host that is silent: the other one takes over everything, and no partition has two owners", async () => {
     const [first, second] = await startTwo();
     first.canServe = false;
     // How soon is held by `ownership.test.ts`.
@@ -131,7 +131,7 @@ describe("leases of partitions", () => {
     expect(second.orders).toEqual([]);
   });
 
-  it("a renewal that is stored after it was given up: the host goes on", async () => {
+  it("a renewal that is stored after its timeout: the host goes on", async () => {
     const first = await startHost("first");
     first.orders.length = 0;
     const late = JSON.stringify({ holds: "f".repeat(PARTITION_COUNT / 4), isLeaving: false, count: 0 });
@@ -151,7 +151,7 @@ describe("leases of partitions", () => {
     expect(shared()).toEqual([]);
   });
 
-  it("in a log, a host that ended long ago: the next host takes its records away", async () => {
+  it("in a log, a host that ended long ago: the next host deletes its record", async () => {
     const log = ONE_LOG.all[0] as StationLogDefinition;
     const place = { ...PLACE, stream: log.name, prefix: `${log.leases}.`, removedForMs: 0 };
     const first = await startHost("first", place);

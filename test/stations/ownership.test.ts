@@ -80,7 +80,7 @@ describe("partitions and their owners", () => {
     expect(performance.now() - killedAt).toBeLessThan(3_000);
   });
 
-  it("lets a host that was frozen for 4 s act for nobody when it thaws", async () => {
+  it("a host that was stalled for 4 s: acts for no station when it goes on", async () => {
     const frozen = await world.startHostProcess();
     const stationId = await world.openStation();
     frozen.freeze();

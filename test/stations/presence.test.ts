@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-it("brings the device back, although it sends no other one", async () => {
+it("a heartbeat before the commit of a silence is known: the device is online again without another heartbeat", async () => {
   const { proxy } = await world.startHostBehindProxy();
   const stationId = await world.openStation();
   const deviceId = await world.addCompanion(stationId);

@@ -69,7 +69,7 @@ describe("the provider saga", () => {
     await world.bus.jsm.streams.purge(`KV_${SWITCHES.name}`, { filter: `$KV.${SWITCHES.name}.${key}` });
   };
 
-  it("asks the provider once, with the order's truth, and presents its QR in the provider's name", async () => {
+  it("asks the provider once, with the order's data, and presents the QR with the provider as the actor", async () => {
     const providers = await script();
     await world.startHost();
     const stationId = await world.openQrStation();
@@ -93,7 +93,7 @@ describe("the provider saga", () => {
     expect(commit.state.intent?.provider?.qrPayload).toBe(`000201-QR-${intentId}`);
   });
 
-  it("ends the collection with the provider's reason, and the next one can be begun", async () => {
+  it("the provider refuses: the collection ends with its reason, and another one can begin", async () => {
     const reasons: ProviderEndReason[] = ["provider_refused", "provider_timed_out"];
     const providers = await script(({ intentId }) => {
       const reason = reasons.shift();
@@ -121,7 +121,7 @@ describe("the provider saga", () => {
     expect(await endReason(stationId, intentId)).toBe("provider_answer_invalid");
   });
 
-  it("asks again while the providers service is starting or stumbles", async () => {
+  it("asks again while the providers service starts or fails", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
@@ -136,7 +136,7 @@ describe("the provider saga", () => {
     expect(providers.questions).toHaveLength(3);
   });
 
-  it("ends the collection by name when nobody answers at all", async () => {
+  it("no answer at all: the collection ends as provider_unavailable", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const startedAt = performance.now();
@@ -146,7 +146,7 @@ describe("the provider saga", () => {
     expect((await world.newest(stationId)).actor.kind).toBe("system");
   });
 
-  it("does not ask a provider whose switch was turned after the route was offered", async () => {
+  it("does not ask a provider that was frozen after the collection began", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
@@ -183,7 +183,7 @@ describe("the provider saga", () => {
     }
   });
 
-  it("names the switch that was thrown while the provider was being asked", async () => {
+  it("a switch is turned on while the provider is asked: the end reason names that switch", async () => {
     try {
       // As the providers service answers under every switch.
       await script(async () => {
@@ -200,7 +200,7 @@ describe("the provider saga", () => {
     }
   });
 
-  it("makes no QR either once its station is suspended while the providers service is away", async () => {
+  it("the station is suspended while the providers service is away: makes no QR", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
@@ -210,7 +210,7 @@ describe("the provider saga", () => {
     expect(await endReason(stationId, intentId)).toBe("station_suspended");
   });
 
-  it("is found by the next host, for the request that created it, when the one that asked is killed before the answer", async () => {
+  it("the host is killed before the answer: the next host asks again, under the request id of the creation", async () => {
     let isHeld = true;
     const providers = await script(async ({ intentId }) => {
       if (isHeld) await new Promise(() => undefined);
@@ -241,7 +241,7 @@ describe("the provider saga", () => {
     }
   });
 
-  it("is left to the next host on a hand-over, which asks again; the first one's answer changes nothing", async () => {
+  it("a hand-over before the answer: the next host asks again, and the first answer changes nothing", async () => {
     const held: (() => void)[] = [];
     const providers = await script(async ({ intentId }) => {
       await new Promise<void>((resolve) => held.push(resolve));
@@ -263,7 +263,7 @@ describe("the provider saga", () => {
     expect(providers.questions).toHaveLength(2);
   });
 
-  it("drops an answer that comes after the cashier has cancelled, and tells the provider's side", async () => {
+  it("an answer after a cancellation: is dropped, and the providers service receives the withdrawal", async () => {
     const held: (() => void)[] = [];
     const providers = await script(async ({ intentId }) => {
       await new Promise<void>((resolve) => held.push(resolve));
@@ -284,7 +284,7 @@ describe("the provider saga", () => {
     });
   });
 
-  it("tells of cancellation and expiry, not of success, and insists until somebody hears it", async () => {
+  it("reports a cancellation and an expiry, not a success, and repeats the report until it is answered", async () => {
     const deaf = await script();
     await world.startHost();
     const [cancelled, expired] = [await world.openQrStation(), await world.openQrStation()];

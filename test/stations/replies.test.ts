@@ -31,7 +31,7 @@ describe("the same command again (I6)", () => {
     await world.startHost();
   };
 
-  it("gets the same answer, one after another, at once, and after a restart, and happens once", async () => {
+  it("in turn, at once and after a restart: gets the same answer, and happens once", async () => {
     const stationId = await world.openStation();
     const orderId = await world.openOrder(stationId);
     const answers = await Promise.all([1, 2, 3, 4, 5].map(() => create(stationId, "create:7:1:key", orderId)));
@@ -105,7 +105,7 @@ describe("the same command again (I6)", () => {
     await restart();
   });
 
-  it("a creation that was refused and nothing was kept of: it may succeed under the same key", async () => {
+  it("a creation that was refused without a commit: it may succeed under the same key", async () => {
     const stationId = await world.openStation({ lease: false });
     const orderId = await world.openOrder(stationId);
     const refused = await create(stationId, "create:7:34:key", orderId);
@@ -195,7 +195,7 @@ describe("the same command again (I6)", () => {
     });
   });
 
-  it("tells an unknown intent, another station's and another device's apart for nobody", async () => {
+  it("an unknown intent, another station's and another device's: the same answer for each", async () => {
     const [here, there] = await Promise.all([world.openStation(), world.openStation()]);
     const mine = await world.addCompanion(here);
     const theirs = await world.addCompanion(there);

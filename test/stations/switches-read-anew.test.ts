@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-it("a creation that waits for its order meanwhile: unavailable", async () => {
+it("a creation waits for its order while the switches are read again: unavailable", async () => {
   await world.bus.js.publish(`$KV.${SWITCHES.name}.platform`, "{}");
   await world.startHost();
   const stationId = await world.openStation();

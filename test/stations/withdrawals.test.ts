@@ -90,7 +90,7 @@ describe("the end of a QR collection", () => {
     expect(ended[0]).toMatchObject({ intentId, status: "cancelled", endReason: "order_already_paid" });
   });
 
-  it("does not clear money that differs, which comes over the bus", async () => {
+  it("does not clear a payment that differs, which comes over the bus", async () => {
     providers = await startScriptedProviders(world);
     await world.startHost();
     const { stationId, intentId, orderId } = await present();
