@@ -89,7 +89,7 @@ describe("a relay that is killed again and again", () => {
       await writing;
     }
     await fixture.startRelayProcess();
-    // Otherwise nothing was interrupted, and the test would prove nothing.
+    // Otherwise nothing was interrupted, and the test proves nothing.
     expect(Math.max(...outstanding)).toBeGreaterThan(0);
     await fixture.delivered();
     await expectAllDelivered();
@@ -99,7 +99,7 @@ describe("a relay that is killed again and again", () => {
 describe("two relays", () => {
   test("one delivers and the other stands by, and takes over when the first is killed", async () => {
     const first = await fixture.startRelayProcess();
-    // Ready means that it has taken the lease, so the second finds it taken.
+    // When it is ready, it has taken the lease, so the second relay cannot take it.
     const second = await fixture.startRelay();
     const leases = () => fixture.sql<{ epoch: number; holder: string }[]>`
       select epoch, holder from relay_lease where lapses_at > clock_timestamp()`;
@@ -115,7 +115,7 @@ describe("two relays", () => {
     expect(await leases()).toEqual([
       { epoch: (before?.epoch ?? 0) + 1, holder: expect.stringMatching(`:${process.pid}$`) },
     ]);
-    // It answers flushes now, and releases the lease when it ends in order.
+    // It answers flushes now, and releases the lease when it is stopped.
     expect(await fixture.flush(sessionKey(1))).toMatchObject({ positions: { KV_SESSIONS: expect.any(Number) } });
     await second.stop();
     expect(await leases()).toEqual([]);
@@ -267,7 +267,7 @@ describe("a relay that was stalled while it delivered", () => {
     resume();
     await expect.poll(() => late).toEqual(new Set(subjects));
     for (const subscription of overheard) subscription.unsubscribe();
-    // Behind the late command, so that the host has carried that out.
+    // Sent after the late command, so that the host has done that one.
     await fixture.write(stationRow(STATION_ID, 3));
     await fixture.delivered();
     expect(await everything()).toEqual({ ...before, revisions: [1, 2, 3] });

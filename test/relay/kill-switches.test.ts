@@ -113,7 +113,7 @@ test("a bus comes back with an older end: the relay announces again what is froz
   await expect.poll(noted).toBe(1);
 
   await expect.poll(() => switches.isTrusted()).toBe(true);
-  /** What a replica trusted at any moment from here on. */
+  /** What a replica has trusted since now. */
   const trusted = new Set<string>();
   const isTrusted = (): boolean => {
     if (!switches.isTrusted()) return false;

@@ -15,7 +15,7 @@ import {
   startRelayFixture,
 } from "./relay-fixture.ts";
 
-/** Leadership expires within three seconds; what waits is delivered at once then. */
+/** The lease lapses within three seconds; the next relay then delivers at once. */
 const EXPIRES_MS = 3_000;
 
 let fixture: RelayFixture;
@@ -106,7 +106,7 @@ describe("another relay delivers", () => {
     const first = await fixture.startRelay();
     await fixture.startRelay();
     vi.spyOn(fixture.bus.jsm.streams, "info").mockReturnValue(new Promise(() => undefined));
-    // Each second the relay that delivers looks at the streams.
+    // The relay that delivers checks the streams each second.
     await pause(1_200);
     const endedAtMs = performance.now();
     const ended = first.stop();

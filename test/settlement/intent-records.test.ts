@@ -21,7 +21,7 @@ async function openStation() {
   return { stationId, orderId: await open(), open };
 }
 
-/** As a station passes an ended intent on. */
+/** An ended intent as a station sends it. */
 const endedIntent = (intentId: number, more: Readonly<Record<string, unknown>> & { orderId?: number } = {}) => ({
   intentId,
   orderId: 1,

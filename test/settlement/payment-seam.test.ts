@@ -123,7 +123,7 @@ describe("I2: the payment seam", () => {
     const paid = await world.ask(settleIntent, again);
     expect(paid).toMatchObject({ settled: true });
     expect(await world.ask(settleIntent, again)).toEqual(paid);
-    // The intent is paid: the late question of the refused attestation gets that answer, and pays nothing more.
+    // The intent is paid: a late request of the refused attestation gets that answer, and settles nothing more.
     expect(await world.ask(settleIntent, request)).toEqual(paid);
     expect(await transactionsOf(orderId)).toHaveLength(1);
   });

@@ -137,7 +137,7 @@ describe("a provider's confirmation", () => {
     );
     expect(attested.reply).toMatchObject({ ok: true, status: "succeeded" });
     expect(await transactions(orderId)).toMatchObject([{ reference: `PAY-${intentId}`, attested_by: 7 }]);
-    // The provider tells it once more, under another id: it is done.
+    // The provider repeats the confirmation under another id: it is already done.
     expect((await confirm(stationId, intentId, { commandId: "provider:81:again" })).reply).toMatchObject({ ok: true });
   });
 

@@ -1,4 +1,4 @@
-/** What a host answers for good holds for the newest state, also after another host has committed behind its back. */
+/** A final answer of a host holds for the newest state, also after another host has committed unnoticed. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   host = await world.startHostBehindProxy();
-  // For ten seconds after its scan a host also learns of the commits of others.
+  // For ten seconds after its scan a host also receives the commits of other hosts.
   await host.scanBus.close();
 });
 afterEach(() => world.stopHosts());

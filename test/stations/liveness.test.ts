@@ -74,7 +74,7 @@ describe("liveness from the heartbeats", () => {
     await eventually(isNow(stationId, silent, "online"));
     await world.stopHosts();
     await pause(SILENCE_MS);
-    // However long the host takes to start, this device has been heard just before.
+    // However long the host takes to start, this device has just sent a heartbeat.
     const beat = setInterval(() => void world.heartbeat(stationId, returning), SILENCE_MS / 4);
     await world.startHost();
     await eventually(isNow(stationId, silent, "offline"));

@@ -14,7 +14,7 @@ describe("a station with too many commands", () => {
   });
   afterAll(() => world.stop());
 
-  /** Asks once, without the client's patience. */
+  /** One request without a client that repeats it. */
   const askOnce = async (stationId: number, body: unknown): Promise<StationAnswer> => {
     const payload = typeof body === "string" ? body : JSON.stringify(body);
     return (await world.bus.nc.request(stationCommandSubject(stationId), payload, { timeout: 15_000 })).json();

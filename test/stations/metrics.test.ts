@@ -61,7 +61,7 @@ describe("an actor host counts", () => {
     const { proxy, metrics } = await world.startHostBehindProxy();
     const stationId = await world.openStation();
     expect(await read(metrics, "stations_commands_waiting")).toBe(0);
-    // The acknowledgement is lost, so that the first command holds its station until the log has been read back.
+    // The acknowledgement is lost, so that the first command is under way until the log has been read back.
     const lost = proxy.loseNext(`"stream":"STATION_LOG_0"`);
     const first = renew(stationId, "test:slow");
     await lost;

@@ -87,7 +87,7 @@ describe("partitions and their owners", () => {
     const other = await world.startHost();
     await eventually(() => other.host.owned().size === PARTITION_COUNT);
     await world.ask(stationId, { type: "lease_renew" });
-    // Queued for the frozen host only: the other one sees it too, and whoever is first, it takes effect once.
+    // Both hosts receive it, the stalled one when it goes on. Whichever host is first, the command takes effect once.
     const renewal = world.ask(stationId, { type: "lease_release" }, { commandId: "test:release" });
     frozen.thaw();
     expect((await renewal).reply.ok).toBe(true);

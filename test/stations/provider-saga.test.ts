@@ -64,8 +64,8 @@ describe("the provider saga", () => {
     return (await findIntent(world, stationId, intentId))?.endReason ?? "";
   };
 
-  /** The switch as if it had never been thrown. The relay's word that all of them are told stays. */
-  const takeBack = async (key: string): Promise<void> => {
+  /** Removes the switch as if it had never been on. The relay's completeness notice stays. */
+  const removeSwitch = async (key: string): Promise<void> => {
     await world.bus.jsm.streams.purge(`KV_${SWITCHES.name}`, { filter: `$KV.${SWITCHES.name}.${key}` });
   };
 
@@ -126,10 +126,10 @@ describe("the provider saga", () => {
     const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
     await pause(200);
-    let stumbles = 2;
+    let failuresLeft = 2;
     const providers = await script(() => {
-      stumbles -= 1;
-      if (stumbles >= 0) throw new Error("not yet");
+      failuresLeft -= 1;
+      if (failuresLeft >= 0) throw new Error("not yet");
       return qrOf(intentId);
     });
     await isEventually(stationId, intentId, "presented");
@@ -158,7 +158,7 @@ describe("the provider saga", () => {
       expect(await endReason(stationId, intentId)).toBe("provider_frozen");
       expect(providers.questions).toEqual([]);
     } finally {
-      await takeBack(`provider.${PROVIDER.id}`);
+      await removeSwitch(`provider.${PROVIDER.id}`);
     }
   });
 
@@ -179,13 +179,13 @@ describe("the provider saga", () => {
       expect(providers.questions).toEqual([]);
       expect((await world.newest(stationId)).actor.kind).toBe("system");
     } finally {
-      await takeBack(keyOf(stationId));
+      await removeSwitch(keyOf(stationId));
     }
   });
 
   it("a switch is turned on while the provider is asked: the end reason names that switch", async () => {
     try {
-      // As the providers service answers under every switch.
+      // The providers service answers so for every switch.
       await script(async () => {
         await world.bus.js.publish(`$KV.${SWITCHES.name}.platform`, "{}");
         await pause(500);
@@ -196,7 +196,7 @@ describe("the provider saga", () => {
       const { intentId } = await pick(stationId);
       expect(await endReason(stationId, intentId)).toBe("platform_frozen");
     } finally {
-      await takeBack("platform");
+      await removeSwitch("platform");
     }
   });
 
@@ -231,7 +231,7 @@ describe("the provider saga", () => {
       callback: (_, message) => void requestIds.set(message.json<Question>().intentId, requestIdOf(message)),
     });
     await world.startHost();
-    // Nobody commands anything: the host finds the open questions by itself.
+    // No command comes: the host finds the open requests by itself.
     for (const { stationId, intentId } of intents) await isEventually(stationId, intentId, "presented");
     overheard.unsubscribe();
     for (const { stationId, intentId } of intents) {
@@ -285,7 +285,7 @@ describe("the provider saga", () => {
   });
 
   it("reports a cancellation and an expiry, not a success, and repeats the report until it is answered", async () => {
-    const deaf = await script();
+    const stopped = await script();
     await world.startHost();
     const [cancelled, expired] = [await world.openQrStation(), await world.openQrStation()];
     const first = await pick(cancelled);
@@ -293,7 +293,7 @@ describe("the provider saga", () => {
     const orderId = await world.openOrder(expired);
     const second = await world.ask(expired, { type: "intent_create", route: "dynamic_qr", orderId, lifetimeMs: 2_000 });
     await isEventually(expired, second.intent?.intentId ?? 0, "presented");
-    await deaf.stop();
+    await stopped.stop();
     await world.ask(cancelled, { type: "intent_cancel", intentId: first.intentId });
     // Whether its provider has confirmed in time cannot be checked now, so it waits beyond its deadline.
     await eventually(() => Date.now() > (second.intent?.expiresAtMs ?? 0) + 300);

@@ -25,7 +25,7 @@ describe("the same command again (I6)", () => {
       { type: "intent_report", intentId, outcome: "reported_success", providerReference: "R-1", providerCode: "00" },
       { commandId: `report:${deviceId}:${intentId}:${key}`, actor: deviceActor(deviceId) },
     );
-  /** Replaces the host: what only its memory knew is gone. */
+  /** Replaces the host, so that nothing of its memory is left. */
   const restart = async (): Promise<void> => {
     await world.stopHosts();
     await world.startHost();

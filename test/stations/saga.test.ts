@@ -19,7 +19,7 @@ describe("the settlement saga", () => {
   });
   afterAll(() => world.stop());
 
-  /** The same command however often it is asked. */
+  /** The same command at each call. */
   const createCash = async (stationId: number, orderId: number): Promise<number> => {
     const command = { type: "intent_create", route: "cash", orderId } as const;
     const { intent, reply } = await world.ask(stationId, command, { commandId: `create:7:${orderId}` });
@@ -152,7 +152,7 @@ describe("the settlement saga", () => {
     };
     await eventually(() => areAll("settling"));
     await killed.kill9();
-    // A client that still asked would ask the next host.
+    // All requests end now, so that no client repeats one at the next host.
     await Promise.all(attested);
     const asked = new Map<number, string | undefined>();
     const overheard = world.bus.nc.subscribe(settleIntent.subject, {
@@ -160,7 +160,7 @@ describe("the settlement saga", () => {
     });
     settlement = await world.startSettlement();
     await world.startHost();
-    // Nobody asks: the host finds the settlements by itself.
+    // No command comes: the host finds the settlements by itself.
     await eventually(() => areAll("succeeded"));
     overheard.unsubscribe();
     for (const { intentId } of intents) {
@@ -171,7 +171,7 @@ describe("the settlement saga", () => {
 
   it("settles each order once while hosts are killed in the middle of it", { timeout: 180_000 }, async () => {
     settlement = await world.startSettlement();
-    // It answers for creations that a station no longer remembers, of which there soon are some.
+    // It answers repeated creations whose intents the station has dropped; soon there are some.
     const audit = await world.startAudit();
     let running = await world.startHostProcess();
     const stationIds = await Promise.all(Array.from({ length: 6 }, () => world.openStation()));

@@ -1,4 +1,4 @@
-/** A station reports each unpaid end of its QR collections, whichever host has the station by then. */
+/** A station reports each unpaid end of its QR collections, whichever host serves the station then. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { requestIdOf } from "../../services/bus/deadline.ts";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
