@@ -108,8 +108,8 @@ export async function hasLost(
 
 /**
  * Whether a log was purged. The log keeps each station's newest commit for good, and the audit copy has commits of
- * `stationIds`: so a log without a commit of the first few of them was purged. One missing station proves nothing, because
- * it may not be restored yet after an earlier loss.
+ * `stationIds`. So the log was purged if it has no commit of the first few of them that are its stations. One missing
+ * station proves nothing, because it may not be restored yet after an earlier loss.
  */
 export async function isLogPurged(
   jsm: JetStreamManager,
