@@ -181,7 +181,7 @@ describe("stations without a host", () => {
 });
 
 describe("a relay whose machine's clock is set back by an hour", () => {
-  test("what waits for its next attempt is delivered without that hour", async () => {
+  test("a row that waits for its next attempt is delivered without a delay of an hour", async () => {
     const lines: string[] = [];
     const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
     await fixture.startRelay({ log });
@@ -260,13 +260,13 @@ describe("a relay that was stalled while it delivered", () => {
     expect(before).toEqual({ session: "DEL", credential: "DEL", switch: "DEL", robotics: 2, revisions: [1, 2] });
 
     const late = new Set<string>();
-    const overheard = subjects.map((subject) =>
+    const subscriptions = subjects.map((subject) =>
       fixture.bus.nc.subscribe(subject, { callback: (_error, message) => void late.add(message.subject) }),
     );
     await fixture.bus.nc.flush();
     resume();
     await expect.poll(() => late).toEqual(new Set(subjects));
-    for (const subscription of overheard) subscription.unsubscribe();
+    for (const subscription of subscriptions) subscription.unsubscribe();
     // Sent after the late command, so that the host has done that one.
     await fixture.write(stationRow(STATION_ID, 3));
     await fixture.delivered();

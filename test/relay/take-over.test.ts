@@ -63,7 +63,7 @@ describe("another relay delivers", () => {
     const bus = await startFaultyServer(fixture.nats.url, "none");
     const store = await startFaultyServer(fixture.database.url, "none");
     const first = await fixture.startRelayProcess({ natsUrl: bus.url, databaseUrl: store.url });
-    const tookMs = await takeOverMs("a black hole", first, () => {
+    const tookMs = await takeOverMs("a network that loses every packet", first, () => {
       bus.become("silent");
       store.become("silent");
     });
@@ -75,7 +75,7 @@ describe("another relay delivers", () => {
   test("when only the connection of the first one to the bus loses every packet: within three seconds", async () => {
     const bus = await startFaultyServer(fixture.nats.url, "none");
     const first = await fixture.startRelayProcess({ natsUrl: bus.url, databaseUrl: fixture.database.url });
-    const tookMs = await takeOverMs("a black hole before its bus", first, () => bus.become("silent"));
+    const tookMs = await takeOverMs("a bus connection that loses every packet", first, () => bus.become("silent"));
     expect(tookMs).toBeLessThan(EXPIRES_MS);
     await first.kill9();
     await bus.stop();

@@ -174,7 +174,7 @@ describe("a provider's confirmation", () => {
       }),
     );
     for (const { stationId, intentId, orderId, status } of outcomes) {
-      await holdsTogether({ stationId, intentId, orderId, status });
+      await expectConsistent({ stationId, intentId, orderId, status });
     }
     expect(new Set(outcomes.map((outcome) => outcome.status))).toEqual(new Set(["succeeded", "cancelled"]));
   });
@@ -191,14 +191,14 @@ describe("a provider's confirmation", () => {
         await new Promise((resolve) => setTimeout(resolve, expiresAtMs + offsetMs - Date.now()));
         await confirm(stationId, intentId);
         const status = (await findIntent(world, stationId, intentId))?.status;
-        await holdsTogether({ stationId, intentId, orderId, status });
+        await expectConsistent({ stationId, intentId, orderId, status });
         return status;
       }),
     );
     expect([statuses[0], statuses[9]]).toEqual(["succeeded", "expired"]);
   });
 
-  it("of an intent that only the audit log remembers is kept as late money", async () => {
+  it("names an intent that only the audit copy has: it is kept as late money", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId } = await present(stationId);
@@ -216,7 +216,7 @@ describe("a provider's confirmation", () => {
     expect(unknown.reply).toEqual({ ok: false, code: "intent_unknown" });
   });
 
-  async function holdsTogether(outcome: {
+  async function expectConsistent(outcome: {
     stationId: number;
     intentId: number;
     orderId: number;

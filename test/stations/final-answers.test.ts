@@ -97,7 +97,7 @@ describe("a host whose state of a station is not the newest", () => {
       switches: NO_KILL_SWITCHES,
       settings: DEFAULT_MACHINE_SETTINGS,
     });
-    if (first.state === null) throw new Error("A station is put.");
+    if (first.state === null) throw new Error("The station was not created.");
     const facts = { machineVersion: MACHINE_VERSION, version: 1, atMs: Date.now(), commandId: "x", actor: REGISTRY };
     await otherLog.append(stationId, 0, { ...facts, ...first });
     expect((await world.ask(stationId, { type: "lease_acquire" })).reply).toMatchObject({ ok: true });

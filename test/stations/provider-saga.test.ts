@@ -227,13 +227,13 @@ describe("the provider saga", () => {
     await killed.kill9();
     isHeld = false;
     const requestIds = new Map<number, string | undefined>();
-    const overheard = world.bus.nc.subscribe(createProviderPayment.subject, {
+    const subscription = world.bus.nc.subscribe(createProviderPayment.subject, {
       callback: (_, message) => void requestIds.set(message.json<Question>().intentId, requestIdOf(message)),
     });
     await world.startHost();
     // No command comes: the host finds the open requests by itself.
     for (const { stationId, intentId } of intents) await isEventually(stationId, intentId, "presented");
-    overheard.unsubscribe();
+    subscription.unsubscribe();
     for (const { stationId, intentId } of intents) {
       expect(requestIds.get(intentId)).toBe(`request-${stationId}`);
       expect((await findIntent(world, stationId, intentId))?.provider?.requestId, "the QR is there").toBeUndefined();
@@ -303,7 +303,7 @@ describe("the provider saga", () => {
     await eventually(() => providers.withdrawn.length === 2);
     expect([...providers.withdrawn].toSorted((a, b) => a - b)).toEqual([first.intentId, second.intent?.intentId]);
     const paid = await pick(cancelled).catch(() => undefined);
-    expect(paid, "its own order is not unclear").toBeDefined();
+    expect(paid, "the new order is not unclear").toBeDefined();
     await isEventually(cancelled, paid?.intentId ?? 0, "presented");
     const confirm = { type: "provider_confirm", intentId: paid?.intentId ?? 0, providerReference: "PAY-9" } as const;
     await world.ask(cancelled, confirm, { actor: PROVIDER });

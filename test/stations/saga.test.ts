@@ -67,10 +67,10 @@ describe("the settlement saga", () => {
       attest(stationId, intentId, "attest:7:1:a"),
       attest(stationId, intentId, "attest:7:1:b"),
     ]);
-    const winners = [first, second].filter(({ reply }) => reply.ok);
-    const losers = [first, second].filter(({ reply }) => !reply.ok);
-    expect(winners).toHaveLength(1);
-    const code = losers[0]?.reply.ok === false ? losers[0].reply.code : "";
+    const settledAnswers = [first, second].filter(({ reply }) => reply.ok);
+    const refusedAnswers = [first, second].filter(({ reply }) => !reply.ok);
+    expect(settledAnswers).toHaveLength(1);
+    const code = refusedAnswers[0]?.reply.ok === false ? refusedAnswers[0].reply.code : "";
     expect(["settlement_in_progress", "intent_not_actionable"]).toContain(code);
     expect(await transactions(intentId)).toBe(1);
   });
@@ -155,14 +155,14 @@ describe("the settlement saga", () => {
     // All requests end now, so that no client repeats one at the next host.
     await Promise.all(attested);
     const asked = new Map<number, string | undefined>();
-    const overheard = world.bus.nc.subscribe(settleIntent.subject, {
+    const subscription = world.bus.nc.subscribe(settleIntent.subject, {
       callback: (_, message) => void asked.set(message.json<{ intentId: number }>().intentId, requestIdOf(message)),
     });
     settlement = await world.startSettlement();
     await world.startHost();
     // No command comes: the host finds the settlements by itself.
     await eventually(() => areAll("succeeded"));
-    overheard.unsubscribe();
+    subscription.unsubscribe();
     for (const { intentId } of intents) {
       expect(await transactions(intentId)).toBe(1);
       expect(asked.get(intentId)).toBe(`request-${intentId}`);

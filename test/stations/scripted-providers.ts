@@ -56,7 +56,7 @@ export async function startScriptedProviders(
     checked.push(intentId);
     const found = recorded.get(intentId);
     if (found === "hangs") await new Promise((resolve) => setTimeout(resolve, HANGS_MS));
-    if (found === "unanswered" || found === "hangs") throw new Error("The test keeps this answer back.");
+    if (found === "unanswered" || found === "hangs") throw new Error("The test gives no answer.");
     if (found === "before the deadline") return { isOver: false, providerReference: null };
     return { isOver: true, providerReference: found ?? null };
   });

@@ -343,7 +343,7 @@ async function organizationOf(sql: Database, stationId: number): Promise<number>
 }
 
 function present<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error("This world has no money: start it with { money: true }.");
+  if (value === undefined) throw new Error("This world has no database: start it with { money: true }.");
   return value;
 }
 

@@ -143,7 +143,7 @@ describe("an append whose outcome cannot be read back", () => {
     });
   });
 
-  it("is below a commit that keeps its answer no more, and settlement is busy: unavailable, since it may be done", async () => {
+  it("is followed by a commit without its answer, and settlement is busy: unavailable, because it may be done", async () => {
     await settlement.stop();
     const bus = await world.connect("settlement");
     let questions = 0;
