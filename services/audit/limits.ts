@@ -9,7 +9,7 @@ export const AUDIT_LIMITS = {
   lingerMs: 25,
   /** A read of the log; any of its copies answers it in a few milliseconds, and another attempt follows at once. */
   readMs: 300,
-  /** Without an answer for this long the copier reports an outage: seven reads in a row do not go to one stalled copy by chance. */
+  /** After this long without an answer the copier reports an outage: seven reads in a row hardly all go to one stalled copy. */
   silentMs: 2_000,
   /**
    * How often a copier polls for the next commit, and for how long after the last one. Each poll costs the server a read at
@@ -17,20 +17,20 @@ export const AUDIT_LIMITS = {
    */
   pollMs: 50,
   busyMs: 1_000,
-  /** How often it polls after that: a host's next commit wakes it, and this finds what it did not notice. */
+  /** How often it polls after that: a host's next commit wakes it, and this finds commits whose notice was lost. */
   idlePollMs: 500,
   /** A request to the leader of a log; without an answer there is none now, and the copier tries again. */
   leaderMs: 1_000,
   /** How often the copier checks its place in the log although nothing has failed: a log may lose its end unnoticed. */
   checkMs: 10_000,
   /**
-   * A log counts as having lost its end when its leader reports it so often, with this pause: a leader that was just
+   * A log counts as having lost its end when its leader reports it this many times, with this pause: a leader that was just
    * elected applies what it has within milliseconds.
    */
   lossConfirmations: 3,
   lossConfirmMs: 300,
 
-  /** Another copier takes over from one that has not renewed its hold for this long: so long the copy lags after a crash. */
+  /** Another copier takes over from one that has not renewed its hold for this long; after a crash the copy lags by this time. */
   holdMs: 2_000,
   /** How often an idle copier renews its hold, and how often a stand-by tries to take it. */
   holdRenewalMs: 500,

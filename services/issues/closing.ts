@@ -1,6 +1,6 @@
 /**
- * Closing issues, one or by a filter, and undoing it. What a closing must not break is the rules' business: of provider money
- * the providers service (services/providers/issues.ts).
+ * Closing issues, one or by a filter, and undoing it. `MoneyRules` decides which closings about money are allowed; the rules
+ * for provider payments are in services/providers/issues.ts.
  */
 import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
@@ -23,10 +23,10 @@ import { ISSUE_LIMITS } from "./limits.ts";
 import { announceIssues, priorOf, recordSteps } from "./recording.ts";
 import * as sql from "./sql/issues.ts";
 
-/** What starts after the commit. */
+/** Work that starts after the commit. */
 export type AfterCommit = () => void;
 
-/** The rules of issues that are about money. They are asked about those only (`money_names`). */
+/** The rules for issues about money (`money_names`); no other issue has rules. */
 export interface MoneyRules {
   /** Takes the locks that come before every row lock of the transaction. */
   lock(tx: Transaction, issue: sql.IssueRow): Promise<void>;
@@ -65,7 +65,7 @@ async function close(
     if (isRepetition(before, { userId, reason })) return { issue: before, follow: nothing };
     requireUnresolved(before);
     requireUnattributed(before);
-    // A run that has the issue at this moment may change it: the person decides what is seen.
+    // A run may change the issue at this moment, but the person decides on the evidence that they saw.
     requireEvidence(before, evidenceHash ?? seen.evidence_hash);
     const then = hasMoney(before) ? await rules.beforeClosing(tx, before) : nothing;
     const resolution = { status: "closed", by: userId, reason, orderId: null, transactionId: null } as const;
@@ -87,14 +87,14 @@ function requireEvidence({ evidence_hash: hash }: sql.IssueRow, seen: string): v
 
 /** The same person repeats the request, because an answer was lost. */
 function isRepetition(
-  { status, resolved_by: by, reason: given }: sql.IssueRow,
+  { status, resolved_by: by, reason: storedReason }: sql.IssueRow,
   { userId, reason }: { readonly userId: number; readonly reason: string },
 ): boolean {
-  return status === "closed" && by === userId && given === reason;
+  return status === "closed" && by === userId && storedReason === reason;
 }
 
 /**
- * Those without money are closed in one transaction, the others one by one, because each has its own locks. Refuses with
+ * Closes issues without money in one transaction, and the others one by one, because each has its own locks. Refuses with
  * `permission_denied`, `invalid_request`.
  */
 export const closeIssues: Handler<ClosingDeps, typeof bus.closeIssues> = async (deps, request) => {
@@ -104,12 +104,12 @@ export const closeIssues: Handler<ClosingDeps, typeof bus.closeIssues> = async (
   const { organizationId } = caller;
   const limit = BOUNDS.issuesClosedAtOnce + 1;
   const found = await sql.listUnresolved(deps.database, { organizationId, filter, throughId, limit });
-  const fixed = found.slice(0, BOUNDS.issuesClosedAtOnce);
+  const batch = found.slice(0, BOUNDS.issuesClosedAtOnce);
   const refused: { issueId: number; reason: string }[] = [];
-  const without = await closeWithoutMoney(deps, { caller, issues: fixed.filter((issue) => !hasMoney(issue)), reason });
+  const without = await closeWithoutMoney(deps, { caller, issues: batch.filter((issue) => !hasMoney(issue)), reason });
   let { closed } = without;
   for (const issueId of without.changed) refused.push({ issueId, reason: "evidence_changed" });
-  const ofMoney = fixed.filter(hasMoney);
+  const ofMoney = batch.filter(hasMoney);
   const endsAtMs = performance.now() + ISSUE_LIMITS.closingMs;
   let handled = 0;
   for (const { issue_id: issueId, evidence_hash: evidenceHash } of ofMoney) {
@@ -123,7 +123,7 @@ export const closeIssues: Handler<ClosingDeps, typeof bus.closeIssues> = async (
       refused.push({ issueId, reason: error.refusal.reason ?? error.refusal.code });
     }
   }
-  return { closed, refused, hasMore: found.length > fixed.length || handled < ofMoney.length };
+  return { closed, refused, hasMore: found.length > batch.length || handled < ofMoney.length };
 };
 
 async function closeWithoutMoney(
@@ -153,7 +153,7 @@ async function closeWithoutMoney(
 
 /**
  * The issue is open again, or assigned as before. Refuses with `permission_denied`, `not_found` or `conflict`: it was closed
- * by another person or too long ago, or a newer issue has taken its place.
+ * by another person or too long ago, or a newer issue supersedes it.
  */
 export const undoIssueClosing: Handler<ClosingDeps, typeof bus.undoIssueClosing> = async (deps, request) => {
   const { caller, issueId } = request;

@@ -32,7 +32,7 @@ export const listIssues: Handler<IssuesDeps, typeof bus.listIssues> = async (dep
   return { issues: page, hasMore };
 };
 
-/** What an issue has whichever service has raised it. Refuses with `permission_denied`, `not_found`. */
+/** What an issue has, whichever service raised it. Refuses with `permission_denied`, `not_found`. */
 export async function getIssue(
   { database }: IssuesDeps,
   { caller, issueId }: RequestOf<typeof bus.getIssue>,
@@ -181,7 +181,7 @@ function evidenceOf({ kind, evidence }: sql.IssueRow): bus.IssueEvidence {
   return { ...evidence, statement: { ...statement, malformed: malformedReason(statement.facts["reason"] ?? "") } };
 }
 
-/** An amount of what is no currency cannot be written; the provider's text is in the evidence. */
+/** Without a known currency an amount cannot be formatted; the provider's text is in the evidence. */
 function amountOf({ amount_minor: amountMinor, currency }: sql.IssueRow): Pick<bus.Issue, "amountMinor" | "currency"> {
   if (currency === null || !/^[A-Z]{3}$/.test(currency)) return { amountMinor: null, currency: null };
   return { amountMinor: currencyExponent(currency) === undefined ? null : amountMinor, currency };

@@ -51,7 +51,7 @@ export function priorOf({ status, assignee_id }: Pick<IssueRow, "status" | "assi
   return { status, assignee_id };
 }
 
-/** Announces the issues to each of their organizations, by id and in the order of the outbox's keys. Comes last in the transaction. */
+/** Announces issues by organization, by id and in the order of the outbox's keys. Comes last in the transaction. */
 export async function announceIssues(
   tx: Transaction,
   type: (typeof ISSUE_EVENT_TYPES)[number],

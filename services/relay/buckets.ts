@@ -1,7 +1,7 @@
 /**
- * Writes the buckets that gateways and actor hosts follow. A put, a kill switch and a completeness notice each demand that
- * their key is as their writer has seen it. So a write that arrives late, from a relay that was succeeded or after a lost
- * answer, never brings back what is over.
+ * Writes the buckets that gateways and actor hosts follow. A put, a kill switch and a completeness notice are stored only if
+ * their key has not changed since the relay read it. So a late write, from an earlier term or after a lost answer, never
+ * brings back an outdated entry.
  */
 import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
 import { headers, type MsgHdrs } from "nats";
@@ -37,7 +37,7 @@ interface Write {
   readonly headers?: MsgHdrs;
 }
 
-/** The sequence of the new message; undefined when the key's newest message has another one than expected. */
+/** The sequence of the new message; undefined when the key's newest message has another sequence than expected. */
 async function writeAfter(
   { js }: Pick<Writer, "js">,
   bucket: BucketDefinition,
@@ -134,10 +134,10 @@ export async function readNoticeSequences(
 }
 
 /**
- * Writes the notice that the bucket is complete for this server; until then its readers take nothing for missing. It
- * demands that both notices are as the relay has seen them: a notice that comes late, from a relay that was stalled, is
+ * Writes the notice that the bucket is complete for this server; until then its readers treat no entry as missing. It is
+ * stored only if the notices have not changed since the relay read them: a late notice, from a relay that was stalled, is
  * about a bucket that may have lost something since. Returns where the notices are now; undefined when they had changed.
- * Throws when it is not known to be stored.
+ * Throws when it is not known whether the notice is stored.
  */
 export async function noteComplete(
   writer: Writer,

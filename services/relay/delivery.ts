@@ -18,7 +18,7 @@ import type { RelayDeps } from "./deps.ts";
 import { RELAY_LIMITS } from "./limits.ts";
 import { type DeliveredRows, listPendingRows, markDelivered, type PendingRow } from "./sql/outbox.ts";
 
-/** Where a row was stored, or why its receiver refuses it, which repeating would not change. */
+/** Where a row was stored, or why its receiver refused it for good. */
 export type Delivery =
   | { readonly stream: string; readonly sequence: number; readonly failedReason: null }
   | { readonly stream: null; readonly sequence: null; readonly failedReason: string };
@@ -40,7 +40,7 @@ async function deliverRow({ bus, logs }: Pick<RelayDeps, "bus" | "logs">, row: P
         const answer = await askStation(bus.nc, stationId, request, options);
         return answer.reply.ok ? stored(logs.of(stationId).name, answer.sequence) : refused(answer.reply.code);
       } catch (error) {
-        // A command that a host does not understand stays so, and must not keep the rows behind it.
+        // A command that a host does not understand stays invalid, and must not block the rows behind it.
         if (error instanceof RefusedError && error.refusal.code === "invalid_request")
           return refused("invalid_request");
         throw error;
@@ -65,8 +65,8 @@ async function deliverRow({ bus, logs }: Pick<RelayDeps, "bus" | "logs">, row: P
 
 /**
  * Publishes an event for the webhook signer and returns its place in the stream. The row's id names the event: published
- * again after a lost answer, it is stored once by the server's memory of ids, and the webhook signer counts it once. Throws
- * when it is not known to be stored.
+ * again after a lost answer, it is stored once, because the server drops repeated ids, and the webhook signer counts it once.
+ * Throws when it is not known to be stored.
  */
 export async function publishRoboticsEvent(
   { js }: Pick<Bus, "js">,
@@ -80,7 +80,7 @@ export async function publishRoboticsEvent(
   return ack.seq;
 }
 
-/** The same for those who follow issues. */
+/** The same for the readers of issue events. */
 export async function publishIssueEvent(
   { js }: Pick<Bus, "js">,
   { outboxId, event }: Extract<PendingRow, { readonly kind: "issue_event" }>,
@@ -98,7 +98,7 @@ export function barrierOf(rows: readonly DeliveredRows[]): Barrier {
   const positions: Record<string, number> = {};
   let isRefused = false;
   for (const { kind, stream, sequence } of rows) {
-    // No replica shows an event: who follows events reads their stream.
+    // No replica shows an event: readers of events read the stream.
     if (kind === "robotics_event" || kind === "issue_event") continue;
     if (stream === null || sequence === null) isRefused = true;
     else positions[stream] = Math.max(positions[stream] ?? 0, sequence);
@@ -106,14 +106,14 @@ export function barrierOf(rows: readonly DeliveredRows[]): Barrier {
   return isRefused ? { positions, isUndelivered: true } : { positions };
 }
 
-/** What is known of a key that has work; a key without is forgotten, so this map is bounded by what is outstanding. */
+/** A key that has work. The relay forgets a key without work, so the outstanding rows bound the number of keys. */
 interface KeyState {
   /** The run under way. */
   running: Promise<boolean> | undefined;
   /** The run after it, which reads rows that were committed since the first began; flushes share it. */
   next: Promise<boolean> | undefined;
   retryPauseMs: number;
-  /** By the steady clock: a clock that is set back must not hold back a revocation. 0 is without a pause. */
+  /** By the monotonic clock: a clock that is set back must not delay a revocation. 0 means no pause. */
   retryAtMs: number;
 }
 

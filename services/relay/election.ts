@@ -2,7 +2,7 @@
  * One relay delivers, the others stand by. The relay that delivers has a lease in PostgreSQL, which lapses by PostgreSQL's
  * clock when it is not renewed:
  *
- *   standing by ── lease lapsed, bus up: take it  , next epoch ──► delivering ── renew each half second ──┐
+ *   standing by ── lease lapsed, bus up: take it, next epoch ────► delivering ── renew each half second ──┐
  *        ▲                                                          │       ▲                              │
  *        └── not renewed for 1.5 s, taken by another, or stopping ◄─┘       └──────────────────────────────┘
  *
@@ -46,7 +46,7 @@ export interface Election {
 }
 
 export function standForElection(options: ElectionOptions): Election {
-  const { promise: stood, resolve: haveStood } = Promise.withResolvers<void>();
+  const { promise: stood, resolve: resolveStood } = Promise.withResolvers<void>();
   const sql = openDatabase({
     url: options.databaseUrl,
     maxConnections: 1,
@@ -54,13 +54,13 @@ export function standForElection(options: ElectionOptions): Election {
     statementDeadlineMs: RELAY_LIMITS.leaseStatementMs,
   });
   const attempts = { everyMs: RELAY_LIMITS.standByMs, what: "the relay's attempt to deliver", log: options.log };
-  const standing = repeat(attempts, (stopping) =>
-    standOnce({ ...options, sql, haveStood, stopping }).finally(haveStood),
+  const attempting = repeat(attempts, (stopping) =>
+    attemptOnce({ ...options, sql, resolveStood, stopping }).finally(resolveStood),
   );
   return {
     stood,
     stop: async () => {
-      await standing.stop();
+      await attempting.stop();
       await closeDatabase(sql);
     },
   };
@@ -68,33 +68,33 @@ export function standForElection(options: ElectionOptions): Election {
 
 interface Candidate extends ElectionOptions {
   readonly sql: Database;
-  readonly haveStood: () => void;
+  readonly resolveStood: () => void;
   readonly stopping: AbortSignal;
 }
 
 /** Takes the lease if it can be taken, and then delivers until the term is over. */
-async function standOnce(candidate: Candidate): Promise<void> {
-  const { sql, log, isBusUp, lead, haveStood, stopping } = candidate;
+async function attemptOnce(candidate: Candidate): Promise<void> {
+  const { sql, log, isBusUp, lead, resolveStood, stopping } = candidate;
   if (!(await isBusUp())) return;
   const takenAt = now();
   const epoch = await takeLease(sql, `${hostname()}:${process.pid}`);
   if (epoch === undefined) return;
   log.info({ epoch }, "this relay delivers");
-  const tenure = new Tenure(candidate, { epoch, renewedAt: takenAt });
+  const term = new LeasedTerm(candidate, { epoch, renewedAt: takenAt });
   try {
-    const leading = lead(tenure);
-    haveStood();
+    const leading = lead(term);
+    resolveStood();
     await leading;
   } finally {
-    await tenure.end();
-    if (!stopping.aborted && !tenure.isLost) log.warn({ epoch }, "this relay has lost its lease");
+    await term.end();
+    if (!stopping.aborted && !term.isLost) log.warn({ epoch }, "this relay has lost its lease");
     await releaseLease(sql, epoch).catch((error: unknown) => {
       log.warn({ err: error, epoch }, "the relay's lease could not be released; it lapses by itself");
     });
   }
 }
 
-class Tenure implements Term {
+class LeasedTerm implements Term {
   readonly epoch: number;
   readonly signal: AbortSignal;
   /** Another relay has taken the lease. */
@@ -125,7 +125,7 @@ class Tenure implements Term {
     await this.#renewing;
   }
 
-  /** Checks again when the lease lapses unless it is renewed until then. */
+  /** Ends the term when the lease lapses; after a renewal, checks again at the new end. */
   #endWhenLapsed(): void {
     const leftMs = RELAY_LIMITS.selfStopMs - ageOf(this.#renewedAt);
     if (leftMs <= 0) this.#over.abort();
@@ -141,7 +141,7 @@ class Tenure implements Term {
     }
   }
 
-  /** False when it may be tried again at once, as long as the term is not over by then. */
+  /** False when the renewal failed and may be tried again soon. */
   async #renew(): Promise<boolean> {
     const { sql, log, isBusUp } = this.#candidate;
     try {

@@ -35,14 +35,14 @@ export async function lead(deps: RelayDeps, term: Term): Promise<void> {
   const polling = startPoll(deps, deliverer);
   const pulse = startPulse(deps, term);
   if (!signal.aborted) await once(signal, "abort");
-  // The next relay does not wait for a check of a stream that elects: what a past term finds out is not written (`epoch`).
+  // Not awaited: a check of a stream without a leader takes long, and a past term writes no results (`epoch`).
   void spreading.stop();
   void pulse.stop();
   const ended = Promise.all([polling.stop(), flushes.drain(), deliverer.settled()]);
   await Promise.race([ended, delay(RELAY_LIMITS.drainTimeoutMs, undefined, { ref: false })]);
 }
 
-/** Raises the database's pulse, and then writes it on the bus: a database that is restored later is known by it. */
+/** Raises the database's pulse, and then writes it on the bus, where it later shows that a database was restored. */
 function startPulse({ bus, sql, log, database, fail }: RelayDeps, term: Term): Repeated {
   return repeat({ everyMs: RELAY_LIMITS.pulseMs, what: "writing the database's pulse", log }, async () => {
     const onBus = await readPulse(bus);

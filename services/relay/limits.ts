@@ -25,7 +25,7 @@ export const RELAY_LIMITS = {
   idleInTransactionMs: 1_000,
   /** How often the database's pulse is raised and written on the bus: rarely, because any backup is older than some of these. */
   pulseMs: 5_000,
-  /** How often a relay looks whether the bus has all streams: a person who has deleted one soon reads so. */
+  /** How often a relay checks that the bus has all streams, so that a person who deleted one soon learns of it. */
   streamsCheckMs: 2_000,
   /** How often the table is polled. Writers flush their own rows at once, so this is for rows that they could not flush. */
   pollIntervalMs: 250,
@@ -43,10 +43,10 @@ export const RELAY_LIMITS = {
   bucketTimeoutMs: 2_000,
   /** How long storing one event in a stream may take. */
   streamTimeoutMs: 2_000,
-  /** A stream counts as having lost its end when its leader reports it so often, with this pause between. */
+  /** A stream counts as having lost its end when its leader reports it this many times, with this pause between. */
   lossConfirmations: 3,
   lossConfirmMs: 300,
-  /** Stations that are read where a log may have been purged, and how many of that log are asked for: all of them are missing then. */
+  /** To detect a purged log: how many stations are read, and how many of that log are checked. After a purge all are missing. */
   copiedStations: 1_000,
   askedStations: 5,
   /** First and longest pause before a key that could not be delivered is tried again, doubling; retries never end. */
@@ -58,7 +58,7 @@ export const RELAY_LIMITS = {
   flushTimeoutMs: 4_000,
   /** Rows that wait longer than this show a fault: the longest pause of a key is over by then. */
   lateMs: 10_000,
-  /** How long a monitor waits for the count of waiting rows; twice this is within what the gateway waits for a service's health. */
+  /** How long a monitor waits for the count of waiting rows; twice this is less than the gateway waits for a service's health. */
   summaryMs: 400,
   /** Waiting rows counted at most: beyond it their exact number no longer matters, and counting costs. */
   summaryRows: 10_000,
@@ -91,10 +91,10 @@ export const RELAY_LIMITS = {
    * must outlive a relay that is away for days.
    */
   noticeIntervalMs: 24 * 3_600_000,
-  /** How far back the newest entry of a bucket is searched for: twice as far as its reader needs, so that no clock matters. */
+  /** How far back the newest entry of a bucket is searched for: twice what its reader needs, so that wrong clocks do not matter. */
   deliveredWithinMs: 2 * BUS_LIMITS.deliveredCountsMs,
   /**
-   * How often the relay checks the leaders of the streams; those that have to move move at the second check. Until then the
+   * How often the relay checks the leaders of the streams; a leader that has to move moves at the second check. Until then the
    * death of one more server stops more stations than it should.
    */
   spreadMs: 1_000,

@@ -53,10 +53,10 @@ export function startSpreading(deps: SpreadDeps): Repeated {
   const { log, logs } = deps;
   const groups = [
     logs.all.map(({ name }) => name),
-    // By them each process checks that its server reaches a majority (`quorum.ts`): one server must not lead all.
+    // Each process checks by them whether its server reaches a majority (`quorum.ts`): one server must not lead them all.
     BUCKETS.map(({ name }) => `KV_${name}`),
   ];
-  /** What the turn before has found: an election may be under way. */
+  /** The moves that the previous turn found. Only moves found twice are made, because an election may be under way. */
   let before = "";
   return repeat({ everyMs: RELAY_LIMITS.spreadMs, what: "spreading the leaders of the streams", log }, async () => {
     if (deps.bus.nc.info?.cluster === undefined) return;

@@ -41,7 +41,7 @@ export async function findEndedIntent(
   const ended = await sql.findEndedIntent(database, key);
   if (ended !== undefined) return await withOrder(database, readIntent(ended));
   if (copied === undefined) return { intent: null, orderStatus: null };
-  // The log has lost the intent, and the station has passed no end on: the copy will soon show that.
+  // The log has lost the intent, and the station has sent no end: the copy will show this soon.
   throw new RefusedError({ code: "unavailable", retryAfterMs: SETTLEMENT_LIMITS.copyRetryMs });
 }
 

@@ -46,7 +46,7 @@ function fitsContract(amountMinor: bigint, currency: string): boolean {
   return amountFitsWire(amountMinor, currency) && AMOUNT_PATTERN.test(formatAmount(amountMinor, currency));
 }
 
-/** PostgreSQL's text has no NUL, and a half of a surrogate pair is no character. */
+/** PostgreSQL's text cannot contain a NUL or half of a surrogate pair. */
 export function isStorableText(text: string): boolean {
   return !text.includes("\0") && text.isWellFormed();
 }

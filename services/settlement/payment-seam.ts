@@ -7,9 +7,9 @@ import type { SettlementDeps } from "./deps.ts";
 import { SETTLEMENT_LIMITS } from "./limits.ts";
 import * as sql from "./sql/payment-seam.ts";
 
-/** Settles an intent once, however often the host asks. One wide log line says each outcome. */
+/** Settles an intent once, however often the host asks. One wide log line has the outcome. */
 export const settleIntent: Handler<SettlementDeps, typeof intents.settleIntent> = async (deps, request) => {
-  // Whatever a payment key holds, it must not keep a settlement from ending.
+  // No character in a payment key may prevent the end of a settlement.
   const storable = request.moneyKey === undefined ? request : { ...request, moneyKey: storableText(request.moneyKey) };
   const outcome = await sql.settleIntent(deps.database, storable, comparedReference(request.route, request.reference));
   const { intentId, attestationId, stationId, orderId, route, amountMinor, currency, moneyKey } = request;
@@ -37,7 +37,7 @@ const COMPARED: Readonly<Record<Route, boolean>> = {
 /** What the seam compares with the references that have settled an order before; undefined where it compares nothing. */
 function comparedReference(route: Route, reference: string): sql.ComparedReference | undefined {
   if (!COMPARED[route] || reference === "") return undefined;
-  const letters = asRead(reference);
+  const letters = normalized(reference);
   if (letters === "") return { key: `sha256:${sha256(reference)}`, withinHours: undefined };
   const isShort = letters.length <= SETTLEMENT_LIMITS.shortReferenceCharacters;
   return {
@@ -47,7 +47,7 @@ function comparedReference(route: Route, reference: string): sql.ComparedReferen
 }
 
 /** As a person reads it: letter case, spaces, the width of letters and invisible characters do not count. */
-function asRead(reference: string): string {
+function normalized(reference: string): string {
   return reference
     .normalize("NFKC")
     .replaceAll(/[\s\p{Cc}\p{Cf}\p{Cs}]/gu, "")

@@ -2,9 +2,9 @@
  * One command on one station: load → gather → `step()` → append → answer.
  *
  * The append is conditional on the station's newest commit, so that commits follow one another even when two hosts believe
- * that they own the station (I5). The runner answers nothing before it is in the log (I4). An answer without a commit that
- * holds for the newest state only waits until the log confirms that this state is the newest (M59). After an append with an
- * unknown outcome the runner reads the log back; where that fails too, `unknown-appends.ts` finds the outcome out.
+ * that they own the station (I5). The runner answers nothing before it is in the log (I4). Some answers
+ * need no commit but hold for the newest state only: the log first confirms that this state is the newest (M59). After an
+ * append with an unknown outcome the runner reads the log back; where that fails too, `unknown-appends.ts` finds it out.
  */
 
 import type { NatsConnection } from "nats";
@@ -53,7 +53,7 @@ export interface CommandRunnerDeps {
   readonly confirmations: Pick<ConfirmationChecks, "find">;
 }
 
-/** Instead of an answer: the end of the station's settlement gives it. */
+/** Returned instead of an answer: the work is answered when the station's settlement ends. */
 const SETTLING = Symbol("settling");
 type RunResult = StationAnswer | typeof SETTLING;
 
@@ -74,12 +74,12 @@ export class CommandRunner {
     this.#deps = deps;
   }
 
-  /** The outcome of the station's append is known, or is another host's to find out: commands are taken again. */
+  /** Takes the station's commands again: the outcome of its append is known, or another host now finds it out. */
   admit(stationId: number): void {
     this.#unknown.delete(stationId);
   }
 
-  /** Does the work and answers it. Work that waits for the end of the station's settlement is returned unanswered. Never rejects. */
+  /** Does the work and answers it. Returns work unanswered that waits for the end of a settlement. Never rejects. */
   async perform(stationId: number, asked: Work): Promise<Work | undefined> {
     const work = this.#measured(asked);
     try {
@@ -95,16 +95,16 @@ export class CommandRunner {
     return undefined;
   }
 
-  /** Work whose answer is counted, with the time since its first turn: one that waits for a settlement has several. */
+  /** Work whose answer is counted, with the time since its first turn. Work that waits for a settlement has several turns. */
   #measured(work: Work): Work {
     if (this.#isMeasured.has(work)) return work;
     const { commands, commandSeconds } = this.#deps.metrics;
     const startedAtMs = performance.now();
-    const answer = (given: StationAnswer): void => {
+    const answer = (stationAnswer: StationAnswer): void => {
       const type = typeOf(work);
-      commands.add({ type, result: resultOf(given) });
+      commands.add({ type, result: resultOf(stationAnswer) });
       commandSeconds.observe({ type }, (performance.now() - startedAtMs) / 1_000);
-      work.answer(given);
+      work.answer(stationAnswer);
     };
     const measured: Work = { ...work, answer };
     this.#isMeasured.add(measured);
@@ -120,7 +120,7 @@ export class CommandRunner {
         if (isBusy(error)) return BUSY;
         throw error;
       });
-      // Both say that nothing was done, which is not known here.
+      // Both answers say that nothing was done, but an earlier attempt may be stored.
       if (mayBeStored && (result === BUSY || result === NO_SPACE)) return UNAVAILABLE;
       if (result !== "conflict" && result !== "overtaken") return result;
       mayBeStored ||= result === "overtaken";
@@ -146,17 +146,17 @@ export class CommandRunner {
     }
     if (isOfSettlement(known, work, command)) return SETTLING;
 
-    // Gathered again after a conflict: it belongs to one state, and this command may be in the log by now.
+    // Gathered again after a conflict: the facts belong to one state, and this command may be in the log by now.
     const gathered: Gathered =
       state === null
         ? ({ command } as Gathered)
         : await gather(this.#deps.nc, stationId, state, work.commandId, command);
-    // The database has refused, whatever the station's state is.
+    // The settlement service has refused, and the refusal does not depend on the station's state.
     if ("answer" in gathered) return { ...gathered.answer, sequence };
     const atMs = this.#nowMs(known);
     const recordedConfirmation = state === null ? "none" : await this.#deps.confirmations.find(state, command, atMs);
-    // A freeze that this host has not received withdraws every route but cash. There is no await between this check and the
-    // step: the switches could be read again meanwhile, and seem to be off.
+    // A freeze that this host has not received withdraws every route but cash. No `await` may come between this check and
+    // the step: meanwhile the switches could be read again and seem to be off.
     const isElectronic = command.type === "intent_create" && command.route !== "cash";
     if (isElectronic && !this.#deps.switches.isTrusted()) return UNAVAILABLE;
     const result = step(state, {
@@ -203,8 +203,8 @@ export class CommandRunner {
     return Math.max(this.#deps.clock.nowMs(), atMs);
   }
 
-  async #know(stationId: number, isReadAnew: boolean): Promise<KnownStation> {
-    const cached = isReadAnew ? undefined : this.#deps.cache.get(stationId);
+  async #know(stationId: number, mustReload: boolean): Promise<KnownStation> {
+    const cached = mustReload ? undefined : this.#deps.cache.get(stationId);
     if (cached !== undefined) return cached;
     const known = toKnown(await this.#deps.stationLog.load(stationId));
     this.#learn(stationId, known);
@@ -223,7 +223,7 @@ export class CommandRunner {
   async #commit(stationId: number, known: KnownStation, commit: Commit): Promise<CommitResult> {
     for (let attempt = 0; attempt < STATION_LIMITS.appendAttempts; attempt += 1) {
       if (!this.#deps.isServed(stationId)) {
-        // Nothing of this commit is under way before the first attempt.
+        // Before the first attempt, no append of this commit is under way.
         if (attempt === 0 || !this.#deps.isHeld(stationId)) return this.#abandon(stationId);
         break;
       }
@@ -260,13 +260,13 @@ export class CommandRunner {
   async #answerNewest(
     stationId: number,
     known: KnownStation,
-    given: Pick<Work, "isRestoring"> & {
+    options: Pick<Work, "isRestoring"> & {
       readonly command: HostCommand;
       readonly reply: StationReply;
       readonly gathered?: Gathered;
     },
   ): Promise<StationAnswer | "conflict"> {
-    const { command, reply, gathered, isRestoring } = given;
+    const { command, reply, gathered, isRestoring } = options;
     if (isRestoring === true || needsNewestState(command, reply)) {
       const confirmation = await this.#deps.stationLog.confirm(stationId, known.sequence);
       this.#deps.metrics.confirmations.add({ result: confirmation });
@@ -301,8 +301,8 @@ function toKnown(stored: StoredCommit | null): KnownStation {
 }
 
 /**
- * Whether the settlement under way is of this very attestation, or of the payment that this confirmation is about: the work
- * is answered when the payment seam has answered.
+ * Whether the settlement under way belongs to this attestation, or to the payment that this confirmation is about. Then the
+ * work is answered when the payment seam has answered.
  */
 function isOfSettlement(known: KnownStation, work: Work, command: HostCommand): boolean {
   const intent = known.state?.intent;
@@ -321,7 +321,7 @@ function isOfLease({ type }: HostCommand): boolean {
   return type === "lease_acquire" || type === "lease_release" || type === "lease_break";
 }
 
-/** Whether the station kept nothing of a refused report: a repetition, or one too many. */
+/** Whether the station kept nothing of a refused report, because it is a repetition or exceeds the limit. */
 function isLeftOut(command: HostCommand, reply: StationReply): boolean {
   if (command.type !== "intent_report" || reply.ok) return false;
   return reply.code === "intent_not_actionable" || BLOCKED_REASONS.some((reason) => reason === reply.code);

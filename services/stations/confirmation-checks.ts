@@ -2,14 +2,14 @@
  * The checks before overdue QRs expire: the provider's confirmation may have been recorded in time while the station could
  * not be reached (design §2.7). While the providers service does not answer, such an intent does not expire by itself.
  *
- * Nothing but that intent waits for the providers service (design §2.6). A check runs beside the station's mailbox:
+ * Only that intent waits for the providers service (design §2.6). A check runs beside the station's mailbox:
  *
  *   tick ──► check starts, the intent stays ──► answer ──► tick: expires or settles
  *                    └── no answer: the intent stays ──► tick after a pause: another check
  *
- * A command about the intent, and a new collection, need the outcome as it is now. An earlier check counts for them only if
- * it had an answer; otherwise they wait for a check of their own, after everything else was gathered. Without an answer there
- * too, a new collection lets the intent expire, and its order is marked.
+ * A command about the intent, and a new collection, need the current outcome. They use an earlier check only if it had an
+ * answer. Otherwise they wait for a new check, after everything else was gathered. If that check has no answer either, a new
+ * collection lets the intent expire, and its order is marked.
  */
 import type { NatsConnection } from "nats";
 import { partitionOf } from "../../machines/partition.ts";
@@ -77,7 +77,7 @@ export class ConfirmationChecks {
       if (partitionOf(stationId) === partition) this.#checks.delete(stationId);
   }
 
-  /** An answer is used at the next tick. Above the limit the next tick starts the check. */
+  /** Uses the answer of an ended check. Otherwise starts a check; above the limit, a later tick starts it. */
   #atTick(stationId: number, intentId: number): RecordedConfirmation {
     const check = this.#checkOf(stationId, intentId);
     if (check.answer !== undefined) return check.answer;
@@ -94,7 +94,7 @@ export class ConfirmationChecks {
     return check;
   }
 
-  /** Never rejects. Of two checks at once the one with an answer counts. */
+  /** Never rejects. When two checks run at once, the one with an answer counts. */
   async #run(stationId: number, check: Check, limitMs: number): Promise<Found> {
     this.#running += 1;
     check.running += 1;

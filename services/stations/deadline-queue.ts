@@ -18,7 +18,7 @@ export class DeadlineQueue {
     if (this.#dueMs.get(key) === dueMs) return;
     this.#dueMs.set(key, dueMs);
     this.#push({ key, dueMs });
-    // Moved deadlines leave entries behind; more of them than live ones are not worth their memory.
+    // A moved deadline leaves an outdated entry. The heap is rebuilt when most entries are outdated, to save memory.
     if (this.#heap.length > 2 * this.#dueMs.size + 64) this.#rebuild();
   }
 
@@ -26,7 +26,7 @@ export class DeadlineQueue {
     this.#dueMs.delete(key);
   }
 
-  /** Cheap, also where thousands of queues are asked: an outdated entry counts as due. */
+  /** Cheap, because the host asks hundreds of queues at each tick: an outdated entry counts as due, too. */
   isDue(nowMs: number): boolean {
     const first = this.#heap[0];
     return first !== undefined && first.dueMs <= nowMs;

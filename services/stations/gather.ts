@@ -1,4 +1,4 @@
-/** What a command needs beside the state: the order's truth for a new intent, and an intent that the state has dropped. */
+/** What a command needs beside the state: order truth for a new intent, and an intent that the state has dropped. */
 import type { NatsConnection } from "nats";
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
@@ -39,7 +39,7 @@ export async function gather(
   return intentId === undefined ? { command } : { command, ...(await recallIntent(nc, { stationId, intentId })) };
 }
 
-/** How an intent of a station ended that its state has dropped, and what has become of its order; nothing where the station never had it. */
+/** How an intent ended that the station's state has dropped, and the status of its order. Empty if the station never had it. */
 export async function recallIntent(
   nc: NatsConnection,
   key: { readonly stationId: number; readonly intentId: number },
@@ -62,8 +62,8 @@ function droppedIntentOf(state: StationState, command: HostCommand): number | un
 }
 
 /**
- * Each creation passes the newest ended intent on. A station ends one intent between two creations at most, so settlement
- * stores each before the state drops it.
+ * Each creation sends the newest ended intent along. A station ends at most one intent between two creations, so the
+ * settlement service stores each ended intent before the state drops it.
  */
 async function prepare(
   nc: NatsConnection,
@@ -74,7 +74,7 @@ async function prepare(
   return await call(nc, prepareIntent, request, STATION_LIMITS.gatherMs).catch((error: unknown) => {
     if (!(error instanceof RefusedError)) throw error;
     const { code } = error.refusal;
-    // An order that does not exist, or is another station's, is `not_found` there.
+    // The settlement service refuses so for an order that does not exist or belongs to another station.
     if (code === "not_found") return { refusal: "order_unknown" as const };
     if (code === "idempotency_key_reused") return { refusal: code };
     throw error;

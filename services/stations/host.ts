@@ -1,6 +1,6 @@
 /**
  * The station host: owns partitions, takes their commands, keeps their deadlines, and completes their settlements and QR
- * payments. Calls go down; what the runner finds out comes up as events, which answer nothing:
+ * payments. Calls go down this diagram. The runner reports what it finds as events, which return nothing:
  *
  *   host ──► partitions ──► mailboxes ──► command runner ──► station log
  *    └──► sagas: settlement, provider, withdrawals, unknown appends ──► mailboxes
@@ -31,8 +31,8 @@ import { Withdrawals } from "./withdrawals.ts";
 import { UNAVAILABLE, type Work } from "./work.ts";
 
 /**
- * On a cluster with several logs the records are in the logs themselves, so that a lease can be renewed whenever its log can
- * store commits. Elsewhere they are beside the logs: on one server renewals would hide that a log has lost its end.
+ * On a cluster with several logs, each log stores its lease records, so that a lease can be renewed whenever its log can
+ * store commits. Elsewhere the bucket LEASES stores them: on one server, renewals would hide that a log has lost its end.
  */
 function leasePlaces({ leaseBus, logs }: Pick<HostDeps, "leaseBus" | "logs">): readonly LogPlace[] {
   const isInLogs = leaseBus.nc.info?.cluster !== undefined && logs.count > 1;
@@ -47,7 +47,7 @@ function leasePlace({ name, leases }: StationLogDefinition, partitions: readonly
 
 export interface HostDeps {
   readonly bus: Bus;
-  /** A connection for leases alone: a server handles a connection in order, and a renewal must not wait for a read. */
+  /** A connection only for leases: a server handles a connection in order, and a renewal must not wait for a read. */
   readonly leaseBus: Bus;
   /** A connection for reading whole streams, which takes the server seconds. */
   readonly scanBus: Bus;
@@ -76,9 +76,9 @@ export class StationHost {
   readonly #scans = new AbortController();
   readonly #ticker: NodeJS.Timeout;
   readonly #stopListening: () => void;
-  /** Commits that came after a scan and may be the previous host's, by station: the newest one's sequence. */
+  /** By station: the sequence of the newest commit that came after a scan and may be of the previous host. */
   readonly #lateCommits = new Map<number, number>();
-  /** Of the server that the known states were read from; each start of a server makes a new one. */
+  /** The server from which this host has read the known states. Each start of a server makes a new id. */
   #serverId: string | undefined;
 
   constructor(deps: HostDeps) {
@@ -141,7 +141,7 @@ export class StationHost {
     await this.#deps.bus.nc.flush();
   }
 
-  /** Hands over what this host owns and ends; takes less than 500 ms. */
+  /** Hands over all partitions and stops; takes less than 500 ms. */
   async stop(): Promise<void> {
     this.#scans.abort();
     this.#stopListening();
@@ -205,7 +205,7 @@ export class StationHost {
   #observe(stationId: number, { state }: KnownStation): void {
     if (state === null) return;
     const partition = this.#partitions.get(partitionOf(stationId));
-    // A command that ends after the release of its partition must leave nothing behind.
+    // A command that ends after the release of its partition must leave no state in memory.
     if (partition === undefined) return this.#cache.delete(stationId);
     partition.observe(stationId, state);
     if (state.intent?.status === "settling") this.#settlements.start(stationId, state.intent);
@@ -229,13 +229,13 @@ export class StationHost {
       );
     }
     const opened = indexes.map((index) => this.#partitions.get(index)).filter((partition) => partition !== undefined);
-    // Log by log: one that does not answer must not delay the stations of the others.
+    // Log by log: a log that does not answer must not delay the stations of the other logs.
     for (const [log, ofLog] of Map.groupBy(opened, ({ index }) => this.#deps.logs.ofPartition(index))) {
-      void this.#retryScan("wake-ups", ofLog, async (still) => {
-        await scanStations(this.#scanDeps(), log, still, this.#scans.signal);
-        for (const index of still) this.#partitions.get(index)?.finishScan();
-        await scanHeartbeats(this.#scanDeps(), still, this.#scans.signal);
-        for (const index of still) this.#partitions.get(index)?.presence.detectSilence(true);
+      void this.#retryScan("wake-ups", ofLog, async (stillHeld) => {
+        await scanStations(this.#scanDeps(), log, stillHeld, this.#scans.signal);
+        for (const index of stillHeld) this.#partitions.get(index)?.finishScan();
+        await scanHeartbeats(this.#scanDeps(), stillHeld, this.#scans.signal);
+        for (const index of stillHeld) this.#partitions.get(index)?.presence.detectSilence(true);
       });
     }
   }
@@ -286,9 +286,9 @@ export class StationHost {
     }
     for (const partition of opened) partition.presence.detectSilence(false);
     if (!isUp) return;
-    void this.#retryScan("heartbeats", opened, async (still) => {
-      await scanHeartbeats(this.#scanDeps(), still, this.#scans.signal);
-      for (const index of still) this.#partitions.get(index)?.presence.detectSilence(true);
+    void this.#retryScan("heartbeats", opened, async (stillHeld) => {
+      await scanHeartbeats(this.#scanDeps(), stillHeld, this.#scans.signal);
+      for (const index of stillHeld) this.#partitions.get(index)?.presence.detectSilence(true);
     });
   }
 
@@ -306,16 +306,16 @@ export class StationHost {
   async #retryScan(
     what: string,
     opened: readonly Partition[],
-    scan: (still: readonly number[]) => Promise<void>,
+    scan: (stillHeld: readonly number[]) => Promise<void>,
   ): Promise<void> {
     const startedAtMs = performance.now();
     while (!this.#scans.signal.aborted) {
-      const still = opened.filter((partition) => this.#partitions.get(partition.index) === partition);
-      if (still.length === 0) return;
+      const stillHeld = opened.filter((partition) => this.#partitions.get(partition.index) === partition);
+      if (stillHeld.length === 0) return;
       try {
-        await scan(still.map((partition) => partition.index));
+        await scan(stillHeld.map((partition) => partition.index));
         this.#deps.log.info(
-          { what, partitions: still.length, tookMs: Math.round(performance.now() - startedAtMs) },
+          { what, partitions: stillHeld.length, tookMs: Math.round(performance.now() - startedAtMs) },
           "scanned",
         );
         return;
@@ -331,15 +331,15 @@ export class StationHost {
     const nowMs = this.#deps.bus.clock.nowMs();
     for (const [index, partition] of this.#partitions)
       if (partition.isDue(nowMs) && this.#ownership.isCurrent(index)) partition.tick(nowMs);
-    this.#takeUpLateCommits();
+    this.#checkLateCommits();
     this.#cache.passivate(performance.now() - this.#deps.settings.passivateMs);
   }
 
   /**
-   * A commit that was under way when its host released the partition, and was stored after the scan: only this host can
-   * complete its collection. This host's own commits are known by the next tick, or when the station's work ends.
+   * Checks each station with a commit that was under way when the previous host released the partition, and was stored after
+   * the scan: only this host can complete its collection. The cache has this host's commits when the station's work has ended.
    */
-  #takeUpLateCommits(): void {
+  #checkLateCommits(): void {
     for (const [stationId, sequence] of this.#lateCommits) {
       if (this.#mailboxes.isAtWork(stationId)) continue;
       this.#lateCommits.delete(stationId);

@@ -1,14 +1,14 @@
 /**
  * The hosts' records of one group of partitions: one record per host, renewed as a whole, with the partitions that it holds.
  *
- * Each host alone writes its record, and only in place of the one that it wrote last. A host that is silent for too long is
- * removed by another one: its record is replaced by an empty one, under the condition that it was not renewed meanwhile. So
- * a host knows by its next renewal whether it was removed, and one that was not has kept all that it holds, however long it
- * could not renew.
+ * Only the host itself renews its record, and a renewal replaces only the record that this host wrote last. When a host is
+ * silent for too long, another host removes it: that host replaces the record by an empty one, unless it was renewed
+ * meanwhile. So a host learns from its next renewal whether it was removed. If not, it still holds all its partitions,
+ * however long it could not renew.
  *
- * A host's silence is measured by this host's own renewals as they come back, and by no clock but its own: a record that was
- * stored before one of them would have come first. Time in which nothing could be stored is no silence, so that an election
- * makes no host count as dead.
+ * A host measures the silence of others by its own clock, between its own renewals as they come back: a record that was
+ * stored before one of them would have come first. Time in which nothing could be stored does not count as silence, so that
+ * no host counts as dead because of an election.
  */
 import { headers, type MsgHdrs } from "nats";
 import { z } from "zod";
@@ -24,8 +24,8 @@ export interface LeasePlace {
   /** A host's record has this subject, with the host's id behind it. */
   readonly prefix: string;
   /**
-   * How long after its removal a host's record is taken away: a frozen host may find its own removal until then. Undefined
-   * where the stream takes away what is old.
+   * How long the record of a removed host stays, so that a stalled host can find its own removal. Undefined where the stream
+   * deletes old messages itself.
    */
   readonly removedForMs?: number;
 }
@@ -33,7 +33,7 @@ export interface LeasePlace {
 const recordSchema = z.object({
   /** One bit per partition, in hex. */
   holds: z.string().regex(/^[0-9a-f]{64}$/),
-  /** A host that is ending holds on to what it has until it has finished it, and gets nothing more. */
+  /** A host that is stopping keeps its partitions until their work is finished, and gets no more. */
   isLeaving: z.boolean(),
   /** Counts the host's records. */
   count: z.number(),
@@ -45,7 +45,7 @@ export interface HostRecord {
   readonly isLeaving: boolean;
   readonly sequence: number;
   readonly storedAtMs: number;
-  /** What the board's measure of silence was when the record came. */
+  /** The board's `#measuredMs` when the record came. */
   readonly fromMs: number;
 }
 
@@ -78,12 +78,12 @@ export class LeaseBoard {
   /** When each renewal was sent, by its count, until it has come back. */
   readonly #sent = new Map<number, number>();
   #count = 0;
-  /** The newest own record that has come back. */
+  /** The count of this host's newest record that has come back. */
   #seenCount = 0;
   #seenSentAtMs = Number.NEGATIVE_INFINITY;
-  /** The sequence of the own record that was written last: what the next one takes the place of. */
+  /** The sequence of the record that this host wrote last, which the next one replaces. */
   #ownSequence = 0;
-  /** Time that has passed between own renewals, all of which have come back. */
+  /** The sum of the times between this host's renewals that have come back, each up to `countedGapMs`. */
   #measuredMs = 0;
 
   constructor(deps: {
@@ -113,17 +113,17 @@ export class LeaseBoard {
     });
   }
 
-  /** Resolves when every record that is there has been read. */
+  /** Resolves when every stored record has been read. */
   get ready(): Promise<void> {
     return this.#feed.caughtUp;
   }
 
-  /** The records of all other hosts; one that is dead is among them until it is removed. */
+  /** The records of all other hosts, also of a dead host until it is removed. */
   others(): readonly HostRecord[] {
     return [...this.#others.values()];
   }
 
-  /** The count of the newest own record that has come back; zero when none has. All that was stored before it is known. */
+  /** The count of this host's newest record that has come back, or zero. The board knows all that was stored before it. */
   seenCount(): number {
     return this.#seenCount;
   }
@@ -158,8 +158,8 @@ export class LeaseBoard {
   }
 
   /**
-   * Writes this host's record. `removed`: another host has removed the one before, and may hold what this host held. Rejects
-   * when the server does not acknowledge the record in time; it may be stored all the same.
+   * Writes this host's record. `removed`: another host has removed the previous one, and may hold this host's partitions.
+   * Rejects when the server does not acknowledge the record in time; the record may still be stored.
    */
   async renew({ holds, isLeaving }: OwnRecord): Promise<"renewed" | "removed"> {
     this.#count += 1;
@@ -175,10 +175,10 @@ export class LeaseBoard {
     const last = await this.#readOwn();
     this.#ownSequence = last.sequence;
     if (last.isRemoved) return "removed";
-    throw new Error("The lease before was stored late.");
+    throw new Error("The previous lease was stored late.");
   }
 
-  /** Removes this host's record, so that the others need not wait for it to grow old. */
+  /** Removes this host's record, so that the other hosts take over at once. */
   async leave(): Promise<void> {
     const { error } = await this.#write(this.#hostId, "");
     if (error !== undefined) throw new Error(`The lease could not be removed: ${error.description}.`);
@@ -205,8 +205,8 @@ export class LeaseBoard {
     }
   }
 
-  /** Takes away what hosts have left that ended long ago: no host is waiting to learn of it. */
-  async #clearAway(nowMs: number): Promise<void> {
+  /** Deletes the empty records of hosts that ended long ago: none of them can still be waiting for its removal. */
+  async #deleteOldRemovals(nowMs: number): Promise<void> {
     const { stream, prefix, removedForMs = Number.POSITIVE_INFINITY } = this.#place;
     try {
       for (const [hostId, removedAtMs] of this.#removed) {
@@ -215,7 +215,7 @@ export class LeaseBoard {
         this.#removed.delete(hostId);
       }
     } catch (error) {
-      this.#log.warn({ err: error }, "leases of hosts that have ended could not be taken away; the next host tries it");
+      this.#log.warn({ err: error }, "leases of hosts that have ended could not be deleted; the next host tries again");
     }
   }
 
@@ -230,7 +230,7 @@ export class LeaseBoard {
     return answer.json<LeaseAnswer>();
   }
 
-  /** The own record as the stream's leader has it. */
+  /** This host's record as the stream's leader has it. */
   async #readOwn(): Promise<{ readonly sequence: number; readonly isRemoved: boolean }> {
     const request = JSON.stringify({ last_by_subj: `${this.#place.prefix}${this.#hostId}` });
     const subject = `$JS.API.STREAM.MSG.GET.${this.#place.stream}`;
@@ -273,7 +273,7 @@ export class LeaseBoard {
       this.#measuredMs += Math.min(sentAtMs - this.#seenSentAtMs, STATION_LIMITS.countedGapMs);
     } else {
       this.#measureBefore(storedAtMs);
-      void this.#clearAway(storedAtMs);
+      void this.#deleteOldRemovals(storedAtMs);
     }
     this.#seenCount = count;
     this.#seenSentAtMs = sentAtMs;
@@ -281,8 +281,8 @@ export class LeaseBoard {
   }
 
   /**
-   * The first own record: of the silence before it only the server's clock knows. Hosts that were silent for very long are
-   * dead, the others have to be silent for one renewal more.
+   * Called at this host's first record: only the server's clock can measure the silence before it. A host that was silent for
+   * very long is dead. Any other host has to be silent for at least one more renewal interval.
    */
   #measureBefore(storedAtMs: number): void {
     const { forgottenMs, takeOverMs, renewMs } = STATION_LIMITS;

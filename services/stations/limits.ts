@@ -38,7 +38,7 @@ export const STATION_LIMITS = {
   unavailableRetryMs: 1_000,
   /** Attempts of one command that conflicts with other commits: at worst, two hosts that claim one partition alternate. */
   conflictAttempts: 8,
-  /** Pause after a conflict, multiplied by the number of the attempt, so that two hosts do not stay in step. */
+  /** Pause after a conflict, multiplied by the number of the attempt, so that two hosts do not conflict at each attempt. */
   conflictPauseMs: 5,
   /**
    * An append that is not acknowledged by then has an unknown outcome, and the host reads the log back. The host does so

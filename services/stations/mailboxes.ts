@@ -7,10 +7,10 @@ import { partitionOf } from "../../machines/partition.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import { BUSY, isFailure, type StationAnswer, SYSTEM, UNAVAILABLE, type Work } from "./work.ts";
 
-/** Work with all who wait for its answer: a request that was sent again waits for the first one. */
+/** Work with all requesters that wait for its answer: a repeated request waits for the answer to the first one. */
 interface Entry {
   readonly work: Work;
-  /** Empty once it is answered, and for work that no request can be a repetition of. */
+  /** Empty after the answer, and for work that no request can repeat. */
   answers: Work["answer"][];
 }
 
@@ -56,7 +56,7 @@ export class Mailboxes {
     return this.#busy;
   }
 
-  /** Takes work in order of arrival; a full queue answers "busy" at once. Work that is here already is not taken again. */
+  /** Takes work in order of arrival; a full queue answers "busy" at once. Repeated work is not queued again. */
   submit(stationId: number, work: Work): void {
     const box = this.#boxes.get(stationId);
     if (box !== undefined) {
@@ -74,8 +74,8 @@ export class Mailboxes {
   }
 
   /**
-   * Takes work before all that waits: the end of a settlement or a provider's answer, of which a station has one at most, and
-   * the work that waited for it.
+   * Takes work before all waiting work: the end of a settlement or a provider's answer (a station has at most one of them),
+   * and the work that waited for it.
    */
   submitFirst(stationId: number, work: Work): void {
     const box = this.#boxes.get(stationId);
@@ -97,12 +97,12 @@ export class Mailboxes {
     }
   }
 
-  /** Whether something is being done at a station. */
+  /** Whether the station has work under way or waiting. */
   isAtWork(stationId: number): boolean {
     return this.#boxes.has(stationId);
   }
 
-  /** Whether anything of these partitions waits or is being done. */
+  /** Whether a station of these partitions has work under way or waiting. */
   isBusy(partitions: ReadonlySet<number>): boolean {
     for (const stationId of this.#boxes.keys()) if (partitions.has(partitionOf(stationId))) return true;
     return false;
@@ -120,7 +120,7 @@ export class Mailboxes {
   }
 }
 
-interface LocalCommand {
+interface LocalWork {
   readonly stationId: number;
   readonly commandId: string;
   readonly command: Work["command"];
@@ -135,7 +135,7 @@ interface LocalCommand {
 export class LocalCommands {
   readonly #mailboxes: Mailboxes;
   /** One entry at most for each station or device with something due, because each waits for `done`. */
-  #waiting: LocalCommand[] = [];
+  #waiting: LocalWork[] = [];
   #next = 0;
   #underWay = 0;
 
@@ -143,7 +143,7 @@ export class LocalCommands {
     this.#mailboxes = mailboxes;
   }
 
-  submit(local: LocalCommand): void {
+  submit(local: LocalWork): void {
     this.#waiting.push(local);
     this.#advance();
   }
@@ -160,10 +160,10 @@ export class LocalCommands {
       if (local.isVoid()) continue;
       this.#underWay += 1;
       const { stationId, commandId, command, isAboutUnknown = false, done } = local;
-      const answer = (given: StationAnswer): void => {
+      const answer = (stationAnswer: StationAnswer): void => {
         this.#underWay -= 1;
-        done(isFailure(given) ? undefined : given);
-        // Not at once: answers may come synchronously, and a long queue must not grow the stack.
+        done(isFailure(stationAnswer) ? undefined : stationAnswer);
+        // In a microtask, because answers may come synchronously, and a long queue must not grow the stack.
         queueMicrotask(() => this.#advance());
       };
       this.#mailboxes.submit(stationId, { commandId, actor: SYSTEM, command, isAboutUnknown, answer });

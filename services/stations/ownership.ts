@@ -1,6 +1,6 @@
 /**
  * Which partitions this host owns (design §2.3). Ownership only decides which host answers; the conditional append decides
- * what is true. Each log has leases of its own, so that an election in one log stops its own stations alone.
+ * which commit is stored. Each log has leases of its own, so that an election in one log stops its own stations alone.
  *
  *   assigned to this host, held by no host ──► claim: write it into the own record
  *        claim has come back, no other host has claimed it before ──► acquire
@@ -47,7 +47,7 @@ export class LogLeases {
   readonly #stopListening: () => void;
   /** When the newest acknowledged renewal was sent, by this host's monotonic clock. */
   #renewedAt = Number.NEGATIVE_INFINITY;
-  /** After a lapse: the renewal that has to come back first, so that what other hosts did meanwhile is known. */
+  /** After a lapse: the renewal that must come back before this host serves again, because it must know what others did. */
   #mustSeeSentAt = Number.NEGATIVE_INFINITY;
   #isStarted = false;
   #isListening = true;
@@ -66,7 +66,7 @@ export class LogLeases {
     });
   }
 
-  /** Resolves when this host takes part; what is free by then, it owns. */
+  /** Resolves when this host takes part and owns the partitions that were free, or after `renewTimeoutMs`. */
   async start(): Promise<void> {
     await this.#board.ready;
     this.#isStarted = true;
@@ -105,7 +105,7 @@ export class LogLeases {
     return new Set([...this.#held, ...this.#heldByOthers()]);
   }
 
-  /** Hands everything over and leaves. */
+  /** Hands over all partitions and removes the record. */
   async stop(): Promise<void> {
     this.#isLeaving = true;
     this.#stopListening();
@@ -116,7 +116,7 @@ export class LogLeases {
     // The removal must come after every renewal that is still under way.
     while (this.#isRenewing) await new Promise((resolve) => setTimeout(resolve, 1));
     await this.#board.leave().catch((error: unknown) => {
-      this.#deps.log.warn({ err: error }, "the lease could not be removed; others take over when it has grown old");
+      this.#deps.log.warn({ err: error }, "the lease could not be removed; other hosts take over when it is too old");
     });
     this.#board.stop();
   }
@@ -153,8 +153,8 @@ export class LogLeases {
   }
 
   /**
-   * A claim that has come back is decided: claims that were stored before it are known, and the first one counts. A renewal
-   * that was under way when the claim was made does not contain it; the next one does.
+   * A claim that has come back is decided: the host knows the claims that were stored before it, and the first one counts.
+   * A renewal that was under way when the claim was made does not contain it; the next one does.
    */
   #settleClaims(): void {
     const heldByOthers = this.#heldByOthers();
@@ -184,7 +184,7 @@ export class LogLeases {
     await this.#renew();
   }
 
-  /** The lease is not renewed: after a while another host may take over, and this one's answers would only hide the other's. */
+  /** The lease is not renewed. Later another host may take over, and this host's errors must not hide the other's answers. */
   #wait(): void {
     if (!this.#isRenewing) void this.#renew();
     if (performance.now() - this.#renewedAt >= STATION_LIMITS.takeOverMs) this.#listen(false);
@@ -196,7 +196,7 @@ export class LogLeases {
     this.#deps.setListening([...this.#held], isListening);
   }
 
-  /** Another host has removed this one, and may hold what it held. */
+  /** Another host has removed this one, and may hold its partitions. */
   #dropAll(): void {
     this.#claims.clear();
     const dropped = [...this.#held].filter((partition) => !this.#releasing.has(partition));
@@ -225,7 +225,7 @@ export class LogLeases {
         } else this.#noteRenewal(sentAt);
       } while (this.#mustRenewAgain && !this.#isLeaving);
     } catch (error) {
-      if (!this.#hasWarned) this.#deps.log.warn({ err: error }, "the lease is not renewed; it is tried again");
+      if (!this.#hasWarned) this.#deps.log.warn({ err: error }, "the lease is not renewed; the host tries again");
       this.#hasWarned = true;
     } finally {
       this.#isRenewing = false;
@@ -256,7 +256,7 @@ export class Ownership {
     });
   }
 
-  /** Resolves when this host takes part; what is free by then, it owns. */
+  /** Resolves when this host takes part and owns the partitions that were free, or after `renewTimeoutMs`. */
   async start(): Promise<void> {
     await Promise.all(this.#leases.map((leases) => leases.start()));
   }
@@ -278,15 +278,15 @@ export class Ownership {
     return new Set(current.flatMap((leases) => [...leases.heldByAnyHost()]));
   }
 
-  /** Hands everything over and leaves. */
+  /** Hands over all partitions and removes the record. */
   async stop(): Promise<void> {
     await Promise.all(this.#leases.map((leases) => leases.stop()));
   }
 }
 
 /**
- * The owner of each partition by rendezvous hashing: when a host comes or goes, only the partitions that it gets or had
- * change hands. Each host computes the same from the same set of live hosts. Empty without hosts.
+ * The owner of each partition by rendezvous hashing: when a host starts or ends, only the partitions that it gets or had
+ * change their owner. Each host computes the same from the same set of live hosts. Empty without hosts.
  */
 export function assignPartitions(hostIds: readonly string[]): readonly string[] {
   const seeds = hostIds.toSorted().map((hostId) => ({ hostId, seed: hashText(hostId) }));

@@ -1,6 +1,6 @@
 /**
  * One owned partition: its subscriptions, the deadlines of its stations and the presence of its devices. It puts commands
- * into the stations' mailboxes. A passive station costs the host at most an entry among the deadlines.
+ * into the stations' mailboxes. For a passive station the host stores at most one deadline.
  */
 import type { Msg, NatsConnection, Subscription } from "nats";
 import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
@@ -148,8 +148,8 @@ export class Partition {
 
   #receive(message: Msg): void {
     const { nc, log, mailboxes } = this.#deps;
-    const answer = (given: StationAnswer): void => {
-      if (message.reply !== undefined) turnPublisher(nc).publish(message.reply, JSON.stringify(given));
+    const answer = (stationAnswer: StationAnswer): void => {
+      if (message.reply !== undefined) turnPublisher(nc).publish(message.reply, JSON.stringify(stationAnswer));
     };
     if (dropLate({ nc, log }, message, STATION_COMMAND)) return;
     if (!this.#deps.isCurrent()) return answer(UNAVAILABLE);

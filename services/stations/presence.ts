@@ -1,7 +1,7 @@
 /**
  * Which devices of a partition send heartbeats. Heartbeats stay in memory here (and in LIVENESS); only a change between
- * online and offline becomes a command (design §3). The time of the bus counts, so that no machine's clock can make a device
- * silent.
+ * online and offline becomes a command (design §3). The host uses the time of the bus, so that no wrong clock can make a
+ * device silent.
  *
  *   a heartbeat, not online ──► device_seen       online, silent for too long ──► device_silent
  */
@@ -25,9 +25,9 @@ export class Presence {
   readonly #clock: Pick<BusClock, "nowMs">;
   readonly #devices = new Map<number, Device>();
   readonly #silences = new DeadlineQueue();
-  /** During the scan of the log: heartbeats of devices of which it is not known yet whether they are online. */
+  /** During the scan of the log: heartbeats of devices whose committed liveness is not known yet. */
   #early: Map<number, { readonly stationId: number; readonly atMs: number }> | undefined = new Map();
-  /** Before the stored heartbeats are read, no device counts as silent: this host did not listen. */
+  /** Before the stored heartbeats are read, no device counts as silent: this host has missed heartbeats. */
   #detectsSilence = false;
   #isClosed = false;
 
@@ -49,11 +49,11 @@ export class Presence {
       const earlier = this.#early.get(deviceId)?.atMs ?? 0;
       this.#early.set(deviceId, { stationId, atMs: Math.max(atMs, earlier) });
     } else {
-      this.#arrive(stationId, deviceId, atMs);
+      this.#reportSeen(stationId, deviceId, atMs);
     }
   }
 
-  /** Notes a heartbeat that was stored before this host listened; one that is too old proves nothing. */
+  /** Notes a heartbeat that was stored before this host listened; one that is too old does not make a device online. */
   noteStoredHeartbeat(stationId: number, deviceId: number, storedAtMs: number): void {
     const nowMs = this.#clock.nowMs();
     const atMs = Math.min(storedAtMs, nowMs);
@@ -109,7 +109,7 @@ export class Presence {
       if (device?.isOnline !== true) continue;
       const dueMs = device.heartbeatAtMs + this.#silenceMs;
       if (dueMs > nowMs) this.#silences.set(deviceId, dueMs);
-      else this.#depart(deviceId, device);
+      else this.#reportSilent(deviceId, device);
     }
   }
 
@@ -127,7 +127,7 @@ export class Presence {
     this.#silences.delete(deviceId);
   }
 
-  #arrive(stationId: number, deviceId: number, atMs: number): void {
+  #reportSeen(stationId: number, deviceId: number, atMs: number): void {
     const device: Device = { stationId, heartbeatAtMs: atMs, isOnline: false };
     this.#devices.set(deviceId, device);
     this.#localCommands.submit({
@@ -144,7 +144,7 @@ export class Presence {
     });
   }
 
-  #depart(deviceId: number, device: Device): void {
+  #reportSilent(deviceId: number, device: Device): void {
     const command = (state: StationState): HostCommand | undefined => {
       const committed = findDevice(state, deviceId);
       if (committed === undefined || device.heartbeatAtMs + this.#silenceMs > this.#clock.nowMs()) return undefined;

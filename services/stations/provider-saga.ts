@@ -1,7 +1,7 @@
 /**
  * The provider saga: a committed `created` on the route `dynamic_qr` leads to one payment at the provider and one commit
- * of its answer. The providers service is idempotent by intent, so any host may send the request again at any time, and does
- * when it reads a station whose collection has no QR yet.
+ * of its answer. The providers service is idempotent by intent, so any host may send the request again at any time. A host
+ * does so when it reads a station whose collection has no QR yet.
  *
  *   created committed ──► providers.createProviderPayment ──► qr_ready | provider_failed committed
  *                              └── no answer: pause, again; for too long: provider_failed (provider_unavailable)
@@ -75,7 +75,7 @@ export class ProviderSaga {
     const collection: Collection = { intentId: intent.intentId, stationStatus: state.status, isOver: false };
     this.#collections.set(stationId, collection);
     const request = { stationId, organizationId: state.organizationId, intent, asked: intent.provider };
-    // The work that has led here may be of another request, or of none.
+    // The work that led here may belong to another request, or to none.
     void forRequest(intent.provider.requestId, () => this.#run(request, collection));
   }
 
@@ -113,7 +113,7 @@ export class ProviderSaga {
     const untilMs = performance.now() + STATION_LIMITS.providerPatienceMs;
     let pauseMs: number = STATION_LIMITS.providerPauseMs;
     while (!collection.isOver) {
-      // A switch may have been turned, or the station suspended, since the route was offered.
+      // A switch may have been turned on, or the station suspended, since the route was offered.
       const frozen = freezeOf({ organizationId, stationId, configId }, collection, this.#deps.switches.current());
       if (frozen !== undefined) return failed(frozen);
       const leftMs = untilMs - performance.now();
@@ -127,8 +127,8 @@ export class ProviderSaga {
           { intentId, stationId, organizationId, configId, orderDisplayNumber, amountMinor, currency, expiresAtMs },
           Math.min(STATION_LIMITS.providerAskMs, leftMs),
         );
-        return named(
-          usable(answer),
+        return withSwitchReason(
+          checked(answer),
           freezeOf({ organizationId, stationId, configId }, collection, this.#deps.switches.current()),
         );
       } catch (error) {
@@ -166,7 +166,7 @@ interface QrRequest {
   readonly asked: ProviderPayment;
 }
 
-/** Silence, a switch and an unusable answer are found by the host, and the audit log names it. */
+/** Whether the audit log names the provider. It names the system after no answer, an unusable answer or a switch. */
 function isOfProvider(answer: Answer): boolean {
   if (answer.created || answer.reason === "provider_refused") return true;
   return PROVIDER_DECLINES.some((decline) => decline === answer.reason);
@@ -190,13 +190,13 @@ function failed(reason: FailureReason): Failed {
 }
 
 /** The providers service answers `provider_frozen` for every switch; the cashier gets the switch that is on. */
-function named(answer: Answer, freeze: FailureReason | undefined): Answer {
+function withSwitchReason(answer: Answer, freeze: FailureReason | undefined): Answer {
   const isFrozen = !answer.created && answer.reason === "provider_frozen";
   return isFrozen && freeze !== undefined ? failed(freeze) : answer;
 }
 
 /** A QR that does not fit a commit is invalid: the station's state is bounded, and no phone could scan it. */
-function usable(answer: Reply): Answer {
+function checked(answer: Reply): Answer {
   if (!answer.created) {
     const reason = PROVIDER_END_REASONS.find((known) => known === answer.reason);
     return failed(reason ?? "provider_answer_invalid");

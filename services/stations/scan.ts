@@ -13,7 +13,7 @@ import type { Partition } from "./partition.ts";
 import { decodeWake, WAKE_HEADER } from "./station-log.ts";
 
 export interface ScanDeps {
-  /** A connection for nothing else: a scan would delay every answer that shares its connection. */
+  /** A connection only for scans: a scan delays every answer on its connection. */
   readonly bus: Bus;
   readonly log: Log;
   readonly logs: StationLogs;
@@ -71,7 +71,7 @@ interface Source {
   readonly stream: string;
   readonly keepsOnlyNewest: boolean;
   readonly wholeFilter: string;
-  /** From so many partitions on the whole stream is read. */
+  /** From this many partitions on, the scan reads the whole stream. */
   readonly wholeFrom: number;
   readonly filterOf: (partition: number) => string;
   readonly receive: (message: FeedMessage) => void;
@@ -79,7 +79,7 @@ interface Source {
   readonly receiveLate?: (message: FeedMessage) => void;
 }
 
-/** One consumer for the whole stream, or a few at a time for single partitions, whichever moves less. */
+/** One consumer for the whole stream, or a few at a time for single partitions, whichever reads less. */
 async function scan(deps: ScanDeps, signal: AbortSignal, partitions: readonly number[], source: Source): Promise<void> {
   const isWhole = partitions.length >= source.wholeFrom;
   const filters = isWhole ? [source.wholeFilter] : partitions.map(source.filterOf);

@@ -10,7 +10,7 @@ import { StationHost } from "./host.ts";
 import { addHostGauges, addHostMetrics } from "./metrics.ts";
 import { readStationsSettings } from "./settings.ts";
 
-/** Resolves when the host takes part in the ownership of partitions; alone, it owns all of them by then. */
+/** Resolves when the host takes part in the ownership of partitions; the only host then owns all of them. */
 export async function startStationsService(deps: ServiceDeps): Promise<Service> {
   const { bus, log, logs, environment } = deps;
   const settings = readStationsSettings(environment);

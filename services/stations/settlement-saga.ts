@@ -1,10 +1,10 @@
 /**
  * The settlement saga: a committed `settling` leads to one call of the payment seam and one commit of its answer
- * (design §2.4). The seam is idempotent by intent, so any host may start the saga again at any time, and does when it reads
- * a station that is settling.
+ * (design §2.4). The seam is idempotent by intent, so any host may start the saga again at any time. A host does so when it
+ * reads a station that is settling.
  *
- *   settling committed ──► settlement.settleIntent ──► settlement_succeeded | settlement_refused committed ──► attestation answered
- *                              └── no answer: pause, again ──┘
+ *   settling committed ──► settlement.settleIntent ──► settlement_succeeded | settlement_refused committed
+ *                              └── no answer: pause, again         └──► attestation answered
  */
 import type { NatsConnection } from "nats";
 import { partitionOf } from "../../machines/partition.ts";
@@ -51,7 +51,7 @@ export class SettlementSaga {
     if (underWay?.intentId === intentId && underWay.attestationId === attestationId) return;
     const settlement: Settlement = { intentId, attestationId, attestedAtMs, waiting: new Map(), isAbandoned: false };
     this.#settlements.set(stationId, settlement);
-    // The work that has led here may be of another request, or of none.
+    // The work that led here may belong to another request, or to none.
     void forRequest(requestId, () => this.#run(stationId, settlement, intent));
   }
 
@@ -118,7 +118,7 @@ export class SettlementSaga {
     const { commandId: attestationId, reference, cashierId: attestedBy, confirmsReferenceAlreadyUsed } = attestation;
     const attested = { attestationId, reference, attestedBy, confirmsReferenceAlreadyUsed };
     const asked = { intentId, stationId, orderId, route, amountMinor, currency, ...attested };
-    return await call(this.#deps.nc, settleIntent, { ...asked, ...moneyOf(intent) }, STATION_LIMITS.settleMs);
+    return await call(this.#deps.nc, settleIntent, { ...asked, ...paymentKeyOf(intent) }, STATION_LIMITS.settleMs);
   }
 
   async #commit(stationId: number, command: LocalCommand): Promise<StationAnswer> {
@@ -162,14 +162,14 @@ export class SettlementSaga {
   }
 }
 
-/** The payment key of the provider's payment, the same for every attestation: it pays once (design §2.4). */
-function moneyOf({ intentId, provider }: PaymentIntent): { readonly moneyKey?: string } {
+/** The payment key of the provider's payment, the same for every attestation, so that the payment settles once (design §2.4). */
+function paymentKeyOf({ intentId, provider }: PaymentIntent): { readonly moneyKey?: string } {
   if (provider === null) return {};
   const { configId, providerReference } = provider;
   return { moneyKey: moneyKey({ configId, name: moneyName(providerReference, `intent:${intentId}`) }) };
 }
 
-/** An intent is settling by an attestation and by nothing else. */
+/** Every intent that is settling has an attestation. */
 function attestationOf({ intentId, attestation }: PaymentIntent): Attestation {
   if (attestation === null) throw new Error(`Intent ${intentId} is settling without an attestation.`);
   return attestation;

@@ -3,7 +3,7 @@
  * commit may be stored, or may be stored later. Until the outcome is known, the station's commands are answered
  * `unavailable`: any other answer would be a guess.
  *
- *   unknown ──► read the newest commit ──► a newer one than expected: what it brings about starts now
+ *   unknown ──► read the newest commit ──► a newer one than expected: its effects start now
  *                   └── still the old one: commit `command_ruled_out` in its place, so that the other can never be stored
  *                           └── no answer: pause, again
  */
@@ -38,7 +38,7 @@ interface Watch extends UnknownAppend {
 
 export class UnknownAppends {
   readonly #deps: UnknownAppendsDeps;
-  /** One entry per station that had an append under way, so at most one per station with a command at a time. */
+  /** At most one entry per station, because a station has one append under way at a time. */
   readonly #watches = new Map<number, Watch>();
 
   constructor(deps: UnknownAppendsDeps) {
@@ -52,7 +52,7 @@ export class UnknownAppends {
 
   /** Reads the station until the outcome is known. */
   watch(stationId: number, append: UnknownAppend): void {
-    // The append that rules another one out had no answer either; the first one's condition decides for both.
+    // The append of `command_ruled_out` has an unknown outcome, too: the first append's condition decides for both.
     if (this.#watches.has(stationId)) return;
     const pauseMs = STATION_LIMITS.unknownPauseMs;
     const watch: Watch = { ...append, stationId, sinceMs: performance.now(), pauseMs, timer: undefined, isOver: false };

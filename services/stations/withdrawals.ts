@@ -43,7 +43,7 @@ export class Withdrawals {
   readonly #deps: WithdrawalsDeps;
   /** One entry per station with ends to report: as bounded as the stations' deadlines. */
   readonly #reports = new Map<number, Report>();
-  /** Those whose turn has yet to come, in the order of arrival. */
+  /** The reports that wait for their turn, in the order of arrival. */
   readonly #waiting = new Set<Report>();
   #underWay = 0;
 
@@ -110,7 +110,7 @@ export class Withdrawals {
   async #send(report: Report): Promise<void> {
     const [end] = report.ends;
     if (end === undefined || report.isOver) return;
-    // The work that has led here may be of another request, or of none.
+    // The work that led here may belong to another request, or to none.
     const isReported = await forRequest(end.requestId, () => this.#attempt(report, end.intentId));
     if (report.isOver) return;
     if (isReported) {

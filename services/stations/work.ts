@@ -1,4 +1,4 @@
-/** What waits in a station's mailbox: a requester's command or one of the host's own. */
+/** What waits in a station's mailbox: a requester's command or a self-issued one. */
 import type { Actor } from "../../machines/actor.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
 import type { StationState } from "../../machines/station/state.ts";
@@ -34,7 +34,7 @@ export interface Work {
   readonly command: HostCommand | ((state: StationState, sequence: number) => HostCommand | undefined);
   /** Restores what the log may have lost (`StationRequest`). */
   readonly isRestoring?: true | undefined;
-  /** Finds the outcome of an unknown append; all other work of the station waits for it. */
+  /** Finds the outcome of an unknown append; other work of the station is answered `unavailable` meanwhile. */
   readonly isAboutUnknown?: boolean;
   /** The id of the HTTP request behind it, for the log. */
   readonly requestId?: string | undefined;

@@ -66,7 +66,7 @@ export async function startAuditWorld(logs: StationLogs = ONE_LOG) {
     async untilCopied() {
       for (const { name, commits } of logs.all) {
         const newest = await bus.jsm.streams.getMessage(name, { last_by_subj: commits });
-        // A copier whose position is behind the end of the log has not noticed yet that the log has lost its end.
+        // A position beyond the end of the log: the copier has not noticed yet that the log has lost its end.
         await vi.waitFor(async () => {
           const rows = await database`select sequence from audit_position where stream = ${name}`;
           expect(rows).toEqual([{ sequence: newest?.seq ?? 0 }]);

@@ -21,7 +21,7 @@ const RECOVERED_MS = 5_000;
 /** Each is read by several requests, of which a third goes to the stalled server. */
 const COLLECTIONS = 12;
 
-/** What is no commit, at the subject of a station that there is not. */
+/** A message that is not a commit, at the subject of a station that does not exist. */
 const NO_STATION = 900_000;
 
 let cluster: NatsCluster;

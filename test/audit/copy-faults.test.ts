@@ -118,7 +118,7 @@ describe("NATS does not answer for seconds", () => {
     killed: { begin: () => world.nats.kill9(), end: () => world.nats.restart() },
   } as const;
 
-  // A killed server is met at the start of a log, where the copier has no place to find again.
+  // The copier meets a killed server at the start of a log, where it has no position to find again.
   test.each([
     { what: "stalled", commits: 1 },
     { what: "killed", commits: 0 },

@@ -167,7 +167,7 @@ describe("a gap in the audit copy", () => {
       { level: 50, stationId, fromVersion, toVersion },
     ]);
 
-    // The log has made room for newer commits, and has lost nothing.
+    // Newer commits have replaced older ones, and the log has lost nothing.
     const messages = lines.map((line) => line["msg"]);
     expect(messages).not.toContain("the station log has lost commits that its audit copy has");
 
@@ -250,7 +250,7 @@ test("there are several logs: each is copied from its own position, and a loss i
   const positions = await database`select stream, sequence from audit_position order by stream`;
   expect(positions).toEqual(ends.toSorted((a, b) => a.stream.localeCompare(b.stream)));
 
-  // The position of the first log is behind that log's end.
+  // The position of the first log is beyond that log's end.
   await database`update audit_position set sequence = 1000 where stream = ${logs.all[0]?.name ?? ""}`;
   await several.startAudit();
   await Promise.all(stations.map((station, index) => station.collectCash(200 + index)));

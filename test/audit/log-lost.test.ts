@@ -136,7 +136,7 @@ describe("an intent that only the lost commits had", () => {
       log: createLog({ service: "settlement", level: "silent" }),
     };
     const recall = async (intentId: number) => (await findEndedIntent(deps, { stationId, intentId })).intent;
-    // The station has it still, so the caller has lost it: its end is not known yet.
+    // The state still has it, so its end is not known yet.
     await expect(recall(402)).rejects.toMatchObject({ refusal: { code: "unavailable" } });
 
     await lose(copy);

@@ -10,7 +10,7 @@ import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot } from "./scripted-station.ts";
 
 const ROWS = Number(process.env["PAYMENT_ROWS"] ?? 20_000);
-/** Rows of one statement, so that none takes as long as a single statement may on a busy machine. */
+/** Rows of one statement, so that no statement reaches its time limit on a busy machine. */
 const PIECE = 20_000;
 const BOUND_MS = 200;
 const DAY = "2026-11-19";
@@ -150,7 +150,7 @@ describe(`a list of ${ROWS} payments`, () => {
         'Station ' || n, 'EUR', n = 10
       from generate_series(1, 10) n returning station_id`;
     stationIds = stations.map(({ station_id }) => station_id);
-    // Made again at the end: to build an index is far quicker than to fill it row by row.
+    // Created again at the end: to build an index is far faster than to fill it row by row.
     const indexes = await world.database<{ name: string; definition: string }[]>`
       select indexname as name, indexdef as definition from pg_indexes
       where tablename = 'payments' and indexname <> 'payments_pkey'`;

@@ -83,7 +83,7 @@ describe("the relay", () => {
     const later = Array.from({ length: 40 }, (_, index) => stationRow(201, 2 + index));
     await fixture.write(stationRow(201, 1), { key: stationKey(201), ...put }, ...later);
     await fixture.delivered();
-    // As if all were delivered within a moment, however busy the machine is.
+    // Sets one delivery time for all rows, however busy the machine is.
     await fixture.sql`update outbox set delivered_at = now() where key = ${stationKey(201)}`;
     const { positions } = await fixture.flush(stationKey(201));
     const entry = await credential(hash("e"));

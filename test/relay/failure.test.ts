@@ -89,7 +89,7 @@ describe("a relay that is killed again and again", () => {
       await writing;
     }
     await fixture.startRelayProcess();
-    // Otherwise nothing was interrupted, and the test would prove nothing.
+    // Otherwise nothing was interrupted, and the test proves nothing.
     expect(Math.max(...outstanding)).toBeGreaterThan(0);
     await fixture.delivered();
     await expectAllDelivered();
@@ -99,7 +99,7 @@ describe("a relay that is killed again and again", () => {
 describe("two relays", () => {
   test("one delivers and the other stands by, and takes over when the first is killed", async () => {
     const first = await fixture.startRelayProcess();
-    // Ready means that it has taken the lease, so the second finds it taken.
+    // When it is ready, it has taken the lease, so the second relay cannot take it.
     const second = await fixture.startRelay();
     const leases = () => fixture.sql<{ epoch: number; holder: string }[]>`
       select epoch, holder from relay_lease where lapses_at > clock_timestamp()`;
@@ -115,7 +115,7 @@ describe("two relays", () => {
     expect(await leases()).toEqual([
       { epoch: (before?.epoch ?? 0) + 1, holder: expect.stringMatching(`:${process.pid}$`) },
     ]);
-    // It answers flushes now, and releases the lease when it ends in order.
+    // It answers flushes now, and releases the lease when it is stopped.
     expect(await fixture.flush(sessionKey(1))).toMatchObject({ positions: { KV_SESSIONS: expect.any(Number) } });
     await second.stop();
     expect(await leases()).toEqual([]);
@@ -181,7 +181,7 @@ describe("stations without a host", () => {
 });
 
 describe("a relay whose machine's clock is set back by an hour", () => {
-  test("what waits for its next attempt is delivered without that hour", async () => {
+  test("a row that waits for its next attempt is delivered without a delay of an hour", async () => {
     const lines: string[] = [];
     const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
     await fixture.startRelay({ log });
@@ -228,7 +228,7 @@ async function everything() {
 }
 
 describe("a relay that was stalled while it delivered", () => {
-  test("its writes arrive late: no bucket goes back, and nothing is done twice", async () => {
+  test("its writes arrive late: no bucket entry gets older, and nothing is done twice", async () => {
     await fixture.startStations();
     const proxy = await startFaultProxy(fixture.nats.url);
     const { url: databaseUrl } = fixture.database;
@@ -260,14 +260,14 @@ describe("a relay that was stalled while it delivered", () => {
     expect(before).toEqual({ session: "DEL", credential: "DEL", switch: "DEL", robotics: 2, revisions: [1, 2] });
 
     const late = new Set<string>();
-    const overheard = subjects.map((subject) =>
+    const subscriptions = subjects.map((subject) =>
       fixture.bus.nc.subscribe(subject, { callback: (_error, message) => void late.add(message.subject) }),
     );
     await fixture.bus.nc.flush();
     resume();
     await expect.poll(() => late).toEqual(new Set(subjects));
-    for (const subscription of overheard) subscription.unsubscribe();
-    // Behind the late command, so that the host has carried that out.
+    for (const subscription of subscriptions) subscription.unsubscribe();
+    // Sent after the late command, so that the host has done that one.
     await fixture.write(stationRow(STATION_ID, 3));
     await fixture.delivered();
     expect(await everything()).toEqual({ ...before, revisions: [1, 2, 3] });

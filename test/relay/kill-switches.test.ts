@@ -38,7 +38,7 @@ test("a delivery that comes late changes nothing, neither an old freeze nor an o
   expect(isFrozen()).toBe(true);
 });
 
-test("a delivery that is overtaken between its read and its write does not undo what has overtaken it", async () => {
+test("another relay writes between the read and the write of a delivery: the newer entry stays", async () => {
   await set(false, 1);
   const { js, jsm } = fixture.bus;
   let reads = 0;
@@ -113,7 +113,7 @@ test("a bus comes back with an older end: the relay announces again what is froz
   await expect.poll(noted).toBe(1);
 
   await expect.poll(() => switches.isTrusted()).toBe(true);
-  /** What a replica trusted at any moment from here on. */
+  /** What a replica has trusted since now. */
   const trusted = new Set<string>();
   const isTrusted = (): boolean => {
     if (!switches.isTrusted()) return false;
@@ -130,5 +130,5 @@ test("a bus comes back with an older end: the relay announces again what is froz
   await expect.poll(() => [...switches.current().stations]).toEqual([8]);
   await expect.poll(isTrusted).toBe(true);
   clearInterval(sampling);
-  expect([...trusted], "no replica ever trusted what the bus came back with").toEqual(["8"]);
+  expect([...trusted], "the replica never trusted the old entries of the bus").toEqual(["8"]);
 });

@@ -1,4 +1,4 @@
-/** A stream that is deleted while the service runs: the relay says so, with the next step, until `migrate` has made it again. */
+/** A stream that is deleted while the service runs: the relay reports it, with the next step, until `migrate` creates it again. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { relayHealth } from "../../services/bus/messages/health.ts";
 import { call } from "../../services/bus/operation.ts";

@@ -49,7 +49,7 @@ test.each([
   ["switches", SWITCHES],
   ["credentials", CREDENTIALS],
 ] as const)(
-  "the bucket of %s is purged: the relay puts back its entries before it writes the notice",
+  "the bucket of %s is purged: the relay restores its entries before it writes the notice",
   async (part, bucket) => {
     await writeAll();
     await fixture.startAnnouncers();

@@ -1,4 +1,4 @@
-/** What the relay does about a bus that has lost its newest data: how it finds out, and how it restores the data. */
+/** How the relay detects that the bus has lost its newest data, and how it restores the data. */
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -194,7 +194,7 @@ describe("a relay", () => {
     await first.stop();
     const before = await announcements();
 
-    // The marked message makes room for its replacement, and the traffic goes on for a while.
+    // A newer message replaces the marked one, and the traffic goes on for a while.
     await deleteEntry(fixture.bus, SESSIONS, sessionHash(1));
     for (const number of [21, 22]) await put(number);
     await fixture.nats.kill9();
@@ -224,10 +224,10 @@ describe("a relay", () => {
     expect(entry?.seq).toBeLessThan(5);
   });
 
-  test("it goes on where a relay that died had come to", async () => {
+  test("it goes on where a relay has crashed", async () => {
     await writeSessions(1_200);
     await fixture.startAnnouncers();
-    // Written by a relay that died after its first page.
+    // Written by a relay that crashed after its first page.
     await fixture.sql`
       insert into bus_marks (stream, created, sequence, stored)
       select ${STREAM}, ${(await markNow()).created}, 0, ''`;

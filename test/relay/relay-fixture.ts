@@ -95,9 +95,9 @@ export async function startRelayFixture() {
       return {
         ...relay,
         pid: child.pid,
-        /** What it has logged from level warn on. */
+        /** Its log lines of level warn or higher. */
         logged: () => readFileSync(logFile, "utf8"),
-        /** SIGKILL: nothing is finished. */
+        /** SIGKILL: it finishes nothing. */
         kill9: async () => void (await child.kill()),
       };
     },

@@ -15,7 +15,7 @@ import {
   startRelayFixture,
 } from "./relay-fixture.ts";
 
-/** Leadership expires within three seconds; what waits is delivered at once then. */
+/** The lease lapses within three seconds; the next relay then delivers at once. */
 const EXPIRES_MS = 3_000;
 
 let fixture: RelayFixture;
@@ -59,11 +59,11 @@ describe("another relay delivers", () => {
     expect(await takeOverMs("SIGKILL", first, () => first.kill9())).toBeLessThan(EXPIRES_MS);
   });
 
-  test("when the network of the first one is a black hole: within three seconds", async () => {
+  test("when the network of the first one loses every packet: within three seconds", async () => {
     const bus = await startFaultyServer(fixture.nats.url, "none");
     const store = await startFaultyServer(fixture.database.url, "none");
     const first = await fixture.startRelayProcess({ natsUrl: bus.url, databaseUrl: store.url });
-    const tookMs = await takeOverMs("a black hole", first, () => {
+    const tookMs = await takeOverMs("a network that loses every packet", first, () => {
       bus.become("silent");
       store.become("silent");
     });
@@ -72,10 +72,10 @@ describe("another relay delivers", () => {
     await Promise.all([bus.stop(), store.stop()]);
   });
 
-  test("when only the bus of the first one is a black hole: within three seconds", async () => {
+  test("when only the connection of the first one to the bus loses every packet: within three seconds", async () => {
     const bus = await startFaultyServer(fixture.nats.url, "none");
     const first = await fixture.startRelayProcess({ natsUrl: bus.url, databaseUrl: fixture.database.url });
-    const tookMs = await takeOverMs("a black hole before its bus", first, () => bus.become("silent"));
+    const tookMs = await takeOverMs("a bus connection that loses every packet", first, () => bus.become("silent"));
     expect(tookMs).toBeLessThan(EXPIRES_MS);
     await first.kill9();
     await bus.stop();
@@ -90,7 +90,7 @@ describe("another relay delivers", () => {
     await expect.poll(epochs, { timeout: EXPIRES_MS }).toEqual([{ epoch: 2 }]);
   });
 
-  test("when the first one ends in good order: within a second after its end", async () => {
+  test("when the first one is stopped: within a second after its end", async () => {
     const first = await fixture.startRelayProcess();
     await fixture.startRelay();
     await first.stop();
@@ -102,11 +102,11 @@ describe("another relay delivers", () => {
     expect(tookMs).toBeLessThan(1_000);
   });
 
-  test("when the first one ends while a stream that elects keeps its checks: without waiting for them", async () => {
+  test("when the first one ends while its checks wait for a stream without a leader: without waiting for them", async () => {
     const first = await fixture.startRelay();
     await fixture.startRelay();
     vi.spyOn(fixture.bus.jsm.streams, "info").mockReturnValue(new Promise(() => undefined));
-    // Each second the relay that delivers looks at the streams.
+    // The relay that delivers checks the streams each second.
     await pause(1_200);
     const endedAtMs = performance.now();
     const ended = first.stop();

@@ -21,7 +21,7 @@ async function openStation() {
   return { stationId, orderId: await open(), open };
 }
 
-/** As a station passes an ended intent on. */
+/** An ended intent as a station sends it. */
 const endedIntent = (intentId: number, more: Readonly<Record<string, unknown>> & { orderId?: number } = {}) => ({
   intentId,
   orderId: 1,
@@ -35,7 +35,7 @@ const endedIntent = (intentId: number, more: Readonly<Record<string, unknown>> &
 const recordsOf = (stationId: number) => world.database<{ intent_id: number; command_id: string | null }[]>`
   select intent_id, command_id from intent_records where station_id = ${stationId} order by intent_id`;
 
-describe("drawing an intent", () => {
+describe("preparing an intent", () => {
   test("a key: one intent, however many ask at once; no key: a fresh intent each time", async () => {
     const { stationId, orderId } = await openStation();
     const keyed = await Promise.all(
@@ -87,7 +87,7 @@ describe("drawing an intent", () => {
 });
 
 describe("an ended intent", () => {
-  test("passed on with the next creation: found by its id and by its key, as it was passed on first", async () => {
+  test("sent with the next creation: found by its id and by its key, as it was first sent", async () => {
     const { stationId, orderId } = await openStation();
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId, commandId: "first" });
     const key = { stationId, intentId };

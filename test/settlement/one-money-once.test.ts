@@ -1,4 +1,4 @@
-/** The money key: a provider payment that has settled an order settles no other order, whichever service asks. */
+/** Payment keys: a provider payment that has settled an order settles no other order, whichever service asks. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { moneyKey, moneyName, prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
 import { changeOrder, openOrder } from "../../services/bus/messages/orders.ts";
@@ -11,11 +11,11 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-let monies = 0;
-const freshMoney = (): string => moneyKey({ configId: 1, name: moneyName(`T-${(monies += 1)}`, "") });
+let paymentCount = 0;
+const freshPaymentKey = (): string => moneyKey({ configId: 1, name: moneyName(`T-${(paymentCount += 1)}`, "") });
 
 /** The settlement request for a fresh intent of a fresh order. */
-async function asked(money: string) {
+async function prepareRequest(paymentKey: string) {
   const { stationId, cashier } = await world.openStation();
   const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1250" }];
   const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines });
@@ -23,62 +23,62 @@ async function asked(money: string) {
   const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
   const attestationId = `confirm:${intentId}`;
   const of = { intentId, attestationId, stationId, orderId, amountMinor: "1250", currency: "EUR" };
-  const request = { ...of, reference: "T", attestedBy: 0, route: "dynamic_qr", moneyKey: money } as const;
+  const request = { ...of, reference: "T", attestedBy: 0, route: "dynamic_qr", moneyKey: paymentKey } as const;
   return { cashier, request: request satisfies RequestOf<typeof settleIntent> };
 }
 
-const salesOf = (money: string) =>
-  world.database<{ order_id: number }[]>`select order_id from transactions where money_key = ${money}`;
+const salesOf = (paymentKey: string) =>
+  world.database<{ order_id: number }[]>`select order_id from transactions where money_key = ${paymentKey}`;
 
 describe("one provider payment", () => {
   test("24 orders at once with one payment: one order is paid", async () => {
-    const money = freshMoney();
-    const all = await Promise.all(Array.from({ length: 24 }, () => asked(money)));
+    const paymentKey = freshPaymentKey();
+    const all = await Promise.all(Array.from({ length: 24 }, () => prepareRequest(paymentKey)));
     const replies = await Promise.all(all.map(({ request }) => world.ask(settleIntent, request)));
     expect(replies.filter((reply) => reply.settled)).toHaveLength(1);
     const refused = replies.filter((reply) => !reply.settled).map((reply) => reply.code);
     expect(new Set(refused)).toEqual(new Set(["money_already_used"]));
-    expect(await salesOf(money)).toHaveLength(1);
+    expect(await salesOf(paymentKey)).toHaveLength(1);
     const paid = await world.database`
       select 1 from orders where order_id = any(${all.map(({ request }) => request.orderId)}::bigint[]) and status = 'paid'`;
     expect(paid).toHaveLength(1);
   });
 
-  test("its own intent is answered as paid again, and a refused attestation stays refused", async () => {
-    const money = freshMoney();
-    const first = await asked(money);
-    const second = await asked(money);
+  test("its intent again: the same transaction, and a refused attestation stays refused", async () => {
+    const paymentKey = freshPaymentKey();
+    const first = await prepareRequest(paymentKey);
+    const second = await prepareRequest(paymentKey);
     const settled = await world.ask(settleIntent, first.request);
     expect(await world.ask(settleIntent, first.request)).toEqual(settled);
     const refused = { settled: false, code: "money_already_used" };
     expect(await world.ask(settleIntent, second.request)).toEqual(refused);
     expect(await world.ask(settleIntent, second.request)).toEqual(refused);
     // Another payment pays that order, by another attestation only.
-    const other = { ...second.request, moneyKey: freshMoney() };
+    const other = { ...second.request, moneyKey: freshPaymentKey() };
     expect(await world.ask(settleIntent, other)).toEqual(refused);
     expect(await world.ask(settleIntent, { ...other, attestationId: "again" })).toMatchObject({ settled: true });
   });
 
   test("a refusal because of the order leaves the payment free", async () => {
-    const money = freshMoney();
-    const first = await asked(money);
+    const paymentKey = freshPaymentKey();
+    const first = await prepareRequest(paymentKey);
     const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1300" }];
     await world.ask(changeOrder, { caller: first.cashier, orderId: first.request.orderId, lines });
     expect(await world.ask(settleIntent, first.request)).toEqual({ settled: false, code: "order_changed" });
-    expect(await world.ask(settleIntent, (await asked(money)).request)).toMatchObject({ settled: true });
+    expect(await world.ask(settleIntent, (await prepareRequest(paymentKey)).request)).toMatchObject({ settled: true });
   });
 
   test("a QR without a name of its payment is not settled, and cash needs none", async () => {
-    const { request } = await asked("provider:1:money:x");
+    const { request } = await prepareRequest("provider:1:money:x");
     const { moneyKey: _, ...unnamed } = request;
     expect((await refusalOf(world.ask(settleIntent, unnamed))).code).toBe("invalid_request");
     expect(await world.ask(settleIntent, { ...unnamed, route: "cash" })).toMatchObject({ settled: true });
-    const again = await asked("provider:1:money:x");
+    const again = await prepareRequest("provider:1:money:x");
     const { moneyKey: __, ...cash } = again.request;
     expect(await world.ask(settleIntent, { ...cash, route: "cash" })).toMatchObject({ settled: true });
   });
 
-  test("differing references have differing names, however long or odd they are", () => {
+  test("different references have different names, however long or unusual they are", () => {
     const odd = [
       "a",
       "a b",

@@ -49,7 +49,7 @@ test("an order that is voided leaves the display, and the next one is shown; the
     positions: { [STATION_LOG.name]: (await fixture.commits(stationId)).at(-1)?.sequence },
   });
   expect(await shown()).toBeUndefined();
-  // The answer of the first time comes again, and the order does not.
+  // The first answer comes again, but the order is not shown again.
   expect((await call(fixture.bus.nc, openOrder, request)).order).toEqual(opened.order);
   expect(await shown()).toBeUndefined();
   const second = await call(fixture.bus.nc, openOrder, { caller, stationId, lines: [LINE], idempotencyKey: "second" });

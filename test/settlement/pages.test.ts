@@ -7,7 +7,7 @@ import { type SettlementWorld, startSettlementWorld } from "./settlement-world.t
 
 const MANY = 1_200;
 const PIECE = 100;
-/** Stations that sell at the same time, so that one's orders lie among all the others'. */
+/** Stations that sell at the same time, so that the orders of each are stored between those of the others. */
 const NEIGHBOURS = 60;
 
 let world: SettlementWorld;
@@ -39,7 +39,7 @@ describe("a station's many orders", () => {
   test("are each listed once, newest first, while further ones are opened", async () => {
     const { stationId, cashier: caller } = await world.openStation();
     for (let index = 0; index < NEIGHBOURS; index += 1) await world.openStation();
-    // In pieces, so that none takes as long as a single statement may on a busy machine.
+    // In pieces, so that no statement reaches its time limit on a busy machine.
     for (let from = 1; from <= MANY; from += PIECE) {
       await world.database`
         insert into orders (organization_id, station_id, display_number, status, currency, total_minor, opened_by)

@@ -123,7 +123,7 @@ describe("I2: the payment seam", () => {
     const paid = await world.ask(settleIntent, again);
     expect(paid).toMatchObject({ settled: true });
     expect(await world.ask(settleIntent, again)).toEqual(paid);
-    // The intent is paid: the late question of the refused attestation gets that answer, and pays nothing more.
+    // The intent is paid: a late request of the refused attestation gets that answer, and settles nothing more.
     expect(await world.ask(settleIntent, request)).toEqual(paid);
     expect(await transactionsOf(orderId)).toHaveLength(1);
   });
@@ -140,7 +140,7 @@ describe("I2: the payment seam", () => {
     });
   });
 
-  test("64 questions of one attestation, before and after the refusal, are all refused alike", async () => {
+  test("64 requests of one attestation, before and after the refusal, are all refused alike", async () => {
     const { stationId, orderId, cashier } = await openWorth("1250");
     const request = await attested(stationId, orderId, { amountMinor: "1300" });
     expect(await world.ask(settleIntent, request)).toMatchObject({ settled: false });
@@ -191,7 +191,7 @@ describe("I2: the payment seam", () => {
     expect(await transactionsOf(second.order.orderId)).toEqual([]);
   });
 
-  test("a fresh intent id is given once, and only for the station's own order", async () => {
+  test("a fresh intent id is issued once, and only for an order of the station", async () => {
     const { stationId, orderId } = await openWorth("1250");
     const other = await openWorth("1250");
     const prepared = await Promise.all(Array.from({ length: 32 }, () => attested(stationId, orderId)));

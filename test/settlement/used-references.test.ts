@@ -69,7 +69,7 @@ describe("a reference that has settled an order", () => {
     const second = await attested(place, "RRN-204957319002");
     const warning = await ask(second);
     expect(warning).toMatchObject(warned);
-    // A third order has used it since; the repeated question still gets its first answer.
+    // A third order has used it since; the repeated request still gets its first answer.
     expect(await ask(confirmed(await attested(place, "RRN-204957319002")))).toEqual(settled);
     expect(await ask(second)).toEqual(warning);
   });
@@ -154,7 +154,7 @@ async function secondStation({ stationId }: Place): Promise<number> {
   return row?.station_id ?? 0;
 }
 
-/** History does not change, so the test lets time pass by taking its guard off for a moment. */
+/** Makes used references older. A trigger protects these rows, so the test disables it for a moment. */
 async function ageBy({ stationId }: Place, interval: string): Promise<void> {
   await world.database.begin(async (sql) => {
     await sql`alter table settled_references disable trigger settled_references_append_only`;

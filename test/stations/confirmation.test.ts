@@ -47,7 +47,7 @@ describe("a provider's confirmation", () => {
   const eventsOf = async (stationId: number): Promise<string[]> =>
     (await world.commits(stationId)).flatMap((commit) => commit.events.map((event) => event.type));
 
-  describe("recorded before the deadline, of a station that no host served until after it", () => {
+  describe("recorded before the deadline, for a station without a host until after the deadline", () => {
     /** A QR whose deadline passes while there is no host. */
     const missDeadline = async (
       recorded?: string,
@@ -63,7 +63,7 @@ describe("a provider's confirmation", () => {
     };
     const LIFETIME_MS = 2_500;
 
-    it("settles the order, although the deadline is the first that the next host sees", async () => {
+    it("settles the order, although the next host finds the deadline first", async () => {
       const { stationId, intentId, orderId } = await missDeadline("PAY-in-time");
       await world.startHost();
       await eventually(async () => (await findIntent(world, stationId, intentId))?.status === "succeeded");
@@ -71,13 +71,13 @@ describe("a provider's confirmation", () => {
       expect((await confirm(stationId, intentId, { reference: "PAY-in-time" })).reply).toMatchObject({ ok: true });
     });
 
-    it("expires when there is none", async () => {
+    it("no confirmation is recorded: the QR expires", async () => {
       const { stationId, intentId } = await missDeadline();
       await world.startHost();
       await eventually(async () => (await findIntent(world, stationId, intentId))?.status === "expired");
     });
 
-    it("is waited for while the providers service does not answer; cash is collected after a confirmation", async () => {
+    it("the providers service does not answer: the QR stays, and cash is collected after a confirmation", async () => {
       const { stationId, intentId, orderId } = await missDeadline("unanswered");
       await world.startHost();
       const create = { type: "intent_create", route: "cash", orderId } as const;
@@ -90,7 +90,7 @@ describe("a provider's confirmation", () => {
     });
   });
 
-  it("is answered when the order is paid, by the one seam and in the provider's name", async () => {
+  it("is answered when the payment seam has settled the order, with the provider as the actor", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId, orderId } = await present(stationId);
@@ -119,7 +119,7 @@ describe("a provider's confirmation", () => {
     expect(events.filter((type) => type === "intent_succeeded")).toHaveLength(1);
   });
 
-  it("that the seam refuses leaves the money with the intent, and a corrected order is attested by the cashier", async () => {
+  it("is refused by the seam: the payment stays with the intent, and the cashier attests the corrected order", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId, orderId } = await present(stationId);
@@ -137,11 +137,11 @@ describe("a provider's confirmation", () => {
     );
     expect(attested.reply).toMatchObject({ ok: true, status: "succeeded" });
     expect(await transactions(orderId)).toMatchObject([{ reference: `PAY-${intentId}`, attested_by: 7 }]);
-    // The provider tells it once more, under another id: it is done.
+    // The provider repeats the confirmation under another id: it is already done.
     expect((await confirm(stationId, intentId, { commandId: "provider:81:again" })).reply).toMatchObject({ ok: true });
   });
 
-  it("is completed by the next host when the one that took it is killed in the middle", async () => {
+  it("is completed by the next host when the first host is killed meanwhile", async () => {
     const killed = await world.startHostProcess();
     const stationId = await world.openQrStation();
     const { intentId, orderId } = await present(stationId);
@@ -160,7 +160,7 @@ describe("a provider's confirmation", () => {
     expect(await transactions(orderId)).toHaveLength(1);
   });
 
-  it("against a cancellation: one of them wins, and money that lost is kept by name", async () => {
+  it("comes with a cancellation: one of them takes effect, and a payment that is too late is kept as late money", async () => {
     await world.startHost();
     const stationIds = await Promise.all(Array.from({ length: 12 }, () => world.openQrStation()));
     const outcomes = await Promise.all(
@@ -174,12 +174,12 @@ describe("a provider's confirmation", () => {
       }),
     );
     for (const { stationId, intentId, orderId, status } of outcomes) {
-      await holdsTogether({ stationId, intentId, orderId, status });
+      await expectConsistent({ stationId, intentId, orderId, status });
     }
     expect(new Set(outcomes.map((outcome) => outcome.status))).toEqual(new Set(["succeeded", "cancelled"]));
   });
 
-  it("around the deadline: paid before it, or kept by name after it, never both and never lost", async () => {
+  it("comes around the deadline: it pays the order or is kept as late money, never both and never lost", async () => {
     await world.startHost();
     const stationIds = await Promise.all(Array.from({ length: 10 }, () => world.openQrStation()));
     const statuses = await Promise.all(
@@ -191,14 +191,14 @@ describe("a provider's confirmation", () => {
         await new Promise((resolve) => setTimeout(resolve, expiresAtMs + offsetMs - Date.now()));
         await confirm(stationId, intentId);
         const status = (await findIntent(world, stationId, intentId))?.status;
-        await holdsTogether({ stationId, intentId, orderId, status });
+        await expectConsistent({ stationId, intentId, orderId, status });
         return status;
       }),
     );
     expect([statuses[0], statuses[9]]).toEqual(["succeeded", "expired"]);
   });
 
-  it("of an intent that only the audit log remembers is kept as late money", async () => {
+  it("names an intent that only the audit copy has: it is kept as late money", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId } = await present(stationId);
@@ -216,7 +216,7 @@ describe("a provider's confirmation", () => {
     expect(unknown.reply).toEqual({ ok: false, code: "intent_unknown" });
   });
 
-  async function holdsTogether(outcome: {
+  async function expectConsistent(outcome: {
     stationId: number;
     intentId: number;
     orderId: number;

@@ -31,7 +31,7 @@ describe("deadlines", () => {
     return stationId;
   };
 
-  it("come about by themselves, at their time, of a station that is passive by then", async () => {
+  it("a passive station: its deadlines are applied in time, without a command", async () => {
     const { host } = await world.startHost();
     const stationId = await leaseFor(LEASE_MS);
     await eventually(() => host.residentStates() === 0);
@@ -41,7 +41,7 @@ describe("deadlines", () => {
     expect(lapsedAtMs).toBeLessThan(expiresAtMs + 500);
   });
 
-  it("that passed while no host was there come about when one is", async () => {
+  it("a deadline passes while no host runs: the next host applies it", async () => {
     await world.startHost();
     const stationIds = await Promise.all([1, 2, 3].map(() => leaseFor(LONG_LEASE_MS)));
     await world.stopHosts();
@@ -54,7 +54,7 @@ describe("deadlines", () => {
     });
   });
 
-  it("that are still to come are kept by the next host", async () => {
+  it("a deadline is still to come: the next host keeps it", async () => {
     await world.startHost();
     const stationId = await leaseFor(LONG_LEASE_MS);
     await world.stopHosts();
@@ -65,7 +65,7 @@ describe("deadlines", () => {
     expect(lapsedAtMs).toBeGreaterThanOrEqual(expiresAtMs);
   });
 
-  it("outlive a killed host and a killed nats-server", async () => {
+  it("a host and nats-server are killed: the deadline is kept", async () => {
     const killed = await world.startHostProcess();
     const stationId = await leaseFor(LEASE_MS);
     await killed.kill9();
@@ -75,7 +75,7 @@ describe("deadlines", () => {
     await eventually(() => hasLapsed(stationId));
   });
 
-  it("move with a renewal: the old one does nothing", async () => {
+  it("a renewal moves the deadline: the old deadline has no effect", async () => {
     await world.startHost();
     const stationId = await leaseFor(LEASE_MS);
     expect((await world.ask(stationId, { type: "lease_renew", lifetimeMs: 2 * LEASE_MS })).reply.ok).toBe(true);

@@ -13,7 +13,7 @@ describe("two hosts that both believe they own everything", () => {
   afterAll(() => world.stop());
 
   it("append one commit after another, never two on the same (I5)", async () => {
-    // As many as a station keeps the replies of: the slower host finds each command done, however far it is behind.
+    // A station keeps this many replies: the slower host finds each command done, however far it is behind.
     const commands = Array.from({ length: STATE_LIMITS.replies - 1 }, (_, index) => `test:acquire-${index}`);
     const stationIds = await Promise.all(Array.from({ length: 4 }, () => world.openStation()));
     await Promise.all(

@@ -1,6 +1,6 @@
 /**
- * A TCP proxy in front of NATS that loses what it is told to lose. It understands just enough of the protocol to take
- * one whole message out of the stream, so that the connection itself stays sound.
+ * A TCP proxy in front of NATS that drops the messages that a test names. It parses the protocol just enough to remove one
+ * whole message, so that the connection itself stays valid.
  */
 import { once } from "node:events";
 import { connect as connectTcp, createServer, type Socket } from "node:net";
@@ -14,9 +14,9 @@ export interface FaultProxy {
    * connection until the returned function is called.
    */
   cutAtNext(text: string): () => void;
-  /** What is sent to the server stays here until the returned function is called; what the server sends passes. */
+  /** Holds what is sent to the server until the returned function is called; what the server sends passes. */
   holdToServer(): () => void;
-  /** What stays here now. */
+  /** What is held now. */
   held(): string;
   stop(): Promise<void>;
 }

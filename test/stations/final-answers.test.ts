@@ -1,4 +1,4 @@
-/** What a host answers for good holds for the newest state, also after another host has committed behind its back. */
+/** A final answer of a host holds for the newest state, also after another host has committed unnoticed. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   host = await world.startHostBehindProxy();
-  // For ten seconds after its scan a host also learns of the commits of others.
+  // For ten seconds after its scan a host also receives the commits of other hosts.
   await host.scanBus.close();
 });
 afterEach(() => world.stopHosts());
@@ -97,7 +97,7 @@ describe("a host whose state of a station is not the newest", () => {
       switches: NO_KILL_SWITCHES,
       settings: DEFAULT_MACHINE_SETTINGS,
     });
-    if (first.state === null) throw new Error("A station is put.");
+    if (first.state === null) throw new Error("The station was not created.");
     const facts = { machineVersion: MACHINE_VERSION, version: 1, atMs: Date.now(), commandId: "x", actor: REGISTRY };
     await otherLog.append(stationId, 0, { ...facts, ...first });
     expect((await world.ask(stationId, { type: "lease_acquire" })).reply).toMatchObject({ ok: true });

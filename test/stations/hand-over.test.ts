@@ -1,4 +1,4 @@
-/** What a host commits after it has given its partition up is taken up by whoever has it now. */
+/** What a host commits after it has released its partition is completed by the partition's new host. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { partitionOf } from "../../machines/partition.ts";
 import type { Service } from "../../services/runtime/service.ts";
@@ -20,7 +20,7 @@ afterAll(async () => {
   await world.stop();
 });
 
-it("a collection whose order took longer to read than the hand-over waits", async () => {
+it("the order is read only after the hand-over: the new host completes the collection", async () => {
   const first = await world.startHost();
   const stationIds = await Promise.all(Array.from({ length: 16 }, () => world.openQrStation()));
   const orders = await Promise.all(stationIds.map((stationId) => world.openOrder(stationId)));
@@ -33,7 +33,7 @@ it("a collection whose order took longer to read than the hand-over waits", asyn
     }
     const second = await world.startHost();
     await eventually(() => second.host.owned().size > 0);
-    // The other host has read what there is by now.
+    // By now the other host has read what is stored.
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(first.host.owned().size).toBeGreaterThan(0);
     expect(stationIds.some((stationId) => second.host.owned().has(partitionOf(stationId)))).toBe(true);
@@ -43,29 +43,29 @@ it("a collection whose order took longer to read than the hand-over waits", asyn
     await eventually(async () => (await world.newest(stationId)).state.intent?.status === "presented");
 });
 
-it("a collection whose commit was under way when its host gave the station up, and is stored long after", async () => {
+it("the commit is stored long after the hand-over: the new host completes the collection", async () => {
   const first = await world.startHostBehindProxy();
   const stationIds = await Promise.all(Array.from({ length: 16 }, () => world.openQrStation()));
   const orders = await Promise.all(stationIds.map((stationId) => world.openOrder(stationId)));
   const unanswered: Promise<unknown>[] = [];
-  let letGo: () => void = () => undefined;
+  let releaseHeld: () => void = () => undefined;
   await world.database().begin(async (sql) => {
     await sql`lock table orders in access exclusive mode`;
     for (const [nth, stationId] of stationIds.entries()) {
       const command = { type: "intent_create", route: "dynamic_qr", orderId: orders[nth] ?? 0 } as const;
-      // Nobody repeats it: the cashier has gone.
+      // No client repeats it.
       unanswered.push(world.ask(stationId, command, { timeoutMs: 300 }).catch(() => undefined));
     }
     await Promise.all(unanswered);
-    // From here on the host hears the orders, and what it commits is on its way.
-    letGo = first.proxy.holdToServer();
+    // From here on the host receives the orders, and its commits are held on their way.
+    releaseHeld = first.proxy.holdToServer();
   });
   const second = await world.startHost();
   await eventually(() => stationIds.some((stationId) => second.host.owned().has(partitionOf(stationId))));
-  // The other host has read what there is by now.
+  // By now the other host has read what is stored.
   await new Promise((resolve) => setTimeout(resolve, 500));
   const moved = stationIds.filter((stationId) => second.host.owned().has(partitionOf(stationId)));
-  letGo();
+  releaseHeld();
   for (const stationId of moved)
     await eventually(async () => (await world.newest(stationId)).state.intent?.status === "presented");
 });

@@ -1,4 +1,4 @@
-/** An actor host in a process of its own, which can be killed, frozen and thawed. */
+/** An actor host in a process of its own, which can be killed, stalled and continued. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";

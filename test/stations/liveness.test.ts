@@ -24,7 +24,7 @@ describe("liveness from the heartbeats", () => {
   const isNow = (stationId: number, deviceId: number, expected: string) => async () =>
     (await livenessOf(world, stationId, deviceId)) === expected;
 
-  it("takes a device for offline within a second after its silence, and for online with its next heartbeat", async () => {
+  it("a silent device: it is offline within a second after the limit, and online with its next heartbeat", async () => {
     await world.startHost();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
@@ -41,7 +41,7 @@ describe("liveness from the heartbeats", () => {
     expect((await world.newest(stationId)).atMs).toBeLessThan(beatenAtMs + 1_000);
   });
 
-  it("commits nothing while heartbeats go on", async () => {
+  it("heartbeats go on: nothing is committed", async () => {
     await world.startHost();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
@@ -52,7 +52,7 @@ describe("liveness from the heartbeats", () => {
     expect(await livenessChanges(world, stationId)).toEqual(["device_online"]);
   });
 
-  it("goes on without a flicker when another host takes over", async () => {
+  it("another host takes over: the device stays online", async () => {
     await world.startHost();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
@@ -64,7 +64,7 @@ describe("liveness from the heartbeats", () => {
     expect(await livenessChanges(world, stationId)).toEqual(["device_online"]);
   });
 
-  it("notices, on taking over, who fell silent and who came back while no host was there", async () => {
+  it("a host takes over: it finds which device fell silent and which one came back meanwhile", async () => {
     await world.startHost();
     const stationId = await world.openStation();
     const silent = await world.addCompanion(stationId);
@@ -74,7 +74,7 @@ describe("liveness from the heartbeats", () => {
     await eventually(isNow(stationId, silent, "online"));
     await world.stopHosts();
     await pause(SILENCE_MS);
-    // However long the host takes to start, this device has been heard just before.
+    // However long the host takes to start, this device has just sent a heartbeat.
     const beat = setInterval(() => void world.heartbeat(stationId, returning), SILENCE_MS / 4);
     await world.startHost();
     await eventually(isNow(stationId, silent, "offline"));
@@ -82,7 +82,7 @@ describe("liveness from the heartbeats", () => {
     clearInterval(beat);
   });
 
-  it("reads the stored heartbeats again after an outage, before it takes anybody for silent", async () => {
+  it("after an outage: the host reads the stored heartbeats before a device counts as silent", async () => {
     await world.startHost();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
@@ -95,7 +95,7 @@ describe("liveness from the heartbeats", () => {
     expect(await livenessOf(world, stationId, deviceId)).toBe("online");
   });
 
-  it("hears a device again that was reset and enrolled anew", async () => {
+  it("a device that was reset and enrolled again: its heartbeat sets it online", async () => {
     await world.startHost();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
@@ -121,7 +121,7 @@ describe("liveness from the heartbeats", () => {
     await eventually(isNow(stationId, deviceId, "online"));
   });
 
-  it("passes over a heartbeat of a device that no station has", async () => {
+  it("a heartbeat of a device that no station has: nothing is committed", async () => {
     await world.startHost();
     const stationId = await world.openStation();
     const before = (await world.commits(stationId)).length;

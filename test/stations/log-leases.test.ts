@@ -22,7 +22,7 @@ interface Host {
   readonly leases: LogLeases;
   readonly bus: Bus;
   readonly held: Set<number>;
-  /** What it has been told, in order. */
+  /** The calls that it has received, in order. */
   readonly orders: ("acquire" | "release" | "drop" | "listen" | "listen no more")[];
   /** While false the host cannot serve, and does not renew. */
   canServe: boolean;
@@ -99,10 +99,10 @@ describe("leases of partitions", () => {
     ]);
   });
 
-  it("a host that is silent: the other one takes everything, and no partition has two owners", async () => {
+  it("a host that is silent: the other one takes over everything, and no partition has two owners", async () => {
     const [first, second] = await startTwo();
     first.canServe = false;
-    // How soon is held by `ownership.test.ts`.
+    // `ownership.test.ts` tests how soon.
     await eventually(() => {
       expect(shared()).toEqual([]);
       return second.held.size === PARTITION_COUNT;
@@ -114,7 +114,7 @@ describe("leases of partitions", () => {
       expect(shared()).toEqual([]);
       return first.held.size > 0 && first.held.size + second.held.size === PARTITION_COUNT;
     });
-    // On a slow machine it notices only now that its record has passed.
+    // On a slow machine it notices only now that its lease has lapsed.
     expect(first.orders.find((order) => order !== "listen no more")).toBe("drop");
   });
 
@@ -131,7 +131,7 @@ describe("leases of partitions", () => {
     expect(second.orders).toEqual([]);
   });
 
-  it("a renewal that is stored after it was given up: the host goes on", async () => {
+  it("a renewal that is stored after its timeout: the host goes on", async () => {
     const first = await startHost("first");
     first.orders.length = 0;
     const late = JSON.stringify({ holds: "f".repeat(PARTITION_COUNT / 4), isLeaving: false, count: 0 });
@@ -151,7 +151,7 @@ describe("leases of partitions", () => {
     expect(shared()).toEqual([]);
   });
 
-  it("in a log, a host that ended long ago: the next host takes its records away", async () => {
+  it("in a log, a host that ended long ago: the next host deletes its record", async () => {
     const log = ONE_LOG.all[0] as StationLogDefinition;
     const place = { ...PLACE, stream: log.name, prefix: `${log.leases}.`, removedForMs: 0 };
     const first = await startHost("first", place);

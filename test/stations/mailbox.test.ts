@@ -6,7 +6,7 @@ import { CASHIER, type StationWorld, startStationWorld } from "./station-world.t
 
 const renewal = (commandId: string) => ({ commandId, actor: CASHIER, command: { type: "lease_renew" } });
 
-describe("a station with too much to do", () => {
+describe("a station with too many commands", () => {
   let world: StationWorld;
   beforeAll(async () => {
     world = await startStationWorld();
@@ -14,13 +14,13 @@ describe("a station with too much to do", () => {
   });
   afterAll(() => world.stop());
 
-  /** Asks once, without the client's patience. */
+  /** One request without a client that repeats it. */
   const askOnce = async (stationId: number, body: unknown): Promise<StationAnswer> => {
     const payload = typeof body === "string" ? body : JSON.stringify(body);
     return (await world.bus.nc.request(stationCommandSubject(stationId), payload, { timeout: 15_000 })).json();
   };
 
-  it("answers busy at once beyond its queue, and does what it took exactly once", async () => {
+  it("a full queue: further commands get busy at once, and each accepted command is done exactly once", async () => {
     const stationId = await world.openStation();
     const burst = 10 * STATION_LIMITS.mailboxLength;
     const answers = await Promise.all(
@@ -43,7 +43,7 @@ describe("a station with too much to do", () => {
     expect(done.map(({ commandId }) => commandId)).toEqual(expect.arrayContaining(kept));
   });
 
-  it("a request that is sent again while the first waits takes no further place, and gets the same answer", async () => {
+  it("a request that is repeated while the first waits: takes no further place, and gets the same answer", async () => {
     const stationId = await world.openStation();
     const answers = await Promise.all(
       Array.from({ length: 10 * STATION_LIMITS.mailboxLength }, () => askOnce(stationId, renewal("test:again"))),
@@ -54,7 +54,7 @@ describe("a station with too much to do", () => {
     expect(kept).toHaveLength(1);
   });
 
-  it("does not keep its neighbours waiting", async () => {
+  it("other stations do not wait for it", async () => {
     const [crowded, quiet] = await Promise.all([world.openStation(), world.openStation()]);
     const crowd = Promise.all(Array.from({ length: 200 }, (_, index) => askOnce(crowded, renewal(`test:c${index}`))));
     expect(await askOnce(quiet, renewal("test:quiet"))).toMatchObject({ reply: { ok: true } });

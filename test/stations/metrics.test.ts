@@ -37,7 +37,7 @@ describe("an actor host counts", () => {
     expect((await read(metrics, "stations_commands_total", accepted)) - before).toBe(1);
   });
 
-  it("appends that another host was first with", async () => {
+  it("appends that conflict with a commit of another host", async () => {
     const hosts = await world.startTwins();
     const stationId = await world.openStation();
     await Promise.all(Array.from({ length: 8 }, (_, index) => renew(stationId, `test:twin-${index}`)));
@@ -45,7 +45,7 @@ describe("an actor host counts", () => {
     expect(Math.max(...conflicts)).toBeGreaterThan(0);
   });
 
-  it("commands that it had no room for", async () => {
+  it("commands that it refused because a queue was full", async () => {
     const { metrics } = await world.startHost();
     const stationId = await world.openStation();
     const burst = 10 * STATION_LIMITS.mailboxLength;
@@ -61,7 +61,7 @@ describe("an actor host counts", () => {
     const { proxy, metrics } = await world.startHostBehindProxy();
     const stationId = await world.openStation();
     expect(await read(metrics, "stations_commands_waiting")).toBe(0);
-    // The acknowledgement is lost, so that the first command holds its station until the log has been read back.
+    // The acknowledgement is lost, so that the first command is under way until the log has been read back.
     const lost = proxy.loseNext(`"stream":"STATION_LOG_0"`);
     const first = renew(stationId, "test:slow");
     await lost;
@@ -71,7 +71,7 @@ describe("an actor host counts", () => {
     expect(await read(metrics, "stations_commands_waiting")).toBe(0);
   });
 
-  it("reports that it refused without keeping anything of them, and none that it kept", async () => {
+  it("refused reports that it did not keep, and none that it kept", async () => {
     const settlement = await world.startSettlement();
     const { metrics } = await world.startHost();
     const stationId = await world.openStation();

@@ -80,14 +80,14 @@ describe("partitions and their owners", () => {
     expect(performance.now() - killedAt).toBeLessThan(3_000);
   });
 
-  it("lets a host that was frozen for 4 s act for nobody when it thaws", async () => {
+  it("a host that was stalled for 4 s: acts for no station when it goes on", async () => {
     const frozen = await world.startHostProcess();
     const stationId = await world.openStation();
     frozen.freeze();
     const other = await world.startHost();
     await eventually(() => other.host.owned().size === PARTITION_COUNT);
     await world.ask(stationId, { type: "lease_renew" });
-    // Queued for the frozen host only: the other one sees it too, and whoever is first, it takes effect once.
+    // Both hosts receive it, the stalled one when it goes on. Whichever host is first, the command takes effect once.
     const renewal = world.ask(stationId, { type: "lease_release" }, { commandId: "test:release" });
     frozen.thaw();
     expect((await renewal).reply.ok).toBe(true);

@@ -11,7 +11,7 @@ describe("the assignment of partitions", () => {
     expect(assignPartitions([])).toEqual([]);
   });
 
-  it("does not depend on the order in which a host hears of the others", () => {
+  it("does not depend on the order of the hosts", () => {
     const hosts = hostsOf(5);
     expect(assignPartitions(hosts.toReversed())).toEqual(assignPartitions(hosts));
   });
@@ -28,7 +28,7 @@ describe("the assignment of partitions", () => {
     }
   });
 
-  it("moves only what a new host gets, and what a gone one had", () => {
+  it("moves only the partitions that a new host gets or an ended host had", () => {
     const hosts = hostsOf(4);
     const newcomer = randomUUID();
     const before = assignPartitions(hosts);

@@ -1,4 +1,4 @@
-/** A heartbeat that falls beside a silence: heard after a device was judged silent, and before that judgement's commit came back. */
+/** A heartbeat that comes after a device was found silent, and before the host knows the commit of that. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import {
@@ -19,19 +19,19 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-it("brings the device back, although it sends no other one", async () => {
+it("a heartbeat before the commit of a silence is known: the device is online again without another heartbeat", async () => {
   const { proxy } = await world.startHostBehindProxy();
   const stationId = await world.openStation();
   const deviceId = await world.addCompanion(stationId);
-  // Answered behind the commit that brought the device online, whose acknowledgement could be the next one otherwise.
+  // Answered after the commit that set the device online, so that the next acknowledgement is not of that commit.
   expect((await world.ask(stationId, { type: "lease_renew" })).reply.ok).toBe(true);
-  // The next thing that the log acknowledges is the silence; until it is read back the host does not know of it.
+  // The next acknowledgement is of the silence; it is lost, so the host knows of it only after it has read the log back.
   await proxy.loseNext(`"stream":"STATION_LOG_0"`);
   expect(await livenessChanges(world, stationId)).toEqual(["device_online", "device_offline"]);
   await world.heartbeat(stationId, deviceId);
   await eventually(async () => (await livenessOf(world, stationId, deviceId)) === "online");
   expect(await livenessChanges(world, stationId)).toEqual(["device_online", "device_offline", "device_online"]);
-  // It is watched as any other: without a further heartbeat it falls silent again.
+  // The host watches it like any other device: without a further heartbeat it is silent again.
   await pause(SILENCE_MS);
   await eventually(async () => (await livenessOf(world, stationId, deviceId)) === "offline");
 });

@@ -64,12 +64,12 @@ describe("the provider saga", () => {
     return (await findIntent(world, stationId, intentId))?.endReason ?? "";
   };
 
-  /** The switch as if it had never been thrown. The relay's word that all of them are told stays. */
-  const takeBack = async (key: string): Promise<void> => {
+  /** Removes the switch as if it had never been on. The relay's completeness notice stays. */
+  const removeSwitch = async (key: string): Promise<void> => {
     await world.bus.jsm.streams.purge(`KV_${SWITCHES.name}`, { filter: `$KV.${SWITCHES.name}.${key}` });
   };
 
-  it("asks the provider once, with the order's truth, and presents its QR in the provider's name", async () => {
+  it("asks the provider once, with the order's data, and presents the QR with the provider as the actor", async () => {
     const providers = await script();
     await world.startHost();
     const stationId = await world.openQrStation();
@@ -93,7 +93,7 @@ describe("the provider saga", () => {
     expect(commit.state.intent?.provider?.qrPayload).toBe(`000201-QR-${intentId}`);
   });
 
-  it("ends the collection with the provider's reason, and the next one can be begun", async () => {
+  it("the provider refuses: the collection ends with its reason, and another one can begin", async () => {
     const reasons: ProviderEndReason[] = ["provider_refused", "provider_timed_out"];
     const providers = await script(({ intentId }) => {
       const reason = reasons.shift();
@@ -121,22 +121,22 @@ describe("the provider saga", () => {
     expect(await endReason(stationId, intentId)).toBe("provider_answer_invalid");
   });
 
-  it("asks again while the providers service is starting or stumbles", async () => {
+  it("asks again while the providers service starts or fails", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
     await pause(200);
-    let stumbles = 2;
+    let failuresLeft = 2;
     const providers = await script(() => {
-      stumbles -= 1;
-      if (stumbles >= 0) throw new Error("not yet");
+      failuresLeft -= 1;
+      if (failuresLeft >= 0) throw new Error("not yet");
       return qrOf(intentId);
     });
     await isEventually(stationId, intentId, "presented");
     expect(providers.questions).toHaveLength(3);
   });
 
-  it("ends the collection by name when nobody answers at all", async () => {
+  it("no answer at all: the collection ends as provider_unavailable", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const startedAt = performance.now();
@@ -146,7 +146,7 @@ describe("the provider saga", () => {
     expect((await world.newest(stationId)).actor.kind).toBe("system");
   });
 
-  it("does not ask a provider whose switch was turned after the route was offered", async () => {
+  it("does not ask a provider that was frozen after the collection began", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
@@ -158,7 +158,7 @@ describe("the provider saga", () => {
       expect(await endReason(stationId, intentId)).toBe("provider_frozen");
       expect(providers.questions).toEqual([]);
     } finally {
-      await takeBack(`provider.${PROVIDER.id}`);
+      await removeSwitch(`provider.${PROVIDER.id}`);
     }
   });
 
@@ -179,13 +179,13 @@ describe("the provider saga", () => {
       expect(providers.questions).toEqual([]);
       expect((await world.newest(stationId)).actor.kind).toBe("system");
     } finally {
-      await takeBack(keyOf(stationId));
+      await removeSwitch(keyOf(stationId));
     }
   });
 
-  it("names the switch that was thrown while the provider was being asked", async () => {
+  it("a switch is turned on while the provider is asked: the end reason names that switch", async () => {
     try {
-      // As the providers service answers under every switch.
+      // The providers service answers so for every switch.
       await script(async () => {
         await world.bus.js.publish(`$KV.${SWITCHES.name}.platform`, "{}");
         await pause(500);
@@ -196,11 +196,11 @@ describe("the provider saga", () => {
       const { intentId } = await pick(stationId);
       expect(await endReason(stationId, intentId)).toBe("platform_frozen");
     } finally {
-      await takeBack("platform");
+      await removeSwitch("platform");
     }
   });
 
-  it("makes no QR either once its station is suspended while the providers service is away", async () => {
+  it("the station is suspended while the providers service is away: makes no QR", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
@@ -210,7 +210,7 @@ describe("the provider saga", () => {
     expect(await endReason(stationId, intentId)).toBe("station_suspended");
   });
 
-  it("is found by the next host, for the request that created it, when the one that asked is killed before the answer", async () => {
+  it("the host is killed before the answer: the next host asks again, under the request id of the creation", async () => {
     let isHeld = true;
     const providers = await script(async ({ intentId }) => {
       if (isHeld) await new Promise(() => undefined);
@@ -227,13 +227,13 @@ describe("the provider saga", () => {
     await killed.kill9();
     isHeld = false;
     const requestIds = new Map<number, string | undefined>();
-    const overheard = world.bus.nc.subscribe(createProviderPayment.subject, {
+    const subscription = world.bus.nc.subscribe(createProviderPayment.subject, {
       callback: (_, message) => void requestIds.set(message.json<Question>().intentId, requestIdOf(message)),
     });
     await world.startHost();
-    // Nobody commands anything: the host finds the open questions by itself.
+    // No command comes: the host finds the open requests by itself.
     for (const { stationId, intentId } of intents) await isEventually(stationId, intentId, "presented");
-    overheard.unsubscribe();
+    subscription.unsubscribe();
     for (const { stationId, intentId } of intents) {
       expect(requestIds.get(intentId)).toBe(`request-${stationId}`);
       expect((await findIntent(world, stationId, intentId))?.provider?.requestId, "the QR is there").toBeUndefined();
@@ -241,7 +241,7 @@ describe("the provider saga", () => {
     }
   });
 
-  it("is left to the next host on a hand-over, which asks again; the first one's answer changes nothing", async () => {
+  it("a hand-over before the answer: the next host asks again, and the first answer changes nothing", async () => {
     const held: (() => void)[] = [];
     const providers = await script(async ({ intentId }) => {
       await new Promise<void>((resolve) => held.push(resolve));
@@ -263,7 +263,7 @@ describe("the provider saga", () => {
     expect(providers.questions).toHaveLength(2);
   });
 
-  it("drops an answer that comes after the cashier has cancelled, and tells the provider's side", async () => {
+  it("an answer after a cancellation: is dropped, and the providers service receives the withdrawal", async () => {
     const held: (() => void)[] = [];
     const providers = await script(async ({ intentId }) => {
       await new Promise<void>((resolve) => held.push(resolve));
@@ -284,8 +284,8 @@ describe("the provider saga", () => {
     });
   });
 
-  it("tells of cancellation and expiry, not of success, and insists until somebody hears it", async () => {
-    const deaf = await script();
+  it("reports a cancellation and an expiry, not a success, and repeats the report until it is answered", async () => {
+    const stopped = await script();
     await world.startHost();
     const [cancelled, expired] = [await world.openQrStation(), await world.openQrStation()];
     const first = await pick(cancelled);
@@ -293,7 +293,7 @@ describe("the provider saga", () => {
     const orderId = await world.openOrder(expired);
     const second = await world.ask(expired, { type: "intent_create", route: "dynamic_qr", orderId, lifetimeMs: 2_000 });
     await isEventually(expired, second.intent?.intentId ?? 0, "presented");
-    await deaf.stop();
+    await stopped.stop();
     await world.ask(cancelled, { type: "intent_cancel", intentId: first.intentId });
     // Whether its provider has confirmed in time cannot be checked now, so it waits beyond its deadline.
     await eventually(() => Date.now() > (second.intent?.expiresAtMs ?? 0) + 300);
@@ -303,7 +303,7 @@ describe("the provider saga", () => {
     await eventually(() => providers.withdrawn.length === 2);
     expect([...providers.withdrawn].toSorted((a, b) => a - b)).toEqual([first.intentId, second.intent?.intentId]);
     const paid = await pick(cancelled).catch(() => undefined);
-    expect(paid, "its own order is not unclear").toBeDefined();
+    expect(paid, "the new order is not unclear").toBeDefined();
     await isEventually(cancelled, paid?.intentId ?? 0, "presented");
     const confirm = { type: "provider_confirm", intentId: paid?.intentId ?? 0, providerReference: "PAY-9" } as const;
     await world.ask(cancelled, confirm, { actor: PROVIDER });

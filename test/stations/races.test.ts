@@ -10,7 +10,7 @@ const STATIONS = 20;
 /** The intent expires while the cashier's two commands are on their way, now before, now after them, also on a busy machine. */
 const LIFETIMES_MS = [60, 120, 240, 480];
 
-describe("attest against cancel against expiry", () => {
+describe("an attestation, a cancellation and an expiry at once", () => {
   let world: StationWorld;
   beforeAll(async () => {
     world = await startStationWorld({ money: true });
@@ -18,7 +18,7 @@ describe("attest against cancel against expiry", () => {
   });
   afterAll(() => world.stop());
 
-  it(`has exactly one winner in each of ${ROUNDS} rounds, and money moved if and only if it was the attestation (I7)`, async () => {
+  it(`exactly one of them ends each of ${ROUNDS} intents, and money moves only by the attestation (I7)`, async () => {
     const stationIds = await Promise.all(Array.from({ length: STATIONS }, () => world.openStation()));
     const ends: string[] = [];
     const endings = followEndings(world);
@@ -30,7 +30,7 @@ describe("attest against cancel against expiry", () => {
     expect(ends).toHaveLength(ROUNDS);
     await eventually(() => endings.size >= ROUNDS);
     expect([...endings.values()].filter((count) => count !== 1)).toEqual([]);
-    // Each of the three must have won now and then, or this has tested nothing.
+    // Each of the three must have ended some intents; otherwise the test proves nothing.
     for (const end of ["succeeded", "cancelled", "expired"]) {
       expect(ends.filter((status) => status === end).length, end).toBeGreaterThan(5);
     }

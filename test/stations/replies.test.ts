@@ -25,13 +25,13 @@ describe("the same command again (I6)", () => {
       { type: "intent_report", intentId, outcome: "reported_success", providerReference: "R-1", providerCode: "00" },
       { commandId: `report:${deviceId}:${intentId}:${key}`, actor: deviceActor(deviceId) },
     );
-  /** Replaces the host: what only its memory knew is gone. */
+  /** Replaces the host, so that nothing of its memory is left. */
   const restart = async (): Promise<void> => {
     await world.stopHosts();
     await world.startHost();
   };
 
-  it("gets the same answer, one after another, at once, and after a restart, and happens once", async () => {
+  it("in turn, at once and after a restart: gets the same answer, and happens once", async () => {
     const stationId = await world.openStation();
     const orderId = await world.openOrder(stationId);
     const answers = await Promise.all([1, 2, 3, 4, 5].map(() => create(stationId, "create:7:1:key", orderId)));
@@ -105,7 +105,7 @@ describe("the same command again (I6)", () => {
     await restart();
   });
 
-  it("a creation that was refused and nothing was kept of: it may succeed under the same key", async () => {
+  it("a creation that was refused without a commit: it may succeed under the same key", async () => {
     const stationId = await world.openStation({ lease: false });
     const orderId = await world.openOrder(stationId);
     const refused = await create(stationId, "create:7:34:key", orderId);
@@ -195,7 +195,7 @@ describe("the same command again (I6)", () => {
     });
   });
 
-  it("tells an unknown intent, another station's and another device's apart for nobody", async () => {
+  it("an unknown intent, another station's and another device's: the same answer for each", async () => {
     const [here, there] = await Promise.all([world.openStation(), world.openStation()]);
     const mine = await world.addCompanion(here);
     const theirs = await world.addCompanion(there);

@@ -19,7 +19,7 @@ describe("the settlement saga", () => {
   });
   afterAll(() => world.stop());
 
-  /** The same command however often it is asked. */
+  /** The same command at each call. */
   const createCash = async (stationId: number, orderId: number): Promise<number> => {
     const command = { type: "intent_create", route: "cash", orderId } as const;
     const { intent, reply } = await world.ask(stationId, command, { commandId: `create:7:${orderId}` });
@@ -42,7 +42,7 @@ describe("the settlement saga", () => {
     (await world.database()<{ status: string }[]>`select status from orders where order_id = ${orderId}`)[0]?.status ??
     "";
 
-  it("commits the intention, pays the order once, and answers when both are done", async () => {
+  it("commits the attestation, settles the order once, and answers after both", async () => {
     settlement = await world.startSettlement();
     await world.startHost();
     const stationId = await world.openStation();
@@ -58,7 +58,7 @@ describe("the settlement saga", () => {
     expect(events.slice(-2)).toEqual(["settlement_started", "intent_succeeded"]);
   });
 
-  it("answers two different attestations of one intent: one settles, the other learns that it is done or under way", async () => {
+  it("two attestations of one intent: one settles, the other is refused as done or in progress", async () => {
     settlement = await world.startSettlement();
     await world.startHost();
     const stationId = await world.openStation();
@@ -67,15 +67,15 @@ describe("the settlement saga", () => {
       attest(stationId, intentId, "attest:7:1:a"),
       attest(stationId, intentId, "attest:7:1:b"),
     ]);
-    const winners = [first, second].filter(({ reply }) => reply.ok);
-    const losers = [first, second].filter(({ reply }) => !reply.ok);
-    expect(winners).toHaveLength(1);
-    const code = losers[0]?.reply.ok === false ? losers[0].reply.code : "";
+    const settledAnswers = [first, second].filter(({ reply }) => reply.ok);
+    const refusedAnswers = [first, second].filter(({ reply }) => !reply.ok);
+    expect(settledAnswers).toHaveLength(1);
+    const code = refusedAnswers[0]?.reply.ok === false ? refusedAnswers[0].reply.code : "";
     expect(["settlement_in_progress", "intent_not_actionable"]).toContain(code);
     expect(await transactions(intentId)).toBe(1);
   });
 
-  it("takes the intent back when order truth has moved on, and pays nothing", async () => {
+  it("the order has changed: the intent is not settling any more, and nothing is settled", async () => {
     settlement = await world.startSettlement();
     await world.startHost();
     const stationId = await world.openStation();
@@ -89,7 +89,7 @@ describe("the settlement saga", () => {
     expect(await orderStatus(orderId)).toBe("open");
   });
 
-  it("pays nothing on the late question of a host that was cut off, once its attestation was refused", async () => {
+  it("a late request for a refused attestation, from a host that was cut off: settles nothing", async () => {
     settlement = await world.startSettlement();
     await world.startHost();
     const stationId = await world.openStation();
@@ -117,7 +117,7 @@ describe("the settlement saga", () => {
     expect(await transactions(intentId)).toBe(1);
   });
 
-  it("says unavailable while the seam does not answer, and settles by itself when it does", async () => {
+  it("the seam does not answer: the cashier gets unavailable, and the host settles when it answers again", async () => {
     settlement = await world.startSettlement();
     await world.startHost();
     const stationId = await world.openStation();
@@ -135,7 +135,7 @@ describe("the settlement saga", () => {
     expect(await transactions(intentId)).toBe(1);
   });
 
-  it("is completed by the next host, for the request that began it, when the first host is killed", async () => {
+  it("the host is killed: the next host completes the settlement, under the request id of the attestation", async () => {
     settlement = await world.startSettlement();
     const killed = await world.startHostProcess();
     const stationIds = await Promise.all(Array.from({ length: 5 }, () => world.openStation()));
@@ -152,17 +152,17 @@ describe("the settlement saga", () => {
     };
     await eventually(() => areAll("settling"));
     await killed.kill9();
-    // A client that still asked would ask the next host.
+    // All requests end now, so that no client repeats one at the next host.
     await Promise.all(attested);
     const asked = new Map<number, string | undefined>();
-    const overheard = world.bus.nc.subscribe(settleIntent.subject, {
+    const subscription = world.bus.nc.subscribe(settleIntent.subject, {
       callback: (_, message) => void asked.set(message.json<{ intentId: number }>().intentId, requestIdOf(message)),
     });
     settlement = await world.startSettlement();
     await world.startHost();
-    // Nobody asks: the host finds the settlements by itself.
+    // No command comes: the host finds the settlements by itself.
     await eventually(() => areAll("succeeded"));
-    overheard.unsubscribe();
+    subscription.unsubscribe();
     for (const { intentId } of intents) {
       expect(await transactions(intentId)).toBe(1);
       expect(asked.get(intentId)).toBe(`request-${intentId}`);
@@ -171,7 +171,7 @@ describe("the settlement saga", () => {
 
   it("settles each order once while hosts are killed in the middle of it", { timeout: 180_000 }, async () => {
     settlement = await world.startSettlement();
-    // It answers for creations that a station no longer remembers, of which there soon are some.
+    // It answers repeated creations whose intents the station has dropped; soon there are some.
     const audit = await world.startAudit();
     let running = await world.startHostProcess();
     const stationIds = await Promise.all(Array.from({ length: 6 }, () => world.openStation()));
@@ -200,7 +200,7 @@ describe("the settlement saga", () => {
     for (const intentId of settled) expect(await transactions(intentId)).toBe(1);
   });
 
-  it("fails an intent's creation at once when the settlement service is away", async () => {
+  it("the settlement service is away: a creation gets unavailable at once", async () => {
     settlement = await world.startSettlement();
     await world.startHost();
     const stationId = await world.openStation();

@@ -1,4 +1,4 @@
-/** The providers service as the test tells it to be: real operations over the bus, with answers from a script. */
+/** A providers service for tests: real operations over the bus, with answers from a script. */
 import {
   createProviderPayment,
   findRecordedConfirmation,
@@ -21,7 +21,7 @@ export interface ScriptedProviders {
   readonly recorded: Map<number, string>;
   /** Intents whose recorded confirmation was asked for, in order. */
   readonly checked: readonly number[];
-  /** Intents whose withdrawal was told, in order. */
+  /** Intents whose withdrawal was reported, in order. */
   readonly withdrawn: readonly number[];
   stop(): Promise<void>;
 }
@@ -46,7 +46,7 @@ export async function startScriptedProviders(
   const withdrawn: number[] = [];
   const checked: number[] = [];
   const recorded = new Map<number, string>();
-  // What a script throws is answered as "unavailable", which is what the test wants of it.
+  // When a script throws, the answer is "unavailable".
   const deps = { nc: bus.nc, log: { warn: () => undefined, error: () => undefined }, queue: "providers" };
   serve(deps, createProviderPayment, async (question) => {
     questions.push(question);
@@ -56,7 +56,7 @@ export async function startScriptedProviders(
     checked.push(intentId);
     const found = recorded.get(intentId);
     if (found === "hangs") await new Promise((resolve) => setTimeout(resolve, HANGS_MS));
-    if (found === "unanswered" || found === "hangs") throw new Error("The test keeps this answer back.");
+    if (found === "unanswered" || found === "hangs") throw new Error("The test gives no answer.");
     if (found === "before the deadline") return { isOver: false, providerReference: null };
     return { isOver: true, providerReference: found ?? null };
   });

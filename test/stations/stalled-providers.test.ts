@@ -5,7 +5,7 @@ import { type ScriptedProviders, startScriptedProviders } from "./scripted-provi
 import { eventually, type StationWorld, startStationWorld } from "./station-world.ts";
 
 const LIFETIME_MS = 1_500;
-/** A wait is there each time and other load is not, so the shortest of these is the wait. */
+/** Each measurement contains the wait, and some contain other load, so the shortest one is closest to the wait. */
 const MEASURED_STATIONS = 3;
 
 describe("a station with an overdue QR, while the providers service takes requests and answers none", () => {

@@ -1,6 +1,6 @@
 /**
- * A NATS of the test's own with real actor hosts on it, and a small language to act on stations. With `money` there is a
- * database too, and the real settlement and audit services.
+ * A NATS of the test's own with real actor hosts on it, and functions to act on stations. With `money` it also has a
+ * database, and can start the real settlement and audit services.
  */
 
 import { randomUUID } from "node:crypto";
@@ -41,11 +41,11 @@ export const deviceActor = (id: number): Actor => ({ kind: "device", id });
 export interface RunningHost {
   readonly host: StationHost;
   readonly bus: Bus;
-  /** What it reads whole streams with, and after a scan the commits that come late. */
+  /** Its connection for reading whole streams, and after a scan the late commits. */
   readonly scanBus: Bus;
   /** What it counts. */
   readonly metrics: Registry;
-  /** Hands over and ends, as SIGTERM makes it. */
+  /** Hands over and ends, as after SIGTERM. */
   stop(): Promise<void>;
 }
 
@@ -60,15 +60,15 @@ export interface StationWorld {
   /** A host within the test's own process; `leaseUrl` names another server than this world's for its lease alone. */
   startHost(options?: { natsUrl?: string; leaseUrl?: string }): Promise<RunningHost>;
   /**
-   * Two hosts that both own every partition: each has its lease on another server and learns nothing of the other, which is
-   * the worst that leases can come to.
+   * Two hosts that both own every partition: each has its lease on another server and receives nothing of the other, which is
+   * the worst case for leases.
    */
   startTwins(): Promise<readonly [RunningHost, RunningHost]>;
-  /** A host whose connection loses what the proxy is told to lose. */
+  /** A host whose connection loses the messages that the proxy drops. */
   startHostBehindProxy(): Promise<RunningHost & { readonly proxy: FaultProxy }>;
   /** A host as `npm start` runs it: a process that can be killed. */
   startHostProcess(environment?: NodeJS.ProcessEnv): Promise<HostProcess>;
-  /** Starts the settlement service; there may be none, to see who waits for it. */
+  /** Starts the settlement service. A test may run without it, to check what waits for it. */
   startSettlement(): Promise<Service>;
   startAudit(): Promise<Service>;
   ask(stationId: number, command: RequestedCommand, options?: AskOptions): Promise<StationResponse>;
@@ -76,7 +76,7 @@ export interface StationWorld {
   openStation(options?: { lease?: boolean }): Promise<number>;
   /** The same, with a provider for QRs. */
   openQrStation(): Promise<number>;
-  /** A companion of a station that has been heard just now. */
+  /** A companion of a station that has just sent a heartbeat. */
   addCompanion(stationId: number): Promise<number>;
   heartbeat(stationId: number, deviceId: number): Promise<void>;
   /** An open order over EUR 12.50. */
@@ -254,7 +254,7 @@ export async function startStationWorld(
   return world;
 }
 
-/** The newest state's word on a device, read from the log itself. */
+/** The liveness of a device in the newest state, read from the log itself. */
 export async function livenessOf(
   world: StationWorld,
   stationId: number,
@@ -264,7 +264,7 @@ export async function livenessOf(
   return newest.state.devices.find((device) => device.deviceId === deviceId)?.liveness.state;
 }
 
-/** When devices of a station were found silent and heard again, in the order of the log. */
+/** The changes of a station's devices between online and offline, in the order of the log. */
 export async function livenessChanges(world: StationWorld, stationId: number): Promise<string[]> {
   const types = (await world.commits(stationId)).flatMap(({ events }) => events.map(({ type }) => type));
   return types.filter((type) => type === "device_online" || type === "device_offline");
@@ -289,10 +289,10 @@ export async function persist<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Against a test that hangs: no promise about how soon something holds. */
+/** Ends a test that hangs; it says nothing about how soon something holds. */
 const HANGS_MS = 20_000;
 
-/** Waits until something holds, looking often; resolves with how long that took. */
+/** Polls until something holds; resolves with how long that took. */
 export async function eventually(holds: () => Promise<boolean> | boolean, withinMs = HANGS_MS): Promise<number> {
   const startedAt = performance.now();
   let cause: unknown;
@@ -305,7 +305,7 @@ export async function eventually(holds: () => Promise<boolean> | boolean, within
     }
     const waitedMs = performance.now() - startedAt;
     if (waitedMs > withinMs) throw new Error(`It did not come about within ${withinMs} ms.`, { cause });
-    // Each look reads and decodes a commit: the longer the wait, the rarer they are, and it ends a twentieth later at most.
+    // Each check reads and decodes a commit, so a longer wait checks less often; it ends at most a twentieth later.
     await pause(Math.min(Math.max(waitedMs / 20, 5), 100));
   }
 }
@@ -343,7 +343,7 @@ async function organizationOf(sql: Database, stationId: number): Promise<number>
 }
 
 function present<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error("This world has no money: start it with { money: true }.");
+  if (value === undefined) throw new Error("This world has no database: start it with { money: true }.");
   return value;
 }
 

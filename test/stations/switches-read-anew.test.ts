@@ -1,4 +1,4 @@
-/** A freeze while the host reads its kill switches anew, because their bucket was made again: nothing electronic begins. */
+/** A freeze while the host reads its kill switches again, because their bucket is new: no electronic payment begins. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
@@ -9,7 +9,7 @@ import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { CASHIER, type StationWorld, startStationWorld } from "./station-world.ts";
 
-/** A feed that lost its consumer is asked for anew after a second. */
+/** A feed that lost its consumer asks for a new one after a second. */
 const READ_ANEW_MS = 1_600;
 const ORDER = {
   orderId: 5,
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-it("a creation that waits for its order meanwhile: unavailable", async () => {
+it("a creation waits for its order while the switches are read again: unavailable", async () => {
   await world.bus.js.publish(`$KV.${SWITCHES.name}.platform`, "{}");
   await world.startHost();
   const stationId = await world.openStation();

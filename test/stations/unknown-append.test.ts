@@ -1,4 +1,4 @@
-/** What becomes of a station when it is unknown whether a commit is stored. */
+/** What a station does when it is unknown whether a commit is stored. */
 import { headers } from "nats";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { decodeCommit, encodeCommit } from "../../machines/station/commit.ts";
@@ -44,7 +44,7 @@ interface Held {
 
 /**
  * Appends of the host fail from now on, each with unknown outcome, and are kept; what else the host sends passes. A silent
- * one fails when its time is over.
+ * append fails at its timeout.
  */
 function holdAppends(
   { bus: { nc } }: RunningHost,
@@ -67,7 +67,7 @@ function holdAppends(
   return { held, letPass: () => (nc.publish = publish) };
 }
 
-/** For ten seconds after its scan a host also finds late commits of the host before: not what is tested here. */
+/** For ten seconds after its scan a host also finds late commits of the previous host, which is not tested here. */
 const endScan = ({ scanBus }: RunningHost): Promise<void> => scanBus.close();
 
 const typesAfter = async (sequence: number): Promise<string[]> =>
@@ -143,7 +143,7 @@ describe("an append whose outcome cannot be read back", () => {
     });
   });
 
-  it("is below a commit that keeps its answer no more, and settlement is busy: unavailable, since it may be done", async () => {
+  it("is followed by a commit without its answer, and settlement is busy: unavailable, because it may be done", async () => {
     await settlement.stop();
     const bus = await world.connect("settlement");
     let questions = 0;

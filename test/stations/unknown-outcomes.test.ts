@@ -3,14 +3,14 @@ import type { StationResponse } from "../../services/bus/messages/station-comman
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { CASHIER, eventually, pause, type StationWorld, startStationWorld } from "./station-world.ts";
 
-describe("an append of which nobody knows whether it took effect", () => {
+describe("an append with an unknown outcome", () => {
   let world: StationWorld;
   beforeAll(async () => {
     world = await startStationWorld();
   });
   afterAll(() => world.stop());
 
-  it("is read back: a lost acknowledgement is answered as what it was, a success", async () => {
+  it("is read back: the command gets its success, although the acknowledgement was lost", async () => {
     const { proxy } = await world.startHostBehindProxy();
     const stationId = await world.openStation();
     const lost = proxy.loseNext(`"stream":"STATION_LOG_0"`);

@@ -1,4 +1,4 @@
-/** A station reports each unpaid end of its QR collections, whichever host has the station by then. */
+/** A station reports each unpaid end of its QR collections, whichever host serves the station then. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { requestIdOf } from "../../services/bus/deadline.ts";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
@@ -9,7 +9,7 @@ import { type ScriptedProviders, startScriptedProviders } from "./scripted-provi
 import { eventually, PROVIDER, pause, type StationWorld, startStationWorld } from "./station-world.ts";
 
 /** From a host's take-over to the report; a restart of the providers service is not part of it. */
-const TOLD_WITHIN_MS = 5_000;
+const REPORTED_WITHIN_MS = 5_000;
 
 describe("the end of a QR collection", () => {
   let world: StationWorld;
@@ -39,7 +39,7 @@ describe("the end of a QR collection", () => {
   };
   const unreported = async (stationId: number) => (await world.newest(stationId)).state.unreportedEnds;
 
-  it("is reported by another host, for the request that cancelled it, after the first was killed between the cancellation and the report", async () => {
+  it("the host is killed before the report: the next host reports it, under the request id of the cancellation", async () => {
     providers = await startScriptedProviders(world);
     const first = await world.startHostProcess();
     const cancelled = await present();
@@ -53,18 +53,18 @@ describe("the end of a QR collection", () => {
     await pause(100);
     expect(providers.withdrawn, "no host is left that reports it").toEqual([]);
     const requestIds: (string | undefined)[] = [];
-    const overheard = world.bus.nc.subscribe(withdrawProviderPayment.subject, {
+    const subscription = world.bus.nc.subscribe(withdrawProviderPayment.subject, {
       callback: (_, message) => void requestIds.push(requestIdOf(message)),
     });
     await world.startHostProcess();
     const startedAtMs = performance.now();
-    const isTold = () => providers.withdrawn.includes(cancelled.intentId);
-    await eventually(isTold, 3 * (STATION_LIMITS.takeOverMs + TOLD_WITHIN_MS));
-    expect(performance.now() - startedAtMs).toBeLessThan(STATION_LIMITS.takeOverMs + TOLD_WITHIN_MS);
+    const isReported = () => providers.withdrawn.includes(cancelled.intentId);
+    await eventually(isReported, 3 * (STATION_LIMITS.takeOverMs + REPORTED_WITHIN_MS));
+    expect(performance.now() - startedAtMs).toBeLessThan(STATION_LIMITS.takeOverMs + REPORTED_WITHIN_MS);
     await eventually(async () => (await unreported(cancelled.stationId)).length === 0);
     await pause(500);
-    expect(providers.withdrawn, "once it is recorded it is reported no more").toEqual([cancelled.intentId]);
-    overheard.unsubscribe();
+    expect(providers.withdrawn, "after it is recorded it is not reported again").toEqual([cancelled.intentId]);
+    subscription.unsubscribe();
     expect(requestIds).toEqual(["the cancellation"]);
   });
 
@@ -90,7 +90,7 @@ describe("the end of a QR collection", () => {
     expect(ended[0]).toMatchObject({ intentId, status: "cancelled", endReason: "order_already_paid" });
   });
 
-  it("does not clear money that differs, which comes over the bus", async () => {
+  it("does not clear a payment that differs, which comes over the bus", async () => {
     providers = await startScriptedProviders(world);
     await world.startHost();
     const { stationId, intentId, orderId } = await present();

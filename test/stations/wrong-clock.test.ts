@@ -1,11 +1,11 @@
-/** A host on a machine whose clock is wrong: found when such a host dropped every command without a word. */
+/** A host on a machine whose clock is wrong: such a host once dropped every command without a log line. */
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { eventually, type StationWorld, startStationWorld } from "./station-world.ts";
 
 const PROGRAM = join(import.meta.dirname, "..", "webhook-signer", "programs", "wrong-clock.mjs");
 const LEASE_MS = 700;
-/** What a measurement on a busy machine may be wrong by. */
+/** By how much a measurement on a busy machine may be wrong. */
 const CLOCK_ERROR_MS = 250;
 let world: StationWorld;
 
@@ -45,7 +45,7 @@ it.each([
     expect(performance.now() - startedAt).toBeGreaterThan(LEASE_MS - CLOCK_ERROR_MS);
     await eventually(() => hasLapsed(handedOver));
 
-    // A lease that the wrong host has given lapses at its time at a host whose clock is right.
+    // A lease from the host with the wrong clock lapses at its time at a host whose clock is right.
     const takenAt = performance.now();
     await world.ask(handedOver, { type: "lease_acquire", lifetimeMs: LEASE_MS });
     await wrong.stop();

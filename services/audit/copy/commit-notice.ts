@@ -4,7 +4,7 @@
  *   arm ── subscribe, for one message ──► a host sends a commit ──► woken; the server has ended the subscription
  *
  * The message is a hint and no more. It comes before the server has stored the commit, and the server may refuse it; in a
- * cluster it may get lost. The copier reads the log after a hint, and now and then without one. A log with many commits
+ * cluster it may get lost. The copier reads the log after a hint, and at longer intervals without one. A log with many commits
  * costs nothing here, because its copier does not arm the notice.
  */
 import { setTimeout as pause } from "node:timers/promises";

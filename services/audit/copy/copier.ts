@@ -6,8 +6,8 @@
  *          └── anything that fails (database, bus, hold lost): pause, and from the start ◄┘
  *
  * The position is stored in the same transaction as the rows, so a crash at any point continues behind the last row
- * written. Any copy of the log answers the reads (`services/bus/direct-reader.ts`), so no server's end stops them. Copiers
- * of other processes stand by.
+ * written. Any copy of the log answers the reads (`services/bus/direct-reader.ts`), so the end of one server does not stop
+ * them. Copiers of other processes stand by.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
@@ -38,11 +38,11 @@ export interface CopierDeps extends AuditDeps {
 }
 
 export interface Copier {
-  /** Ends after the batch that is being written; a database that does not answer is not waited for. */
+  /** Ends after the batch that is being written, or after `stopMs` when the database does not answer. */
   stop(): Promise<void>;
 }
 
-/** Copies every log; of the copiers of one log in all processes one works. */
+/** Copies every log. Each log has one active copier among all processes. */
 export function startCopiers(deps: CopierDeps): Copier {
   const stopping = new AbortController();
   const holder = randomUUID();
@@ -75,7 +75,7 @@ class LogCopier {
   readonly #outage: OutageLog;
   #pauseMs: number = AUDIT_LIMITS.retryPauseMs;
   #position = 0;
-  /** How far the log is read: its messages that are of no station move this, and not the position. */
+  /** How far the log is read. Messages that are not commits move this, but not the position. */
   #readTo = 0;
   readonly #notice: CommitNotice;
   /** Until then another commit is likely. */
@@ -121,7 +121,7 @@ class LogCopier {
       this.#position = await startingPosition(this.#deps, { log: this.#log, hold: this.#hold, position }, over);
       this.#readTo = this.#position;
       const checkAtMs = performance.now() + AUDIT_LIMITS.checkMs;
-      // A log can lose its end unnoticed, so the copier checks its place again now and then.
+      // A log can lose its end unnoticed, so the copier checks its place again at intervals.
       while (!over.aborted && performance.now() < checkAtMs) await this.#turn(over);
     } finally {
       stopListening();

@@ -35,7 +35,7 @@ export interface Start {
 
 /**
  * The position from which a copier copies; records first what the log has lost of the copy. Throws `HoldLostError`, and
- * what the silence of the log's leader throws.
+ * an error when the log's leader does not answer.
  */
 export async function startingPosition(deps: AuditDeps, start: Start, signal: AbortSignal): Promise<number> {
   const { hold, position } = start;
@@ -75,7 +75,7 @@ async function findSharedPosition(deps: AuditDeps, { log, position }: Start): Pr
     // A message that is no commit proves nothing: it is never copied.
     if (newest !== null && (readCommit(newest) === undefined || (await isCopied(deps, newest)))) return position;
   }
-  // Whatever is common comes first and whatever is not comes after it, so the end is found by halving.
+  // All common commits come before all others, so a binary search finds the last common one.
   let known = 0;
   let most = Math.min(position, state.last_seq);
   while (known < most) {
@@ -84,7 +84,7 @@ async function findSharedPosition(deps: AuditDeps, { log, position }: Start): Pr
     if (message !== null && message.seq <= most && (await isCopied(deps, message))) known = message.seq;
     else most = middle - 1;
   }
-  // Where nothing is stored between the two, commits have only made room for newer ones.
+  // If nothing is stored between `known` and the position, newer commits have replaced those, and nothing is lost.
   if (state.last_seq >= position) {
     const next = await nextMessage(deps, log, known + 1);
     if (next === null || next.seq > position) return position;
@@ -92,7 +92,7 @@ async function findSharedPosition(deps: AuditDeps, { log, position }: Start): Pr
   return known;
 }
 
-/** The first message at this place or behind it: places of messages that made room for newer ones are empty. */
+/** The first message at this place or behind it: places of messages that newer ones replaced are empty. */
 async function nextMessage({ jsm }: AuditDeps, log: StationLogDefinition, sequence: number): Promise<StoredMsg | null> {
   const query = { seq: sequence, next_by_subj: log.commits };
   return await jsm.streams.getMessage(log.name, query);
@@ -118,7 +118,7 @@ async function recordLosses(deps: AuditDeps, start: Start, sequence: number): Pr
     const last = behind.at(-1);
     if (last === undefined) return losses;
     sinceId = last;
-    // A place is a place in one stream.
+    // A sequence is a place in one stream only.
     const stationIds = behind.filter((stationId) => deps.logs.of(stationId).name === start.log.name);
     for (const { offset, ...copied } of await selectCopiedBehind(deps.database, { sequence, stationIds })) {
       if (!(await isLost(deps, copied, { sequence, offset }))) continue;
@@ -133,8 +133,8 @@ async function recordLosses(deps: AuditDeps, start: Start, sequence: number): Pr
 }
 
 /**
- * Commits that only made room for newer ones are not lost: then the station's next message is a later commit than they.
- * After a loss it is a commit that has their version again, or there is none.
+ * Commits that newer ones replaced are not lost: then the station's next message is a later commit. After a loss, it is a
+ * commit with a version that was used before, or there is none.
  */
 async function isLost(
   { jsm, logs }: AuditDeps,

@@ -36,7 +36,7 @@ async function waitForLog(
   // From the stream's leader, not from a copy that may lag.
   const lastSequence = async (): Promise<number> => (await jsm.streams.info(log.name)).state.last_seq;
   let position = await readPosition(database, log.name);
-  // A position that has reached the sequence proves the copy complete in whichever order the two were read. One behind
+  // A position that has reached the sequence proves the copy complete in whichever order the two were read. One beyond
   // the log's end proves that the log has lost its end, and that the copier has not noticed it yet.
   let end = await lastSequence();
   // The log has other messages, too, which are not copied.
@@ -58,7 +58,7 @@ export interface CopyLag {
   readonly log: string;
   /** The sequence of the log's stream up to which everything is copied. */
   readonly position: number;
-  /** Messages of the stream behind that. */
+  /** Messages of the stream after that position. */
   readonly behind: number;
   /** For how long the oldest commit that is not copied has waited; zero when there is none. */
   readonly lateMs: number;

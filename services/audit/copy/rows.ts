@@ -1,8 +1,8 @@
 /**
  * What commits add to the audit copy. Pure: commits and their places in the stream in, rows out.
  *
- * A commit has its own version in the copy, too, unless the log has lost commits and used their versions again: then the
- * copy's versions are ahead of the log's by an offset.
+ * A commit has the same version in the copy as in the log, unless the log has lost commits and used their versions again:
+ * then the copy's versions are ahead of the log's by an offset.
  */
 import type { Actor } from "../../../machines/actor.ts";
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
@@ -181,8 +181,8 @@ function eventRow({ commit, streamSequence }: StreamedCommit, actor: Actor, even
 }
 
 /**
- * Who did it. A command applies the deadlines that are due: what these bring about is not the doing of the command's actor,
- * and a payment that was confirmed in time is its provider's.
+ * Who did it. A command applies the deadlines that are due: the command's actor does not cause their events, and a
+ * payment that was confirmed in time is confirmed by its provider.
  */
 function actorOf(event: StationEvent, { actor, state }: Commit): Actor {
   if (event.type === "intent_expired" || event.type === "lease_lapsed") return SYSTEM;
@@ -191,7 +191,7 @@ function actorOf(event: StationEvent, { actor, state }: Commit): Actor {
   return configId === undefined ? SYSTEM : { kind: "provider", id: configId };
 }
 
-/** A change of driver in the middle of a collection is a part of that payment's timeline. */
+/** A change of the lease during a collection is a part of that payment's timeline. */
 function intentOf(event: StationEvent, { state }: Commit): number | null {
   if (event.type === "lease_taken_over" || event.type === "lease_broken") return state.intent?.intentId ?? null;
   return "intentId" in event ? event.intentId : null;

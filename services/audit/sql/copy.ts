@@ -1,6 +1,6 @@
 /**
- * The audit copy in PostgreSQL: how far it is, what is added to it, what the station log has lost of it, what is past its
- * retention. One SQL operation per function.
+ * The audit copy in PostgreSQL: its position, new rows, commits that the station log has lost, and retention. One SQL operation
+ * per function.
  */
 import { LOG_LOST } from "../../db/intent-history.ts";
 import type { Database, Transaction } from "../../db/pool.ts";
@@ -26,8 +26,8 @@ const heldUntil = (sql: Transaction | Database) =>
   sql`clock_timestamp() + make_interval(secs => ${AUDIT_LIMITS.holdMs / 1000})`;
 
 /**
- * Takes or renews the hold, writes how far the log is read, and returns the sequence up to which everything is copied; undefined while another copier has
- * the hold. The database's clock decides.
+ * Takes or renews the hold, writes how far the log is read, and returns the sequence up to which everything is copied.
+ * Undefined while another copier has the hold. The database's clock decides.
  */
 export async function holdPosition(
   database: Database,
@@ -63,7 +63,7 @@ export async function movePosition(
   if (moved.count !== 1) throw new HoldLostError();
 }
 
-/** Moves the position back to what the log still has, and writes how far the log was read before. Else as above. */
+/** Like `movePosition`, but back to what the log still has; also writes how far the log was read before. */
 export async function movePositionBack(
   sql: Transaction,
   hold: Hold,
@@ -188,7 +188,10 @@ export async function selectCopiedBehind(
     group by h.station_id order by h.station_id`;
 }
 
-/** Adds the event that names the lost commits, keeps what they knew of collections, and returns the event's version. The station's next commit continues behind it. */
+/**
+ * Adds the event that names the lost commits, keeps what they knew of collections, and returns the event's version. The
+ * station's next commit continues after it.
+ */
 export async function insertLoss(sql: Transaction, lost: CommitRange, atMs: number): Promise<number> {
   const { stationId, organizationId, fromVersion, toVersion } = lost;
   const [row] = await sql<[{ version: number }]>`

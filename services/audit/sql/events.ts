@@ -3,7 +3,7 @@ import type { AuditEvent } from "../../bus/messages/events.ts";
 import type { Database } from "../../db/pool.ts";
 import { readStoredJson } from "../../db/stored-text.ts";
 
-/** A name that the commit did not carry is the one that the registry has now. */
+/** When the commit has no name, the name that the registry has now. */
 const eventColumns = (database: Database) => database`
   e.station_id as "stationId", e.version, e.ordinal, floor(extract(epoch from e.at) * 1000)::bigint as "atMs", e.type,
   e.intent_id as "intentId", e.data,

@@ -44,7 +44,7 @@ export async function applyLaterEvents(sql: Transaction, later: readonly LaterEv
   }
 }
 
-/** What the log has lost of a station is over at the latest now; the caller upserts what the log still has. */
+/** Expires the open payments that only the lost commits had; the caller has upserted those that the log still has. */
 export async function expireLostPayments(sql: Transaction, lost: CommitRange, atMs: number): Promise<void> {
   const rows = await sql<{ intent: string }[]>`
     select h.intent from payments p join intent_history h using (intent_id)
@@ -139,7 +139,7 @@ function filtered(sql: Transaction, key: Key): Fragment {
 
 const open = (sql: Queryable): Fragment => sql`status in ('created', 'presented', 'processing')`;
 
-/** Payments whose reference begins so, and those of the order with this number. */
+/** Payments whose reference begins with this text, and those of the order with this number. */
 function matching(sql: Transaction, search: string): Fragment {
   const start = search.toLowerCase().replaceAll(/[\\%_]/g, String.raw`\$&`);
   const byReference = sql`p.reference <> '' and left(lower(p.reference), 100) like ${`${start}%`}`;
@@ -155,7 +155,7 @@ export interface LiveCounts {
   readonly openIssues: number;
 }
 
-/** What goes on now, in one read. A count ends at `most`. */
+/** The live counts, in one read. A count ends at `most`. */
 export async function countLive(
   database: Database,
   key: { readonly organizationId: number; readonly most: number },

@@ -21,7 +21,7 @@ interface NamedActor {
 const actorOf = (database: Database) =>
   database`jsonb_build_object('kind', e.actor_role, 'id', e.actor_id, 'name', e.actor_name)`;
 
-/** The newest event by which a person decided about the issue `i`, as `e`; an undone closing is followed by another one. */
+/** As `e`, the newest event by which a person decided about the issue `i`: after an undone closing, the later closing. */
 const joinDecision = (database: Database, action: "attributed" | "closed") => database`
   join lateral (
     select event_id, at, actor_role, actor_id, actor_name from provider_events
@@ -50,8 +50,8 @@ export async function findSettlement(
 }
 
 /**
- * Names of the organization's devices at that moment, by id: what the first renaming since then took them from, or the
- * name that the registry has now. A device that it does not know has none.
+ * Names of the organization's devices at that moment, by id: the old name in the first renaming since then, or the name that
+ * the registry has now. A device that the registry does not know has none.
  */
 export async function selectDeviceNames(
   database: Database,
@@ -153,7 +153,7 @@ const attributionColumns = (database: Database) => database`
   t.currency, t.reference, floor(extract(epoch from e.at) * 1000)::bigint as "attributedAtMs", ${actorOf(database)} as by,
   coalesce(i.reason, '') as reason`;
 
-/** An attributed issue, its transaction, its order, and the event that has who decided it. */
+/** An attributed issue, its transaction, its order, and the event with the person who decided it. */
 const attributions = (database: Database) => database`
   issues i
   join transactions t on t.organization_id = i.organization_id and t.transaction_id = i.transaction_id

@@ -224,7 +224,7 @@ export function describeStep(event: AuditEvent, facts: TimelineFacts): StepDescr
   }
 }
 
-/** The end of a collection by its cashier or its deadline; a companion that fetched it and is silent leaves it open. */
+/** The end of a collection by its cashier or its deadline. If a device had fetched it and was silent, the outcome is unknown. */
 function ended(what: string, { intent }: TimelineFacts): StepDescription {
   if (reasonAtEnd(intent, "") !== "handoff_presented") return no(`${what}.`);
   return maybe(`${what}. Its device had fetched it and no outcome was recorded, so money may have moved.`);

@@ -1,4 +1,4 @@
-/** What people write about an issue, and the steps that the audit log has of it. */
+/** The comments of people on an issue, and its steps in the audit log. */
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { ProviderActor } from "../../db/provider-audit-log.ts";
 import type { IssueKey } from "./issues.ts";

@@ -11,7 +11,7 @@ export async function endIssues(
   sql: Transaction,
   { which, reason }: { readonly which: Fragment; readonly reason: string },
 ): Promise<readonly { readonly issue_id: number; readonly organization_id: number; readonly kind: string }[]> {
-  // Named first: beside a table whose statistics are old the planner would name them anew for each issue.
+  // Selected first: with old statistics of a table, the planner would run this query again for each issue.
   await sql`create temporary table ending_issues on commit drop as select distinct issue_id from (${which}) named`;
   await sql`create unique index on ending_issues (issue_id)`;
   await sql`analyze ending_issues`;

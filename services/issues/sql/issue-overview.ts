@@ -9,7 +9,7 @@ export interface IssueSumRow {
   readonly amount_minor: string | null;
 }
 
-/** By currency; what has no amount counts under none. */
+/** By currency; issues without an amount count under no currency. */
 export async function sumIssues(sql: Queryable, filtered: Filtered): Promise<IssueSumRow[]> {
   return await sql<IssueSumRow[]>`
     select case when amount_minor is null then null else currency end as currency, count(*)::int as count,

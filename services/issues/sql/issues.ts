@@ -70,7 +70,7 @@ export interface Filtered {
   readonly filter: IssueFilter;
 }
 
-/** The condition of a filter; every part that is left out lets every issue pass. */
+/** The condition of a filter; a part that is left out excludes no issue. */
 export const ofFilter = (sql: Queryable, { organizationId, filter }: Filtered) => {
   const { status, isUnresolved, kind, source, accountKey, stationId, assigneeId, currency } = filter;
   const { leastMinor, mostMinor, leastAgeMs } = filter;
@@ -167,7 +167,7 @@ export async function closeIssuesWithoutMoney(
   };
 }
 
-/** Whether a closing of a period contains the issue. A close locks the issues that it reads, so this holds once the issue is locked. */
+/** Whether a closed period contains the issue. A period close locks its issues, so the answer holds while the issue is locked. */
 export async function isInClosedPeriod(sql: Transaction, issueId: number): Promise<boolean> {
   const rows = await sql`select from closing_issues where issue_id = ${issueId} limit 1`;
   return rows.count > 0;

@@ -49,7 +49,7 @@ export async function raiseIssues(sql: Transaction, candidates: Fragment): Promi
   const raised = new Map<number, RaisedIssue>();
   for (let pass = 0; pass < ISSUE_LIMITS.raisePasses; pass += 1) {
     const { candidates: wanted, issues } = await raiseOnce(sql, candidates);
-    // What a pass before has opened or changed, this one has only seen again.
+    // An issue that an earlier pass has opened or changed is only seen again in this pass.
     for (const issue of issues) if (!raised.has(issue.issueId)) raised.set(issue.issueId, issue);
     if (issues.length === wanted) return [...raised.values()];
   }
@@ -57,8 +57,8 @@ export async function raiseIssues(sql: Transaction, candidates: Fragment): Promi
 }
 
 /**
- * An issue that another transaction decides, ends or begins to attribute at this moment is left as it is, and is not among the
- * returned ones: the statement has judged it by what it was before.
+ * An issue that another transaction decides, ends or begins to attribute at this moment is left as it is, and is not
+ * returned, because the statement has read its earlier state.
  */
 async function raiseOnce(
   sql: Transaction,

@@ -1,6 +1,7 @@
 /**
- * Announces to the bus what PostgreSQL knows and the bus has lost, page by page: puts back what is missing, and removes what
- * has come back although it is over. Everything is idempotent: states are compared by revision, entries are put once.
+ * Announces to the bus what PostgreSQL knows and the bus has lost, page by page: restores missing entries, and removes entries
+ * that have come back although they were deleted. Everything is idempotent: states are compared by revision, and entries are
+ * put once.
  */
 import { randomUUID } from "node:crypto";
 import { type Commit, decodeCommit } from "../../../machines/station/commit.ts";
@@ -140,7 +141,7 @@ function openWork(stationId: number, newest: NewestCommit | null): OpenWork {
   };
 }
 
-/** The log has lost what no one else knows: every order that is open now asks for a confirmation. */
+/** The log has lost commits that were not copied, so every order that is open now asks for a confirmation. */
 function askingForOpenOrders(known: KnownOrders): KnownOrders {
   const newest = Math.max(0, ...known.orders.filter(({ status }) => status === "open").map(({ orderId }) => orderId));
   if (newest === 0) return known;
@@ -157,7 +158,7 @@ function missingCommands(
   const { stationId, station } = announced;
   const registry: MissingCommand["command"][] = [];
   if (known.lost !== null) {
-    // With the description: the station accepts no collection before it has this.
+    // In one command with the description, because the station accepts no collection before it has this.
     registry.push({ type: "station_put", stationId, station, lost: known.lost });
   } else if (state === null || state.revision < station.revision) {
     registry.push({ type: "station_put", stationId, station });
@@ -184,7 +185,7 @@ function hasOrder(state: StationState | null, { orderId, revision, status }: Ord
   return own !== undefined && own.status === status && (status !== "open" || own.revision >= revision);
 }
 
-/** What a station does not take in time goes into the outbox, so that a station that is stuck does not keep the others. */
+/** What a station does not take in time goes into the outbox, so that it does not delay the others. */
 async function commandStation(
   deps: AnnounceDeps,
   stationId: number,
@@ -211,7 +212,7 @@ async function commandStation(
   }
 }
 
-/** Works on some things at once, in their order; returns the sum. Rejects with the first error, once all work has ended. */
+/** Does `work` for several things at once; returns the sum. Rejects with the first error, once all work has ended. */
 async function sumAtOnce<T>(things: readonly T[], work: (thing: T) => Promise<number>): Promise<number> {
   const left = things.values();
   let sum = 0;

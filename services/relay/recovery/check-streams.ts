@@ -96,7 +96,7 @@ export async function hasLost(
   { mark, notedSequence }: Known,
 ): Promise<boolean> {
   if (state.last_seq < notedSequence) return true;
-  // Without a mark: an empty stream is new, and any other has been here before.
+  // Without a mark, an empty stream is new, and a stream with messages was in use before.
   if (mark === undefined) return state.last_seq === 0;
   if (created !== mark.created || state.last_seq < mark.sequence) return true;
   if (mark.sequence === 0 || (state.last_seq === mark.sequence && state.last_ts === mark.stored)) return false;
@@ -107,8 +107,9 @@ export async function hasLost(
 }
 
 /**
- * Whether a log has none of the newest commits that it keeps for good: of its stations among these, whose commits the audit copy
- * has, some are asked for. One that was never restored after an earlier loss proves nothing alone.
+ * Whether a log was purged. The log keeps each station's newest commit for good, and the audit copy has commits of
+ * `stationIds`. So the log was purged if it has no commit of the first few of them that are its stations. One missing
+ * station proves nothing, because it may not be restored yet after an earlier loss.
  */
 export async function isLogPurged(
   jsm: JetStreamManager,

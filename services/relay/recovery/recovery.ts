@@ -6,11 +6,11 @@
  *                 ▲                                                                               │
  *                 └── every second: mark what the streams have now ◄── announce, page by page ◄───┘
  *
- * Until a bucket is complete, its readers take nothing for missing that they do not find in it: no kill switch for off, no
- * credential and no session for unknown. The relay writes a notice into each bucket when it is complete.
+ * Until a bucket is complete, its readers do not treat an entry that they do not find as missing: no kill switch counts as
+ * off, no credential and no session as unknown. The relay writes a notice into each bucket when it is complete.
  *
- * The parts to announce are rows, written together with the new marks, so that the successor of a relay that dies in the
- * middle goes on.
+ * The parts to announce are rows, written together with the new marks, so that the next relay goes on where a
+ * relay has crashed.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { StreamInfo } from "@nats-io/jetstream";
@@ -42,7 +42,7 @@ import {
 } from "./check-streams.ts";
 
 export interface RecoveryDeps extends AnnounceDeps {
-  /** Of this relay's term: what another term writes is not written over. */
+  /** Of this relay's term: it does not overwrite what another term writes. */
   readonly epoch: number;
 }
 
@@ -97,7 +97,7 @@ class Recovery {
         if (!signal.aborted) this.#outage.failed(error);
         pauseMs = Math.min(pauseMs * 2, RELAY_LIMITS.longestRetryPauseMs);
       }
-      // Woken when the bus is back, so that nothing else has to be waited for.
+      // The pause ends early when the bus is back.
       await Promise.race([delay(pauseMs, undefined, { signal }).catch(() => undefined), this.#wake.promise]);
     }
   }
@@ -113,7 +113,7 @@ class Recovery {
       const moved: MovedMark[] = [];
       const lost: AnnouncedPart[] = [];
       const streams = watchedStreams(logs);
-      // Together: both processes wake up once for all of them.
+      // Together, so that the relay and the server wake up once for all of them.
       const infos = await Promise.all(streams.map(({ name }) => streamInfo(bus.jsm, name)));
       for (const [index, { name, part }] of streams.entries()) {
         const found = infos[index];
@@ -141,7 +141,7 @@ class Recovery {
         const lostThrough = Math.max(mark?.sequence ?? 0, known?.notedSequence ?? 0);
         if (isLost || !isSame) moved.push(isLost && part === "stations" ? { ...now, lostThrough } : now);
       }
-      // The bus was away meanwhile: what was read may be of two runs of the server, and no mark may come of it.
+      // The bus was away meanwhile: what was read may be of two runs of the server, so no mark is written.
       if (this.#needsCheck) return this.#wake.resolve();
       if (moved.length === 0 && lost.length === 0) return;
       const uncopied = await noteMarks(sql, epoch, { moved, lost });
@@ -161,8 +161,8 @@ class Recovery {
   }
 
   /**
-   * Whether a bucket that was complete has no notice any more. A purge, as by `nats stream purge`, removes everything and lets the
-   * numbers go on, so the bucket's end does not show it.
+   * Whether a bucket that was complete has no notice any more. A purge (`nats stream purge`) removes all messages, but the
+   * sequences go on, so the bucket's end does not show it.
    */
   async #isBucketPurged(part: AnnouncedPart, mark: Mark | undefined): Promise<boolean> {
     if (mark === undefined || Math.max(...(this.#notices.get(part) ?? NO_NOTICES)) > 0) return false;
@@ -170,7 +170,7 @@ class Recovery {
     return !pending.some((announcement) => announcement.part === part);
   }
 
-  /** The same of a log, which keeps the newest commit of each of its stations. */
+  /** The same for a log, which keeps the newest commit of each of its stations. */
   async #isLogPurged({ state }: StreamInfo, mark: Mark | undefined): Promise<boolean> {
     if (mark === undefined || state.first_seq <= mark.sequence) return false;
     const { bus, sql, logs } = this.#deps;
@@ -194,7 +194,7 @@ class Recovery {
       if (!pending.some((other) => other.part === part)) await this.#noteComplete(part);
     }
     for (const announcement of pending) {
-      // A bus that has lost more meanwhile needs it once more.
+      // If the bus may have lost more meanwhile, the next turn checks and announces again.
       if (!(await this.#announce(announcement, signal))) return;
       await this.#noteComplete(announcement.part);
     }
@@ -219,7 +219,7 @@ class Recovery {
     return true;
   }
 
-  /** Once for each run of the server, and daily; what the bus has lost meanwhile is checked, and noted again after that. */
+  /** Writes the notice once for each run of the server, and daily; not while a check is due, which comes first. */
   async #noteComplete(part: AnnouncedPart): Promise<void> {
     const bucket = BUCKET_OF_PART[part];
     const ageMs = performance.now() - (this.#noticedAtMs.get(part) ?? Number.NEGATIVE_INFINITY);

@@ -19,15 +19,16 @@ export async function selectMarks(sql: Database): Promise<Map<string, Mark>> {
   return new Map(rows.map((row) => [row.stream, row]));
 }
 
-/** A mark to write; of a log that has lost something, how far it is known to have gone. */
+/** A mark to write; for a log that has lost something, also the newest sequence that it is known to have had. */
 export interface MovedMark extends Mark {
   readonly lostThrough?: number | undefined;
 }
 
 /**
- * Writes the new marks, and asks for the lost parts to be announced from their beginning, also where that is under way: what
- * was lost now may be announced already. A log that has lost what the audit copy did not have is `uncopied`, and is returned; the
- * copier may have recorded the loss before. One statement, so that a relay that stalls holds no lock. Throws `LeaseLostError`.
+ * Writes the new marks, and requests an announcement of the lost parts from their beginning, also where one is under way,
+ * because the bus may have lost entries that it has announced. Returns each `uncopied` log, which has lost commits that the
+ * audit copy does not have; the copier may have recorded the loss before. One statement, so that a relay that stalls holds no
+ * lock. Throws `LeaseLostError`.
  */
 export async function noteMarks(
   sql: Database,
@@ -56,22 +57,22 @@ export async function noteMarks(
   return held.uncopied;
 }
 
-/** Stations of which the audit copy has a commit: some hundreds, so that every log with stations has a few among them. */
+/** Up to 1,000 stations of which the audit copy has a commit, so that a few of them belong to each log with stations. */
 export async function selectCopiedStations(sql: Database): Promise<readonly number[]> {
   const rows = await sql<{ station_id: number }[]>`
     select station_id from audit_heads where stream_sequence > 0 order by station_id limit ${RELAY_LIMITS.copiedStations}`;
   return rows.map(({ station_id }) => station_id);
 }
 
-/** The logs that have lost what the audit copy did not have, until their stations are announced. */
+/** The logs that have lost commits that the audit copy does not have, until their stations are announced. */
 export async function selectUncopiedLogs(sql: Database): Promise<ReadonlySet<string>> {
   const rows = await sql<{ stream: string }[]>`select stream from bus_marks where uncopied`;
   return new Set(rows.map(({ stream }) => stream));
 }
 
 /**
- * The newest sequence of each stream that was stored durably elsewhere since its last mark: of what the relay delivered, and
- * of what the audit service copied.
+ * For each stream, the newest sequence that PostgreSQL has noted: of the rows that the relay delivered since the stream's last
+ * mark, and of the commits that the audit service copied.
  */
 export async function selectNotedSequences(sql: Database): Promise<ReadonlyMap<string, number>> {
   const rows = await sql<{ stream: string; sequence: number }[]>`
@@ -85,8 +86,8 @@ export async function selectNotedSequences(sql: Database): Promise<ReadonlyMap<s
 }
 
 /**
- * In this order: kill switches come first, then people, who collect cash meanwhile; and a station knows its devices before
- * their credentials give access.
+ * In this order: kill switches first; then sessions, so that people can collect cash meanwhile; stations before credentials, so
+ * that a station knows its devices before they get access.
  */
 export const ANNOUNCED_PARTS = ["switches", "sessions", "stations", "credentials"] as const;
 export type AnnouncedPart = (typeof ANNOUNCED_PARTS)[number];

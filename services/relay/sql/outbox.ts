@@ -42,7 +42,7 @@ export async function listPendingRows(sql: Database, key: string, limit: number)
   return rows.map((row) => ({ key, kind: row.kind, ...row.payload, outboxId: row.outbox_id }) as PendingRow);
 }
 
-/** Marks a row as done: where it was stored, or why it never will be. */
+/** Marks a row as done: where it was stored, or why it was refused for good. */
 export async function markDelivered(
   sql: Database,
   outboxId: number,
@@ -75,8 +75,8 @@ export interface DeliveredRows {
 }
 
 /**
- * What was delivered of the key within the last `withinMs`, by kind and stream. It goes back from row to row, which are
- * delivered one after another, so that it reads no older one.
+ * What was delivered of the key within the last `withinMs`, by kind and stream. Rows are delivered one after another, so it
+ * goes back row by row and reads no older row.
  */
 export async function listDeliveredRows(sql: Database, key: string, withinMs: number): Promise<DeliveredRows[]> {
   return sql<DeliveredRows[]>`
@@ -105,7 +105,7 @@ export async function listDeliveredEntries(sql: Database, withinMs: number): Pro
   return new Map(rows.map(({ stream, sequence }) => [stream, sequence]));
 }
 
-/** Removes up to `limit` rows that were delivered so long ago and left no marker; returns how many. */
+/** Removes up to `limit` delivered rows that are past their retention and left no marker; returns how many. */
 export async function deleteDeliveredRows(sql: Database, olderThanHours: number, limit: number): Promise<number> {
   const result = await sql`
     delete from outbox where outbox_id in (
@@ -118,11 +118,11 @@ export async function deleteDeliveredRows(sql: Database, olderThanHours: number,
 
 export interface MarkedRow {
   readonly outbox_id: number;
-  /** Of the deleted credential, in hex; null for another row that failed. */
+  /** The hash of the deleted credential, in hex; null for a failed row of another kind. */
   readonly deleted_hash: string | null;
 }
 
-/** Up to `limit` failed rows and deletions of credentials that are so old. */
+/** Up to `limit` failed rows and deletions of credentials that are past their retention. */
 export async function listOldMarkedRows(sql: Database, olderThanHours: number, limit: number): Promise<MarkedRow[]> {
   return sql<MarkedRow[]>`
     select outbox_id, case when kind = 'credential_delete' then payload ->> 'hash' end as deleted_hash from outbox

@@ -4,8 +4,8 @@ import type { Database } from "../../db/pool.ts";
 import { fence, LeaseLostError } from "./leader-lease.ts";
 
 /**
- * Raises the pulse above the one on the bus, and returns it. Leaves it where the bus is so far ahead that the database must be
- * an older one. Throws `LeaseLostError`.
+ * Raises the pulse above the one on the bus, and returns it. Does not raise it when the bus is so far ahead that the database
+ * must be an older one. Throws `LeaseLostError`.
  */
 export async function raisePulse(sql: Database, epoch: number, onBus: number): Promise<number> {
   const [row] = await sql<{ pulse: number }[]>`

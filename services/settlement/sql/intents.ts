@@ -6,17 +6,17 @@ import type { Database } from "../../db/pool.ts";
 import { keyText } from "../../db/stored-text.ts";
 
 interface PreparedIntent {
-  /** The same for the same command, fresh otherwise; undefined where another request has just written the key. */
+  /** The same id for the same key, otherwise a new one; undefined where another request has just written the key. */
   readonly intentId: number | undefined;
-  /** The order that the key was used for first; it is the order that was asked for where there is no key. */
+  /** The order that the key was first used for; without a key, the order of the request. */
   readonly keyedOrderId: number;
-  /** How the intent of this key ended, once the station has passed it on. */
+  /** How the intent of this key ended, once the station has sent it. */
   readonly ended: string | null;
-  /** The order's truth at this moment; undefined when the station has no such order. */
+  /** Order truth at this moment; undefined when the station has no such order. */
   readonly order: OrderSnapshot | undefined;
 }
 
-/** Draws the intent for a creation and keeps how the station's newest ended intent ended. One round trip. */
+/** Prepares the intent for a creation and stores how the station's newest ended intent ended. One round trip. */
 export async function prepareIntent(
   database: Database,
   request: RequestOf<typeof intents.prepareIntent>,
@@ -75,7 +75,7 @@ export async function prepareIntent(
   };
 }
 
-/** How the intent ended, as its station passed it on; undefined before that. */
+/** How the intent ended, as its station sent it; undefined before that. */
 export async function findEndedIntent(
   database: Database,
   key: { readonly stationId: number; readonly intentId: number },
@@ -86,7 +86,7 @@ export async function findEndedIntent(
   return row?.ended;
 }
 
-/** What has become of an order. */
+/** The status of an order. */
 export async function findOrderStatus(
   database: Database,
   orderId: number,

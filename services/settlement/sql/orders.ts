@@ -77,7 +77,7 @@ export async function listOrders(
   },
 ): Promise<Order[]> {
   const atStation = filter.stationId === undefined ? database`` : database`and o.station_id = ${filter.stationId}`;
-  // The word itself, not a parameter: the indexes of the open and the voided orders are chosen by it.
+  // A literal, not a parameter, so that PostgreSQL chooses the indexes of the open and the voided orders.
   const ofStatus = {
     open: database`and o.status = 'open'`,
     paid: database`and o.status = 'paid'`,
@@ -92,7 +92,7 @@ export async function listOrders(
   return rows.map(toOrder);
 }
 
-/** What an order of the organization is now, locked until the transaction ends; undefined when there is none. */
+/** An order of the organization as it is now, locked until the transaction ends; undefined when there is none. */
 export async function lockOrder(
   sql: Queryable,
   key: { readonly organizationId: number; readonly orderId: number },
@@ -103,7 +103,7 @@ export async function lockOrder(
   return await getOrder(sql, key);
 }
 
-/** A station as far as an order concerns it. */
+/** What an order needs to know of its station. */
 export interface OrderStation {
   readonly filialId: number;
   readonly currency: string;
@@ -125,7 +125,7 @@ interface SoldItem {
   readonly unitAmountMinor: string;
 }
 
-/** Of these items those that the station sells, by id. */
+/** Those of the items that the station sells, by id. */
 export async function selectItems(
   sql: Transaction,
   key: Pick<OrderStation, "filialId" | "currency"> & {
@@ -149,7 +149,7 @@ interface NewOrder {
   readonly openedBy: number;
 }
 
-/** Draws the station's next order number and writes the order with its lines. Holds the station's counter until the end. */
+/** Takes the station's next order number and writes the order with its lines. Holds the station's counter until the end. */
 export async function openOrder(sql: Transaction, order: NewOrder): Promise<Order> {
   const { organizationId, stationId, currency, lines, openedBy } = order;
   const totalMinor = order.totalMinor.toString();

@@ -10,7 +10,7 @@ import { keyText, storedText } from "../../db/stored-text.ts";
 /** The reference of a slip, as the payment seam compares it. */
 export interface ComparedReference {
   readonly key: string;
-  /** How far back it is compared; undefined is without end. */
+  /** How far back it is compared; undefined means without a limit. */
   readonly withinHours: number | undefined;
 }
 
