@@ -3,7 +3,6 @@ import { lookup } from "node:dns/promises";
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectionOptions, connect, errors, type Msg, type NatsConnection } from "nats";
 import type { Registry } from "prom-client";
-import { faultOf } from "../runtime/fault.ts";
 import { addCount, addGauge } from "../runtime/metrics.ts";
 import { backOffMs, within } from "../runtime/repeat.ts";
 import { UserError } from "../runtime/user-error.ts";
@@ -23,6 +22,7 @@ import {
   unreachableBus,
 } from "./nats-server.ts";
 import { QuorumWatch, reachJetStream, ServerChoice } from "./quorum.ts";
+import { explainTimeout, TlsOutage } from "./tls-failures.ts";
 import { turnPublisher } from "./turn-publisher.ts";
 
 /** What the connection logs; pino fits. */
@@ -98,10 +98,13 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   let isUp = true;
   let isClosing = false;
   let watch: QuorumWatch | undefined;
+  const outage = new TlsOutage(connectionOptions(options, dialling), options.log);
   const listeners = new Set<(isUp: boolean) => void>();
   const change = (next: boolean): void => {
     if (isUp === next || isClosing) return;
     isUp = next;
+    if (next) outage.end();
+    else outage.begin();
     // The search for a server with a majority writes its own log lines.
     if (watch?.isSearching() !== true) {
       if (next) options.log.info({ server: nc.getServer() }, "the bus is back");
@@ -155,6 +158,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   const withinMs = awaitsQuorum ? undefined : (options.withinMs ?? BUS_LIMITS.ensureMs);
   await reachJetStream(nc, { log, signal, withinMs }).catch(async (error: unknown) => {
     isClosing = true;
+    outage.end();
     clock.stop();
     await nc.close();
     throw error;
@@ -179,6 +183,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     async close() {
       isClosing = true;
       watch?.stop();
+      outage.end();
       clock.stop();
       if (isUp) await within(sendOutstanding(nc), BUS_LIMITS.closeMs).catch(() => undefined);
       isUp = false;
@@ -248,29 +253,6 @@ async function firstConnection(
   } finally {
     clearTimeout(timer);
   }
-}
-
-/**
- * Finds out why a TLS connection fails. A server refuses the certificate of the process after the TLS handshake. The
- * client then reports a time-out, unless it makes only one attempt. A connection reset may hide the server's reason, so
- * this makes several such attempts.
- */
-async function explainTimeout(options: ConnectionOptions, cause: unknown): Promise<unknown> {
-  if (options.tls === undefined || !(cause instanceof errors.TimeoutError)) return cause;
-  let last: unknown = cause;
-  for (let dial = 0; dial < BUS_LIMITS.lastDials; dial += 1) {
-    try {
-      const nc = await connect({ ...options, reconnect: false, timeout: BUS_LIMITS.lastDialMs });
-      await nc.close();
-      return cause;
-    } catch (error) {
-      last = error;
-    }
-    if (faultOf(last)?.code !== "ECONNRESET") return last;
-  }
-  return Object.assign(new Error("The server ends the connection after TLS.", { cause: last }), {
-    code: "nats_tls_ended",
-  });
 }
 
 /** Rejects when the signal is aborted; otherwise it never settles. */

@@ -13,6 +13,8 @@ export const BUS_LIMITS = {
    * How many such attempts follow one another while a connection reset hides the reason. About half of them show it.
    */
   lastDials: 4,
+  /** A connection that is lost for longer than a restart takes: the process then logs why TLS fails. */
+  explainOutageMs: 5_000,
   /**
    * Pause between two attempts to connect to a server that does not answer, with a random part. A process finds a
    * restarted server before its replicas are stale, which takes 1.5 s. After the first moments a server gets at most

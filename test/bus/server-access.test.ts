@@ -3,8 +3,8 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { nkeys } from "nats";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
+import { type Bus, type BusLog, connectBus } from "../../services/bus/connection.ts";
 import type { ServerAccess } from "../../services/bus/nats-server.ts";
 import { parseSettings, sharedSettingsSchema } from "../../services/runtime/settings.ts";
 import { createAuthority } from "../support/certificates.ts";
@@ -13,6 +13,7 @@ import { type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { QUIET } from "./waiting.ts";
 
+const WAIT = { timeout: 30_000, interval: 50 };
 const folder = temporaryFolder("access");
 const pathOf = (name: string): string => join(folder.path, name);
 const writeFile = (name: string, text: string): string => {
@@ -20,9 +21,13 @@ const writeFile = (name: string, text: string): string => {
   return pathOf(name);
 };
 
-async function startServer(name: string, lines: readonly string[]): Promise<{ server: RunningProgram; port: number }> {
-  const port = await freePort();
-  mkdirSync(pathOf(name));
+interface StartedServer {
+  readonly server: RunningProgram;
+  readonly port: number;
+}
+async function startServer(name: string, lines: readonly string[], at?: number): Promise<StartedServer> {
+  const port = at ?? (await freePort());
+  mkdirSync(pathOf(name), { recursive: true });
   const jetStream = `jetstream { store_dir: ${JSON.stringify(pathOf(name))} }`;
   const config = writeFile(`${name}.conf`, [`listen: "127.0.0.1:${port}"`, jetStream, ...lines].join("\n"));
   const server = runProgram(inject("natsBinary").path, ["--config", config]);
@@ -36,9 +41,9 @@ async function stopServer(server: RunningProgram | undefined): Promise<void> {
 }
 
 /** Connects as a process does, from its environment variables. */
-async function connectWith(environment: NodeJS.ProcessEnv): Promise<Bus> {
+async function connectWith(environment: NodeJS.ProcessEnv, log: BusLog = QUIET): Promise<Bus> {
   const { natsUrl: url, natsAccess: access } = parseSettings(sharedSettingsSchema, environment);
-  return await connectBus({ url, access, name: "test", log: QUIET, withinMs: 300 });
+  return await connectBus({ url, access, name: "test", log, withinMs: 300 });
 }
 
 /** The streams that a user sees are those of its account. */
@@ -113,6 +118,32 @@ describe("a NATS server with passwords and certificates of a private authority",
         message: expect.stringMatching(new RegExp(`(?:${why}|ends the connection after TLS).*NATS_CERT_FILE`)),
       });
     });
+  });
+
+  it("a certificate that expires while the process runs: the log says so once, and a new file brings the bus back", async () => {
+    const identity = authority.issue({ names: ["device-payments"] });
+    const lost = authority.issue({ names: ["device-payments"], notBefore: new Date(0), notAfter: new Date(1_000) });
+    const own = { NATS_CERT_FILE: writeFile("own.pem", identity.cert), NATS_KEY_FILE: writeFile("own.key", identity.key) };
+    const { cert, key } = authority.issue({ names: ["127.0.0.1"] });
+    const tls = { cert_file: writeFile("o.pem", cert), key_file: writeFile("o.key", key), ca_file: files.NATS_CA_FILE };
+    const lines = [`tls: ${JSON.stringify({ ...tls, verify: true })}`];
+    const first = await startServer("outage", lines);
+    const warnings: string[] = [];
+    const log = { info: () => undefined, warn: (_: object, message: string) => warnings.push(message) };
+    const bus = await connectWith({ NATS_URL: `tls://127.0.0.1:${first.port}`, ...files, ...own }, log);
+    await stopServer(first.server);
+    writeFile("own.pem", lost.cert);
+    writeFile("own.key", lost.key);
+    const { server: second } = await startServer("outage", lines, first.port);
+    await vi.waitFor(() => expect(warnings).toHaveLength(2), WAIT);
+    expect(warnings[0]).toBe("the bus is down");
+    expect(warnings[1]).toMatch(/(?:has expired|ends the connection after TLS).*NATS_CERT_FILE/);
+    writeFile("own.pem", identity.cert);
+    writeFile("own.key", identity.key);
+    await vi.waitFor(() => expect(bus.isUp()).toBe(true), WAIT);
+    expect(warnings).toHaveLength(2);
+    await bus.close();
+    await stopServer(second);
   });
 
   it("a wrong password: the error does not contain the password", async () => {
