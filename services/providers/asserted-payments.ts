@@ -148,7 +148,7 @@ async function confirm(tx: Transaction, payment: PaymentRow, providerReference: 
   // The row as this transaction has written it, so that the task does not read it again.
   const provider_reference = payment.provider_reference === "" ? providerReference : payment.provider_reference;
   const paid = { ...payment, paid_reference: providerReference, provider_reference };
-  return { task: { ...task, payment: paid }, issueId: undefined };
+  return { task: { ...task, payment: paid }, issueId: undefined, events: [] };
 }
 
 /** The service's reference is unknown; the provider's reference may be known. */

@@ -161,7 +161,7 @@ async function fail(tx: Transaction, payment: PaymentRow, reason: Decline): Prom
   const first = await insertTask(tx, { intentId, kind: "fail", detail: { reason }, dueInMs, isTaken: true });
   // The station has an end already. This task clears an outcome that has become unknown since.
   const task = first ?? (await armTask(tx, { intentId, kind: "clear", detail: {}, dueInMs }));
-  return { task: { ...task, payment }, issueId: undefined };
+  return { task: { ...task, payment }, issueId: undefined, events: [] };
 }
 
 function sha256(body: Uint8Array): Buffer {

@@ -9,6 +9,7 @@ import { moneyName } from "../bus/messages/intents.ts";
 import type { ISSUE_EVENT_TYPES, IssueEvidence, IssueKind } from "../bus/messages/issues.ts";
 import type { Queryable, Transaction } from "../db/pool.ts";
 import { announceIssues } from "../issues/recording.ts";
+import { raiseAfterClosing } from "../issues/sql/after-closing.ts";
 import type { AssertedPayment } from "./adapters/adapter.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import {
@@ -52,11 +53,11 @@ export interface Written {
   readonly task: KnownTask | undefined;
   /** The id of a new issue. */
   readonly issueId: number | undefined;
-  /** What the service publishes about the issue. */
-  readonly event?: { readonly type: (typeof ISSUE_EVENT_TYPES)[number]; readonly issueId: number } | undefined;
+  /** What the service publishes about issues. */
+  readonly events: readonly { readonly type: (typeof ISSUE_EVENT_TYPES)[number]; readonly issueId: number }[];
 }
 
-const NOTHING: Written = { task: undefined, issueId: undefined };
+const NOTHING: Written = { task: undefined, issueId: undefined, events: [] };
 export const writeNothing = async (): Promise<Written> => NOTHING;
 
 export async function raiseIssue(tx: Transaction, kind: IssueKind, about: Misfit): Promise<Written> {
@@ -86,11 +87,13 @@ export async function raiseIssue(tx: Transaction, kind: IssueKind, about: Misfit
     return meanwhile === undefined ? NOTHING : await addEvidence(tx, meanwhile, about);
   }
   const { issueId } = raised;
-  const event = { type: "issues_opened", issueId } as const;
-  if (payment === undefined) return { task: undefined, issueId, event };
+  const opened = { type: "issues_opened", issueId } as const;
+  const { supersedesId } = about;
+  const events = supersedesId === undefined ? [opened] : [opened, ...(await nameAfterClosing(tx, supersedesId, money))];
+  if (payment === undefined) return { task: undefined, issueId, events };
   await clearEnd(tx, payment.intent_id);
   const task = await notifyOfIssue(tx, { intentId: payment.intent_id, kind, issueId });
-  return { task: { ...task, payment }, issueId, event };
+  return { task: { ...task, payment }, issueId, events };
 }
 
 /**
@@ -106,22 +109,32 @@ export async function addEvidence(
   const evidence = evidenceOf(source, money);
   const { isNew, isBack } = await addFurtherEvidence(tx, issueId, evidence);
   const type = isBack ? ("issues_opened" as const) : ("issues_changed" as const);
-  const event = isNew || isBack ? { type, issueId } : undefined;
-  if (payment === undefined) return { ...NOTHING, event };
+  const events = isNew || isBack ? [{ type, issueId }, ...(await nameAfterClosing(tx, issueId, money))] : [];
+  if (payment === undefined) return { ...NOTHING, events };
   const { intent_id: intentId } = payment;
   const isOfIntent = issue.intentId === intentId;
   // No notice: the money of this intent has paid an order, or the assertion is not new.
-  if (isOfIntent && (status === "attributed" || !isNew)) return { ...NOTHING, event };
+  if (isOfIntent && (status === "attributed" || !isNew)) return { ...NOTHING, events };
   await clearEnd(tx, intentId);
   const about = isOfIntent ? { since: createHash("sha256").update(evidence.said).digest("hex").slice(0, 16) } : {};
   const task = await notifyOfIssue(tx, { intentId, kind, issueId, ...about });
-  return { task: { ...task, payment }, issueId: undefined, event };
+  return { task: { ...task, payment }, issueId: undefined, events };
+}
+
+/** Names an assertion about money whose issue belongs to a closed period. */
+async function nameAfterClosing(
+  tx: Transaction,
+  issueId: number,
+  { amountMinor, currency }: AssertedPayment,
+): Promise<Written["events"]> {
+  const raised = await raiseAfterClosing(tx, { issueId, amountMinor, currency });
+  return raised === undefined ? [] : [{ type: "issues_opened", issueId: raised.issueId }];
 }
 
 /** Comes last in the transaction. */
-export async function announceWritten(tx: Transaction, organizationId: number, { event }: Written): Promise<void> {
-  if (event === undefined) return;
-  await announceIssues(tx, event.type, [{ organization_id: organizationId, issue_id: event.issueId }]);
+export async function announceWritten(tx: Transaction, organizationId: number, { events }: Written): Promise<void> {
+  for (const { type, issueId } of events)
+    await announceIssues(tx, type, [{ organization_id: organizationId, issue_id: issueId }]);
 }
 
 /** The task that notifies the intent's station. */

@@ -130,9 +130,12 @@ export async function lockForClose(
   await sql`
     select from statement_imports where account_id = ${accountId} and status not in ('refused', 'withdrawn')
     order by import_id for share`;
+  // Ended issues too, which a callback may open again.
   await sql`
     select from issues where issue_id in (
-      select issue_id from issues_of_days(${accountId}, ${fromDate}::date, ${toDate}::date))
+      select i.issue_id from statement_accounts a join issues i
+        on i.account_key = coalesce('provider:' || a.config_id, 'statement:' || a.account_id)
+      where a.account_id = ${accountId} and issue_day(i, a.time_zone) between ${fromDate}::date and ${toDate}::date)
     order by issue_id for share`;
   return true;
 }

@@ -1,8 +1,11 @@
 /** Closing a period: what it requires, who closes it, what stays, and what comes later. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { raiseIssues } from "../../../services/issues/sql/raise.ts";
+import { addEvidence } from "../../../services/providers/issue-recording.ts";
 import { closePeriod, getClosing, listClosingKeys, listClosings } from "../../../services/reconciliation/closings.ts";
 import { withdrawImport } from "../../../services/reconciliation/import-decisions.ts";
+import { lockForClose } from "../../../services/reconciliation/sql/closings.ts";
 import { closedPeriodOf } from "../../../services/reconciliation/sql/periods.ts";
 import { DAY, type Line, type RunDatabase, type RunWorld, startRunDatabase } from "../matching/run-world.ts";
 import { close, depsOf, newKey, operator, REASON, refusalOf, stateOf } from "./closing-world.ts";
@@ -337,5 +340,71 @@ describe("lines after a closing", () => {
     await world.importLines(accountId, [stray("2026-03-11")]);
     await run(accountId);
     expect(await afterClosing(accountId)).toEqual([]);
+  });
+});
+
+describe("callbacks after a closing", () => {
+  const REFERENCE = "tx-1";
+
+  /** A callback's issue of the day, in this status, and the closing of its day. */
+  async function closeWithIssue(status: "closed" | "ended") {
+    const { database, organizationId, configId, qrAccountId } = world;
+    await world.importLines(qrAccountId, []);
+    await run(qrAccountId);
+    const [raised] = await database.begin((tx) =>
+      raiseIssues(
+        tx,
+        tx`
+          select ${organizationId}::bigint, ${`provider:${configId}`}::text, null::bigint, 'unmatched_money', ${`money:${REFERENCE}`}::text,
+            'paid', 'payment', 1250::bigint, 'EUR', 'provider', ${configId}::bigint, null::bigint, null::bigint, null::bigint,
+            ${REFERENCE}::text, '{"said":"first"}'::jsonb, true, 'M-1', null::bigint`,
+      ),
+    );
+    const issueId = raised?.issueId ?? 0;
+    await database`
+      update issues set opened_at = ${`${DAY}T12:00:00Z`}, status = ${status}, resolved_at = now(), reason = 'Paid back.',
+        resolved_by = ${status === "closed" ? 7 : null} where issue_id = ${issueId}`;
+    return { issueId, closing: await close(world, qrAccountId) };
+  }
+
+  const assertAgain = (issueId: number, said: string, amountMinor: string) => {
+    const { organizationId, configId, database } = world;
+    const money = { providerReference: REFERENCE, reference: "r", account: "M-1", amountMinor, currency: "EUR", said };
+    const source = { configId, organizationId, eventKey: said, learnedFrom: "payment.succeeded" };
+    const issue = { issueId, kind: "unmatched_money" as const, intentId: null };
+    return database.begin((tx) => addEvidence(tx, issue, { source, money, payment: undefined }));
+  };
+
+  test.each(["closed", "ended"] as const)("another amount of money whose issue is %s: named once", async (status) => {
+    const { issueId, closing } = await closeWithIssue(status);
+    const { events } = await assertAgain(issueId, "second", "1300");
+    expect(events).toMatchObject([{ issueId }, { type: "issues_opened" }]);
+    const named = [{ subject_key: `closed:unmatched_money:money:${REFERENCE}`, status: "open", amount_minor: 1300 }];
+    expect(await afterClosing(world.qrAccountId)).toEqual(named);
+    const request = { caller: operator(world), closingId: closing.closingId };
+    expect((await getClosing(depsOf(world), request)).closing).toEqual({ ...closing, afterClosing: 1 });
+    await assertAgain(issueId, "second", "1300");
+    await run(world.qrAccountId);
+    expect(await afterClosing(world.qrAccountId)).toEqual(named);
+  });
+
+  test("money of a day that is open: nothing is named", async () => {
+    const { issueId } = await closeWithIssue("closed");
+    await world.database`update issues set opened_at = '2026-03-11T12:00:00Z' where issue_id = ${issueId}`;
+    await assertAgain(issueId, "second", "1300");
+    expect(await afterClosing(world.qrAccountId)).toEqual([]);
+  });
+
+  test("an issue that has ended: a close under way keeps it until its commit", async () => {
+    const { issueId } = await closeWithIssue("ended");
+    const accountId = world.qrAccountId;
+    await world.database.begin(async (tx) => {
+      expect(await lockForClose(tx, { kind: "day", fromDate: DAY, toDate: DAY, accountId, waitMs: 1_000 })).toBe(true);
+      const reopen = world.database.begin(async (other) => {
+        await other`set local lock_timeout = '50ms'`;
+        await other`update issues set status = 'open' where issue_id = ${issueId}`;
+      });
+      await expect(reopen).rejects.toThrow("lock timeout");
+    });
   });
 });
