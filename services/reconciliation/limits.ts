@@ -95,7 +95,7 @@ export const PERIOD_LIMITS = {
 } as const;
 
 export const RUN_LIMITS = {
-  /** Payments that were settled up to this many days before a run's first line are compared: the longest time that a provider holds funds back. */
+  /** Payments settled up to this many days before a run's first line are compared: a provider holds funds back no longer. */
   lookBackDays: 120,
   /** A line is in time until this many days after its account's settlement delay: weekends and bank holidays. */
   graceDays: 5,
@@ -107,8 +107,8 @@ export const RUN_LIMITS = {
   candidates: 20,
   /**
    * Payouts of an account that may have arrived together, or credits of a day that may be parts of one payout. All their sums
-   * are compared, 256 at most: a provider pays out once a day, and the days of candidates are seven. With more parts, sums are equal
-   * by chance too often.
+   * are compared, 256 at most: a provider pays out once a day, and the days of candidates are seven. With more parts, sums are
+   * equal by chance too often.
    */
   groupedParts: 8,
   /** The best candidates of a line, among which a person chooses. */

@@ -82,7 +82,7 @@ export async function sumSettled(sql: Queryable, filialDay: FilialDay): Promise<
 /** Rows that are no part of an account's balance: no money has moved, a payout is only announced, or it is cash. */
 const NO_BALANCE = ["planned_payout", "not_money", "cash_payment"];
 
-/** Lines that were booked on the day: by part, as `total`, and `tips`. A fee counts in the part where it is; its line counts once. */
+/** Lines that were booked on the day: by part, as `total`, and `tips`. A fee counts where it is; its line counts once. */
 export async function sumLines(sql: Queryable, filialDay: FilialDay): Promise<readonly PartRow[]> {
   const { organizationId, filialId, mode, day } = filialDay;
   return await sql<PartRow[]>`

@@ -216,7 +216,7 @@ export interface DecisionRow {
   readonly reason: string;
 }
 
-/** Stores the decision for each line with each payment. The same decision by the same person for the same reason stays as it is. */
+/** Stores a decision for each line with each payment. The same decision by the same person for the same reason is kept. */
 export async function decideMatch(
   sql: Transaction,
   members: Members & {

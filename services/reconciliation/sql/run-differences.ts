@@ -133,14 +133,14 @@ export async function judgeLinked(sql: Transaction): Promise<void> {
 export async function judgePossibleDuplicates(sql: Transaction): Promise<void> {
   await sql`
     insert into run_diffs
-    with without_reference as (
+    with unreferenced as (
       select l.line_id, ${openLine(sql)} as is_open, dense_rank() over (order by s.kind, s.provider_type, s.amount_minor, s.currency,
         s.fee_minor, s.net_minor, s.booked_on, s.value_on, s.occurred_at, s.payment_reference, s.merchant_reference,
         s.payout_reference, s.terminal, s.account, s.text) as same
       from run_lines l join statement_lines s using (line_id)
       where l.kind in ('payment', 'bank_credit') and l.provider_key is null
     ),
-    equal as (select * from (select *, count(*) over (partition by same) as lines from without_reference) counted where lines > 1),
+    equal as (select * from (select *, count(*) over (partition by same) as lines from unreferenced) counted where lines > 1),
     filed as (
       select e.same, e.line_id, e.lines, e.is_open, count(*) as files from equal e join statement_line_sources s using (line_id)
       group by e.same, e.line_id, e.lines, e.is_open)
@@ -156,8 +156,8 @@ export async function judgeUnmatched(sql: Transaction): Promise<void> {
 
 /**
  * Payments and payouts that this account's statements should have shown: the statements cover every day from the payment to
- * the end of the settlement delay, also days after those of the run, whose lines have had another run. A payment that the account's
- * statements show as failed, or as cash, on another day too, is a `status_mismatch`.
+ * the end of the settlement delay, also days after those of the run, whose lines have had another run. A payment that a
+ * statement shows as failed or as cash, on whichever day, is a `status_mismatch`.
  */
 export async function judgeMissing(sql: Transaction, scope: RunScope): Promise<void> {
   await sql`

@@ -1,4 +1,4 @@
-/** The differences of a run as issues: gives them subjects, raises them, keeps decisions, ends issues that a run has explained. */
+/** The differences of a run as issues: gives them subjects, raises them, keeps decisions, ends what a run has explained. */
 import type { Fragment, Transaction } from "../../db/pool.ts";
 import { endIssues } from "../../issues/sql/ending.ts";
 import { providerAccountKey, type RaisedIssue, raiseIssues } from "../../issues/sql/raise.ts";
