@@ -1,4 +1,4 @@
-/** CSV files by a stored mapping. The mapping declares everything; a row that does not fit it is malformed. Nothing is guessed. */
+/** CSV files by a stored mapping. The mapping declares everything; a row that does not fit it is malformed, never guessed. */
 import { currencyCode, type DecimalNotation, readDecimal, readMinorUnits } from "../amounts.ts";
 import {
   type LineKind,
@@ -255,7 +255,7 @@ class MappedRows {
     return fee.sign === "cost_is_positive" ? -minor : minor;
   }
 
-  /** Signed by the rule of the amount. Where amounts have no sign, the net of outgoing money is negative, however it is written. */
+  /** Signed by the rule of the amount. Where amounts have no sign, the net of outgoing money is always negative. */
   #netOf(row: CsvRow, { currency, amountMinor }: RowAmount): bigint | undefined {
     const { net, amount } = this.#mapping;
     if (net === undefined || this.#value(row, net.column).trim() === "") return undefined;

@@ -238,7 +238,7 @@ describe("previewRows", () => {
     expect(await preview(2)).toEqual(rows.slice(0, 2));
   });
 
-  it("shows no row for a repeated header, behind which the next file begins", async () => {
+  it("shows no row for a repeated header, after which the next file begins", async () => {
     const read = () => mappedRows(oneChunk("d,a\n2026-11-02,1.00\n".repeat(2)), mapping(SMALL), undefined);
     expect((await collected(read())).map(({ record }) => record?.type)).toEqual(["line", "next_file", "line"]);
     expect((await collected(previewRows(read()))).map(({ position }) => position)).toEqual([2, 4]);
@@ -246,7 +246,7 @@ describe("previewRows", () => {
 });
 
 describe("csvMappingSchema", () => {
-  it("stores what it read: a mapping parses to itself", () => {
+  it("stores a mapping unchanged: it parses to itself", () => {
     expect(mapping(JSON.parse(JSON.stringify(mapping(BANK))) as object)).toEqual(mapping(BANK));
     expect(columnsOf(mapping(BANK)).toSorted()).toEqual(
       ["Art", "Buchungstag", "Haben", "Soll", "Valuta", "Verwendungszweck", "Währung"].toSorted(),
