@@ -1,6 +1,6 @@
 /**
  * Imports and runs in the background wait while the disk is below its reserve: what they write would take the space that
- * collections need. They go on when there is space again, and an interrupted import or run is always tried again.
+ * collections need. They continue when there is space again, and an interrupted import or run is always tried again.
  */
 import type { Bus } from "../bus/connection.ts";
 import { diskOf } from "../bus/disk-gate.ts";

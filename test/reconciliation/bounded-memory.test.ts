@@ -173,7 +173,7 @@ describe("a hostile file", () => {
     ],
     ["an endless XML text", "camt.053", () => ({ bytes: LONG_LINE_BYTES, content: endlessText() }), "line_too_long"],
     ["NUL bytes", "sandbox", () => whole(`${HEADER}\n1,a\0b,,,1.00,EUR,2026-11-01T10:00:00.000Z\n`), "not_text"],
-    ["a file that breaks off", "camt.053", () => whole(CAMT.slice(0, CAMT.length / 2)), "truncated"],
+    ["a truncated file", "camt.053", () => whole(CAMT.slice(0, CAMT.length / 2)), "truncated"],
     [
       "half an archive",
       "camt.053",

@@ -1,6 +1,6 @@
 /**
  * A zip of statements: banks deliver camt in this form, one or many XML files in one archive. The compressed archive is held in
- * memory, because only its central directory, at the end, says which files it has; its files are streamed one by one.
+ * memory, because only its central directory, at the end, lists its files; the files are streamed one by one.
  *
  * Everything that an archive states about itself is checked before its first file is read, and what it unpacks to is checked
  * against that: a false size, a damaged file or files that overlap refuse the whole archive.

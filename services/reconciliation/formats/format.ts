@@ -113,7 +113,7 @@ export interface StatementFormat {
   readonly version: number;
   /** For people. */
   readonly title: string;
-  /** How long the provider's references stay unique; "year" when left out. Some banks number their entries anew each day. */
+  /** How long the provider's references stay unique; "year" when left out. Some banks restart their numbers each day. */
   readonly referenceScope?: ReferenceScope;
   /**
    * Says whether the head, `FORMAT_LIMITS.headCharacters` of decoded text, is certainly of this format. What is detected

@@ -284,7 +284,7 @@ describe("camt statements that their file repeats", () => {
     ["page", "A", "<StmtPgntn><PgNb>2</PgNb><LastPgInd>true</LastPgInd></StmtPgntn>", "10.00"],
     ["days", "A", "<FrToDt><FrDt>2026-03-03</FrDt><ToDt>2026-03-03</ToDt></FrToDt>", "10.00"],
     ["opening balance", "A", "", "15.00"],
-  ])("takes one with another %s for another statement", async (_what, id, more, opening) => {
+  ])("with another %s are different statements", async (_what, id, more, opening) => {
     expect(await typesOf(statement("A"), statement(id, more, opening))).toBe("header line header line");
   });
 

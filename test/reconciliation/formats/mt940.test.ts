@@ -336,7 +336,7 @@ describe("MT940 traps", () => {
   it.each([
     ["after the closing balance", ":62F:C260302EUR10,00\n"],
     ["after the end of its statement", ":62F:C260302EUR10,00\n-\n"],
-  ])("loses no entry that stands %s", async (_where, end) => {
+  ])("reports an entry %s as malformed", async (_where, end) => {
     const text = statementWith("").replace(
       /:62F:C260302EUR10,00\n(?:-\n)?/,
       `${end}:61:2603020302C5,NTRFLOST\n:86:text\n`,
