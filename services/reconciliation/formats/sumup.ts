@@ -117,7 +117,7 @@ class SumupReport implements CsvReport {
     return type === "Sale" ? "payment" : type === "Refund" ? "refund" : "chargeback";
   }
 
-  /** A payout is negative, as in the statements of other providers; its fee is the fee of the sale. */
+  /** A payout is negative, as in the statements of other providers; the fee in its row belongs to the sale. */
   #amountsOf(row: CsvRow, { type, outcome, currency }: RowSense) {
     const amount = (field: SumupField): bigint | undefined => this.#amountOf(row, field, currency);
     const total = amount("total");

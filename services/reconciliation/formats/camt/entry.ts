@@ -42,7 +42,7 @@ interface EntryHead {
   readonly element: XmlElement;
 }
 
-/** External code set "entry status": without a booking no money has moved, or not yet. */
+/** External code set "entry status": an entry that is not booked has moved no money, or not yet. */
 const NOT_BOOKED = new Set(["PDNG", "INFO", "FUTR"]);
 
 export function readEntry(
@@ -88,7 +88,7 @@ function readHead(
 
 type Dates = Pick<EntryHead, "bookedOn" | "valueOn" | "occurredAt">;
 
-/** A pending entry has no booking date, only a value date. */
+/** A pending entry has no booking date; its value date counts. */
 function readDates(element: XmlElement): Dates | { readonly column: string; readonly reason: string } {
   const booked = textAt(element, "BookgDt/Dt", "BookgDt/DtTm");
   const value = textAt(element, "ValDt/Dt", "ValDt/DtTm");

@@ -39,7 +39,7 @@ export interface Charge {
   readonly words: string;
 }
 
-/** The charges of an entry or a transaction, signed as they change the account. Version 02 repeats `Chrgs`, later ones repeat `Rcrd` in it. */
+/** Charges, signed as they change the account. Version 02 repeats `Chrgs`, later versions repeat `Rcrd` in it. */
 export function chargesOf(element: XmlElement): readonly Charge[] {
   const charges = elementsAt(element, "Chrgs");
   return charges.flatMap((charge) => {

@@ -131,7 +131,7 @@ export const ACTIVITY_DONE: ReadonlySet<string> = new Set(
   ].flatMap((words) => words.split("|")),
 );
 export const ACTIVITY_PENDING: ReadonlySet<string> = new Set("pending|ausstehend|offen|in bearbeitung".split("|"));
-/** A status that means that no money has moved. For any other status, the effect on the balance decides. */
+/** A status that means that no money has moved. For a status in none of these lists, the effect on the balance decides. */
 export const ACTIVITY_UNDONE: ReadonlySet<string> = new Set(
   [
     "denied|failed|canceled|cancelled|voided|expired|removed|placed|unclaimed",

@@ -92,7 +92,7 @@ export class BodyRows {
     return currency;
   }
 
-  /** The booking day is that of the completion; a pending transaction has none yet. */
+  /** The booking day is that of the completion, or of the initiation while a transaction is pending. */
   #datesOf(row: CsvRow) {
     const initiated = this.#dateOf(row, "initiatedAt");
     const completed = this.#dateOf(row, "completedAt");
