@@ -90,7 +90,7 @@ export async function findMappingTest(
   return row;
 }
 
-/** Up to `rows` tests that are past their retention. */
+/** Deletes up to `rows` tests that are past their retention. */
 export async function removeMappingTests(
   sql: Queryable,
   { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },

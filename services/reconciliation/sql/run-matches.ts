@@ -139,8 +139,8 @@ export async function matchSums(sql: Transaction): Promise<void> {
 }
 
 /**
- * Payouts of single payments: such a row has the reference of the payment whose net amount it pays out. Of several that do not add up
- * to it, the first one is for the payment, and the others are for none.
+ * Matches payouts of single payments: such a row has the reference of the payment whose net amount it pays out. If several such
+ * payouts do not add up to the payment, the first one is compared with the payment, and the others with zero.
  */
 export async function matchShares(sql: Transaction, { accountId }: RunScope): Promise<void> {
   await sql`
@@ -169,7 +169,7 @@ export async function matchShares(sql: Transaction, { accountId }: RunScope): Pr
     from share where paid_minor + sum_minor <> 0`;
 }
 
-/** Payouts: the lines that name a payout add up to it. Where some are in other currencies, their rates are not known here. */
+/** Matches payouts with the sum of the lines that name them. Lines in other currencies are not compared: no rate is known here. */
 export async function matchBatches(sql: Transaction, { accountId }: RunScope): Promise<void> {
   await sql`
     with converted as (
