@@ -169,7 +169,7 @@ export async function matchShares(sql: Transaction, { accountId }: RunScope): Pr
     from share where paid_minor + sum_minor <> 0`;
 }
 
-/** Matches payouts with the sum of the lines that name them. Lines in other currencies are not compared: no rate is known here. */
+/** Matches payouts with the sum of the lines that name them. Lines in other currencies are not compared: no rate is known. */
 export async function matchBatches(sql: Transaction, { accountId }: RunScope): Promise<void> {
   await sql`
     with converted as (
