@@ -13,14 +13,14 @@ interface AutomaticRunDeps extends Pick<ReconciliationDeps, "database" | "longDa
   readonly isShortOfSpace?: () => boolean;
 }
 
-const DEAD = "The process of the run has ended.";
+const PROCESS_ENDED = "The process of the run has ended.";
 
-/** One after the other in each process, until stopped. */
+/** Carries out the runs that wait, one after the other in each process, until stopped. */
 export function startAutomaticRuns(deps: AutomaticRunDeps): Repeated {
   const { log } = deps;
   return repeat({ everyMs: RUN_LIMITS.wantedIntervalMs, what: "starting runs after imports", log }, async (signal) => {
     if (!(await sql.hasRunOrWanted(deps.database))) return;
-    await sql.endDeadRuns(deps.database, DEAD);
+    await sql.endDeadRuns(deps.database, PROCESS_ENDED);
     const busy = new Set<number>();
     while (!signal.aborted && (await runNext(deps, { busy }))) {
       // Until no account waits.

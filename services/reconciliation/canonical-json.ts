@@ -1,6 +1,6 @@
 /**
- * The one form of JSON that is hashed and signed: no white space; the members of an object by the bytes of their names; numbers
- * are whole; text is escaped as `JSON.stringify` does it. PostgreSQL writes lines and issues in the same form
+ * The one form of JSON that is hashed and signed: no white space; the members of an object in the order of their names' bytes;
+ * numbers are whole; text is escaped as `JSON.stringify` does it. PostgreSQL writes lines and issues in the same form
  * (`closing_line`, `closing_issue`), and clients/verify-closing.mjs reads it.
  */
 export type Canonical = string | number | null | readonly Canonical[] | CanonicalObject;

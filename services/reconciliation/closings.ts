@@ -1,6 +1,6 @@
 /**
- * Closes periods. What is signed is a statement in canonical JSON over the counts, the sums and the hashes of all lines and
- * issues of the period; what comes later changes nothing of it, and is an issue of the kind `after_closing`.
+ * Closes periods. The service signs a statement in canonical JSON: the counts, the sums and the hashes of all lines and issues
+ * of the period. What is imported later does not change the statement; it becomes an issue of the kind `after_closing`.
  */
 import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
@@ -21,7 +21,7 @@ import * as sql from "./sql/closings.ts";
 import { listPeriods, type Period } from "./sql/periods.ts";
 
 export interface ClosingDeps extends Pick<ReconciliationDeps, "database" | "longDatabase"> {
-  /** Undefined where the installation has none: then nothing can be closed. */
+  /** Undefined where the installation has no key; then no period can be closed. */
   readonly closingKey: SigningKey | undefined;
 }
 
@@ -170,7 +170,7 @@ export async function listClosingItems(
 
 const ITEM_KEYS = { line: /^[0-9a-f]{64}$/, issue: /^\d{1,15}$/ } as const;
 
-/** The keys of the installation: public ones are nobody's secret. Refuses with `permission_denied`. */
+/** Lists the public keys of the installation; they are not secret. Refuses with `permission_denied`. */
 export async function listClosingKeys(
   { database }: ClosingDeps,
   { caller }: RequestOf<typeof bus.listClosingKeys>,

@@ -9,8 +9,8 @@ import { isTimeZone } from "./formats/local-time.ts";
 import { wordIn } from "./matches.ts";
 import * as sql from "./sql/day-close.ts";
 
-/** Of filials whose accounts name no zone, or several. */
-const ZONE_UNLESS_KNOWN = "UTC";
+/** For filials whose accounts name no time zone, or several. */
+const DEFAULT_TIME_ZONE = "UTC";
 
 /** Refuses with `permission_denied`, `not_found`, `invalid_request`. */
 export async function reportDay(
@@ -25,7 +25,7 @@ export async function reportDay(
     throw new RefusedError({ code: "invalid_request", errors });
   }
   const known = existing(await sql.findFilialZone(database, { organizationId, filialId, mode }), "filial_id");
-  const timeZone = given ?? known.time_zone ?? ZONE_UNLESS_KNOWN;
+  const timeZone = given ?? known.time_zone ?? DEFAULT_TIME_ZONE;
   const { from, to } = await sql.findInstants(database, { day, timeZone, startsAtMinute });
   const filialDay: sql.FilialDay = { organizationId, filialId, mode, day, from, to };
   const [accounts, settled, lines, issues] = await Promise.all([

@@ -4,14 +4,14 @@ import type { Log } from "../runtime/log.ts";
 import type { RunMetrics } from "./metrics.ts";
 
 export interface ReconciliationDeps {
-  /** For statements of milliseconds. */
+  /** For statements that take milliseconds. */
   readonly database: Database;
-  /** For the statements over a whole file or a whole run; each run or import has one connection of it. */
+  /** For statements over a whole file or a whole run; each run or import keeps one of its connections. */
   readonly longDatabase: Database;
   readonly log: Pick<Log, "info" | "warn" | "error">;
   readonly metrics: RunMetrics;
-  /** Work that goes on after its request was answered; the service waits for it when it stops. */
+  /** Work that continues after the reply to its request; the service waits for it when it stops. */
   readonly underWay: Set<Promise<void>>;
-  /** Of it, the runs that people have started. */
+  /** Those of `underWay` that are runs which people have started. */
   readonly startedRuns: Set<Promise<void>>;
 }

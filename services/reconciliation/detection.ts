@@ -1,4 +1,4 @@
-/** What an uploaded file can be, by its beginning. It is offered to a person, who confirms one. */
+/** Detects from its beginning which formats and encodings an uploaded file may have. A person confirms one. */
 import type { z } from "zod";
 import type { candidatesSchema } from "../bus/messages/statement-imports.ts";
 import { peeked } from "./file-rows.ts";
@@ -11,7 +11,7 @@ import { detectFormats, refuseOtherReport } from "./formats/registry.ts";
 
 export type Candidates = z.infer<typeof candidatesSchema>;
 
-/** Of an archive its first file counts. */
+/** For an archive, its first file decides. */
 export async function detectCandidates(bytes: AsyncIterable<Uint8Array>): Promise<Candidates> {
   try {
     const head = await headOf(bytes);
@@ -24,7 +24,7 @@ export async function detectCandidates(bytes: AsyncIterable<Uint8Array>): Promis
       if (formats.length === 0) continue;
       const others = encodings.filter((encoding) => encoding !== read);
       const named = formats.map(({ name, title }) => ({ name, title }));
-      // The header is known only as this encoding reads it, so it comes first.
+      // With this encoding the header is a known one, so it comes first.
       return { formats: named, encodings: [read, ...others], refusal: null };
     }
     return { formats: [], encodings, refusal: null };
@@ -61,7 +61,7 @@ async function beginningOf(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array
   return Buffer.concat(parts, size).subarray(0, FORMAT_LIMITS.headCharacters);
 }
 
-/** The text up to the first byte that is none: the head may end in the middle of a character. */
+/** The text before the first byte that cannot be decoded: the head may end in the middle of a character. */
 async function textOf(head: Uint8Array, encoding: Encoding): Promise<string> {
   let text = "";
   try {

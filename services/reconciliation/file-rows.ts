@@ -1,4 +1,4 @@
-/** What an uploaded file says, whether it comes as it is or in an archive. */
+/** Reads the rows of an uploaded file, which may be an archive of files. */
 import { archivedRows, isArchive, type Move } from "./formats/archive.ts";
 import { refuseOtherFile } from "./formats/file-kinds.ts";
 
@@ -25,7 +25,7 @@ interface Peeked {
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 
-/** The head is the first piece: as long as the source makes it. */
+/** The head is the first chunk of the source, however long it is. */
 export async function peeked(source: AsyncIterable<Uint8Array>): Promise<Peeked> {
   const iterator = source[Symbol.asyncIterator]();
   const first = await iterator.next();

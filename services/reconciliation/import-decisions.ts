@@ -1,7 +1,8 @@
 /**
- * What operators decide about imports: the release of a held one, and the withdrawal of any that is not refused. A withdrawal is
- * stored at once and carried out in one transaction, by this process or, when it ends, by another one. A file that comes again
- * after it is another import with the same lines: what people have decided about them is found by fingerprint and evidence.
+ * What operators decide about imports: the release of a held import, and the withdrawal of an import that is not refused. A
+ * withdrawal is stored at once and carried out in one transaction, by this process or, if this process ends, by another one. If
+ * the file is uploaded again, it is a new import with the same lines. The service finds earlier decisions about these lines by
+ * fingerprint and evidence.
  */
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/import-decisions.ts";
@@ -103,8 +104,8 @@ const STATUS_SENTENCES: Readonly<Record<bus.ImportStatus, string>> = {
 };
 
 /**
- * Until stopped. The withdrawals that are stored and not carried out: their process has ended, or a run or an import was in their
- * way. Those whose account is free do not wait for the others.
+ * Carries out, until stopped, the withdrawals that are stored and not carried out: their process has ended, or a run or an
+ * import had their account. Those whose account is free do not wait for the others.
  */
 export function startWithdrawals(deps: DecisionDeps): Repeated[] {
   const { log } = deps;
@@ -115,7 +116,7 @@ export function startWithdrawals(deps: DecisionDeps): Repeated[] {
   ];
 }
 
-/** One after the other, each as soon as its account is free, or left after `waitMs`. */
+/** One after the other. Skips a withdrawal whose account does not become free within `waitMs`. */
 export async function carryOutWithdrawals(deps: DecisionDeps, waitMs: number): Promise<void> {
   for (const importId of await sql.listWithdrawing(deps.database)) await carryOut(deps, importId, waitMs);
 }
@@ -130,7 +131,7 @@ function carryOut(deps: DecisionDeps, importId: number, waitMs: number): Promise
       await recordEndedIssues(tx, row, ended);
     })
     .catch((error: unknown) => {
-      // A run or an import has had the account for so long.
+      // A run or an import has had the account during the whole wait.
       if (isLockTimeout(error)) return;
       if (!(error instanceof WorkStoppedError)) deps.log.error({ err: error, importId }, "a withdrawal failed");
     });

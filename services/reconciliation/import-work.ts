@@ -1,6 +1,6 @@
 /**
  * Carries out an import: bytes → text → records → batches of lines, in one transaction that stores everything or nothing. One
- * batch is written while the next is read. A process that ends in between leaves an import whose lease passes; the next one
+ * batch is written while the next is read. If the process ends in between, the lease of the import expires, and another attempt
  * begins it again.
  */
 import { randomUUID } from "node:crypto";
@@ -33,16 +33,16 @@ import * as sql from "./sql/imports.ts";
 import { lockAccountOfImport, searchByIndex } from "./sql/store-lines.ts";
 
 export interface ImportDeps {
-  /** For statements of milliseconds. */
+  /** For statements that take milliseconds. */
   readonly database: Database;
-  /** For the statements over a whole file. */
+  /** For statements over a whole file. */
   readonly longDatabase: Database;
   /** The bytes of an uploaded file, from the beginning. */
   readonly openFile: (objectName: string) => AsyncIterable<Uint8Array>;
   readonly formatNamed: (name: string) => StatementFormat | undefined;
-  /** Aborted when the process stops: what is under way goes back to those that wait. */
+  /** Aborted when the process stops: an import that is under way then waits again. */
   readonly stopping?: AbortSignal;
-  /** While it is true no import begins, and what is under way goes back to those that wait. */
+  /** While it is true no import begins, and an import that is under way waits again. */
   readonly isShortOfSpace?: () => boolean;
   /** `IMPORT_LIMITS.silentMs`, unless a test shortens it. */
   readonly silentMs?: number;
@@ -52,7 +52,7 @@ export interface ImportDeps {
 class ImportLostError extends Error {}
 /** The process stops, or the disk is short of space. */
 class ImportStoppedError extends Error {}
-/** Nothing of the file is stored until a person releases it. */
+/** No line of the file is stored until a person releases it. */
 class ImportHeldError extends Error {
   readonly code: string;
 
@@ -80,7 +80,7 @@ export async function importNext(deps: ImportDeps): Promise<boolean> {
     else if (error instanceof ImportStoppedError || error instanceof WorkStoppedError)
       await sql.returnImport(deps.database, { importId: taken.import_id, attempt });
     else if (error instanceof NoCopyAnswersError) {
-      // The bus elects or is away: the file is well, and the lease would make a person wait for it.
+      // The bus elects a leader or is unreachable. The file is fine, so the import need not wait until its lease expires.
       await sql.returnImport(deps.database, { importId: taken.import_id, attempt });
       throw error;
     } else if (isDiskFull(error)) {
@@ -104,15 +104,15 @@ class ImportWork {
   readonly #key: sql.AttemptKey;
   readonly #totals: ControlTotal[] = [];
   readonly #accounts = new Set<string>();
-  /** Those that the headers name, and those of the lines. */
+  /** The days that the headers name; `#lineDays` are those of the lines. */
   #days: Days | undefined;
   #lineDays: Days | undefined;
   #hasPayouts = false;
   #lines: WritableLine[] = [];
   #characters = 0;
   #malformed: MalformedLine[] = [];
-  #first: MalformedLine | undefined;
-  /** What is being written while the file is read on. */
+  #firstMalformed: MalformedLine | undefined;
+  /** The batch that is being written while the next is read. */
   #written = Promise.resolve();
   #writer: LineWriter | undefined;
   #readBytes = 0;
@@ -143,7 +143,7 @@ class ImportWork {
       if (reason !== undefined) throw new ImportHeldError(reason.code, reason.detail);
       await this.#end(tx, async () => {
         const counts = (await writer?.end()) ?? { linesNew: 0, linesKnown: 0 };
-        // Without days of its own an imported file covers those of its lines.
+        // A file whose headers name no days covers the days of its lines.
         const facts = this.#facts(format.version, this.#days ?? this.#lineDays);
         return { ...facts, status: "imported", code: null, detail: null, ...counts };
       });
@@ -153,11 +153,11 @@ class ImportWork {
   #parsed(format: StatementFormat, options: ParseOptions): AsyncIterable<StatementRecord> {
     const { object_name: objectName, encoding } = this.#taken;
     const parse = (bytes: AsyncIterable<Uint8Array>): AsyncIterable<StatementRecord> =>
-      format.parse(decode(this.#kept(bytes), encoding), options);
+      format.parse(decode(this.#withLease(bytes), encoding), options);
     return fileRows(this.#counted(this.#deps.openFile(objectName)), parse, moved, NEXT_FILE);
   }
 
-  /** Nothing of a refused file stays. */
+  /** Nothing of a refused file stays stored. */
   async refuse({ code, message }: { readonly code: string; readonly message: string }): Promise<void> {
     await this.#endWithout({ ...this.#facts(0), status: "refused", code, detail: message });
   }
@@ -190,15 +190,15 @@ class ImportWork {
     }
   }
 
-  #requireTurn(): void {
+  #requireNotStopped(): void {
     const { stopping, isShortOfSpace } = this.#deps;
     if (stopping?.aborted === true || isShortOfSpace?.() === true) throw new ImportStoppedError();
   }
 
-  /** Keeps the import also while a file has no row for long: blank lines, or what stands between the entries. */
-  async *#kept(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  /** Renews the lease also while a file has no row for a long time: blank lines, or text between the entries. */
+  async *#withLease(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
     for await (const chunk of bytes) {
-      this.#requireTurn();
+      this.#requireNotStopped();
       const { silentMs = IMPORT_LIMITS.silentMs } = this.#deps;
       if (performance.now() > this.#reportedAtMs + silentMs) {
         await this.#written;
@@ -213,18 +213,18 @@ class ImportWork {
   async #writeAll(tx: Transaction, records: AsyncIterable<StatementRecord>): Promise<LineWriter | undefined> {
     const writeNext = async (): Promise<void> => {
       await this.#written;
-      this.#requireTurn();
+      this.#requireNotStopped();
       const [lines, malformed] = [this.#lines, this.#malformed];
       [this.#lines, this.#malformed, this.#characters] = [[], [], 0];
       const write = async (): Promise<void> => {
         await this.#report(malformed);
-        // A transaction that has the account and is silent for long counts as hung.
+        // A transaction that has the account and sends no statement for a long time counts as hung.
         if (lines.length === 0 || this.#isHeldForAccount()) return await this.#writer?.keep();
         this.#writer ??= await this.#beginWriting(tx);
         await this.#writer.write(lines);
       };
       this.#written = write();
-      // It is awaited before the next batch, and at the end.
+      // `#written` is awaited before the next batch, and at the end.
       this.#written.catch(() => undefined);
     };
     try {
@@ -239,7 +239,7 @@ class ImportWork {
         const rows = this.#lines.length + this.#malformed.length;
         const isFull = rows >= IMPORT_LIMITS.linesPerBatch || this.#characters >= IMPORT_LIMITS.charactersPerBatch;
         if (isFull) await writeNext();
-        // The connection sends and receives only between two turns.
+        // The connection sends and receives only between two turns of the event loop.
         else if (this.#records % IMPORT_LIMITS.recordsPerTurn === 0) await turn();
       }
       await writeNext();
@@ -256,7 +256,7 @@ class ImportWork {
     const { account_id: accountId, organization_id: organizationId } = this.#taken;
     const lock = { accountId, waitMs: IMPORT_LIMITS.leaseMs / 3, hungMs: IMPORT_LIMITS.leaseMs };
     while (!(await lockAccountOfImport(tx, lock))) await this.#report([], true);
-    // Another process may have taken the import over, and have had the account before.
+    // Another process may have taken over the import, and had the account before.
     await this.#report([], true);
     await searchByIndex(tx, true);
     return new LineWriter(tx, { importId, organizationId, accountId });
@@ -269,10 +269,10 @@ class ImportWork {
       this.#malformed.push(record.malformed);
       this.#malformedCount += 1;
       this.#characters += record.malformed.raw.length;
-      this.#first ??= record.malformed;
-      // Each record is counted, so that the others are lines, headers and totals.
+      this.#firstMalformed ??= record.malformed;
+      // `#records` counts each record, so the others are lines, headers and totals.
       const isMost = this.#malformedCount > this.#records - this.#malformedCount;
-      if (this.#malformedCount > IMPORT_LIMITS.mostlyMalformed && isMost) throw mostlyMalformed(this.#first);
+      if (this.#malformedCount > IMPORT_LIMITS.mostlyMalformed && isMost) throw mostlyMalformed(this.#firstMalformed);
     } else if (record.type === "total") {
       if (this.#totals.length >= IMPORT_LIMITS.totals) throw tooMany("control totals", IMPORT_LIMITS.totals);
       this.#totals.push(record.total);
@@ -297,7 +297,7 @@ class ImportWork {
     if (this.#accounts.size < IMPORT_LIMITS.namedAccounts) this.#accounts.add(account);
   }
 
-  /** Shows how far the import is, now and then, and stores the malformed rows. */
+  /** Stores the malformed rows. Renews the lease and stores the progress from time to time, or when `isDue`. */
   async #report(malformed: readonly MalformedLine[], isDue = false): Promise<void> {
     const nowMs = performance.now();
     if (!isDue && malformed.length === 0 && nowMs < this.#reportedAtMs + IMPORT_LIMITS.progressMs) return;
@@ -330,7 +330,7 @@ class ImportWork {
     return [...this.#accounts].find((account) => !isSameAccount(account, this.#taken.reference));
   }
 
-  /** It is held whatever comes after, so that its lines need not be written. */
+  /** The file names another account. The import will be held, so its lines need not be written. */
   #isHeldForAccount(): boolean {
     return !this.#taken.is_released && this.#otherAccount() !== undefined;
   }
@@ -346,7 +346,7 @@ class ImportWork {
     return { totals, formatVersion, fromDate, toDate, hasPayouts: this.#hasPayouts };
   }
 
-  /** Of the attempt that has the import. */
+  /** Throws `ImportLostError` when another attempt has the import. */
   async #end(tx: Transaction, end: () => Promise<sql.ImportEnd>): Promise<void> {
     if (!(await sql.lockImport(tx, this.#key))) throw new ImportLostError();
     await sql.endImport(tx, this.#key, await end());

@@ -25,7 +25,7 @@ export interface UploadDeps extends Pick<ReconciliationDeps, "database"> {
 
 type Declaration = Pick<RequestOf<typeof bus.prepareImport>, "caller" | "format" | "encoding" | "mappingId">;
 
-/** Of mapped CSV, whose mapping names the encoding. */
+/** The format of CSV with a mapping, which names the encoding. */
 const MAPPED = "csv";
 
 /** Refuses with `permission_denied`, `not_found` or `invalid_request`; with `storage_low` before it is called. */

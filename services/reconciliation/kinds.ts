@@ -6,7 +6,7 @@ import type { IssueKind } from "../bus/messages/issues.ts";
 
 /**
  * What a run can raise. The order is that in which a line is judged: the first condition that holds names the difference.
- * `after_closing` comes beside it.
+ * A run raises `after_closing` in addition to it.
  */
 export const RUN_KINDS = [
   "refund_not_registered",
@@ -43,7 +43,7 @@ export const UNCERTAIN_KINDS = [
 ] as const satisfies readonly RunKind[];
 
 interface KindRule {
-  /** What the issue is about: it names the issue in every later run. */
+  /** What the issue is about: every later run identifies the issue by it. */
   readonly subject: "line" | "payment" | "money" | "row" | "closing";
   readonly condition: string;
   readonly nextStep: string;
@@ -221,28 +221,28 @@ export function roundedToCoin(amountMinor: bigint, currency: string): bigint {
   return ((amountMinor + coin / 2n) / coin) * coin;
 }
 
-/** The score of a candidate without a common reference: what each agreement counts, 100 together. */
+/** The score of a candidate without a common reference: the points of each agreement, 100 in total. */
 export const SCORE = {
   parts: {
     /** Amount and currency are equal: without it there is no candidate. */
     amount: 40,
     /** On the same day. */
     date: 20,
-    /** At the same time of day, half of it within the hour. */
+    /** At most `nearMinutes` apart; half of it at most `sameHourMinutes` apart. */
     time: 16,
     /** The line's terminal is the one of the payment's station. */
     terminal: 10,
     /** The line's text, details or references contain the payment's reference: a cashier may type a part of it. */
     reference: 14,
   },
-  /** What each day apart costs of `date`. */
+  /** The points of `date` that each day apart costs. */
   day: 4,
   /** A cashier attests within minutes after the guest has paid. */
   nearMinutes: 10,
   sameHourMinutes: 60,
 } as const;
 
-/** Of a candidate that has the line's reference. */
+/** The score of a candidate that has the line's reference. */
 export const FULL_SCORE = 100;
 
 export interface CandidateFacts {

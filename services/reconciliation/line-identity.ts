@@ -1,7 +1,8 @@
 /**
  * What makes a line of a statement the same line in another file. A line with a reference of the provider is identified
  * by it; any other by its content. Lines of one file with the same identity get an ordinal each, so that two genuine sales
- * of the same amount are two lines. The account is no part of it: a line is unique within its account.
+ * of the same amount are two lines. The statement account is not part of it: a line is unique within
+ * its account.
  */
 import { hash } from "node:crypto";
 import type { ReferenceScope, StatementLine } from "./formats/format.ts";
@@ -12,7 +13,7 @@ export const IDENTITY_VERSION = 1;
 const YEAR_CHARACTERS = 4;
 
 /**
- * 32 bytes. The amount is no part of it where a reference is unique within a year: a corrected statement repeats the
+ * 32 bytes. The amount is not part of it where a reference is unique within a year: a corrected statement repeats the
  * reference with another amount, and that is the same line with other evidence.
  */
 export function lineIdentity(line: StatementLine, scope: ReferenceScope): Buffer {
@@ -26,8 +27,8 @@ export function lineIdentity(line: StatementLine, scope: ReferenceScope): Buffer
 }
 
 /**
- * A bank that numbers its entries anew each day may also give several entries of a day one number. Where an id is given once,
- * the payment and the day are left out: the exporter chooses which of their columns and which time zone the file has.
+ * A bank that restarts its numbers each day may also give one number to several entries of a day. Where a provider gives an id
+ * only once, the payment and the day are left out: the person who exports the file chooses its columns and its time zone.
  */
 function scopeOf({ bookedOn, amountMinor, paymentReference }: StatementLine, scope: ReferenceScope): readonly string[] {
   if (scope === "ever") return [];

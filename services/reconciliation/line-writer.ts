@@ -1,7 +1,7 @@
 /**
- * Writes the lines of a file, or of the files of an archive one after another, while it is read. A line whose identity neither the account nor the file has had goes straight
- * into the tables. What depends on the rest of the file is decided at its end: lines whose identity comes again, and those
- * that the account has. Memory is bounded by one batch.
+ * Writes the lines of a file while it is read; the files of an archive follow one after another. A line with an identity that
+ * is new to the account and to the file is stored at once. Lines whose identity repeats in the file, and lines that the account
+ * already has, depend on the rest of the file and are decided at its end. Memory is bounded by one batch.
  */
 import { hash } from "node:crypto";
 import type { Transaction } from "../db/pool.ts";
@@ -31,14 +31,14 @@ export function writableLine(line: StatementLine, identity: Buffer): WritableLin
     fields: sql.fieldsOf(line),
   };
 }
-/** As `line_fingerprint` of PostgreSQL has it: four bytes. */
+/** As the function `line_fingerprint` of PostgreSQL encodes it: four bytes. */
 const FIRST_ORDINAL = Buffer.alloc(4);
 
 export class LineWriter {
   readonly #tx: Transaction;
   readonly #owner: sql.LineOwner;
   #lineIds: number[] = [];
-  /** Of the file that is read; the account's lines before it have smaller ids. */
+  /** The smallest line id of this file; the lines that the account had before have smaller ids. */
   #firstLineId = Number.POSITIVE_INFINITY;
   #hasUndecided = false;
   #lines = 0;
@@ -68,16 +68,16 @@ export class LineWriter {
     this.#sources += rows.sources.length;
   }
 
-  /** Shows the database that the transaction goes on. */
+  /** Sends an empty statement, so that the transaction does not count as hung. */
   async keep(): Promise<void> {
     await this.#tx`select`;
   }
 
-  /** What follows is another file of an archive: it may overlap those before it, whose lines the account has by now. */
+  /** Begins the next file of an archive. It may overlap the files before it, whose lines the account now has. */
   async nextFile(): Promise<void> {
     await this.#decide();
     await sql.searchByIndex(this.#tx, true);
-    // Lines that were decided just now have greater ids than those that are left.
+    // The lines that were decided just now have greater ids than the ids that are left.
     this.#lineIds = [];
     this.#firstLineId = Number.POSITIVE_INFINITY;
   }

@@ -1,6 +1,6 @@
 /**
- * Tests of mappings: a whole file is read in the background and counted, and nothing of it is stored but the result. The answer
- * comes when it is done, or after a moment while it goes on. A process that ends leaves a test that counts as failed.
+ * Tests of mappings: the service reads a whole file in the background, counts its rows and stores only the result. The reply
+ * comes when the test is done, or after a moment while the test continues. If the process ends, the test counts as failed.
  */
 import { malformedReason } from "../bus/malformed-reasons.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
@@ -81,7 +81,7 @@ class MappingTest {
     this.#testId = testId;
   }
 
-  /** Never rejects: how it ends is stored, or the test counts as lost. */
+  /** Never rejects: the end of the test is stored, or the test counts as lost. */
   async run(): Promise<void> {
     try {
       await this.#end(await this.#read());
@@ -93,7 +93,7 @@ class MappingTest {
   async #read(): Promise<Pick<sql.MappingTestEnd, "status" | "code" | "detail">> {
     try {
       const bytes = this.#counted(this.#deps.openFile(this.#file.objectName));
-      for await (const { record } of rowsOf(this.#file, bytes, (file) => this.#kept(file))) {
+      for await (const { record } of rowsOf(this.#file, bytes, (file) => this.#withProgress(file))) {
         if (record === undefined) this.#counts.skipped += 1;
         else if (record.type === "line") this.#addLine(record.line);
         else if (record.type === "malformed") this.#addMalformed(record.malformed);
@@ -114,8 +114,8 @@ class MappingTest {
     }
   }
 
-  /** Stores how far the test is, also of a file without a row, and while an archive is unpacked. */
-  async *#kept(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  /** Stores the progress of the test, also for a file without rows and while an archive is unpacked. */
+  async *#withProgress(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
     for await (const chunk of bytes) {
       if (this.#deps.stopping.aborted) throw new StoppedError();
       const { progressMs = MAPPING_LIMITS.testProgressMs } = this.#deps;
@@ -154,7 +154,7 @@ class MappingTest {
   }
 }
 
-/** As the database keeps them: with the sentence alone. */
+/** As the database stores them: of the reason only its sentence. */
 type StoredRow = { readonly [Field in keyof MalformedLine]: MalformedLine[Field] };
 
 const LOST = "The process of the test has ended; test the mapping again.";

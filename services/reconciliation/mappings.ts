@@ -1,4 +1,4 @@
-/** Mappings of CSV files: stores their versions, and previews what one makes of an uploaded file. */
+/** Mappings of CSV files: stores their versions, and previews how one reads an uploaded file. */
 import { BOUNDS } from "../bus/bounds.ts";
 import { FOR_FIELD_ERRORS, fieldErrors } from "../bus/field-errors.ts";
 import { malformedReason } from "../bus/malformed-reasons.ts";
@@ -147,7 +147,7 @@ export function rowsOf(
   return fileRows(bytes, parse, movedRow);
 }
 
-/** The first rows. Refuses as `findMappedFile` does; a file that the mapping does not fit is an answer. */
+/** Returns the first rows. Refuses as `findMappedFile` does; a file that the mapping does not fit is a normal reply. */
 export async function previewStatementMapping(
   { database, openFile }: FileDeps,
   request: RequestOf<typeof bus.previewStatementMapping>,

@@ -111,8 +111,8 @@ function requireEqualSums(lines: readonly sql.DecidedLine[], payments: readonly 
   if (currencies.size > 1)
     throw conflict("other_currency", `Lines and payments are in several currencies: ${[...currencies].join(", ")}.`);
   // A payout arrives without the fees that the bank's text names.
-  const arrives = payments.every(({ source }) => source === "payout");
-  const ofLines = sumOf(arrives ? lines.map((line) => ({ amount_minor: line.net_minor })) : lines);
+  const arePayouts = payments.every(({ source }) => source === "payout");
+  const ofLines = sumOf(arePayouts ? lines.map((line) => ({ amount_minor: line.net_minor })) : lines);
   const ofPayments = sumOf(payments);
   if (ofLines === ofPayments) return;
   const difference = `${ofLines - ofPayments} ${[...currencies].join("")}`;

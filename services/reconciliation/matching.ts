@@ -1,6 +1,7 @@
 /**
  * One run: everything that is imported of an account for some days is compared with what stations have settled and callbacks
- * have reported. The whole run is one transaction, so that a crash leaves none of it. It is set-based: no row is read here.
+ * have reported. The whole run is one transaction, so that a crash leaves none of it. SQL does the work on whole sets; this
+ * process reads no rows.
  *
  *   lines and payments ──► links by reference ──► confirmed, exact pairs, exact sums ──► differences ──► issues
  *
@@ -30,7 +31,7 @@ export class RunUnderWayError extends Error {
 /** The organization has no such account. */
 export class NoSuchAccountError extends Error {}
 
-/** Nothing of such a run is stored, and it has not failed. */
+/** Whether the run was refused, or stopped with its process; it then counts neither as done nor as failed. */
 export const isRefusal = (error: unknown): boolean =>
   error instanceof RunUnderWayError || error instanceof NoSuchAccountError || error instanceof WorkStoppedError;
 
@@ -44,7 +45,7 @@ export interface RunRequest {
 }
 
 export interface MatchingDeps {
-  /** For the run's record and its progress, which are seen while the run is under way. */
+  /** For the run's record and its progress, which are visible while the run is under way. */
   readonly database: Database;
   /** For the run itself: its statements may take as long as it does. */
   readonly longDatabase: Database;
@@ -130,7 +131,7 @@ async function carryOut(database: Database, tx: Transaction, scope: sql.RunScope
   await announceIssues(tx, "issues_changed", withOutcome("changed"));
 }
 
-/** A run that its process has stopped is carried out by another process, or by this one after its start. */
+/** Ends the record of the run. If its process stops, another process repeats the run, or this one after its restart. */
 async function endUnfinished(
   database: Database,
   run: RunRequest & Pick<sql.RunScope, "runId">,
@@ -138,7 +139,7 @@ async function endUnfinished(
 ): Promise<void> {
   await database.begin(async (tx) => {
     await sql.endRun(tx, run.runId, error instanceof WorkStoppedError ? STOPPED : sentenceOf(error));
-    // One that has started by itself is wanted until it is done.
+    // A run that has started by itself stays wanted until it is done.
     if (error instanceof WorkStoppedError && run.startedBy !== null) await wantRun(tx, run);
   });
 }

@@ -9,7 +9,7 @@ import { summarizeStatements } from "./sql/summary.ts";
 
 const STARTS = ["person", "itself"] as const;
 const RESULTS = ["done", "failed"] as const;
-/** How a line has come out of the last run over it. */
+/** The outcome of a line in the last run over it. */
 const OUTCOMES = ["matched", "differs", "rejected", "not_run"] as const;
 
 export interface RunMetrics {
@@ -34,7 +34,7 @@ export function addRunMetrics(registry: Registry | undefined, database: Database
   };
 }
 
-/** A run that is refused before it begins is none. */
+/** Does not count a run that was refused or stopped (`isRefusal`). */
 export async function measureRun(
   { runs, runSeconds }: RunMetrics,
   startedBy: (typeof STARTS)[number],
@@ -55,7 +55,7 @@ export async function measureRun(
   }
 }
 
-/** What was read is good for a while: a month of a chain's lines takes a second to count. */
+/** Reads again only after `keptMs`: a month of a chain's lines takes a second to count. */
 function keptFor<T>(keptMs: number, read: () => Promise<T>): () => Promise<T> {
   let latest: { readonly atMs: number; readonly value: T } | undefined;
   return async () => {

@@ -41,7 +41,7 @@ async function removeEndedFiles(
   return ended.length;
 }
 
-/** What uploads have left that were cut off; all of it at once, because the bus lists it so. */
+/** Deletes the files of interrupted uploads, all at once, because the bus lists them so. */
 async function removeOrphans(
   database: ReconciliationDeps["database"],
   bus: Pick<Bus, "jsm" | "clock">,
@@ -49,6 +49,6 @@ async function removeOrphans(
   const old = await listOldFiles(bus, IMPORT_LIMITS.orphanHours * 3_600_000);
   const orphans = await listUnknownFiles(database, old);
   for (const name of orphans) await deleteFile(bus, name);
-  // None is left for a further turn.
+  // Nothing is left for another batch.
   return 0;
 }

@@ -59,7 +59,7 @@ export async function startRun(
 const conflict = (reason: (typeof bus.RUN_CONFLICTS)[number], detail: string): RefusedError =>
   new RefusedError({ code: "conflict", reason, detail });
 
-/** The run that follows an import takes a moment as a rule: a person's request waits so long for it. */
+/** The run that follows an import is usually short, so a person's request waits for its end. */
 async function beginInTurn(deps: RunDeps, request: RunRequest): Promise<number> {
   const endsAtMs = performance.now() + RUN_LIMITS.turnMs;
   for (;;) {
@@ -72,7 +72,7 @@ async function beginInTurn(deps: RunDeps, request: RunRequest): Promise<number> 
   }
 }
 
-/** Resolves when the run is stored; it goes on by itself. */
+/** Resolves when the run is stored; the run continues in the background. */
 async function begin(deps: RunDeps, request: RunRequest): Promise<number> {
   const { accountId } = request;
   const started = Promise.withResolvers<number>();
@@ -115,7 +115,7 @@ export async function listRuns(
   return { runs: rows.slice(0, limit).map(runOf), hasMore: rows.length > limit };
 }
 
-/** Refuses with `not_found`: a run of another account is none that this one can be compared with. */
+/** Refuses with `not_found`: only runs of one account can be compared. */
 export async function compareRuns(
   deps: RunDeps,
   { caller, runId, previousRunId: asked, change, afterIssueId, limit }: RequestOf<typeof bus.compareRuns>,

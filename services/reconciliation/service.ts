@@ -1,4 +1,4 @@
-/** The reconciliation service: the statements of providers and banks, and what they are compared with. PostgreSQL is its truth. */
+/** The reconciliation service compares the statements of providers and banks with payments. PostgreSQL has all its data. */
 import type { Bus } from "../bus/connection.ts";
 import { reconciliationHealth } from "../bus/messages/health.ts";
 import * as decisionMessages from "../bus/messages/import-decisions.ts";
@@ -78,7 +78,7 @@ export async function startReconciliationService(serviceDeps: ServiceDeps): Prom
     async stop() {
       stopping.abort();
       await Promise.all(serving.map((served) => served.drain()));
-      // What is cut off with its connection leaves nothing.
+      // Work that is cut off with its connection leaves nothing in the database.
       const cancelled = [...repeated.map((work) => work.stop()), ...deps.underWay];
       await within(Promise.all(cancelled), RUN_LIMITS.stopMs);
       await Promise.all([closeDatabase(database), closeDatabase(longDatabase)]);
@@ -149,7 +149,7 @@ interface WorkerDeps extends Pick<ReconciliationDeps, "database" | "longDatabase
   readonly stopping: AbortSignal;
 }
 
-/** Imports that start without a person: each file that waits, a few at a time in each process. Until stopped. */
+/** Imports the files that wait, a few at a time in each process, until stopped. */
 function startImports({ database, longDatabase, log, bus, stopping }: WorkerDeps): Repeated[] {
   const openFile = (name: string): AsyncIterable<Uint8Array> => readFile(bus, name);
   const isShortOfSpace = shortOfSpace(bus);

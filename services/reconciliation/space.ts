@@ -1,6 +1,6 @@
 /**
  * Imports and runs in the background wait while the disk is below its reserve: what they write would take the space that
- * collections need. They go on when there is space again, and what was interrupted counts as no attempt.
+ * collections need. They continue when there is space again, and an interrupted import or run is always tried again.
  */
 import type { Bus } from "../bus/connection.ts";
 import { diskOf } from "../bus/disk-gate.ts";
@@ -12,6 +12,6 @@ export function shortOfSpace({ nc }: Pick<Bus, "nc">): () => boolean {
 }
 
 const DISK_FULL = "53100";
-/** Whether PostgreSQL has no space for what it was to write; nothing of it is stored. */
+/** Whether PostgreSQL had no space for a statement; the statement has stored nothing. */
 export const isDiskFull = (error: unknown): boolean =>
   error instanceof Error && "code" in error && error.code === DISK_FULL;

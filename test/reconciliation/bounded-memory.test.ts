@@ -26,7 +26,7 @@ const TEST_MS = 600_000;
 const GROWTH_BYTES = 192 * MIB;
 const LONG_LINE_BYTES = isWhole ? 1_024 * MIB : 48 * MIB;
 const BOMB_BYTES = isWhole ? 1_024 * MIB : 256 * MIB;
-/** Without a bound the gateway would come to hold most of the longer one. */
+/** Without a bound the gateway would hold most of the longer export. */
 const FAST_BYTES = (isWhole ? 1_900 : 64) * MIB;
 const IMPORTS = isWhole ? 200 : 24;
 /** Uploads of one organization that the gateway takes at once. */
@@ -173,7 +173,7 @@ describe("a hostile file", () => {
     ],
     ["an endless XML text", "camt.053", () => ({ bytes: LONG_LINE_BYTES, content: endlessText() }), "line_too_long"],
     ["NUL bytes", "sandbox", () => whole(`${HEADER}\n1,a\0b,,,1.00,EUR,2026-11-01T10:00:00.000Z\n`), "not_text"],
-    ["a file that breaks off", "camt.053", () => whole(CAMT.slice(0, CAMT.length / 2)), "truncated"],
+    ["a truncated file", "camt.053", () => whole(CAMT.slice(0, CAMT.length / 2)), "truncated"],
     [
       "half an archive",
       "camt.053",
@@ -261,7 +261,7 @@ describe.concurrent("an export of many lines", () => {
     return socket;
   }
 
-  test("a client that does not read: it is cut off, memory is bounded, and another client gets all", {
+  test("a client that does not read: the gateway cuts it off, memory is bounded, and another client gets all lines", {
     timeout: TEST_MS,
   }, async () => {
     const idle = Array.from({ length: isWhole ? 4 : 2 }, ask);
@@ -288,7 +288,7 @@ describe.concurrent("an export of many lines", () => {
     expectBoundedMemory();
   });
 
-  test("a slow client that goes on reading: it gets all", { timeout: TEST_MS }, async () => {
+  test("a slow client that keeps reading: it gets all lines", { timeout: TEST_MS }, async () => {
     const socket = ask();
     let text = "";
     socket.on("data", (chunk: Buffer) => {

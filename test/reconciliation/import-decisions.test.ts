@@ -34,7 +34,7 @@ const otto = (): Caller => operator(world, 8);
 const REASON = "Wrong file.";
 const askWithdrawal = (importId: number, caller = rita(), reason = REASON) =>
   withdrawImport(deps, { caller, importId, reason });
-/** Waits also for a withdrawal that goes on after its answer, as on a slow machine. */
+/** Waits also for a withdrawal that continues after its reply, as on a slow machine. */
 async function withdraw(...of: Parameters<typeof askWithdrawal>): ReturnType<typeof askWithdrawal> {
   const reply = await askWithdrawal(...of);
   if (reply.import.status !== "withdrawing") return reply;
@@ -66,7 +66,7 @@ const issuesOf = async (accountId: number): Promise<readonly IssueFacts[]> =>
 const linesOf = async (accountId: number): Promise<number> =>
   (await world.database`select from statement_lines where account_id = ${accountId}`).count;
 
-/** An import in any status, with rows that are no lines. */
+/** Stores an import in any status, with malformed rows. */
 async function addImport(
   accountId: number,
   { status = "held", rows = [] }: { readonly status?: string; readonly rows?: readonly string[] } = {},
@@ -235,7 +235,7 @@ describe("two operators at once", () => {
     expect(await refusalOf(withdraw(importId, rita(), "For another reason."))).toBe("import_withdrawn");
   });
 
-  test("a release and a withdrawal at the same moment: one decides first, and neither is half done", async () => {
+  test("a release and a withdrawal at the same moment: one comes first, and each is complete or refused", async () => {
     const accountId = await addAccount();
     for (let round = 0; round < 5; round += 1) {
       const importId = await addImport(accountId);
@@ -303,7 +303,7 @@ test("a withdrawal whose process has ended, or that a run blocks: completed late
   expect(await linesOf(accountId)).toBe(0);
 });
 
-test("a withdrawal while runs follow one another: it has its turn after the one that is under way", async () => {
+test("a withdrawal while runs follow one another: it has its turn after the current run", async () => {
   const accountId = await addAccount();
   const importId = await world.importLines(accountId, [stray()]);
   const key = "hashtextextended('reconciliation account ' || $1::bigint, 0)";
@@ -320,7 +320,7 @@ test("a withdrawal while runs follow one another: it has its turn after the one 
   expect(await withdraw(importId)).toMatchObject({ import: { status: "withdrawn" } });
 });
 
-test("a withdrawal that was left behind others whose accounts are under way: it does not wait for them", async () => {
+test("a withdrawal behind others whose accounts are busy: it does not wait for them", async () => {
   const others = [await addAccount(), await addAccount()];
   const accountId = await addAccount();
   const left: number[] = [];

@@ -195,7 +195,7 @@ test("an archive whose files overlap: its lines are those of the files one by on
   expect(await world.linesOf(together)).toEqual(await world.linesOf(apart));
 });
 
-test("a file behind itself, or behind another one: each line is stored once, and equal lines of one file stay apart", async () => {
+test("a file appended to itself or another: each line is stored once, and equal lines of one file stay separate", async () => {
   const files = [
     statementOf([{ id: "a" }, { id: "twice" }, { id: "twice" }]),
     statementOf([{ id: "twice" }, { id: "a" }, { id: "b" }]),

@@ -163,7 +163,7 @@ async function brokenRows(database: Database): Promise<number> {
   return row.rows;
 }
 
-/** A format whose parser stops at the first line until it is released, and then goes on or fails. */
+/** A format whose parser stops at the first line until it is released, and then continues or fails. */
 export function pausingFormat(): {
   readonly format: StatementFormat;
   readonly reached: Promise<void>;

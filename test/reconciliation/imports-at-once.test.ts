@@ -93,7 +93,7 @@ test("two imports of one account at once: each line is stored once", async () =>
 describe("the next import", () => {
   const take = () => world.database.begin((tx) => takeImport(tx, { attempt: randomUUID(), leaseMs: 60_000 }));
 
-  /** With so many files that wait; returns its account. */
+  /** An organization with this many waiting files; returns its account. */
   async function addOrganization(name: string, waiting: number): Promise<number> {
     const accountId = await world.addAccount(await world.addOrganization(name));
     for (let nth = 0; nth < waiting; nth += 1) await world.upload(accountId, statementOf([{ id: `${nth}` }]));
@@ -102,7 +102,7 @@ describe("the next import", () => {
   async function importAll(): Promise<void> {
     await world.database`update statement_imports set leased_until = now() where status = 'importing'`;
     while (await importNext(world.depsOf())) {
-      // Until no import is left to the other tests.
+      // Until no import is left for the other tests.
     }
   }
 

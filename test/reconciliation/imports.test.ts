@@ -195,7 +195,7 @@ describe("a large upload", () => {
       await expect
         .poll(async () => {
           const { code } = (await upload({ accountId, content: statement(1), declared: SANDBOX })).body;
-          // On a busy machine a slow one may be refused itself.
+          // On a busy machine a slow upload may be refused instead.
           if (code === undefined) slow.push(await beginUpload(accountId));
           return code;
         })
@@ -209,7 +209,7 @@ describe("a large upload", () => {
       .toBe(201);
   });
 
-  test("from a client that sends a byte a second: ends with one sentence, and frees its place", async () => {
+  test("from a client that sends a byte a second: ends with one sentence, and another upload can begin", async () => {
     const accountId = await addAccount();
     const { sending } = await beginUpload(accountId, 1);
     const drip = setInterval(() => sending.write("a"), 1_000);
@@ -252,7 +252,7 @@ interface SlowUpload {
   readonly isAnswered: () => boolean;
 }
 
-/** A body of which the first half megabyte has been sent, or as much as is asked for. */
+/** A body of which the first half megabyte, or the given size, has been sent. */
 async function beginUpload(accountId: number, firstBytes = 512 * 1_024): Promise<SlowUpload> {
   const { hostname, port } = new URL(system.baseUrl);
   const sending = httpRequest({

@@ -1,7 +1,7 @@
 /**
  * The reconciliation process is killed at each row that an import, its runs and its withdrawal write, and at each row of a
- * closing. Afterwards another process goes on, and the result equals that of an undisturbed process: no row is missing,
- * no row is there twice.
+ * closing. Afterwards another process continues, and the result equals that of an undisturbed process: no row is
+ * missing, and no row is stored twice.
  * Some rows, by a seed, in each test run; all with RECONCILIATION_KILLS=all, as `npm run soak` does.
  */
 import { execFileSync } from "node:child_process";
@@ -100,7 +100,7 @@ async function countWrites(): Promise<void> {
 const stepNow = async (): Promise<number> =>
   Number((await sql`select last_value as step from kill_steps`)[0]?.["step"]);
 
-/** The run after a withdrawal writes rows too: a step that is counted before its end may be taken by it. */
+/** The run after a withdrawal writes rows too, so a step counted before its end may belong to that run. */
 async function untilQuiet(): Promise<void> {
   await vi.waitFor(async () => {
     const busy = await sql`
@@ -274,7 +274,7 @@ async function killAt(step: number, isStatementLost: boolean): Promise<void> {
 }
 
 describe(`the process is killed at a step (RECONCILIATION_SEED=${SEED})`, () => {
-  test("another process goes on: every row is stored, and stored once", { timeout: WHOLE_MS }, async () => {
+  test("another process continues: every row is stored exactly once", { timeout: WHOLE_MS }, async () => {
     const firstStep = await stepNow();
     const expected = await scenario();
     await untilQuiet();

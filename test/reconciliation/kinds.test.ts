@@ -1,4 +1,4 @@
-/** The rules of differences, purely; and the SQL of a run against them. */
+/** The rules of differences as pure functions, and the SQL of a run compared with them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
@@ -59,7 +59,7 @@ describe("the SQL of a run", () => {
   });
   afterAll(() => running.stop());
 
-  test("names each difference of amounts as the rule does", async () => {
+  test("gives each difference of amounts the kind that the rule gives", async () => {
     const world = await running.openWorld();
     const pairs = fc.sample(
       fc.record({
@@ -98,7 +98,7 @@ describe("the SQL of a run", () => {
     }
     await world.importLines(world.qrAccountId, lines);
     expect((await world.run(world.qrAccountId)).lines).toEqual(expected);
-    // The sample reaches every word.
+    // The sample has every outcome.
     expect(new Set(Object.values(expected)).size).toBe(7);
   });
 

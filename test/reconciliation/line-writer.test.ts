@@ -23,7 +23,7 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
-/** A row is named by its identity; few names, amounts and days, so that rows repeat in every way. */
+/** The name of a row is its identity. There are few names, amounts and days, so that rows repeat in every way. */
 interface Row {
   readonly name: string;
   readonly amountMinor: number;
@@ -98,7 +98,7 @@ const knownOf = ({ lines }: Stored, name: string): Map<number, number> =>
       .toSorted(([a], [b]) => a - b),
   );
 
-/** A row is the line of its amount, wherever the account has it; of the others each contradicts a line, or is new. */
+/** A row is the account's line with the same amount. Each of the other rows contradicts a line, or is new. */
 function ordinalsOf(amounts: readonly number[], known: Map<number, number>): readonly number[] {
   if (amounts.every((amount, index) => (known.get(index) ?? amount) === amount))
     return amounts.map((_, index) => index);
@@ -162,7 +162,7 @@ async function storeFile(accountId: number, { rows, batch }: File): Promise<Stor
   };
 }
 
-test("a reference that comes twice: whichever file is first, each line is stored once", async () => {
+test("a repeated reference: in either order of the files, each line is stored once", async () => {
   const [one, two] = [100, 200].map((amountMinor) => ({ name: "a", amountMinor, day: 1 })) as [Row, Row];
   const whole = { rows: [one, two], batch: 5 };
   for (const first of [one, two]) {
@@ -172,7 +172,7 @@ test("a reference that comes twice: whichever file is first, each line is stored
   }
 });
 
-test("files one after another, in batches of any size: lines, sources, conflicts and counts are those of whole files", async () => {
+test("files one after another, in batches of any size: lines, sources, conflicts and counts as of whole files", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fileArbitrary, { minLength: 1, maxLength: 3 }), async (files) => {
       expect(await store(files)).toEqual(modelOf(files));

@@ -11,7 +11,7 @@ import { quoted } from "../../services/reconciliation/formats/csv/field-problem.
 
 const FORMATS = new URL("../../services/reconciliation/formats/", import.meta.url);
 
-/** What is no reason of a row: of a mapping, of an encoding and of a whole file. */
+/** Sentences that are no reason of a row: those of a mapping, of an encoding and of a whole file. */
 const OTHERS = ["csv/extract-pattern.ts", "decode.ts", "archive.ts", "camt/xml.ts"];
 
 /** Each sentence that is the reason of a row, as the source has it: after `reason` or as the argument of a problem. */
@@ -28,7 +28,7 @@ function sentencesInSource(): readonly string[] {
   );
 }
 
-/** A value in the place of each expression: in quotes where the source quotes, else such as stands there. */
+/** Replaces each expression by a value: in quotes where the source quotes it, else a value as it occurs there. */
 const filled = (sentence: string): string =>
   sentence.replaceAll(/\$\{(?:quoted|JSON\.stringify)\([^}]*\)\}/g, '"a \\"b\\" c"').replaceAll(/\$\{[^}]*\}/g, "7");
 
@@ -46,7 +46,7 @@ describe("the codes of malformed rows", () => {
     expect(unused).toEqual(["known_with_other_amount", "other"]);
   });
 
-  test("each sentence gives its own code and its parameters back", () => {
+  test("each sentence gives its own code and its parameters", () => {
     for (const [code, sentence] of Object.entries(MALFORMED_SENTENCES)) {
       const names = [...sentence.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
       const parameters = Object.fromEntries(names.map((name, index) => [name, `${name}${index}`]));
@@ -57,7 +57,7 @@ describe("the codes of malformed rows", () => {
     }
   });
 
-  test("a text of the file is a parameter as it was, whatever characters it has", () => {
+  test("a text of the file is an unchanged parameter, whatever characters it has", () => {
     for (const text of [
       'a "quoted" one',
       "back\\slash",

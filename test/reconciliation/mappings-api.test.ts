@@ -220,7 +220,7 @@ describe("a preview", () => {
     expect(two).toEqual({ ...all, rows: all.rows.slice(0, 2), has_more: true });
   });
 
-  test("equals that of the stored mapping; an unsuitable mapping is an answer, and both or none are refused", async () => {
+  test("equals that of the stored mapping; an unsuitable mapping gives a reply; both or none are refused", async () => {
     const import_id = await sample();
     const { mapping_id } = await store({ name: "For a preview" });
     expect(await preview({ import_id, mapping_id })).toEqual(await preview({ import_id, definition: DEFINITION }));
@@ -487,7 +487,7 @@ describe("lists of lines", () => {
     await operator.refused("invalid_request", "GET", "lines/");
   });
 
-  test("omit the lines of a withdrawn import, and a held one is released", async () => {
+  test("omit the lines of a withdrawn import, which cannot be released", async () => {
     const reason = { body: { reason: "The file of another restaurant." } };
     await operator.good("POST", `imports/${first}/withdraw/`, reason);
     const withdrawn = await waitFor("the end of the withdrawal", async () => {

@@ -1,4 +1,4 @@
-/** QR payments, their callbacks and the provider's own statement of them: each difference is one issue, whatever found it. */
+/** QR payments, their callbacks and the provider's statement: each difference is one issue, found by a callback or by a run. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { send } from "../support/http.ts";
@@ -60,7 +60,7 @@ async function collect(amount: string, isDone: (status: string, kinds: readonly 
 const issues = async (): Promise<readonly Issue[]> =>
   (await operator.good<{ issues: Issue[] }>("GET", "issues/")).issues;
 
-/** As the provider's `GET /v1/statement.csv` has it. */
+/** The file as the provider's `GET /v1/statement.csv` returns it. */
 async function statement(): Promise<string> {
   const rows = await database<{ row: string }[]>`
     select concat_ws(',', statement_line, payment_id, coalesce(asserted ->> 'reference', reference), account_id,

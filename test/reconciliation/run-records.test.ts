@@ -1,4 +1,4 @@
-/** What runs leave in metrics, and how long their differences are kept. */
+/** What metrics show of runs, and how long the differences of runs are kept. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { deleteOldDifferences, endRun, findRun, insertRun } from "../../services/reconciliation/sql/runs.ts";
 import { summarizeStatements } from "../../services/reconciliation/sql/summary.ts";
@@ -63,7 +63,7 @@ describe("differences of old runs", () => {
 });
 
 describe("a run that counts as dead between its rollback and the record of its end", () => {
-  test("has the reason that its process knows, and is never done", async () => {
+  test("gets the reason that its process records, and is never done", async () => {
     const { database, organizationId, qrAccountId: accountId } = await running.openWorld();
     const days = { fromDate: FIRST_DAY, toDate: LAST_DAY };
     const run = await insertRun(database, { organizationId, accountId, ...days, startedBy: 7 });

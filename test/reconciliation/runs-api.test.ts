@@ -77,7 +77,7 @@ const ended = async (runId: number): Promise<Run> =>
   }, SOON);
 
 describe("runs", () => {
-  test("a run follows an import by itself, and a run that a person starts finds the same again", async () => {
+  test("a run follows an import by itself, and a run that a person starts has the same result", async () => {
     const account_id = await openAccount();
     await importCredits(account_id);
     const first = await vi.waitFor(async () => {
@@ -111,7 +111,7 @@ describe("runs", () => {
     ]);
   });
 
-  test("an account without an import, days in the wrong order, another organization's things: refused", async () => {
+  test("an account without an import, days in the wrong order, an account or run of another organization: refused", async () => {
     const account_id = await openAccount();
     const ask = async (body: object, by = operator) => {
       const { status, body: answer } = await send<{ code?: string; reason?: string }>(

@@ -33,7 +33,7 @@ beforeAll(async () => {
   sql = postgres(system.database.url, { max: 2, onnotice: () => undefined });
   holder = await sql.reserve();
 });
-/** The test's lock is released, and another process does the work. */
+/** Releases the test's lock, and lets another process do the work. */
 afterEach(async () => {
   await holder`rollback`;
 });
@@ -83,7 +83,7 @@ const newestRun = async (accountId: number) =>
     await sql`select status, failure, started_by::int from reconciliation_runs where account_id = ${accountId} order by run_id desc limit 1`
   )[0];
 
-/** An upload whose client sends a piece now and then; resolves with the answer that it gets. */
+/** An upload whose client sends a chunk from time to time; resolves with the response. */
 function sendSlowly(baseUrl: string, accountId: number): Promise<{ readonly status: number; readonly text: string }> {
   const path = `/api/reconciliation/v1/accounts/${accountId}/imports/?file_name=slow.csv&format=sandbox&encoding=utf-8`;
   const headers = {
@@ -173,7 +173,7 @@ describe("SIGTERM", { timeout: LONG_MS }, () => {
   });
 });
 
-test("the gateway is stopped during an upload: its client reads that it has to upload again", async () => {
+test("the gateway is stopped during an upload: the response asks its client to upload again", async () => {
   const gateway = await startGatewayProcess(system.nats.url);
   const answer = sendSlowly(gateway.baseUrl, await openAccount());
   await delay(500);

@@ -1,4 +1,4 @@
-/** From the upload of a file to its withdrawal and its return, by two operators, through the whole system. */
+/** From the upload of a file to its withdrawal and its second import, by two operators, through the whole system. */
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -129,7 +129,7 @@ describe("a file with an unknown header", () => {
   });
 });
 
-test("a withdrawn file: its issues end with the reason, and the decisions return when the file returns", async () => {
+test("a withdrawn file: its issues end with the reason, and the decisions return when the file is imported again", async () => {
   const accountId = await addAccount();
   const content = statement(["12.50", "9.90", "7.00"]);
   const { body } = await upload(accountId, content, SANDBOX);
@@ -172,7 +172,7 @@ describe("two operators at once", () => {
     return answers.map(({ status, body }) => (status === 200 ? "done" : `${body.code} ${body.reason ?? ""}`));
   }
 
-  test("confirm and withdraw the same file: the withdrawal holds, and no line of the file stays", async () => {
+  test("confirm and withdraw the same file: the withdrawal is effective, and no line of the file stays", async () => {
     const accountId = await addAccount();
     for (let round = 0; round < 6; round += 1) {
       const { body } = await upload(accountId, statement(["1.00"]));

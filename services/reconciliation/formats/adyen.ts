@@ -1,6 +1,6 @@
 /**
- * Adyen's settlement details report: the entries of payout batches. Each batch adds up to zero, with the payout or the balance
- * that it hands to the next batch.
+ * Adyen's settlement details report: the entries of payout batches. Each batch adds up to zero, together with its payout or
+ * with the balance that the next batch continues.
  */
 import { currencyCode } from "./amounts.ts";
 import { RowCheck, SumsByKey } from "./control-sums.ts";
@@ -36,7 +36,7 @@ const DETAILS = [
 ] as const;
 /** In the details where the batch is paid in another currency than the payment, so that they are in no other field. */
 const SETTLED_DETAILS = ["netCurrency", "netDebit", "netCredit", "paymentFees"] as const;
-/** A number that a spreadsheet has written in its own way: the digits after the first ones are lost. */
+/** A number in the notation of a spreadsheet: only its first digits are left. */
 const DAMAGED_ID = /^\d(?:[.,]\d+)?E\+\d+$/i;
 
 class SettlementDetails implements CsvReport {
@@ -136,7 +136,7 @@ class SettlementDetails implements CsvReport {
     return { amountMinor: netMinor, currency: netCurrency, netMinor };
   }
 
-  /** With the sign of the gross, whichever sign it is written with. */
+  /** The amount with the sign of the gross, whichever sign the report writes. */
   #tipOf(row: CsvRow, { currency, grossMinor = 0n }: EntrySums): bigint | undefined {
     const tip = this.#amountOf(row, "tip", currency) ?? 0n;
     if (tip === 0n) return undefined;
@@ -203,7 +203,7 @@ class SettlementDetails implements CsvReport {
 }
 
 interface EntrySums {
-  /** Of the gross. */
+  /** The currency of the gross. */
   readonly currency: string | undefined;
   readonly grossMinor: bigint | undefined;
   /** As it changes the balance, in the currency of the net. */

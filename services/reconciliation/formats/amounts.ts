@@ -2,7 +2,7 @@
 import { currencyExponent } from "../../../machines/currencies.ts";
 import { FORMAT_LIMITS } from "./limits.ts";
 
-/** The amount, or one sentence that says why the text is none. */
+/** The amount, or one sentence with the reason why the text is not an amount. */
 export type AmountReading = { readonly minor: bigint } | { readonly reason: string };
 
 export interface DecimalNotation {
@@ -11,7 +11,7 @@ export interface DecimalNotation {
   readonly grouped: boolean;
 }
 
-/** XML Schema's decimal, JSON and most providers. */
+/** The notation of XML Schema's decimal, of JSON and of most providers. */
 const PLAIN_DECIMAL: DecimalNotation = { decimalSeparator: ".", grouped: false };
 
 const PATTERNS = {
@@ -27,8 +27,8 @@ export function currencyCode(text: string): string | undefined {
 }
 
 /**
- * A decimal text as minor units of a currency: ("12.50", "EUR") gives 1250. Zeros past the currency's decimals are fine;
- * other digits there are a reason to refuse, because rounding would invent an amount.
+ * A decimal text as minor units of a currency: ("12.50", "EUR") gives 1250. Zeros after the currency's decimals are fine;
+ * other digits there are refused, because rounding would invent an amount.
  */
 export function readDecimal(text: string, currency: string, notation: DecimalNotation = PLAIN_DECIMAL): AmountReading {
   const exponent = currencyExponent(currency);
@@ -68,7 +68,7 @@ function plainPattern(separator: string): RegExp {
   return new RegExp(`^(?<sign>[-+−]?)(?<whole>\\d*)(?:${separator}(?<fraction>\\d*))?$`);
 }
 
-/** One separator throughout, by the back reference; a space may be one that does not break. */
+/** The back reference requires the same separator everywhere; it may be a non-breaking space. */
 function groupedPattern(separator: string, other: string): RegExp {
   const group = `(?<group>[${other}'’ \\u00a0\\u202f])`;
   return new RegExp(

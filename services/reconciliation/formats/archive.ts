@@ -1,9 +1,9 @@
 /**
- * A zip of statements: banks deliver camt files so, one or many XML in one archive. The compressed archive is held in
- * memory, because only its central directory, at the end, says which files it has; its files are streamed one by one.
+ * A zip of statements: banks deliver camt in this form, one or many XML files in one archive. The compressed archive is held in
+ * memory, because only its central directory, at the end, lists its files; the files are streamed one by one.
  *
- * Everything that an archive says of itself is checked before its first file is read, and what it unpacks to is checked
- * against that: a size that lies, a damaged file or one that overlaps another refuses the whole archive.
+ * Everything that an archive states about itself is checked before its first file is read, and what it unpacks to is checked
+ * against that: a false size, a damaged file or files that overlap refuse the whole archive.
  */
 import { crc32 } from "node:zlib";
 import { type Entry, fromBufferPromise, type ZipFile } from "yauzl";
@@ -48,11 +48,11 @@ export async function* archivedFiles(archive: AsyncIterable<Uint8Array>): AsyncG
   }
 }
 
-/** A row with its position moved by `by`, and that position; 0 for what has none. */
+/** Returns a row with its position moved by `by`, and the new position; 0 for a row without a position. */
 export type Move<Row> = (row: Row, by: number) => { readonly row: Row; readonly position: number };
 
 /**
- * The rows of all files of an archive: positions go on from file to file, so that each is there once, and a refusal names the
+ * The rows of all files of an archive. Positions continue from file to file, so that each occurs once. A refusal names the
  * file. `between` comes before each file but the first.
  */
 export async function* archivedRows<Row>(
@@ -97,7 +97,7 @@ async function collected(archive: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(parts, size);
 }
 
-/** The entries that are files, when the whole directory is harmless. */
+/** The entries that are files. Refuses the archive when its directory is not harmless. */
 async function checkedFiles(zip: ZipFile, archiveBytes: number): Promise<Entry[]> {
   if (zip.entryCount > FORMAT_LIMITS.archiveEntries)
     throw refused(`has more than ${FORMAT_LIMITS.archiveEntries} files.`);
@@ -147,7 +147,7 @@ function checkTogether(files: readonly Entry[], archiveBytes: number): void {
 }
 const LOCAL_HEADER_BYTES = 30;
 
-/** yauzl ends a stream that is longer or shorter than the directory says; the checksum is ours to compare. */
+/** yauzl refuses a stream that is longer or shorter than the directory states; this function compares the checksum. */
 async function* contentOf(zip: ZipFile, entry: Entry): AsyncGenerator<Uint8Array> {
   let checksum = 0;
   let isFirst = true;

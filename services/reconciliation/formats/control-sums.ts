@@ -47,7 +47,7 @@ export interface RowAmounts {
   readonly netMinor: bigint;
 }
 
-/** Checks that gross and fee make the net of each row. Only rows that break it become totals, so that the file is held. */
+/** Checks that gross and fee make the net of each row. Only rows where they do not become totals, so that the file is held. */
 export class RowCheck {
   #broken = 0;
 

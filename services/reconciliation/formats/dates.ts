@@ -3,7 +3,7 @@
 const DAYS_OF_MONTHS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 const FEBRUARY = 2;
 
-/** The pattern of an offset from UTC: no clock is further from it than these, and PostgreSQL stores none that is. */
+/** The pattern of an offset from UTC: no clock has a larger offset, and PostgreSQL does not store one. */
 export const OFFSET = "[+-](?:0\\d|1[0-4]):[0-5]\\d";
 const INSTANT = new RegExp(`^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,9})?(?:Z|${OFFSET})$`);
 

@@ -1,6 +1,6 @@
 /**
- * Bytes to text. The encoding is declared: `detectEncoding` gives candidates, which a person confirms. Decoding is strict:
- * a byte that is no text in the declared encoding refuses the file, with its offset.
+ * Decodes bytes to text. The encoding is declared: `detectEncoding` gives candidates, of which a person confirms one. Decoding is
+ * strict: the file is refused when a byte is no text in the declared encoding; the refusal names the offset.
  */
 import iconvLite from "iconv-lite";
 import { DECODERS, type Decoding, ENCODINGS, type Encoding } from "./encodings.ts";
@@ -138,7 +138,7 @@ class UnicodeDecoder implements StrictDecoder {
     }
   }
 
-  /** Bisects: the shortest beginning that is refused ends in the bad byte. */
+  /** Finds the bad byte by bisection: the shortest beginning that is refused ends with it. */
   #firstBadIndex(bytes: Uint8Array): number {
     const begun = this.#unit === "utf-8" ? begunUtf8(this.#tail) : begunUtf16(this.#tail, this.#offset, this.#label);
     let good = 0;
@@ -175,7 +175,7 @@ function decodes(label: string, bytes: Uint8Array): boolean {
   }
 }
 
-/** The bytes of a character that the tail begins and does not complete. */
+/** The bytes of an incomplete character at the end of the tail. */
 function begunUtf8(tail: Uint8Array): Uint8Array {
   const lead = tail.findLastIndex((byte) => (byte & 0xc0) !== 0x80);
   const first = tail[lead] ?? 0;
@@ -210,7 +210,7 @@ function badByte(byte: number, offset: number, encoding: Encoding): StatementRef
   return new StatementRefusedError("not_text", sentence);
 }
 
-/** In the order of their likelihood; none where the head is no text. */
+/** Candidates, the most likely first; none where the head is no text. */
 export function detectEncoding(head: Uint8Array): readonly EncodingCandidate[] {
   const mark = markOf(head);
   if (mark !== undefined) return [candidate(mark, "The file begins with its byte order mark.", head)];

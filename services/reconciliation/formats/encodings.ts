@@ -1,4 +1,4 @@
-/** What reads each of the encodings that a statement file may have. */
+/** The decoder of each encoding that a statement file may have. */
 import type { Encoding } from "../../bus/messages/statement-formats.ts";
 
 export { ENCODINGS, type Encoding } from "../../bus/messages/statement-formats.ts";

@@ -1,6 +1,6 @@
 /**
  * Files that are no text, by their first bytes: people upload what the provider has sent. The refusal names what the file is,
- * because "no text in UTF-8" leads to a search for the right encoding.
+ * because after "no text in UTF-8" a person would search for the right encoding.
  */
 import { StatementRefusedError } from "./format.ts";
 

@@ -1,5 +1,5 @@
 /**
- * What every parser of a statement file gives: the same records, whatever the provider. A parser is pure: it has no
+ * The result of every parser of a statement file: the same records, whatever the provider. A parser is pure: it has no
  * database, no bus and no clock, and its memory is bounded by one record.
  */
 import type { LineKind, StatementRefusal } from "../../bus/messages/statement-formats.ts";
@@ -11,10 +11,10 @@ export { LINE_KINDS, type LineKind } from "../../bus/messages/statement-formats.
 export const NOT_MONEY_REASON = "not_money_reason";
 
 export interface StatementLine {
-  /** Where it is in the file, from 1: the physical line of its first character for text, the ordinal of the entry for XML. */
+  /** The position in the file, from 1: the physical line of its first character for text, the ordinal of the entry for XML. */
   readonly position: number;
   readonly kind: LineKind;
-  /** The provider's own word for it ("Settled", "charge", "T0006", "NTRF"). */
+  /** The provider's word for it ("Settled", "charge", "T0006", "NTRF"). */
   readonly providerType: string;
   /** Signed minor units of `currency`; the gross. */
   readonly amountMinor: bigint;
@@ -69,7 +69,7 @@ export interface ControlTotal {
   readonly computedMinor: bigint;
 }
 
-/** What the header of a statement says about the whole: one for each `Stmt`, section or batch. */
+/** What the header of a statement states about the whole: one for each `Stmt`, section or batch. */
 export interface StatementHeader {
   readonly statementReference: string;
   readonly account: string;
@@ -84,8 +84,8 @@ export type StatementRecord =
   | { readonly type: "malformed"; readonly malformed: MalformedLine }
   | { readonly type: "total"; readonly total: ControlTotal }
   /**
-   * What follows is another file that was put behind the first, or a statement that has stood before. It counts as a file of its
-   * own: a line that it shares with what was before it is stored once.
+   * What follows is another file that was appended to the first, or a statement that the file repeats. It counts as a separate
+   * file: a line that it shares with an earlier part is stored once.
    */
   | { readonly type: "next_file" };
 
@@ -113,7 +113,7 @@ export interface StatementFormat {
   readonly version: number;
   /** For people. */
   readonly title: string;
-  /** How long the provider's references stay unique; "year" when left out. Some banks number their entries anew each day. */
+  /** How long the provider's references stay unique; "year" when left out. Some banks restart their numbers each day. */
   readonly referenceScope?: ReferenceScope;
   /**
    * Says whether the head, `FORMAT_LIMITS.headCharacters` of decoded text, is certainly of this format. What is detected

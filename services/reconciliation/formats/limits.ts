@@ -20,7 +20,7 @@ export const FORMAT_LIMITS = {
   detailCharacters: 1_000,
   /** The raw text of a malformed row: enough to find it in the file. */
   rawCharacters: 2_000,
-  /** Of an amount in minor units: what PostgreSQL's int8 holds without a thought. */
+  /** Of an amount in minor units: any number of so many digits fits into PostgreSQL's int8. */
   amountDigits: 18,
   /** Physical lines of one CSV record: a genuine text field has a few line breaks, a quote that is never closed all of them. */
   recordLines: 200,
@@ -28,19 +28,19 @@ export const FORMAT_LIMITS = {
   columns: 1_000,
   /** Lines before the header of a CSV file: a mapping may have its header row there. */
   preambleLines: MAPPING_BOUNDS.headerRow,
-  /** Batches, payouts and currencies of one file that are added up for control totals; a year has some 400 batches. */
+  /** Groups of one file (batch or payout, and currency) that are added up for control totals; a year has some 400 batches. */
   controlGroups: 10_000,
-  /** Statements or notifications of one file, of which some banks send one for each entry. Each is remembered by its hash. */
+  /** Statements or notifications of one file; some banks send one for each entry. Each is remembered by its hash. */
   statements: 100_000,
-  /** Rows whose own amounts do not add up and that are reported one by one; a file with more of them is held all the same. */
+  /** Rows whose own amounts do not add up and that are reported one by one; a file with more of them is held too. */
   rowTotals: 100,
   /** Rows that wait for the first date that shows whether the day or the month is first. */
   heldRows: 20_000,
-  /** What the delimiter of a file without a header row is found in. */
+  /** The text in which the delimiter of a file without a header row is searched. */
   firstCharacters: 1_024,
   /** Columns that the refusal of an unknown header names. */
   namedColumns: 12,
-  /** A chunk of text is handed to a parser in parts of this size, so that what is parsed and not yet read stays small. */
+  /** A parser receives a chunk of text in parts of this size, so that few parsed records wait to be read. */
   chunkCharacters: 64 * KIBI,
 
   /** XML: camt nests about 15 elements deep. */
@@ -60,8 +60,8 @@ export const FORMAT_LIMITS = {
   archiveEntries: 1_000,
   /** All files of an archive together, uncompressed: as much as an upload may have. */
   archiveOutputBytes: 2 * GIBI,
-  /** How many times larger than the archive its content may be: repetitive XML reaches about 100, a bomb 1 000 and more. */
+  /** How many times larger than the archive its content may be: repetitive XML reaches about 100, a zip bomb 1 000 and more. */
   archiveRatio: 250,
-  /** Below this size the ratio says nothing: small files of repeated text are harmless. */
+  /** Below this size the ratio is not checked: small files of repeated text are harmless. */
   archiveRatioFromBytes: 4 * MEBI,
 } as const;

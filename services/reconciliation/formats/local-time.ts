@@ -2,7 +2,7 @@
 
 const FORMATTERS = new Map<string, Intl.DateTimeFormat>();
 const DAY_MS = 24 * 3_600_000;
-/** Clocks change at a quarter of an hour in UTC. To ask for an offset takes long, and the rows of a file are of few hours. */
+/** Clocks change at a quarter of an hour in UTC. Offsets are cached, because they are slow to find and a file has few hours. */
 const QUARTER_MS = 900_000;
 const OFFSETS = new Map<string, number>();
 const MOST_OFFSETS = 10_000;

@@ -37,14 +37,14 @@ interface Statement {
   opening: Balance | undefined;
   /** As the file has it. */
   openingField: string;
-  /** Of the opening balance, also when the rest of that cannot be read: the entries have no currency of their own. */
+  /** The currency of the opening balance, also when the rest of it cannot be read: the entries name no currency. */
   currency: string | undefined;
   sumMinor: bigint;
   closing: Balance | undefined;
   hasClosing: boolean;
 }
 
-/** An entry waits for the fields that belong to it. */
+/** An entry that waits for the fields that belong to it. */
 interface Entry {
   readonly field: Field;
   readonly information: string[];
@@ -212,7 +212,7 @@ function statementOf({ lines, position }: Field): Statement {
   };
 }
 
-/** Most banks write the same :20: in each statement; the number makes it one of its own. */
+/** Most banks write the same :20: in each statement; only the number makes it unique. */
 function shownReference({ reference, number }: Statement): string {
   return `${reference} ${number}`.trim();
 }
@@ -275,7 +275,7 @@ function entryRecord(
   });
 }
 
-/** SWIFT's types that say why money moved; the others say how. */
+/** SWIFT's types that give the reason of a movement; the others give its channel. */
 const KINDS: Readonly<Record<string, LineKind>> = { CHG: "fee", COM: "fee", BRF: "fee", FEX: "conversion" };
 
 function kindOf({ amountMinor, type }: EntryLine): LineKind {

@@ -1,10 +1,10 @@
-/** Records as every parser makes them: what a statement does not have is left out, and what is long is cut. */
+/** Records as every parser makes them: empty fields are left out, and long texts are cut. */
 import type { ControlTotal, MalformedLine, StatementHeader, StatementLine, StatementRecord } from "./format.ts";
 import { FORMAT_LIMITS } from "./limits.ts";
 
 type Required = "position" | "kind" | "providerType" | "amountMinor" | "currency" | "bookedOn";
 
-/** The fields that a parser has; the others are undefined or "". */
+/** The fields that a parser gives; the others are undefined or "". */
 export type LineFields = Pick<StatementLine, Required> & {
   readonly [Field in Exclude<keyof StatementLine, Required | "details">]?: StatementLine[Field] | undefined;
 } & { readonly details?: Iterable<readonly [name: string, value: string | undefined]> | undefined };
@@ -91,7 +91,7 @@ function boundedDetails(entries: Iterable<readonly [name: string, value: string 
   return Object.fromEntries(details);
 }
 
-/** The record with its position moved by `by`, and that position; 0 for a record without one. */
+/** The record with its position moved by `by`, and the new position; 0 for a record without a position. */
 export function moved(
   record: StatementRecord,
   by: number,

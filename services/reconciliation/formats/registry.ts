@@ -13,7 +13,7 @@ import { sandbox } from "./sandbox.ts";
 import { stripeActivity, stripePayoutReconciliation } from "./stripe.ts";
 import { sumup } from "./sumup.ts";
 
-/** In the order in which people are offered them. */
+/** In the order in which people see them. */
 export const STATEMENT_FORMATS: readonly StatementFormat[] = [
   sumup,
   adyenSettlementDetails,
@@ -35,13 +35,13 @@ export function statementFormat(name: string): StatementFormat | undefined {
   return BY_NAME.get(name);
 }
 
-/** The formats that the beginning of a file is certainly of; a person confirms one. */
+/** The formats that certainly fit the beginning of a file; a person confirms one. */
 export function detectFormats(head: string): readonly StatementFormat[] {
   const beginning = head.slice(0, FORMAT_LIMITS.headCharacters);
   return STATEMENT_FORMATS.filter((format) => detects(format, beginning));
 }
 
-/** Throws the refusal of a file that is certainly no statement which can be read: no mapping and no other format helps. */
+/** Throws the refusal of a file that is certainly not a readable statement: no mapping and no other format helps. */
 export function refuseOtherReport(head: string): void {
   refuseOtherMessage(head);
   // The text of an entry may look like a field of an interim report.

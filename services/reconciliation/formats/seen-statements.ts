@@ -1,4 +1,4 @@
-/** Statements that a file has twice: a person or a program has put one file behind another. */
+/** Finds statements that a file has twice, because a person or a program has appended one file to another. */
 import { hash } from "node:crypto";
 import { StatementRefusedError } from "./format.ts";
 import { FORMAT_LIMITS } from "./limits.ts";

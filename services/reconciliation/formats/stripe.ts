@@ -1,6 +1,6 @@
 /**
  * Stripe's itemised reports: payout reconciliation, and balance changes from activity. Amounts are in major units; fees are
- * costs, so that gross less fee is net. A payout that was made by hand or at once names no transactions.
+ * costs, so that gross less fee is net. A manual or instant payout names no transactions.
  */
 import { currencyCode } from "./amounts.ts";
 import { RowCheck, SumsByKey } from "./control-sums.ts";
@@ -77,7 +77,7 @@ class BalanceTransactions implements CsvReport {
   readonly #transactions = new SumsByKey<"payout" | "currency">();
   readonly #payouts = new SumsByKey<"payout" | "currency">();
   readonly #rows = new RowCheck();
-  /** The exporter chooses a decimal point or a decimal comma; thousands are in no groups. */
+  /** The exporter chooses a decimal point or a decimal comma; thousands are not grouped. */
   readonly #amounts = new AmountNotation({ grouped: false });
 
   constructor(header: BoundHeader<StripeField>, options: ParseOptions, hasWholePayouts: boolean) {
@@ -95,7 +95,7 @@ class BalanceTransactions implements CsvReport {
     yield record;
   }
 
-  /** A payout takes away what its transactions brought. One without transactions in the file is compared with nothing. */
+  /** A payout is the negative sum of its transactions. A payout without transactions in the file is not compared. */
   *end(): Generator<StatementRecord> {
     for (const [parts, minor] of this.#payouts.entries()) {
       const computedMinor = this.#transactions.get(parts);

@@ -35,7 +35,7 @@ export const sumup: StatementFormat = {
   parse: (text, options) => readReport(text, SUMUP_COLUMNS, (header) => new SumupReport(header, options)),
 };
 
-/** Day first wherever digits alone say so; a slash is read by the language, and not at all in English. */
+/** In dates with points the day is first. Dates with a slash depend on the language, and are not read in English. */
 const DATE_FORMATS = [
   ...formatsOf(
     ["YYYY-MM-DD", "DD.MM.YYYY", "D.M.YYYY", "D MMM YYYY", "D. MMM YYYY"],
@@ -117,7 +117,7 @@ class SumupReport implements CsvReport {
     return type === "Sale" ? "payment" : type === "Refund" ? "refund" : "chargeback";
   }
 
-  /** What a payout sends away is negative, as in the statements of other providers; its fee is the sale's. */
+  /** A payout is negative, as in the statements of other providers; the fee in its row belongs to the sale. */
   #amountsOf(row: CsvRow, { type, outcome, currency }: RowSense) {
     const amount = (field: SumupField): bigint | undefined => this.#amountOf(row, field, currency);
     const total = amount("total");

@@ -1,4 +1,4 @@
-/** The accounts that statements are of. Each query is confined to an organization. */
+/** The accounts of which statements are imported. Each query is confined to an organization. */
 import type { StatementAccount } from "../../bus/messages/statement-accounts.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
@@ -36,7 +36,7 @@ export async function findAccount(sql: Queryable, key: AccountKey): Promise<Acco
   return row;
 }
 
-/** The account, held until the transaction ends: its imports are stored one after another by the same lock. */
+/** Locks the account until the transaction ends. Imports take the same lock, so that they are stored one after another. */
 export async function lockAccount(sql: Transaction, key: AccountKey): Promise<AccountRow | undefined> {
   const [row] = await sql<AccountRow[]>`
     select * from statement_accounts
@@ -108,7 +108,7 @@ export async function hasFilial(
   return rows.count === 1;
 }
 
-/** The provider config of the organization that an account is of. */
+/** A provider config of the organization, to which an account may belong. */
 export async function findAccountConfig(
   sql: Queryable,
   key: { readonly organizationId: number; readonly configId: number },

@@ -1,4 +1,4 @@
-/** Closings of periods, as they are stored. Every query of a person is confined to an organization. */
+/** Closings of periods, as they are stored. Every query for a person is confined to an organization. */
 import type { Database, Queryable, Transaction } from "../../db/pool.ts";
 import type { CanonicalObject } from "../canonical-json.ts";
 import type { Period, PeriodKind } from "./periods.ts";
@@ -38,7 +38,7 @@ export async function findClosing(
   return row;
 }
 
-/** The closing that covers a period: its own first, or that of the month around a day. */
+/** The closing that covers a period: the one of the period itself, else the one of the month that contains the day. */
 export async function findClosingOf(
   sql: Queryable,
   { accountId, kind, fromDate, toDate }: Period & { readonly accountId: number },
@@ -86,8 +86,8 @@ export async function listClosingIssues(
 }
 
 /**
- * By fingerprint. The pages of a large closing go through the account's lines in this order, together once; a page that sorted
- * the lines of its month would do so for each page. A small one is sorted: its lines are few of the account's.
+ * Ordered by fingerprint. For a large closing, each page continues in the index of the account's lines, so that all pages read it
+ * once; sorting would repeat for each page. For a small closing, PostgreSQL may sort, because it has few of the account's lines.
  */
 export async function listClosingLines(
   database: Database,
@@ -114,7 +114,7 @@ export async function listClosingKeys(
 
 /**
  * Locks what a close reads, so that nothing of it changes until its commit: the account for runs, the account for imports, the
- * imports, the issues, in the order of everyone who locks several of these. False when a run has the account; throws 55P03
+ * imports, the issues, in the order in which all code locks several of these. False when a run has the account; throws 55P03
  * when an import keeps it.
  */
 export async function lockForClose(
@@ -207,7 +207,7 @@ const importsOf = (
   select s.import_id from statement_lines l join statement_line_sources s using (line_id)
     where l.account_id = ${accountId} and l.booked_on between ${fromDate}::date and ${toDate}::date)`;
 
-/** In the transaction that has gathered it. */
+/** The caller has gathered the statement in the same transaction. */
 export async function insertClosing(
   sql: Transaction,
   closing: Period & {

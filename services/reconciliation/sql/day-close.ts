@@ -1,4 +1,4 @@
-/** The sums of a filial's day. Each total is summed for itself and not from its parts, so that a part that is missing shows. */
+/** The sums of a filial's day. Each total is computed separately from its parts, so that a missing part is visible. */
 import type { Queryable } from "../../db/pool.ts";
 
 export interface FilialDay {
@@ -56,7 +56,7 @@ export interface PartRow {
   readonly minor: string;
 }
 
-/** Settled payments: by route, as `total`, and those that are not cash as `electronic` and by how they have come out. */
+/** Settled payments: by route and as `total`; those that are not cash also as `electronic` and by outcome. */
 export async function sumSettled(sql: Queryable, filialDay: FilialDay): Promise<readonly PartRow[]> {
   const { organizationId, filialId, mode, from, to } = filialDay;
   return await sql<PartRow[]>`
@@ -79,7 +79,7 @@ export async function sumSettled(sql: Queryable, filialDay: FilialDay): Promise<
     where part is not null group by currency, part`;
 }
 
-/** What a statement has that is no money, or announces only, and cash rows: no part of an account's balance. */
+/** Rows that are no part of an account's balance: no money has moved, a payout is only announced, or it is cash. */
 const NO_BALANCE = ["planned_payout", "not_money", "cash_payment"];
 
 /** Lines that were booked on the day: by part, as `total`, and `tips`. A fee counts where it is; its line counts once. */

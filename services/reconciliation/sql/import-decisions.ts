@@ -37,7 +37,7 @@ export async function findDecidedImport(sql: Queryable, key: ImportKey): Promise
   return row;
 }
 
-/** Waits a moment for its lock, which an attempt that stores the lines of a large file keeps for minutes: then it throws 55P03. */
+/** Waits a moment for the lock; throws 55P03 when an attempt keeps it, which may store a large file for minutes. */
 export async function lockDecidedImport(
   sql: Transaction,
   { waitMs, ...key }: ImportKey & { readonly waitMs: number },
@@ -64,7 +64,7 @@ export async function releaseImport(sql: Transaction, { importId, by, reason }: 
   return row;
 }
 
-/** From now on no attempt goes on with the import. */
+/** From now on no attempt continues the import. */
 export async function beginWithdrawal(sql: Transaction, { importId, by, reason }: Decision): Promise<DecidedRow> {
   const [row] = await sql<[DecidedRow]>`
     update statement_imports set status = 'withdrawing', leased_by = null, leased_until = null,
@@ -81,9 +81,9 @@ export async function listWithdrawing(sql: Queryable): Promise<readonly number[]
 }
 
 /**
- * Locks the import, its account, and its account for runs. It waits for its turn: runs and imports that follow one another would
- * leave none to one who only tries. Throws 55P03 when one of them has it for longer than this. Undefined when it is withdrawn
- * already.
+ * Locks the account for runs, the account and the import. It waits for the locks, because runs and imports that follow one
+ * another leave no gap for a single try. Throws 55P03 when a lock is not free within `waitMs`. Undefined when the import is
+ * withdrawn already.
  */
 export async function takeWithdrawal(
   sql: Transaction,
@@ -119,8 +119,8 @@ export interface EndedIssue {
 }
 
 /**
- * Takes back what only this import has: lines, matches and malformed rows. Ends the undecided issues
- * whose cause goes with it, and returns them. The caller has locked the import (`takeWithdrawal`).
+ * Removes what only this import has: lines, matches and malformed rows. Ends the undecided issues whose cause is removed with
+ * it, and returns them. The caller has locked the import (`takeWithdrawal`).
  */
 export async function withdrawImport(sql: Transaction, row: DecidedRow): Promise<readonly EndedIssue[]> {
   const { import_id: importId, withdrawal_reason: reason } = row;
@@ -133,7 +133,7 @@ export async function withdrawImport(sql: Transaction, row: DecidedRow): Promise
         and not exists (
           select from statement_line_sources s where s.line_id = l.line_id and s.import_id <> ${importId})`;
   await sql`create unique index on leaving_lines (line_id)`;
-  // The statistics of `issues` may be older than most of its rows: the planner counts the account's here.
+  // The statistics of `issues` may be out of date, so the account's issues get a table that can be analyzed.
   await sql`
     create temporary table undecided_issues on commit drop as
       select issue_id, kind, subject_key, intent_id from issues
@@ -152,13 +152,13 @@ export async function withdrawImport(sql: Transaction, row: DecidedRow): Promise
   return ended;
 }
 
-/** Those that explain a line which goes, and no line that stays. */
+/** Issues of lines that are removed, and of no line that stays. */
 const issuesOfLines = (sql: Transaction, row: DecidedRow) => sql`
   select o.issue_id from line_outcomes o left join leaving_lines g using (line_id)
   where o.account_id = ${row.account_id} and o.issue_id is not null
   group by o.issue_id having bool_and(g.line_id is not null)`;
 
-/** Those of malformed rows that no other imported file has; `run-issues.ts` names them so. */
+/** Issues of malformed rows that no other imported file has. The subject is built as in `run-issues.ts`. */
 const issuesOfRows = (sql: Transaction, row: DecidedRow) => sql`
   select i.issue_id from undecided_issues i
     join (
@@ -171,7 +171,7 @@ const issuesOfRows = (sql: Transaction, row: DecidedRow) => sql`
     ) r on r.subject = i.subject_key
   where i.kind = 'malformed_line' and r.is_alone`;
 
-/** Payments that were missing on days which no other imported file covers. */
+/** Issues of payments that were missing on days which no other imported file covers. */
 const issuesOfDays = (sql: Transaction, row: DecidedRow) => sql`
   select i.issue_id from undecided_issues i
     join lateral (select on_date from run_differences d where d.issue_id = i.issue_id order by d.run_id desc limit 1) d on true
@@ -180,7 +180,7 @@ const issuesOfDays = (sql: Transaction, row: DecidedRow) => sql`
       select from statement_imports o where o.account_id = ${row.account_id} and o.import_id <> ${row.import_id}
         and o.status = 'imported' and d.on_date between o.from_date and o.to_date)`;
 
-/** Payments that a row which goes has shown as failed, or as cash. Each key is compared for itself, so that it is hashed. */
+/** Issues of payments that a removed row has shown as failed, or as cash. One comparison for each key, so that each is hashed. */
 const issuesOfStatus = (sql: Transaction) => sql`
   select i.issue_id from undecided_issues i
     join transactions t on t.intent_id = i.intent_id
@@ -200,7 +200,7 @@ const issuesOfStatus = (sql: Transaction) => sql`
     ) f using (of, key)
   where i.kind = 'status_mismatch'`;
 
-/** Lines that came after the closing of their day. */
+/** Issues of lines that came after the closing of their day. */
 const issuesAfterClosing = (sql: Transaction) => sql`
   select i.issue_id from undecided_issues i join leaving_lines g on i.subject_key = 'closed:line:' || encode(g.fingerprint, 'hex')
   where i.kind = 'after_closing'`;

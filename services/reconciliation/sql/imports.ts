@@ -28,7 +28,7 @@ export interface TakenImport {
   readonly time_zone: string | null;
 }
 
-/** Whether an import waits, or one's attempt reports no progress: `takeImport` is a transaction of four statements. */
+/** Whether an import waits, or its attempt reports no progress. Cheaper than `takeImport`, a transaction of four statements. */
 export async function hasWaitingImport(sql: Queryable): Promise<boolean> {
   const rows = await sql`
     select from statement_imports
@@ -38,14 +38,14 @@ export async function hasWaitingImport(sql: Queryable): Promise<boolean> {
 
 /**
  * Takes the next import that waits, or whose attempt reports no progress: the oldest of the organization that has the fewest
- * under way, and of several such organizations, of the one that was served the longest ago. So one with hundreds of files
- * does not delay the others, and two such organizations do not starve a third one. Undefined when there is none.
+ * under way; of several such organizations, of the one that was served the longest ago. So an organization with hundreds of
+ * files does not delay the others, and two such organizations do not starve a third one. Undefined when there is none.
  */
 export async function takeImport(
   sql: Transaction,
   { attempt, leaseMs }: { readonly attempt: string; readonly leaseMs: number },
 ): Promise<TakenImport | undefined> {
-  // One at a time, by a statement of its own: the next one counts what this one has taken.
+  // A separate statement for the lock: the next process then counts the import that this one has taken.
   await sql`select pg_advisory_xact_lock(hashtextextended('next statement import', 0))`;
   const [row] = await sql<TakenImport[]>`
     with recursive organizations as (
@@ -87,7 +87,7 @@ export interface ImportProgress {
   readonly malformed: number;
 }
 
-/** Renews the lease and stores how far the import is; false when another attempt has taken it, or it was withdrawn. */
+/** Renews the lease and stores the progress of the import; false when another attempt has taken it, or it was withdrawn. */
 export async function keepImport(
   sql: Queryable,
   key: AttemptKey & { readonly leaseMs: number },
@@ -100,14 +100,14 @@ export async function keepImport(
   return kept.count === 1;
 }
 
-/** Gives the import back to those that wait, for example because the process of its attempt stops. This counts as no attempt. */
+/** Makes the import wait again, for example because the process of its attempt stops. This counts as no attempt. */
 export async function returnImport(sql: Queryable, { importId, attempt }: AttemptKey): Promise<void> {
   await sql`
     update statement_imports set status = 'waiting', leased_by = null, leased_until = null, attempts = attempts - 1
       where import_id = ${importId} and leased_by = ${attempt} and status = 'importing'`;
 }
 
-/** The attempt has failed without a fault of the import: it is begun again when its lease passes, however often. */
+/** The attempt has failed, but not because of the file. It does not count; the import begins again when its lease expires. */
 export async function uncountAttempt(sql: Queryable, { importId, attempt }: AttemptKey): Promise<void> {
   await sql`
     update statement_imports set attempts = attempts - 1
@@ -146,14 +146,14 @@ export async function endImport(sql: Transaction, { importId }: AttemptKey, end:
         malformed = (select count(*) from statement_malformed m where m.import_id = i.import_id),
         leased_by = null, leased_until = null, ended_at = now()
       where import_id = ${importId}`;
-  // Rows that are no line have a day too: that of the import.
+  // Malformed rows have a day too: that of the import.
   await sql`
     select want_run(account_id, ended_at::date, ended_at::date, false) from statement_imports
     where import_id = ${importId} and status = 'imported' and from_date is null and malformed > 0`;
 }
 
 /**
- * Takes back what only this import has: its lines without another file, and its malformed rows. The caller has locked the
+ * Removes what only this import has: its lines that no other file has, and its malformed rows. The caller has locked the
  * import and its account.
  */
 export async function removeLines(sql: Transaction, importId: number): Promise<number> {
@@ -189,7 +189,7 @@ export async function insertMalformed(
     on conflict (import_id, position) do nothing`;
 }
 
-/** What earlier attempts have left. */
+/** Removes the malformed rows that earlier attempts have stored. */
 export async function clearMalformed(sql: Queryable, importId: number): Promise<void> {
   await sql`delete from statement_malformed where import_id = ${importId}`;
 }

@@ -47,7 +47,7 @@ const columns = (sql: Queryable) => sql`
 const judged = (sql: Queryable) => sql`
   left join match_lines m on m.line_id = l.line_id left join line_outcomes o on o.line_id = l.line_id`;
 
-/** The lines that a filter without its reference goes over. With one they are found by it alone, whatever the planner expects. */
+/** The lines to which the other filters apply. A reference is always searched by its index, whatever the planner expects. */
 const lines = (sql: Queryable, { reference }: LineFilter): Fragment =>
   reference === undefined
     ? sql`statement_lines l`

@@ -1,4 +1,4 @@
-/** Tests of mappings: how far they are, and what they have found. */
+/** Tests of mappings: their progress and their results. */
 import type { Json, Queryable } from "../../db/pool.ts";
 
 export interface MappingTestRow {
@@ -20,7 +20,7 @@ export interface MappingTestRow {
   readonly started_by: number;
   readonly started_at: Date;
   readonly ended_at: Date | null;
-  /** Running, and its process has reported nothing for so long that it has ended. */
+  /** The test counts as running, but has reported nothing for so long that its process must have ended. */
   readonly is_lost: boolean;
 }
 
@@ -90,7 +90,7 @@ export async function findMappingTest(
   return row;
 }
 
-/** Up to `rows` tests that are past their retention. */
+/** Deletes up to `rows` tests that are past their retention. */
 export async function removeMappingTests(
   sql: Queryable,
   { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },

@@ -93,7 +93,7 @@ export interface UploadedFile {
   readonly time_zone: string | null;
 }
 
-/** The file of an import, whatever became of it. */
+/** The file of an import, whatever the status of the import. */
 export async function findUploadedFile(
   sql: Queryable,
   key: { readonly organizationId: number; readonly importId: number },

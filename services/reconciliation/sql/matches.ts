@@ -125,7 +125,7 @@ export async function listCandidates(
     order by l.line_id`;
 }
 
-/** One after the other in an organization: two people never decide about one payment at once. Comes before every row lock. */
+/** One decision at a time in an organization: two people never decide about one payment at once. Precedes every row lock. */
 export async function lockDecisions(sql: Transaction, organizationId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended('match decisions of ' || ${organizationId}::bigint, 0))`;
 }
@@ -160,7 +160,7 @@ export interface DecidedPayment {
   readonly currency: string;
 }
 
-/** Of the payments that a person may choose: settled orders and payouts, as runs over the lines' days see them. */
+/** Payments among those that a person may choose: settled orders and payouts, as runs over the lines' days find them. */
 export async function findPayments(
   sql: Transaction,
   asked: { readonly accountId: number; readonly lineIds: readonly number[]; readonly paymentKeys: readonly string[] },
@@ -181,7 +181,7 @@ export interface Members {
   readonly paymentKeys: readonly string[];
 }
 
-/** What of them another match or another confirmation has; what was decided about these together does not count. */
+/** Whether another match or confirmation has one of these lines or payments. Decisions about these together do not count. */
 export async function findTaken(
   sql: Transaction,
   { organizationId, accountId, lineIds, paymentKeys }: Members,
@@ -216,7 +216,7 @@ export interface DecisionRow {
   readonly reason: string;
 }
 
-/** Each line with each payment. The same decision by the same person for the same reason stays as it is. */
+/** Stores a decision for each line with each payment. The same decision by the same person for the same reason is kept. */
 export async function decideMatch(
   sql: Transaction,
   members: Members & {

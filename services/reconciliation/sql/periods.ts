@@ -1,4 +1,4 @@
-/** Periods of accounts: what a close of each still lacks, and which closing covers an import. Nothing of an open period is stored. */
+/** Periods of accounts: what each still lacks for its close, and which closing covers an import. An open period is not stored. */
 import type { MISSING_CODES, PERIOD_KINDS } from "../../bus/messages/reconciliation-periods.ts";
 import type { Fragment, Queryable } from "../../db/pool.ts";
 import { RUN_LIMITS } from "../limits.ts";

@@ -1,11 +1,11 @@
-/** Lines without a common reference: payments of the same amount within some days are candidates, by an explained score. */
+/** Lines without a common reference: payments of the same amount within some days are candidates, with an explained score. */
 import type { Transaction } from "../../db/pool.ts";
 import { SCORE } from "../kinds.ts";
 import { RUN_LIMITS } from "../limits.ts";
 import { openLine, openPayment } from "./run-differences.ts";
 import type { RunScope } from "./runs.ts";
 
-/** The lines and payments that no reference has joined. */
+/** Finds the lines and payments that no reference has joined. */
 async function findOpen(sql: Transaction): Promise<void> {
   await sql.unsafe(`
     create temporary table run_open on commit drop as select ''::text as class, l.* from run_lines l limit 0;
@@ -28,7 +28,7 @@ async function findOpen(sql: Transaction): Promise<void> {
 
 /**
  * Days are joined by equality, so that the join stays a hash join. A line with very many candidates is ambiguous without
- * listing them: nothing but the amount would speak for any of them.
+ * listing them: the amount alone is too little evidence for any of them.
  */
 async function scoreCandidates(sql: Transaction, accountId: number): Promise<void> {
   const { earlyDays, candidateDays, candidates } = RUN_LIMITS;

@@ -1,4 +1,4 @@
-/** What is left after the matches of a run: every line and payment gets the name of its difference, or a reason (../kinds.ts). */
+/** What is left after the matches of a run: every line and payment gets the kind of its difference, or a reason (../kinds.ts). */
 import type { Transaction } from "../../db/pool.ts";
 import { FULL_SCORE, SMALLEST_COIN } from "../kinds.ts";
 import { RUN_LIMITS } from "../limits.ts";
@@ -6,8 +6,8 @@ import { comparable, typedKeys } from "./run-inputs.ts";
 import type { RunScope } from "./runs.ts";
 
 /**
- * A line that has no outcome yet. A statement that inserts into one of these tables orders what it inserts: it is then found
- * before anything is inserted, and no line is compared with all lines before it.
+ * A line that has no outcome yet. A statement that inserts into one of these tables orders its rows: PostgreSQL then finds all
+ * rows before it inserts the first, and does not compare each line with all lines before it.
  */
 export const openLine = (sql: Transaction) => sql`(
   not exists (select from run_group_lines g where g.line_id = l.line_id)
@@ -37,8 +37,8 @@ export async function judgeByKind(sql: Transaction): Promise<void> {
 }
 
 /**
- * Credits that name several payouts, and credits that name one payout together: where the sum is another one, they differ by the
- * sum and not by the payout whose amount is the nearest. None of these payouts is missing.
+ * A credit that names several payouts, or several credits that name one payout. Where the sums differ, the difference is that of
+ * the sums, and not that to the payout with the nearest amount. None of these payouts is missing.
  */
 export async function judgeNamedPayouts(sql: Transaction): Promise<void> {
   await sql`
@@ -55,7 +55,7 @@ export async function judgeNamedPayouts(sql: Transaction): Promise<void> {
       from open group by line_id
       having bool_and(is_payout and difference <> 0) and max(of_payment) = 1 and count(*) > 1
       union all
-      -- Credits of more than the payout may show it twice.
+      -- Credits whose sum is more than the payout may show it twice.
       select array_agg(line_id), array[payment_key], 'lines', sum(line_minor), sum(line_minor) - max(payment_minor)
       from open group by payment_key
       having bool_and(is_payout and difference <> 0) and max(of_line) = 1 and count(*) > 1 and sum(line_minor) < max(payment_minor)
@@ -70,7 +70,7 @@ export async function judgeNamedPayouts(sql: Transaction): Promise<void> {
 }
 
 /**
- * Lines with the reference of a payment that differ from it. Of several lines the one with the nearest amount stands for the
+ * Lines with the reference of a payment that differ from it. Of several lines, the one with the nearest amount is for the
  * payment; the others, and those whose payment is matched, are duplicates.
  */
 export async function judgeLinked(sql: Transaction): Promise<void> {
@@ -127,20 +127,20 @@ export async function judgeLinked(sql: Transaction): Promise<void> {
 }
 
 /**
- * Lines without a provider's reference of which files that overlap have different numbers: those that one of the files does not
- * have. Equal rows of one file are several movements.
+ * Equal lines without a provider's reference, of which overlapping files have different counts. The lines that not all of these
+ * files have are possible duplicates. Equal rows within one file are several movements.
  */
 export async function judgePossibleDuplicates(sql: Transaction): Promise<void> {
   await sql`
     insert into run_diffs
-    with nameless as (
+    with unreferenced as (
       select l.line_id, ${openLine(sql)} as is_open, dense_rank() over (order by s.kind, s.provider_type, s.amount_minor, s.currency,
         s.fee_minor, s.net_minor, s.booked_on, s.value_on, s.occurred_at, s.payment_reference, s.merchant_reference,
         s.payout_reference, s.terminal, s.account, s.text) as same
       from run_lines l join statement_lines s using (line_id)
       where l.kind in ('payment', 'bank_credit') and l.provider_key is null
     ),
-    equal as (select * from (select *, count(*) over (partition by same) as lines from nameless) counted where lines > 1),
+    equal as (select * from (select *, count(*) over (partition by same) as lines from unreferenced) counted where lines > 1),
     filed as (
       select e.same, e.line_id, e.lines, e.is_open, count(*) as files from equal e join statement_line_sources s using (line_id)
       group by e.same, e.line_id, e.lines, e.is_open)
@@ -156,8 +156,8 @@ export async function judgeUnmatched(sql: Transaction): Promise<void> {
 
 /**
  * Payments and payouts that this account's statements should have shown: the statements cover every day from the payment to
- * the end of the settlement delay, also the days after those of the run, whose lines have had a run of their own. One that a
- * statement shows as failed, or as cash, has another status there, on whichever day.
+ * the end of the settlement delay, also days after those of the run, whose lines have had another run. A payment that a
+ * statement shows as failed or as cash, on whichever day, is a `status_mismatch`.
  */
 export async function judgeMissing(sql: Transaction, scope: RunScope): Promise<void> {
   await sql`

@@ -29,8 +29,8 @@ async function findPairs(sql: Transaction, accountId: number): Promise<void> {
 }
 
 /**
- * All sums of the parts of one whole, each part once: 2 to the power of `groupedParts` at most. A whole with more possible
- * parts is left to a person, because many sums would be equal by chance.
+ * Compares all sums of the possible parts of one line or one payout: at most 2 to the power of `groupedParts`. One with more
+ * possible parts is left to a person, because many sums would be equal by chance.
  */
 async function findGroups(sql: Transaction): Promise<void> {
   const most = RUN_LIMITS.groupedParts;
@@ -74,7 +74,7 @@ async function findGroups(sql: Transaction): Promise<void> {
   await sql`analyze run_grouped`;
 }
 
-/** A group is clear when none of its lines and payouts is in another one. */
+/** A group is clear when none of its lines and payouts is in another group. */
 export async function judgeGrouped(sql: Transaction, { accountId }: RunScope): Promise<void> {
   const { parts, day } = SCORE;
   await findPairs(sql, accountId);

@@ -34,19 +34,19 @@ export async function createRunTables(sql: Transaction): Promise<void> {
   await sql.unsafe(`set local work_mem = '${RUN_LIMITS.workMemoryMiB}MB'; set local statement_timeout = 0; ${TABLES}`);
 }
 
-/** Most columns are empty in most statements, and an empty text takes the functions longest. */
+/** Skips empty texts: most columns are empty in most statements, and the functions are slowest for an empty text. */
 export const comparable = (sql: Transaction, column: Fragment): Fragment =>
   sql`case when ${column} <> '' then comparable_reference(${column}) end`;
 const typed = (sql: Transaction, column: Fragment): Fragment =>
   sql`case when ${column} <> '' then typed_reference(${column}) end`;
-/** A slip's number stands in whichever column the provider has it. */
+/** Each provider has the number of a slip in another column. */
 export const typedKeys = (sql: Transaction): Fragment => sql`
   array_remove(array[${typed(sql, sql`provider_reference`)}, ${typed(sql, sql`payment_reference`)},
     ${typed(sql, sql`merchant_reference`)}], null)`;
 
 /**
- * The matches whose lines this run judges anew are not there for it. A payment that a line of another account, or of other
- * days, has is taken: a line with its reference is a duplicate.
+ * This run ignores the matches of the lines that it judges again. A payment that is matched with a line of another account, or of
+ * other days, is taken: a line of this run with its reference is a duplicate.
  */
 export async function loadRunInputs(sql: Transaction, { accountId, fromDate, toDate }: RunScope): Promise<void> {
   await sql`
@@ -72,8 +72,8 @@ export async function loadRunInputs(sql: Transaction, { accountId, fromDate, toD
 }
 
 /**
- * A payment that a line of other days or of a rival account differs from, or whose best candidate it is, is not missing here; nor is
- * a payout that a credit of other days names.
+ * A payment is not missing here if a line of other days or of a rival account differs from it, or has it as its best candidate.
+ * Nor is a payout missing that a credit of other days names.
  */
 async function leaveHeldElsewhere(sql: Transaction, accountId: number): Promise<void> {
   await sql`
@@ -94,7 +94,7 @@ async function leaveHeldElsewhere(sql: Transaction, accountId: number): Promise<
           and not exists (select from run_lines l where l.line_id = s.line_id))`;
 }
 
-/** What a line has of a payment: a payout arrives without the fees that the bank's text names. */
+/** The amount of a line that is compared with a payment: a payout arrives without the fees that the bank's text names. */
 export const arrivedMinor = (sql: Transaction): Fragment =>
   sql`case p.source when 'payout' then coalesce(l.net_minor, l.amount_minor) else l.amount_minor end`;
 
@@ -106,14 +106,14 @@ const link = (sql: Transaction, pass: Fragment): Fragment => sql`
   ${arrivedMinor(sql)} - p.amount_minor as difference,
   l.currency = p.currency as same_currency, p.is_taken, l.booked_on, l.fingerprint`;
 
-/** Whether such a line may be of such a payment. */
+/** Whether a line of this kind may belong to a payment of this route. */
 const isComparable = (sql: Transaction): Fragment => sql`
   case l.kind when 'payment' then p.route not in ('cash', 'payout') when 'cash_payment' then p.route = 'cash'
     when 'bank_credit' then p.route in ('dynamic_qr', 'payout') else false end`;
 
 /**
  * Every line and payment with a common reference. The passes: 1 the provider's reference, 2 our reference, 3 a reference that
- * was typed from a slip. A short slip number counts within its filial and some days only, because it comes again.
+ * was typed from a slip. A short slip number counts only within its filial and some days, because it repeats.
  */
 export async function linkByReference(sql: Transaction, { accountId }: RunScope): Promise<void> {
   const { candidateDays, shortReferenceCharacters, shortestWord } = RUN_LIMITS;
@@ -127,7 +127,7 @@ export async function linkByReference(sql: Transaction, { accountId }: RunScope)
         where l.kind = 'payment' and ${isComparable(sql)}
       union all
       select ${link(sql, sql`2`)} from run_lines l join run_payments p on p.our_key = l.merchant_key
-        -- Those of the first pass are there already.
+        -- Pairs of the first pass are in the result already.
         where (p.provider_key = l.provider_key) is not true and ${isComparable(sql)}
       union all
       select ${link(sql, sql`3`)}

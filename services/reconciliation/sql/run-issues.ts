@@ -1,4 +1,4 @@
-/** The differences of a run as issues: named, raised, kept as people have decided, and ended when a run has explained them. */
+/** The differences of a run as issues: gives them subjects, raises them, keeps decisions, ends what a run has explained. */
 import type { Fragment, Transaction } from "../../db/pool.ts";
 import { endIssues } from "../../issues/sql/ending.ts";
 import { providerAccountKey, type RaisedIssue, raiseIssues } from "../../issues/sql/raise.ts";
@@ -17,8 +17,8 @@ const moneySubject = (sql: Transaction): Fragment => sql`
   case when length(l.provider_key) <= 200 then 'money:' || l.provider_key
     else 'money-sha256:' || encode(sha256(convert_to(l.provider_key, 'UTF8')), 'hex') end`;
 /**
- * Whether the line is named by its money: it is the first of those with its reference. Where a bank numbers its entries anew each
- * day, and no callback reports the money, its lines are named by themselves.
+ * Whether the money is the subject of the line's issue: the line is the first one with its reference. A bank may restart its
+ * numbers each day; where no callback reports the money either, the line itself is the subject.
  */
 const isNamedByMoney = (sql: Transaction, { configId }: RunScope): Fragment => sql`(
   l.ordinal = 0 and (l.kind <> 'bank_credit' or ${configId}::bigint is not null) and not exists (
@@ -29,8 +29,8 @@ const evidenceType = (sql: Transaction): Fragment => sql`
   case when l.kind in ('bank_credit', 'payment') or l.line_id is null then 'payment' else l.kind end`;
 
 /**
- * Lines for which there is no certain payment, and which a person has decided: they keep the kind that was closed, whatever
- * candidates have come or gone since. With other evidence they are judged anew.
+ * Lines without a certain payment whose issue a person has closed. They keep the kind of that issue, even if their candidates
+ * have changed since. With other evidence they are judged again.
  */
 export async function keepDecided(sql: Transaction, scope: RunScope): Promise<void> {
   await sql`
@@ -48,7 +48,7 @@ export async function keepDecided(sql: Transaction, scope: RunScope): Promise<vo
 
 /**
  * Lines that a person has attributed: the line belongs to the transaction, however much later than the line it was settled.
- * A payment that another match has stays there.
+ * A payment that another match has stays in that match.
  */
 export async function matchAttributed(sql: Transaction, scope: RunScope): Promise<void> {
   await sql`
@@ -72,7 +72,7 @@ export async function matchAttributed(sql: Transaction, scope: RunScope): Promis
     insert into run_groups select payment_key, 'confirmed', 0, 0 from free`;
 }
 
-/** The differences as issues are raised from them, in a table of their own. */
+/** Fills `run_candidates` with the differences, as columns of the issues that are raised from them. */
 async function nameDifferences(sql: Transaction, scope: RunScope): Promise<void> {
   await sql`
     create temporary table run_candidates on commit drop as
@@ -83,7 +83,7 @@ async function nameDifferences(sql: Transaction, scope: RunScope): Promise<void>
       case when d.kind <> 'unmatched_money' then p.station_id end as station_id,
       case when l.line_id is null then 'settled' else 'paid' end as evidence_status, ${evidenceType(sql)} as evidence_type,
       case when d.kind <> 'batch_total_mismatch' then coalesce(l.amount_minor, p.amount_minor)
-        -- A sum of huge amounts stands in the facts alone.
+        -- A huge sum is only in the facts.
         when abs((d.facts ->> 'differenceMinor')::numeric) < 1e18 then (d.facts ->> 'differenceMinor')::bigint end as amount_minor,
       coalesce(l.currency, p.currency) as currency,
       p.intent_id, p.order_id, coalesce(l.provider_key, p.provider_key, p.typed_key, '') as provider_reference,
@@ -104,7 +104,7 @@ async function nameDifferences(sql: Transaction, scope: RunScope): Promise<void>
     where d.kind <> 'callback_issue'`;
 }
 
-/** Rows of files that are no line: one issue each, named by what stands in the row, so that it returns with its file. */
+/** Malformed rows of files: one issue each. Its subject is the content of the row, so that it returns with its file. */
 async function nameMalformed(sql: Transaction, scope: RunScope): Promise<void> {
   const { accountId, fromDate, toDate } = scope;
   await sql`
@@ -138,7 +138,7 @@ export interface RunIssues {
 export const EXPLAINED = "A later run has explained it.";
 
 /**
- * Raises the differences, and ends the issues of earlier runs over these days that are differences no more. What a person has
+ * Raises the differences, and ends the issues of earlier runs over these days that are no longer differences. What a person has
  * closed stays closed unless its evidence has changed.
  */
 export async function raiseDifferences(sql: Transaction, scope: RunScope): Promise<RunIssues> {

@@ -1,10 +1,10 @@
-/** What a run finds in closed periods that their closings do not have: each is an issue, and the closing stays as it is. */
+/** What a run finds in closed periods, beyond their closings: each finding becomes an issue, and the closing stays unchanged. */
 import type { Transaction } from "../../db/pool.ts";
 import type { RunScope } from "./runs.ts";
 
 /**
- * Names the lines that came after a closing of their day, and the differences of closed days that are new or have other evidence
- * since. A difference of such a line is not named twice. `run_candidates` has the differences of the run.
+ * Adds issues to `run_candidates` for lines that came after a closing of their day, and for differences of closed days that are
+ * new or have other evidence. A line and its difference get one issue. `run_candidates` already has the differences of the run.
  */
 export async function nameAfterClosing(
   sql: Transaction,
@@ -39,7 +39,7 @@ export async function nameAfterClosing(
       d.provider_reference, d.on_date`;
 }
 
-/** Which closings do not have it. */
+/** Names the closings that do not contain the line or the difference. */
 const evidence = (sql: Transaction, lineIds: ReturnType<typeof sql>, what: ReturnType<typeof sql>) => sql`
   jsonb_build_object('statement', jsonb_build_object('lineIds', ${lineIds}, 'differences', '[]'::jsonb,
     'facts', jsonb_build_object('what', ${what}, 'closings', string_agg(c.closing_id::text, ' ' order by c.closing_id))))`;

@@ -5,12 +5,12 @@ import { arrivedMinor } from "./run-inputs.ts";
 import type { RunScope } from "./runs.ts";
 
 const PASSES = [1, 2, 3] as const;
-/** A payment that one line takes may have been the best of another line, which then has its next best: so often at most. */
+/** The most rounds of one pass. If a line's best payment goes to another line, it tries its next best in the next round. */
 const ROUNDS = 20;
 
 /**
  * What people have confirmed: groups of one line with several payments, or of one payment with several lines, whose sums are
- * equal. A group of which a line or a payment is gone, or has another amount since, waits until it fits again.
+ * equal. If a line or a payment of a group is gone or has another amount, the group waits until it fits again.
  */
 export async function matchConfirmed(sql: Transaction, { accountId }: RunScope): Promise<void> {
   await sql`
@@ -37,8 +37,8 @@ export async function matchConfirmed(sql: Transaction, { accountId }: RunScope):
 }
 
 /**
- * Pairs of one line and one payment with a common reference and equal amounts. Of several lines the nearest in time gets the
- * payment; a line for which two payments are equally near gets none.
+ * Pairs of one line and one payment with a common reference and equal amounts. Of several lines, the nearest in time gets the
+ * payment. A line with two equally near payments gets none.
  */
 export async function pairExact(sql: Transaction): Promise<void> {
   for (const pass of PASSES) {
@@ -77,7 +77,7 @@ export async function findTerminals(sql: Transaction): Promise<void> {
 }
 
 /**
- * The pairs in which all else fits become matches; the others differ by the first rule that holds, in the order of
+ * A pair becomes a match if no rule holds for it. Otherwise the first rule that holds gives its difference, in the order of
  * `RUN_KINDS`.
  */
 export async function judgePairs(sql: Transaction, { settlementDelayDays }: RunScope): Promise<void> {
@@ -104,7 +104,7 @@ export async function judgePairs(sql: Transaction, { settlementDelayDays }: RunS
     insert into run_groups select payment_key, 'exact', pass, abs(days) from matched`;
 }
 
-/** Several lines that add up to one payment, and one line that is the sum of several payments: by reference, and exactly. */
+/** Matches several lines with one payment, or one line with several payments: by reference, and where the sums are equal. */
 export async function matchSums(sql: Transaction): Promise<void> {
   const free = sql`
     from run_links k join run_lines l using (line_id) join run_payments p using (payment_key)
@@ -139,8 +139,8 @@ export async function matchSums(sql: Transaction): Promise<void> {
 }
 
 /**
- * Payouts of single payments: such a row has the reference of the payment whose net amount it pays out. Of several that do not add up
- * to it, the first one is for the payment, and the others are for none.
+ * Matches payouts of single payments: such a row has the reference of the payment whose net amount it pays out. If several such
+ * payouts do not add up to the payment, the first one is compared with the payment, and the others with zero.
  */
 export async function matchShares(sql: Transaction, { accountId }: RunScope): Promise<void> {
   await sql`
@@ -169,7 +169,7 @@ export async function matchShares(sql: Transaction, { accountId }: RunScope): Pr
     from share where paid_minor + sum_minor <> 0`;
 }
 
-/** Payouts: the lines that name a payout add up to it. Where some are in other currencies, their rates are not known here. */
+/** Matches payouts with the sum of the lines that name them. Lines in other currencies are not compared: no rate is known. */
 export async function matchBatches(sql: Transaction, { accountId }: RunScope): Promise<void> {
   await sql`
     with converted as (

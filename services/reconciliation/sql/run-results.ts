@@ -4,7 +4,7 @@ import { RUN_LIMITS } from "../limits.ts";
 import { removeMatches } from "./match-removal.ts";
 import type { RunScope } from "./runs.ts";
 
-/** Removes matches whose lines all went with a withdrawn import, so that a run can match their payments again. */
+/** Removes matches whose lines were all removed with a withdrawn import, so that a run can match their payments again. */
 export async function removeBrokenMatches(sql: Transaction, { organizationId }: RunScope): Promise<void> {
   await removeMatches(
     sql,

@@ -62,7 +62,7 @@ export async function lockAccount(sql: Transaction, accountId: number): Promise<
   return row?.locked === true;
 }
 
-/** Accounts of one organization share the payments of terminals, so their runs judge one after the other. */
+/** Accounts of one organization share the payments of terminals, so only one of their runs works at a time. */
 export async function lockOrganization(sql: Transaction, organizationId: number): Promise<void> {
   await sql`set local lock_timeout = 0`;
   await sql`select pg_advisory_xact_lock(hashtextextended('reconciliation of ' || ${organizationId}::bigint, 0))`;
@@ -95,7 +95,7 @@ export async function insertRun(
         where a.organization_id = ${organizationId} and a.account_id = ${accountId}
       ),
       days as (
-        -- Only what no other statement can show either is missing.
+        -- A payment is missing only when no other statement can show it either.
         select case when a.shows_payments then a.covered * coalesce((
             select range_intersect_agg(covered_days(r.account_id, ${RUN_LIMITS.graceDays})) from rival_accounts(a.account_id) r),
           a.covered) else a.covered end as covered
@@ -140,7 +140,7 @@ export async function findCoveredDays(
   return row;
 }
 
-/** Progress, which is seen while the run's transaction is still open. */
+/** Stores the progress outside of the run's transaction, so that it is visible while the run is under way. */
 export async function writeStep(database: Database, runId: number, step: string): Promise<void> {
   await database`update reconciliation_runs set step = ${step} where run_id = ${runId} and status = 'running'`;
 }
@@ -222,7 +222,7 @@ export async function listChanges(
     order by issue_id limit ${page.limit}`;
 }
 
-/** Only the days that both runs are about count: the others have not been compared. */
+/** Only the days of both runs count: other days have not been compared. */
 const changes = (sql: Queryable, runId: number, previousRunId: number) => sql`
   select coalesce(n.issue_id, p.issue_id) as issue_id, coalesce(n.kind, p.kind) as kind,
     coalesce(n.amount_minor, p.amount_minor) as amount_minor, coalesce(n.currency, p.currency) as currency,

@@ -1,4 +1,4 @@
-/** How the lines of a file come into the tables while it is read: by COPY, a bounded batch at a time, in one transaction. */
+/** Writes the lines of a file into the tables while it is read: by COPY, a bounded batch at a time, in one transaction. */
 import { once } from "node:events";
 import type { Writable } from "node:stream";
 import type { Transaction } from "../../db/pool.ts";
@@ -20,11 +20,11 @@ export interface KnownLine {
   readonly currency: string;
 }
 
-/** What a line says, in the order of `fieldsOf`. */
+/** The columns of a line, in the order of `fieldsOf`. */
 const FIELDS = `kind, provider_type, amount_minor, currency, fee_minor, net_minor, tip_minor, booked_on, value_on, occurred_at,
   provider_reference, payment_reference, merchant_reference, payout_reference, terminal, account, text, details`;
 
-/** The fields of a line in COPY's text format, without its end: of the table of lines, and of the undecided ones. */
+/** The fields of a line in COPY's text format, without the line's end: for the table of lines and for that of undecided lines. */
 export function fieldsOf(line: StatementLine): string {
   return [
     line.kind,
@@ -71,7 +71,7 @@ export const lineRow = (
 export const sourceRow = ({ importId }: LineOwner, position: number, lineId: number): string =>
   `${importId}\t${position}\t${lineId}`;
 
-/** `hasSource`: it is stored as a source of the known line, unless the file turns out to have its identity twice. */
+/** `hasSource`: it is stored as a source of the known line already; `decideUndecided` removes that if the identity repeats. */
 export const undecidedRow = (line: {
   readonly position: number;
   readonly identity: string;
@@ -80,8 +80,8 @@ export const undecidedRow = (line: {
 }): string => `${line.position}\t${bytes(line.identity)}\t${line.hasSource ? "t" : "f"}\t${line.fields}`;
 
 /**
- * Waits a while for the account: imports of one account are stored one after another, so that each sees the lines of those
- * before it. False when another one has it still.
+ * Waits up to `waitMs` for the account: imports of one account are stored one after another, so that each sees the lines of those
+ * before it. False when another import still has it.
  */
 export async function lockAccountOfImport(
   sql: Transaction,
@@ -89,7 +89,7 @@ export async function lockAccountOfImport(
 ): Promise<boolean> {
   try {
     await sql.savepoint(async (tx) => {
-      // A process that hangs while it has the account must not keep it from those that take its import over.
+      // A process that hangs while it has the account must not block the process that takes over its import.
       await tx`select set_config('lock_timeout', ${String(waitMs)}, true),
         set_config('idle_in_transaction_session_timeout', ${String(hungMs)}, true)`;
       await tx`select from statement_accounts where account_id = ${accountId} for no key update`;
@@ -102,13 +102,13 @@ export async function lockAccountOfImport(
 }
 const LOCK_NOT_AVAILABLE = "55P03";
 
-/** Within the transaction: how `findLines` finds lines, or as the planner chooses. */
+/** For the rest of the transaction: allows only index searches, as `findLines` needs them, or what the planner chooses. */
 export async function searchByIndex(sql: Transaction, isOnly: boolean): Promise<void> {
   const sorts = isOnly ? "off" : "on";
   await sql`select set_config('enable_sort', ${sorts}, true), set_config('enable_incremental_sort', ${sorts}, true)`;
 }
 
-/** Makes the table of lines whose ordinal, or whose fate, is decided when the whole file is read. */
+/** Creates the table of lines that are decided when the whole file is read. */
 export async function createUndecided(sql: Transaction): Promise<void> {
   await sql.unsafe(`
     create temporary table import_undecided on commit drop as
@@ -135,7 +135,7 @@ export async function findLines(
   return new Map(rows.map((row) => [row.fingerprint, row]));
 }
 
-/** Ids for so many lines, in rising order; each is greater than those of all lines that the account has had. */
+/** Takes `count` line ids, in rising order; each is greater than those of all lines that the account has had. */
 export async function takeLineIds(sql: Transaction, count: number): Promise<number[]> {
   const [row] = await sql<[{ ids: string }]>`
     select string_agg(nextval('statement_lines_line_id_seq'::regclass)::text, ' ') as ids
@@ -159,10 +159,9 @@ export async function copyRows(sql: Transaction, to: keyof typeof COPIES, rows: 
 }
 
 /**
- * Decides what was left open: each identity that the file has several times counts its lines by amount, day and position,
- * and a line that the account has with another amount or currency is not stored, but listed with the malformed rows: an
- * operator decides which file is right. Lines from `firstLineId` on are this import's. Returns by how much the counts of
- * lines and of sources change.
+ * Decides the undecided lines. Lines of one identity get their ordinals by amount, day and position. A line that the account
+ * has with another amount or currency is not stored, but listed with the malformed rows: an operator decides which file is
+ * right. Lines from `firstLineId` on are of this file. Returns by how much the counts of lines and of sources change.
  */
 export async function decideUndecided(
   sql: Transaction,
@@ -200,9 +199,9 @@ export async function decideUndecided(
 }
 
 /**
- * Numbers anew the rows of each identity of which one contradicts a line that the account has: a file that has not all of its lines
- * counts them otherwise. A row is the line of its amount, wherever the account has it. Of those that are left each contradicts
- * one, or is new.
+ * Gives new ordinals to the rows of an identity when one of them contradicts a line of the account: a file with only some of
+ * the lines numbers them differently. A row gets the ordinal of the account's line with the same amount. Each of the other rows
+ * contradicts one of the other lines, or is new.
  */
 async function numberByAmount(sql: Transaction, accountId: number): Promise<void> {
   await sql`

@@ -1,4 +1,4 @@
-/** What the metrics show of statements and runs. */
+/** The values of statements and runs for the metrics. */
 import type { Queryable } from "../../db/pool.ts";
 
 export interface StatementSummary {

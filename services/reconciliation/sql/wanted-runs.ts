@@ -7,7 +7,7 @@ export interface WantedDays {
   readonly toDate: string;
 }
 
-/** The days are added to those that wait already. */
+/** Adds the days to those of the account that already wait. */
 export async function wantRun(sql: Transaction, { accountId, fromDate, toDate }: WantedDays): Promise<void> {
   await sql`select want_run(${accountId}, ${fromDate}::date, ${toDate}::date, false)`;
 }
@@ -21,22 +21,22 @@ export interface WantedRun extends WantedDays {
 export interface WantedLimits {
   readonly quietMs: number;
   readonly longestWaitMs: number;
-  /** Of accounts that wait because of another account's import. */
+  /** For followers: accounts that wait because of another account's import. */
   readonly followerQuietMs: number;
   readonly followerLongestWaitMs: number;
   readonly retryMs: number;
   readonly attempts: number;
-  /** Lines and payments so many days apart may belong together. */
+  /** Lines and payments up to this many days apart may belong together. */
   readonly aroundDays: number;
   /** Accounts that are left out. */
   readonly except: readonly number[];
 }
 
 /**
- * The one that waits longest, of those whose account has been quiet for a moment or that wait too long; undefined when there
- * is none. Accounts with an import of their own come before those that follow one, unless these wait too long. The days of the
- * run reach as far as its lines can have payments, within the days of the account's lines. One that has failed waits longer each
- * time, and is left when it has failed too often, until more is wanted.
+ * Finds the run that has waited longest among the accounts that are quiet or have waited too long; undefined when there is none.
+ * Accounts with their own import come before followers, except followers that have waited too long. The days of the run are
+ * extended by `aroundDays`, within the days of the account's statements. After each failure a run waits longer; after too many
+ * failures it is left out until more is wanted.
  */
 export async function findWantedRun(sql: Queryable, limits: WantedLimits): Promise<WantedRun | undefined> {
   const { quietMs, longestWaitMs, followerQuietMs, followerLongestWaitMs, retryMs, attempts, aroundDays, except } =
@@ -70,7 +70,7 @@ export async function findWantedRun(sql: Queryable, limits: WantedLimits): Promi
   );
 }
 
-/** Done, unless more was wanted since: that waits for the next run, and its wait begins anew. */
+/** Ends the request for a run. What was wanted since waits for the next run, and its wait begins now. */
 export async function endWantedRun(
   sql: Queryable,
   { accountId, version }: Pick<WantedRun, "accountId" | "version">,
@@ -84,7 +84,7 @@ export async function countFailure(sql: Queryable, { accountId }: Pick<WantedRun
   await sql`update wanted_runs set attempts = attempts + 1 where account_id = ${accountId}`;
 }
 
-/** As if it were wanted now: the next attempt waits longer each time, but there always is one. */
+/** Postpones the run as if it were wanted now. Each next attempt waits longer, but there is always one. */
 export async function postponeRun(
   sql: Queryable,
   { accountId, attempts }: Pick<WantedRun, "accountId"> & Pick<WantedLimits, "attempts">,
@@ -94,14 +94,14 @@ export async function postponeRun(
     where account_id = ${accountId}`;
 }
 
-/** Whether a run is under way or waits, or has failed too often: one statement where nothing is to be done. */
+/** Whether a run is under way, waits or has failed too often: a cheap check before the other statements. */
 export async function hasRunOrWanted(sql: Queryable): Promise<boolean> {
   const rows = await sql`
     (select from reconciliation_runs where status = 'running' limit 1) union all (select from wanted_runs limit 1)`;
   return rows.count > 0;
 }
 
-/** Runs whose process has ended: their account is free. Returns how many. */
+/** Ends runs whose process has ended: the lock of their account is free. Returns how many. */
 export async function endDeadRuns(sql: Queryable, failure: string): Promise<number> {
   const ended = await sql`
     with dead as materialized (

@@ -1,4 +1,4 @@
-/** Closing a period: what it requires, who closes it, what stays, and what comes later. */
+/** Closing a period: what it requires, who closes it, what stays unchanged, and what happens to later lines. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { raiseIssues } from "../../../services/issues/sql/raise.ts";
@@ -38,7 +38,7 @@ async function readyDay(): Promise<{ readonly accountId: number; readonly import
   return { accountId, importId };
 }
 
-/** As the service runs it after an import: no run is left to do afterwards. */
+/** Runs the account as the service does after an import, and leaves no requested run. */
 async function run(accountId: number): Promise<void> {
   await world.run(accountId);
   await world.database`delete from wanted_runs where organization_id = ${world.organizationId}`;
@@ -306,7 +306,7 @@ describe("lines after a closing", () => {
     expect(await afterClosing(accountId)).toMatchObject([{ status: "ended" }]);
   });
 
-  test("a line that matches its payment is named as well, and a decided one stays decided", async () => {
+  test("a line that matches its payment is an issue too, and a closed issue stays closed", async () => {
     const { accountId } = await readyDay();
     await close(world, accountId);
     await world.importLines(accountId, [await matching()]);
@@ -317,7 +317,7 @@ describe("lines after a closing", () => {
     expect(await afterClosing(accountId)).toMatchObject([{ status: "closed" }]);
   });
 
-  test("an issue of a closed day with other evidence is named", async () => {
+  test("a new issue of a closed day raises `after_closing`", async () => {
     const accountId = world.terminalAccountId;
     await world.importLines(accountId, [stray()]);
     await run(accountId);
@@ -334,7 +334,7 @@ describe("lines after a closing", () => {
     expect((await afterClosing(accountId))[0]?.subject_key).toMatch(/^closed:malformed_line:row:/);
   });
 
-  test("lines of open days are not named", async () => {
+  test("lines of open days do not raise `after_closing`", async () => {
     const { accountId } = await readyDay();
     await close(world, accountId);
     await world.importLines(accountId, [stray("2026-03-11")]);

@@ -16,7 +16,7 @@ const LIMIT = 100;
 
 /** As many lines in the closed month as in the one after it. Returns the closing's id. */
 async function closeMany({ database, organizationId, qrAccountId }: RunWorld): Promise<number> {
-  // As before the first `analyze` of the table, when the planner takes a month for a few lines.
+  // As before the first `analyze` of the table, when the planner expects few lines in a month.
   await database`alter table statement_lines set (autovacuum_enabled = false)`;
   await database`
     insert into statement_lines (organization_id, account_id, fingerprint, fingerprint_version, kind, provider_type,

@@ -91,7 +91,7 @@ describe("Adyen's settlement details report", () => {
     expect(totals).toHaveLength(FORMAT_LIMITS.rowTotals + 1);
   });
 
-  it("binds by name in any order, and keeps what is added at the end, a damaged ARN too", async () => {
+  it("finds columns by name in any order, and keeps columns that are added at the end, a damaged ARN too", async () => {
     const records = await parse("reordered");
     expect(problemsOf(records)).toEqual([]);
     const [converted, plain] = linesOf(records);
@@ -119,7 +119,7 @@ describe("Adyen's settlement details report", () => {
     expect(lines.map(({ bookedOn }) => bookedOn)).toEqual(["2026-10-31", "2026-10-31", "2026-10-31"]);
   });
 
-  it("keeps bad rows apart, with the reason, and reads on", async () => {
+  it("reports bad rows with their reasons, and reads the rows after them", async () => {
     const records = await parse("damaged");
     expect(problemsOf(records)).toEqual([
       '2 Psp Reference: "8.81500E+15" is an id that a spreadsheet has changed; import the file as the provider made it.',

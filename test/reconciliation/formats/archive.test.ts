@@ -63,13 +63,13 @@ describe("archivedFiles", () => {
       ],
       /overlap/,
     ],
-    ["a size that lies low", [{ name: "a", content: "a".repeat(5_000), claimedSize: 10 }], /too many bytes/],
-    ["a size that lies high", [{ name: "a", content: "a", claimedSize: 10 }], /not enough bytes/],
-    ["a checksum that lies", [{ name: "a", content: "a", claimedChecksum: 7 }], /the checksum of “a” differs/],
+    ["a false size, too small", [{ name: "a", content: "a".repeat(5_000), claimedSize: 10 }], /too many bytes/],
+    ["a false size, too large", [{ name: "a", content: "a", claimedSize: 10 }], /not enough bytes/],
+    ["a false checksum", [{ name: "a", content: "a", claimedChecksum: 7 }], /the checksum of “a” differs/],
     ["no files", [{ name: "folder/", content: "", isStored: true }], /has no files/],
     ["nothing at all", [], /has no files/],
-    ["a bomb", [{ name: "a.xml", content: Buffer.alloc(16 * MEBI) }], /250 times its size/],
-    ["a bomb that lies", [{ name: "a.xml", content: Buffer.alloc(16 * MEBI), claimedSize: 100 }], /too many bytes/],
+    ["a zip bomb", [{ name: "a.xml", content: Buffer.alloc(16 * MEBI) }], /250 times its size/],
+    ["a bomb, false size", [{ name: "a.xml", content: Buffer.alloc(16 * MEBI), claimedSize: 100 }], /too many bytes/],
     [
       "more than it may unpack to",
       [{ name: "a", content: "a", claimedSize: 3 * 1_024 * MEBI }],
@@ -99,7 +99,7 @@ describe("archivedFiles", () => {
     expect(read).toBe(FORMAT_LIMITS.archiveBytes + MEBI);
   });
 
-  it("refuses a bomb that lies after a bounded part of it", async () => {
+  it("refuses a zip bomb with false sizes after it has read a bounded part", async () => {
     const zip = zipOf([{ name: "a.xml", content: Buffer.alloc(64 * MEBI), claimedSize: 100 }]);
     let read = 0;
     const reading = (async () => {
@@ -127,7 +127,7 @@ describe("archivedFiles", () => {
 });
 
 describe("archivedRows", () => {
-  it("moves the positions of each file behind those of the file before", async () => {
+  it("moves the positions of each file after those of the previous file", async () => {
     const zip = zipOf([
       { name: "a", content: "3" },
       { name: "b", content: "0" },

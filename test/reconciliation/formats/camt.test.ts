@@ -109,7 +109,7 @@ describe("camt.053 version 08", () => {
     });
   });
 
-  it("keeps a pending entry as no money", async () => {
+  it("reads a pending entry as a line of the kind `not_money`", async () => {
     const { lines } = await read(CAMT_053, V08);
     expect(lines[7]).toMatchObject({
       kind: "not_money",
@@ -262,7 +262,7 @@ describe("camt.053 traps", () => {
   });
 });
 
-describe("camt statements that stand again in their file", () => {
+describe("camt statements that their file repeats", () => {
   const statement = (id: string, more = "", opening = "10.00"): string =>
     `<Stmt><Id>${id}</Id>${more}<Acct><Id><IBAN>DE02120300000000202051</IBAN></Id></Acct>
       <Bal><Tp><CdOrPrtry><Cd>OPBD</Cd></CdOrPrtry></Tp><Amt Ccy="EUR">${opening}</Amt><CdtDbtInd>CRDT</CdtDbtInd></Bal>
@@ -272,7 +272,7 @@ describe("camt statements that stand again in their file", () => {
   const typesOf = async (...statements: readonly string[]) =>
     (await recordsOf(CAMT_053, file(...statements))).map(({ type }) => type).join(" ");
 
-  it("says where: the identifier, the account, the numbers, the days and the balance to begin with are the same", async () => {
+  it("are recognized by identifier, account, numbers, days and opening balance", async () => {
     const numbered = statement("A", "<ElctrncSeqNb>7</ElctrncSeqNb><LglSeqNb>8</LglSeqNb>");
     expect(await typesOf(numbered, statement("B"), numbered)).toBe("header line header line next_file header line");
   });
@@ -283,8 +283,8 @@ describe("camt statements that stand again in their file", () => {
     ["legal number", "A", "<LglSeqNb>2</LglSeqNb>", "10.00"],
     ["page", "A", "<StmtPgntn><PgNb>2</PgNb><LastPgInd>true</LastPgInd></StmtPgntn>", "10.00"],
     ["days", "A", "<FrToDt><FrDt>2026-03-03</FrDt><ToDt>2026-03-03</ToDt></FrToDt>", "10.00"],
-    ["balance to begin with", "A", "", "15.00"],
-  ])("takes one with another %s for another statement", async (_what, id, more, opening) => {
+    ["opening balance", "A", "", "15.00"],
+  ])("with another %s are different statements", async (_what, id, more, opening) => {
     expect(await typesOf(statement("A"), statement(id, more, opening))).toBe("header line header line");
   });
 

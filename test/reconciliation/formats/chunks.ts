@@ -4,7 +4,7 @@ export async function* oneChunk<Chunk>(chunk: Chunk): AsyncIterable<Chunk> {
   yield chunk;
 }
 
-/** Divided at these places; a place counts modulo what there is. */
+/** Divides the whole at these places, each modulo its length. */
 export async function* dividedAt<Chunk extends string | Uint8Array>(
   whole: Chunk,
   places: readonly number[],

@@ -85,7 +85,7 @@ describe("MT940 in blocks", () => {
 });
 
 describe("MT940 plain", () => {
-  it("reads pages, and checks that a page opens with what the page before closed with", async () => {
+  it("reads pages, and checks that a page opens with the closing balance of the previous page", async () => {
     const reading = await read(MT940, PLAIN);
     expect(reading.totals.map(({ name, statedMinor, computedMinor }) => [name, statedMinor, computedMinor])).toEqual([
       ["closing balance of ABN AMRO BANK NV 19321/1", 7570n, 7570n],
@@ -142,7 +142,7 @@ describe("MT940 plain", () => {
     });
   });
 
-  it("removes characters that steer a transmission, and joins an entry that is wrapped itself", async () => {
+  it("removes control characters of a transmission, and joins an entry that is wrapped", async () => {
     const reading = await read(MT940, sample("mt940/controls.sta"));
     expect(reading.headers).toMatchObject([{ statementReference: "STARTUMS 00027/00001" }]);
     expect(reading.lines).toMatchObject([
@@ -269,7 +269,7 @@ describe("MT940 traps", () => {
     expect(reading.malformed).toEqual([]);
   });
 
-  it("says where a statement stands again: by its reference, account, number and opening balance", async () => {
+  it("recognizes a repeated statement by its reference, account, number and opening balance", async () => {
     const entry = ":61:2603020302C5,NTRFNONREF\n:61:2603020302D5,NTRFNONREF\n";
     const first = statementWith(entry);
     const others = [
@@ -336,7 +336,7 @@ describe("MT940 traps", () => {
   it.each([
     ["after the closing balance", ":62F:C260302EUR10,00\n"],
     ["after the end of its statement", ":62F:C260302EUR10,00\n-\n"],
-  ])("loses no entry that stands %s", async (_where, end) => {
+  ])("reports an entry %s as malformed", async (_where, end) => {
     const text = statementWith("").replace(
       /:62F:C260302EUR10,00\n(?:-\n)?/,
       `${end}:61:2603020302C5,NTRFLOST\n:86:text\n`,

@@ -81,12 +81,12 @@ describe("PayPal's settlement report (STL)", () => {
     expect([totalsOf(records), problemsOf(records)]).toEqual([[], []]);
   });
 
-  it("compares no totals that count rows of the file before", async () => {
+  it("compares no totals that count rows of a missing previous file", async () => {
     const records = await parseSample(paypalStl, "paypal/stl-second-file.csv");
     expect([linesOf(records).length, totalsOf(records)]).toEqual([1, []]);
   });
 
-  it("compares the totals of each report where one file has several, and says where the next one begins", async () => {
+  it("compares the totals of each report where one file has several, and marks where the next one begins", async () => {
     const text = await textOf("stl");
     const once = await parseText(paypalStl, text);
     const twice = await parseText(paypalStl, `${text}\n${text}`);
@@ -95,7 +95,7 @@ describe("PayPal's settlement report (STL)", () => {
     expect(problemsOf(twice)).toEqual([]);
   });
 
-  it("reads the files of one report behind one another as one, and a file twice as another file", async () => {
+  it("reads appended files of one report as one report, and a repeated file as another file", async () => {
     const rows = (await textOf("stl")).trimEnd().split("\n");
     const at = rows.findIndex((row) => row.startsWith('"SB","TX-5"'));
     const [first, second] = [rows.slice(0, at), ['"FH",02', ...rows.slice(at)]];
@@ -113,7 +113,7 @@ describe("PayPal's settlement report (STL)", () => {
     ]);
   });
 
-  it("keeps bad rows apart, with the reason, and the totals show them", async () => {
+  it("reports bad rows with their reasons, and the totals show them", async () => {
     const records = await parseSample(paypalStl, "paypal/stl-damaged.csv");
     expect(problemsOf(records)).toEqual([
       "2 : The row has no column headers (CH) before it.",
@@ -129,7 +129,7 @@ describe("PayPal's settlement report (STL)", () => {
     expect(totalsOf(records)[0]).toBe("gross credits of section 1: 5201 EUR, 5200 by its lines");
   });
 
-  it("counts hundredths of a currency without decimals too, and a part of a yen is malformed", async () => {
+  it("reads hundredths of a currency without decimals too, and a fraction of a yen is malformed", async () => {
     const [header, columns, row] = (await textOf("stl-without-totals")).split("\n");
     const inYen = (gross: string) => [header, columns, row?.replace("5200,EUR,DR,225,EUR", `${gross},JPY,DR,4300,JPY`)];
     const [line] = linesOf(await parseText(paypalStl, `${inYen("15000").join("\n")}\nSF,JPY,15000,0,0,4300\n`));

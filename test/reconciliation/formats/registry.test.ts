@@ -14,7 +14,7 @@ import { oneChunk } from "./chunks.ts";
 import { zipOf } from "./zip-writer.ts";
 
 const SAMPLES = new URL("../samples/", import.meta.url);
-/** Each folder's samples are of one of these formats, or of none that is known. */
+/** The formats of each folder's samples. Some samples have no known format. */
 const FORMATS_OF: Readonly<Record<string, readonly string[]>> = {
   adyen: ["adyen_settlement_details"],
   camt: ["camt.053", "camt.054"],
@@ -62,7 +62,7 @@ describe("the candidates of a file", () => {
     for (const header of [",".repeat(1_000_000), `CH${",x".repeat(30_000)}`, ";".repeat(60_000)]) {
       const startedAtMs = performance.now();
       expect((await detectCandidates(oneChunk(Buffer.from(`RH,1\n${header}\n`)))).formats).toEqual([]);
-      // It was minutes while the time grew with the square of the columns.
+      // This took minutes when the time grew with the square of the columns.
       expect(performance.now() - startedAtMs).toBeLessThan(10_000);
     }
   });

@@ -184,7 +184,7 @@ describe("SumUp's transaction report", () => {
     expect(refusal).toMatchObject({ code, message: expect.stringMatching(message) });
   });
 
-  it("a sale that was given back in part, or that was disputed, has still moved its money", async () => {
+  it("a sale that was partly refunded or disputed has still moved its money", async () => {
     const header = "Date,Transaction ID,Transaction type,Status,Total,Fee\n";
     const rows = ["Partially refunded", "Charged back", "Teilweise erstattet"].map(
       (status, index) => `2026-01-0${index + 1} 12:00:00,T${index}AAAAAAAA,Sale,${status},5.00,0.10\n`,
@@ -206,7 +206,7 @@ describe("SumUp's transaction report", () => {
     expect(problemsOf(records)).toEqual(['5 Date: "Nov 14, 2025, 13:07 PM" is no date that the report has.']);
   });
 
-  it("reads the same where an accent stands apart from its letter", async () => {
+  it("reads the same where an accent is a separate character", async () => {
     const whole = (await collected(sampleText("sumup/fr-2025.csv"))).join("");
     const [composed, apart] = [await outlinesOf(whole), await outlinesOf(whole.normalize("NFD"))];
     expect(apart).toEqual(composed);

@@ -1,4 +1,4 @@
-/** Lines beside issues that callbacks have raised before: one issue for both. */
+/** Lines whose payment has an issue of a callback already: one issue for both. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { raiseIssues } from "../../../services/issues/sql/raise.ts";
 import { type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";

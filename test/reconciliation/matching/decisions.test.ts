@@ -1,4 +1,4 @@
-/** Decisions of people about matches, two at once included, and the runs that follow by themselves. */
+/** Decisions of people about matches, also two at once, and the runs that follow by themselves. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { runNext } from "../../../services/reconciliation/automatic-runs.ts";
 import { RUN_LIMITS } from "../../../services/reconciliation/limits.ts";
@@ -14,7 +14,7 @@ beforeAll(async () => {
   running = await startRunDatabase();
 });
 afterAll(() => running.stop());
-// The rows of the test before.
+// Removes the rows of the previous test.
 beforeEach(async () => {
   await running.database`delete from wanted_runs`;
 });
@@ -25,7 +25,7 @@ async function lineIds(world: RunWorld, accountId: number): Promise<number[]> {
   return rows.map(({ line_id: lineId }) => lineId);
 }
 
-/** The requested runs, at once. Returns how many there were. */
+/** Carries out the requested runs at once. Returns how many there were. */
 async function runWanted({ database }: RunWorld, isShort = false): Promise<number> {
   const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
   const metrics = addRunMetrics(undefined, database);
@@ -113,7 +113,7 @@ describe("candidates", () => {
     expect(outcome).toMatchObject({ kinds: [], lines: { x: "matched", y: "matched", z: "matched" } });
   });
 
-  test("a payout: confirmed by the part that has arrived", async () => {
+  test("a payout: confirmed by the net amount that has arrived", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     await world.importLines(world.terminalAccountId, [lineOf("paid out", -980, { kind: "payout" })]);
@@ -233,7 +233,7 @@ describe("runs that start by themselves", () => {
     expect(await runWanted(world)).toBe(accounts.length);
   });
 
-  test("a busy account delays no other one, and runs when it is free", async () => {
+  test("a busy account delays no other account, and its run starts when it is free", async () => {
     const world = await running.openWorld();
     const second = await world.addAccount("second");
     await world.importLines(world.terminalAccountId, [lineOf("first", 100)]);
@@ -247,7 +247,7 @@ describe("runs that start by themselves", () => {
     expect(await runWanted(world)).toBe(1);
   });
 
-  test("a run waits for space: it does not begin on a short disk, and one that a full disk ends is tried again", async () => {
+  test("a run waits for space: it does not begin on a short disk, and is tried again after a full disk", async () => {
     const world = await running.openWorld();
     await world.importLines(world.qrAccountId, [lineOf("first", 100)]);
     expect(await runWanted(world, true)).toBe(0);

@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => running.stop());
 
 describe("days", () => {
-  test("a payment in a gap between two files is not missing; one on an uncovered day without payments is", async () => {
+  test("a payment in a long gap between two files is not missing; a payment on a covered day is", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "in-gap", amountMinor: 500, day: "2026-03-15" });
     await world.pay({ reference: "covered", amountMinor: 600, day: "2026-03-04" });
@@ -24,7 +24,7 @@ describe("days", () => {
     expect(rows.map((row) => row["on_date"])).toEqual(["2026-03-04"]);
   });
 
-  test("a payment is due when the settlement delay of its account has passed", async () => {
+  test("a payment is missing only after the settlement delay of its account", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "late", amountMinor: 500, day: "2026-03-29" });
     await world.importLines(world.qrAccountId, []);
@@ -53,7 +53,7 @@ describe("days", () => {
     ["a line with another amount", { kind: "payment", amountMinor: 600, providerReference: "a" }, []],
     ["a candidate", { kind: "payment", amountMinor: 500, providerReference: "typed wrong" }, []],
     [
-      "a row that has it as failed",
+      "a row that shows it as failed",
       { kind: "not_money", amountMinor: 500, providerReference: "a" },
       ["status_mismatch"],
     ],
@@ -86,7 +86,7 @@ describe("days", () => {
 describe("equal rows without a reference", () => {
   const row = (name: string): Line => ({ name, amountMinor: 555, text: "CARD" });
 
-  test("in one file: several movements; in overlapping files with different numbers: one is doubtful", async () => {
+  test("in one file: several movements; in overlapping files with different counts: one is a possible duplicate", async () => {
     const world = await running.openWorld();
     await world.importLines(world.qrAccountId, [row("one"), row("two")]);
     expect((await world.run(world.qrAccountId)).kinds).toEqual(["unmatched_money", "unmatched_money"]);
@@ -97,7 +97,7 @@ describe("equal rows without a reference", () => {
     expect(lines).toEqual({ one: "unmatched_money", two: "possible_duplicate" });
   });
 
-  test("in overlapping files of one archive with different numbers: one is doubtful", async () => {
+  test("in overlapping files of one archive with different counts: one is a possible duplicate", async () => {
     const world = await running.openWorld();
     const archive = await world.importLines(world.qrAccountId, [row("one"), row("two")]);
     // The archive's second file has one of them.
@@ -110,7 +110,7 @@ describe("equal rows without a reference", () => {
     expect(lines).toEqual({ one: "unmatched_money", two: "possible_duplicate" });
   });
 
-  test("the same number in both files: no duplicates", async () => {
+  test("the same count in both files: no duplicates", async () => {
     const world = await running.openWorld();
     await world.importLines(world.qrAccountId, [row("one"), row("two")]);
     await world.importLines(world.qrAccountId, [row("two"), row("one")]);
@@ -163,7 +163,7 @@ describe("accounts", () => {
     expect(await world.run(world.qrAccountId)).toMatchObject({ kinds: [], lines: { credit: "matched" } });
   });
 
-  test("a slip's number counts in whichever column the provider has it", async () => {
+  test("a slip's number is found in any column in which the provider has it", async () => {
     const world = await running.openWorld();
     await world.pay({ route: "attested_terminal", reference: "order 4711-a", amountMinor: 800 });
     await world.pay({ route: "smart_pos", reference: "ch_12345678", amountMinor: 900 });
@@ -292,7 +292,7 @@ describe("payouts at the bank", () => {
     },
   );
 
-  test("a credit that names two payouts and is one of them leaves the other one missing", async () => {
+  test("a credit that names two payouts and has the amount of one: the other one is missing", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     await world.importLines(world.qrAccountId, PAYOUTS);
@@ -300,7 +300,7 @@ describe("payouts at the bank", () => {
     expect(await world.run(bank)).toMatchObject({ kinds: ["missing_in_statement"], lines: { credit: "matched" } });
   });
 
-  test("credits that name one payout and are less together differ from it by the missing amount", async () => {
+  test("credits that name one payout and have a smaller sum differ from it by the missing amount", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     await world.importLines(world.qrAccountId, [PAYOUTS[1]]);

@@ -108,22 +108,22 @@ const FAULTS: Record<string, Fault> = {
     before: (world) => world.pay({ reference: "tx-more", amountMinor: amountOf(FAULTY) }),
     kinds: ["ambiguous_match"],
   },
-  "money of no payment": {
+  "a line without a payment": {
     lines: added({ name: "stray", amountMinor: 777, providerReference: "stray-1" }),
     kinds: ["unmatched_money"],
   },
-  "a payment as failed": {
+  "a payment shown as failed": {
     lines: changed({ kind: "not_money" }),
     kinds: ["status_mismatch"],
     rejected: { [FAULTY]: "not_money" },
   },
-  "a card payment as cash": {
+  "a card payment shown as cash": {
     atTerminal: true,
     lines: changed({ kind: "cash_payment" }),
     kinds: ["status_mismatch"],
     rejected: { [FAULTY]: "cash_not_compared" },
   },
-  "equal rows without a reference": {
+  "equal rows with one reference of the merchant": {
     before: (world) => world.pay({ reference: "tx-more", amountMinor: 555 }),
     lines: (lines, { organizationId }) => {
       const line = { amountMinor: 555, merchantReference: ourReference(organizationId, "tx-more") };
@@ -131,14 +131,14 @@ const FAULTS: Record<string, Fault> = {
     },
     kinds: ["duplicate_in_statement"],
   },
-  "equal rows that name nothing": {
+  "equal rows without a reference or a payment": {
     lines: added(
       { name: "equal-1", amountMinor: 555, text: "CARD" },
       { name: "equal-2", amountMinor: 555, text: "CARD" },
     ),
     kinds: ["unmatched_money", "unmatched_money"],
   },
-  "equal rows that name nothing, and one payment": {
+  "equal rows without a reference, and one payment": {
     before: (world) => world.pay({ reference: "tx-more", amountMinor: 555 }),
     lines: added(
       { name: "equal-1", amountMinor: 555, text: "CARD" },
@@ -168,7 +168,7 @@ const FAULTS: Record<string, Fault> = {
     kinds: [],
     rejected: { fee: "fee", adjustment: "adjustment", conversion: "conversion" },
   },
-  "a payout that names nothing": {
+  "a payout without a reference": {
     lines: added({ name: "instant", kind: "payout", amountMinor: -1000 }),
     kinds: [],
     rejected: { instant: "payout_without_lines" },
@@ -185,7 +185,7 @@ const FAULTS: Record<string, Fault> = {
     ],
     kinds: [],
   },
-  "a payout of other lines": {
+  "a payout of another sum than its lines": {
     lines: (lines) => [
       ...lines.map((line) => ({ ...line, payoutReference: "P-1" })),
       { name: "payout", kind: "payout", amountMinor: -sumOf(lines) - 2, payoutReference: "P-1" },

@@ -1,4 +1,4 @@
-/** Accounts that show payments of the same stations: an import of one starts runs of the others, after all that is more urgent. */
+/** Accounts that show payments of the same stations: an import of one starts runs of the others, after all more urgent runs. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runNext } from "../../../services/reconciliation/automatic-runs.ts";
 import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
@@ -44,7 +44,7 @@ async function runs(followerQuietMs: number): Promise<number[]> {
   return rows.map((row) => row.account_id);
 }
 
-test("files one after another: each starts the run of its account, and the others follow once at the end", async () => {
+test("files one after another: each starts the run of its account, and the followers run once at the end", async () => {
   const [first, second, third] = accounts;
   for (const accountId of [first, second, third]) {
     await importInto(accountId);
@@ -54,7 +54,7 @@ test("files one after another: each starts the run of its account, and the other
   expect(followed.toSorted((a, b) => a - b)).toEqual(accounts.filter((accountId) => accountId !== third));
 });
 
-test("an import while others wait to follow: its account comes first", async () => {
+test("an import while followers wait: its account comes first", async () => {
   const [first] = accounts;
   const last = accounts.at(-1);
   await importInto(first);
@@ -62,7 +62,7 @@ test("an import while others wait to follow: its account comes first", async () 
   expect((await runs(0)).slice(0, 2)).toEqual([first, last]);
 });
 
-test("followers of files that never end: they run after their longest wait", async () => {
+test("imports that never pause: followers run after their longest wait", async () => {
   const [first, second] = accounts;
   await importInto(first);
   await world.database`update wanted_runs set first_wanted_at = now() - interval '11 minutes' where account_id = ${second ?? 0}`;

@@ -47,7 +47,7 @@ const candidatesOf = async ({ world, bankId }: Scene) =>
     )
   ).lines;
 
-/** Of each line: its kind, and how many payouts it may be, with the points and sums. */
+/** For each line: its kind, and how many payouts are candidates, with the points and sums. */
 const shown = async (scene: Scene) =>
   (await candidatesOf(scene))
     .map(({ line, kind, candidates }) => ({
@@ -69,7 +69,7 @@ describe("one credit that is the sum of several payouts", () => {
     expect(await shown(scene)).toEqual([{ line: "C", kind: "reference_mismatch", candidates: [group, group, group] }]);
   });
 
-  test("matches them when a person confirms it, and never again when a person rejects one", async () => {
+  test("matches them when a person confirms it, and is no candidate after a person has rejected one", async () => {
     const parts = [payout("P1", 3000), payout("P2", 4100)];
     const confirmed = await openScene(parts, [credit("C", 7100)]);
     const { database } = confirmed.world;

@@ -1,4 +1,4 @@
-/** Sums that are too large for PostgreSQL's int8: a file of huge amounts is compared as any other, and no account is stopped by it. */
+/** Sums that are too large for PostgreSQL's int8: a file of huge amounts is compared like any other, and blocks no account. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { FORMAT_LIMITS } from "../../../services/reconciliation/formats/limits.ts";
 import { stateOf } from "../closings/closing-world.ts";
@@ -32,7 +32,7 @@ test("a payout whose payments add up to more than an int8: the difference is nam
   expect(issue).toEqual({ amount_minor: null, difference: (BigInt(most) * BigInt(LINES) - 5n).toString() });
 });
 
-test("payments of one payout that add up to more than an int8: the runs and the periods of the bank go on", async () => {
+test("payments of one payout that add up to more than an int8: the runs and the periods of the bank still work", async () => {
   const world = await running.openWorld();
   const { database, terminalAccountId: accountId } = world;
   const bankId = await world.addAccount("bank");

@@ -1,6 +1,6 @@
 /**
- * A process that was stalled carries out a decision about a match that another process has answered long ago. What people have
- * decided in between stays.
+ * A stalled process carries out a decision about a match, which another process has carried out long ago. Decisions that people
+ * have made in between stay.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Bus, connectBus } from "../../../services/bus/connection.ts";
@@ -38,7 +38,7 @@ afterAll(async () => {
 
 const REASON = "Checked with the slip.";
 
-/** A line with one candidate, and what decides about both. */
+/** A line with one candidate, and requests to confirm and to reject the pair. */
 async function openPair() {
   const world = await running.openWorld();
   const paymentKey = await world.pay({ reference: "a", amountMinor: 1000 });

@@ -1,6 +1,6 @@
 /**
- * Runs over random payments and statements with seeded faults: each fault gives the kind that it is named for, and only it;
- * whatever the order of the files, with runs and decisions in between, and with files that were withdrawn and came again.
+ * Runs over random payments and statements with seeded faults: each fault gives its kind and no other;
+ * in any order of the files, with runs and decisions in between, and with files that are withdrawn and imported again.
  */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -17,7 +17,7 @@ interface Sale {
   readonly amountMinor: number;
 }
 
-/** What is wrong with the line of one sale, and what the run must call it. */
+/** What is wrong with the line of one sale, and the kind that the run must give it. */
 const FAULTS: Readonly<Record<string, { readonly kind: string | undefined; readonly lines: (sale: Sale) => Line[] }>> =
   {
     none: { kind: undefined, lines: (sale) => [lineOf(sale)] },
@@ -53,7 +53,7 @@ const FAULTS: Readonly<Record<string, { readonly kind: string | undefined; reado
     },
   };
 const NAMES = Object.keys(FAULTS);
-/** Each property holds for all faults together, and then for drawn ones: few here, PROPERTY_RUNS in `npm run soak`. */
+/** Each property is tested with all faults together, then with random ones: few here, PROPERTY_RUNS in `npm run soak`. */
 const LONG_RUNS = Number(process.env["PROPERTY_RUNS"] ?? 0);
 const runsOf = (shortForm: number): number => Math.max(LONG_RUNS, shortForm);
 
@@ -78,7 +78,7 @@ interface Case {
   readonly kinds: readonly string[];
 }
 
-/** Amounts are so far apart that no line can match another one's payment. */
+/** Amounts differ so much that no line can match the payment of another line. */
 function caseOf(faults: readonly string[], filesOfLines: readonly number[]): Case {
   const sales = faults.map((_, index) => ({ name: `sale-${index}`, amountMinor: 2_000 + 1_000 * index }));
   const lines = sales.flatMap((sale, index) => FAULTS[faults[index] ?? ""]?.lines(sale) ?? []);
@@ -127,7 +127,7 @@ async function closeSome({ database, organizationId }: RunWorld): Promise<void> 
 }
 
 describe("random statements with faults", () => {
-  test("each fault gives its kind and nothing else; no line is left over, the sums match, and nothing is settled", async () => {
+  test("each fault gives only its kind; each line has an outcome, the sums match, and nothing is settled", async () => {
     await fc.assert(
       fc.asyncProperty(faultsArbitrary, async (faults) => {
         const world = await running.openWorld();

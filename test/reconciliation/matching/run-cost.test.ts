@@ -12,7 +12,7 @@ afterAll(() => running.stop());
 
 const LINES = 500;
 
-/** One file with so many lines, each with a reference of its own. */
+/** One file with this many lines, each with its own reference. */
 async function importMany({ database, qrAccountId, ...world }: RunWorld): Promise<void> {
   const importId = await world.importLines(qrAccountId, [{ name: "first", providerReference: "first" }]);
   await database`
@@ -29,7 +29,7 @@ async function importMany({ database, qrAccountId, ...world }: RunWorld): Promis
   await database`analyze statement_lines`;
 }
 
-/** Carries a run out. Returns how many rows of lines PostgreSQL has read for it, and how many differences came out. */
+/** Carries out a run. Returns how many rows of lines PostgreSQL has read for it, and how many differences it has found. */
 async function costOfRun({ database, organizationId, qrAccountId: accountId }: RunWorld) {
   const cost = { read: 0, differences: 0 };
   const begin = (work: (tx: Transaction) => Promise<void>) =>
@@ -48,7 +48,7 @@ async function costOfRun({ database, organizationId, qrAccountId: accountId }: R
   return cost;
 }
 
-test("money in no payment: the first run and the second one read each line a few times, and not all lines for each", async () => {
+test("lines without payments: the first and the second run read each line a few times, not all lines for each line", async () => {
   const world = await running.openWorld();
   await importMany(world);
   for (const which of ["first", "second"]) {

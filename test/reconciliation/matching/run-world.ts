@@ -45,7 +45,7 @@ export const lineOf = (name: string, amountMinor: number, more: Partial<Line> = 
 
 export interface RunOutcome {
   readonly runId: number;
-  /** By the line's name: `matched`, the kind of its difference, or `rejected: <reason>`. */
+  /** By the name of the line: `matched`, the kind of its difference, or `rejected: <reason>`. */
   readonly lines: Readonly<Record<string, string>>;
   /** The kinds of all differences, sorted. */
   readonly kinds: readonly string[];
@@ -66,15 +66,15 @@ export interface RunWorld {
   /** At another filial. */
   readonly otherStationId: number;
   readonly configId: number;
-  /** Of QR payments. */
+  /** The account of QR payments. */
   readonly qrAccountId: number;
-  /** Of terminals: no provider config stands for it. */
+  /** The account of terminals, which has no provider config. */
   readonly terminalAccountId: number;
   /** Returns the key of the payment. */
   pay(payment: Payment): Promise<string>;
   /** A device reports a success after its collection, over 10.00, has ended. */
   reportLate(reference: string): Promise<void>;
-  /** One file; its days are those of March unless it names others. A line that the account has is the same line. */
+  /** Imports one file; its days are those of March unless it names others. A line that the account has already is not added. */
   importLines(accountId: number, lines: readonly Line[], days?: FileDays): Promise<number>;
   /** All files of the account, with their lines. */
   withdraw(accountId: number): Promise<void>;
@@ -89,7 +89,7 @@ export const DAY = "2026-03-10";
 
 export interface RunDatabase {
   readonly database: Database;
-  /** A fresh organization; the others of the database stay as they are. */
+  /** Creates an organization; the other ones of the database stay unchanged. */
   openWorld(): Promise<RunWorld>;
   stop(): Promise<void>;
 }

@@ -59,7 +59,7 @@ describe("several runs over the same days", () => {
     expect(await issuesOf(world)).toContainEqual({ kind: "amount_over", status: "open", generation: 2 });
   });
 
-  test("a difference that a later import explains: ends, and its payment is matched", async () => {
+  test("a difference that a later import explains ends, and its payment is matched", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });
     await world.importLines(world.qrAccountId, [lineOf("b", 700)]);
@@ -228,7 +228,7 @@ describe("groups and decisions", () => {
     expect((await world.run(world.qrAccountId)).kinds).toEqual(["amount_under"]);
   });
 
-  test("a decided line without a payment stays decided when candidates come and go, and until its evidence changes", async () => {
+  test("a decided line without a payment stays decided when its candidates change, until its evidence changes", async () => {
     const world = await running.openWorld();
     await world.importLines(world.qrAccountId, [lineOf("stray", 500)]);
     expect((await world.run(world.qrAccountId)).kinds).toEqual(["unmatched_money"]);
@@ -329,7 +329,7 @@ describe("groups and decisions", () => {
     expect((await world.run(world.qrAccountId)).kinds).toEqual(["unmatched_money"]);
   });
 
-  test("a report after the end explains the line as late money", async () => {
+  test("a report after the end of the collection explains the line as late money", async () => {
     const world = await running.openWorld();
     await world.reportLate("late-77");
     await world.importLines(world.terminalAccountId, [lineOf("late-77", 1000)]);
@@ -363,7 +363,7 @@ describe("groups and decisions", () => {
 });
 
 describe("a run that fails", () => {
-  /** Each is written by another step; the last one is the run's own end. */
+  /** Another step writes each table; the last one records the end of the run. */
   const TABLES = [
     "statement_matches",
     "match_payments",

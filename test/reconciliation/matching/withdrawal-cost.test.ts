@@ -1,4 +1,4 @@
-/** How long a withdrawal takes: it looks for the issues of all its rows at once, and not for each issue in all rows. */
+/** How long a withdrawal takes: it finds the issues of all its rows at once, and does not search all rows for each issue. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { withdrawImport } from "../../../services/reconciliation/import-decisions.ts";
 import { operator } from "../closings/closing-world.ts";
@@ -27,7 +27,7 @@ async function importMalformed({ database, qrAccountId, ...world }: RunWorld, na
   return importId;
 }
 
-/** Until all of it is done. */
+/** Withdraws the import, and waits until everything is done. */
 async function withdraw({ database, organizationId }: RunWorld, importId: number): Promise<void> {
   const failures: unknown[] = [];
   const log = { info: () => undefined, warn: () => undefined, error: (fields: unknown) => void failures.push(fields) };
@@ -41,7 +41,7 @@ async function withdraw({ database, organizationId }: RunWorld, importId: number
 test("a withdrawal right after the run over many malformed rows: it takes about as long as the run", async () => {
   const world = await running.openWorld();
   const { database, organizationId, qrAccountId } = world;
-  // As before the first `analyze` of the table, when the planner takes thousands of new issues for one.
+  // As before the first `analyze` of the table, when the planner expects one issue instead of thousands.
   await database`alter table issues set (autovacuum_enabled = false)`;
   await importMalformed(world, "a file");
   const importId = await importMalformed(world, "another file");

@@ -12,7 +12,7 @@ import { elementAt, textAt, type XmlElement } from "./element.ts";
 import { type Charge, chargesOf, moneyAt, readMoney, signOf } from "./money.ts";
 import { amountDetailsOf, type Details, referenceAt, type Transaction } from "./transaction.ts";
 
-/** A line without its place. */
+/** A line without its position. */
 type Line = Omit<LineFields, "position">;
 
 export interface Entry {
@@ -25,11 +25,11 @@ export interface Entry {
 
 export type EntryReading = Entry | { readonly column: string; readonly reason: string };
 
-/** What the entry's lines have in common. */
+/** The common parts of the entry's lines. */
 interface EntryHead {
   readonly amountMinor: bigint;
   readonly currency: string;
-  /** The word of a status that is no booking. */
+  /** The status of an entry that is not booked. */
   readonly notBooked: string | undefined;
   readonly bookedOn: string;
   readonly valueOn: string | undefined;
@@ -42,7 +42,7 @@ interface EntryHead {
   readonly element: XmlElement;
 }
 
-/** External code set "entry status": what is not booked is no money yet, or never. */
+/** External code set "entry status": an entry that is not booked has moved no money, or not yet. */
 const NOT_BOOKED = new Set(["PDNG", "INFO", "FUTR"]);
 
 export function readEntry(
@@ -88,7 +88,7 @@ function readHead(
 
 type Dates = Pick<EntryHead, "bookedOn" | "valueOn" | "occurredAt">;
 
-/** What is pending has no booking date; the value date is then the only one. */
+/** A pending entry has no booking date; its value date counts. */
 function readDates(element: XmlElement): Dates | { readonly column: string; readonly reason: string } {
   const booked = textAt(element, "BookgDt/Dt", "BookgDt/DtTm");
   const value = textAt(element, "ValDt/Dt", "ValDt/DtTm");

@@ -17,7 +17,7 @@ export const NOTIFICATION_MESSAGE: CamtMessage = {
   statement: "Ntfctn",
 };
 
-/** The versions that banks deliver; between them elements moved. */
+/** The versions that banks deliver. Some elements have different places in them. */
 const VERSIONS = ["02", "04", "08"];
 const NAMESPACE = /^urn:(?:iso:std:iso:20022:tech|swift):xsd:(?<message>[a-z]{4}\.\d{3})\.\d{3}\.(?<version>\d\d)$/;
 
@@ -45,7 +45,7 @@ export function namesMessage(head: string, { name }: CamtMessage): boolean {
   return namespaces(head).some((uri) => NAMESPACE.exec(uri)?.groups?.["message"] === name);
 }
 
-/** Throws the refusal of a file that names a message which is no statement, or a version that is not read. */
+/** Throws the refusal of a file whose message is no statement, or has a version that is not read. */
 export function refuseOtherMessage(head: string): void {
   for (const uri of namespaces(head)) {
     const message = NAMESPACE.exec(uri)?.groups?.["message"];

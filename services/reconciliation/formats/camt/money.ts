@@ -26,7 +26,7 @@ export function moneyAt(element: XmlElement, path: string): Money | undefined {
   return "reason" in reading ? undefined : reading;
 }
 
-/** 1n for a credit, -1n for a debit. A reversal has the sign of what it does to the account: `RvslInd` changes nothing here. */
+/** 1n for a credit, -1n for a debit. For a reversal too, this is its effect on the account, so `RvslInd` is not read. */
 export function signOf(indicator: string): bigint | undefined {
   if (indicator === "CRDT") return 1n;
   return indicator === "DBIT" ? -1n : undefined;
@@ -39,7 +39,7 @@ export interface Charge {
   readonly words: string;
 }
 
-/** The charges of an entry or a transaction, signed as they change the account. Version 02 repeats `Chrgs`, later ones repeat `Rcrd` in it. */
+/** Charges, signed as they change the account. Version 02 repeats `Chrgs`, later versions repeat `Rcrd` in it. */
 export function chargesOf(element: XmlElement): readonly Charge[] {
   const charges = elementsAt(element, "Chrgs");
   return charges.flatMap((charge) => {

@@ -1,4 +1,4 @@
-/** From the events of a file to the records of its statements (`Stmt`) or notifications (`Ntfctn`), entry by entry. */
+/** Turns the XML events of a file into the records of its statements (`Stmt`) or notifications (`Ntfctn`), entry by entry. */
 import { isoDate } from "../dates.ts";
 import { type StatementRecord, StatementRefusedError } from "../format.ts";
 import { FORMAT_LIMITS } from "../limits.ts";
@@ -11,9 +11,9 @@ import { type Balance, balanceTotals, EntrySums, readBalance, summaryTotals } fr
 import { type Transaction, transactionOf } from "./transaction.ts";
 import type { XmlEvent } from "./xml.ts";
 
-/** The parts of a statement that are read; the others are passed over. */
+/** The parts of a statement that are read; the others are skipped. */
 const READ = new Set(["Id", "FrToDt", "Acct", "Bal", "TxsSummry", "Ntry"]);
-/** What numbers a statement, and its pages, beside `Id`: some banks give each one the same. */
+/** The elements beside `Id` that number a statement and its pages: some banks give each statement the same `Id`. */
 const NUMBERS = new Set(["ElctrncSeqNb", "LglSeqNb", "StmtPgntn", "NtfctnPgntn"]);
 /** Transactions are in `Ntry/NtryDtls/TxDtls`. */
 const TRANSACTION = { name: "TxDtls", depth: 3 };
@@ -35,7 +35,7 @@ interface Statement {
 
 export class StatementReader {
   readonly #message: CamtMessage;
-  /** The names of the open elements outside of what is built. */
+  /** The names of the open elements, without those that `#builder` builds. */
   readonly #path: string[] = [];
   #documentUri: string | undefined;
   #documentDepth = 0;
@@ -79,7 +79,7 @@ export class StatementReader {
       this.#openOutside(uri, name);
       return;
     }
-    // What is of another namespace is an extension, whatever its name.
+    // An element of another namespace is an extension, whatever its name.
     const ownName = uri === this.#documentUri ? name : `{${uri}}${name}`;
     if (this.#builder !== undefined) {
       this.#builder.open(ownName, currency);
@@ -238,14 +238,14 @@ export class StatementReader {
     return this.#position;
   }
 }
-/** How many elements are open below the document where the parts of a statement begin. */
+/** The number of open elements below the document where the parts of a statement begin. */
 const STATEMENT_DEPTH = 2;
 
 function addNumber({ numbers }: Statement, element: XmlElement): void {
   if (numbers.length < NUMBERS.size) numbers.push(sourceOf(element));
 }
 
-/** The same statement again has the same balance to begin with, also where it was corrected. */
+/** A repeated statement has the same opening balance, also when its entries were corrected. */
 function namesOf({ id, account, currency = "", fromDate = "", toDate = "", numbers, balances }: Statement): string[] {
   const opening = balances
     .filter(({ type }) => type !== "CLBD")

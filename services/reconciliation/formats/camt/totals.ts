@@ -18,7 +18,7 @@ interface Balance {
 /** Balances booked: opening, previous closing, closing and interim. Available and forward balances have no entries of their own. */
 const BOOKED = new Set(["OPBD", "PRCD", "CLBD", "ITBD"]);
 
-/** The balance; undefined when it is of another type; or what is wrong with it. */
+/** The balance, or the reason why it cannot be read; undefined when it is of another type. */
 export function readBalance(element: XmlElement): Balance | undefined | { readonly reason: string } {
   const type = textAt(element, "Tp/CdOrPrtry/Cd", "Tp/Cd");
   if (!BOOKED.has(type)) return undefined;
@@ -30,7 +30,7 @@ export function readBalance(element: XmlElement): Balance | undefined | { readon
   return { type, date, minor: sign * amount.minor, currency: amount.currency };
 }
 
-/** What the entries of a statement add up to, by currency. */
+/** The sums of the entries of a statement, by currency. */
 export class EntrySums {
   readonly booked = new Map<string, bigint>();
   readonly credits = new Map<string, bigint>();
@@ -57,7 +57,7 @@ export type { Balance };
 
 /**
  * One total for each currency with a closing balance. A closing balance whose opening one is in another currency, and
- * entries in a currency without balances, do not add up, and a person has to see it.
+ * entries in a currency without balances, do not add up, so that a person checks them.
  */
 export function balanceTotals(balances: readonly Balance[], sums: EntrySums): readonly ControlTotal[] {
   const ordered = balances.toSorted((a, b) => (a.date < b.date ? -1 : Number(a.date > b.date)));
@@ -87,7 +87,7 @@ export function balanceTotals(balances: readonly Balance[], sums: EntrySums): re
 }
 
 /**
- * Of balances in the order of their dates: the first opening and the last closing. A page of a longer statement has an
+ * The first opening and the last closing balance, by date. A page of a longer statement has an
  * interim balance in place of one of them, or of both.
  */
 function pairOf(balances: readonly Balance[]): {

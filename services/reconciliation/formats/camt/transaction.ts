@@ -18,7 +18,7 @@ export interface Transaction {
   readonly indicator: string;
   readonly charges: readonly Charge[];
   readonly code: BankTransactionCode;
-  /** The bank's ids of it, the strongest first. */
+  /** The bank's ids of the transaction, the most specific first. */
   readonly bankReferences: readonly string[];
   readonly endToEndId: string;
   /** The references of a creditor that the payer repeated: `RmtInf/Strd`. */

@@ -1,6 +1,6 @@
 /**
  * XML of a statement as events: strict, with namespaces, and in bounded memory. A document type is refused, so that no
- * entity is ever defined; the reader knows the five of XML and no other.
+ * file can define entities; the reader knows only the five of XML.
  */
 import { SaxesParser } from "saxes";
 import { printableStart } from "../../../runtime/printable.ts";

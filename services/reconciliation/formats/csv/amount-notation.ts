@@ -9,7 +9,7 @@ type Separator = DecimalNotation["decimalSeparator"];
 export interface NotationRules {
   /** Without groups of thousands each separator is the decimal one. */
   readonly grouped: boolean;
-  /** What counts as long as no amount has decided. */
+  /** The decimal separator until an amount decides. */
   readonly usual?: Separator;
 }
 
@@ -38,7 +38,7 @@ function shownSeparator(text: string): Separator | undefined {
   const other = last === "." ? "," : ".";
   const decimals = text.length - 1 - text.lastIndexOf(last);
   if (separators.length === 1) return decimals === 3 && !/^[-+]?0\D/.test(text) ? undefined : last;
-  // Twice the same: it groups thousands, and the other one is the decimal separator.
+  // The last separator occurs twice: it groups thousands, so the other one is the decimal separator.
   return separators.includes(other) ? last : other;
 }
 

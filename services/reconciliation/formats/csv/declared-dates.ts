@@ -1,6 +1,6 @@
 /**
- * Dates of CSV files by a declared format, such as `DD.MM.YYYY HH:mm`. A format is data: digits stand for themselves in
- * length, so that `DD/MM/YYYY` and `MM/DD/YYYY` are never mistaken by the values of one file.
+ * Dates of CSV files by a declared format, such as `DD.MM.YYYY HH:mm`. The format decides what each number means, so
+ * the values of a file never decide between `DD/MM/YYYY` and `MM/DD/YYYY`.
  */
 import { calendarDate, OFFSET } from "../dates.ts";
 import { ZONE_OFFSETS } from "../dictionaries/zone-offsets.ts";
@@ -46,16 +46,16 @@ const TOKENS: readonly (readonly [token: string, pattern: string])[] = [
   ["A", "(?<half>AM|PM|am|pm)"],
   ["Z", `(?<offset>Z|${OFFSET})`],
 ];
-/** Numbers of one or two digits: where two of them have nothing between them, "1112026" is a day in November and one in January. */
+/** Numbers of one or two digits: without a separator between two of them, "1112026" can be a day in November or in January. */
 const VARYING = new Set(["M", "D", "H", "h"]);
-/** What is not among them divides the digits beside it. */
+/** Any other token or a separator divides the digits beside it. */
 const DIGITS = new Set(["YYYY", "YY", "MM", "DD", "HH", "mm", "ss", "hh", ...VARYING]);
 /** What may be between two tokens. */
 const LITERALS = new Set(" .,/-:T");
 
 /**
- * Undefined when the format has no year, month and day once each, something else than tokens and separators, or digits that can
- * be divided in two ways.
+ * Undefined when the format does not have year, month and day once each, has something other than tokens and separators, or has
+ * digits that can be divided in two ways.
  */
 export function dateFormat(format: string): DateFormat | undefined {
   let pattern = "";
@@ -83,7 +83,7 @@ export function dateFormat(format: string): DateFormat | undefined {
   return hasDate && hasTime && isWhole ? { format, pattern: new RegExp(`^${pattern}$`, "u") } : undefined;
 }
 
-/** Whether one text fits two of the formats with two meanings: the one has the day where the other has the month or a short year. */
+/** Whether one text can have two meanings: one format has the day where another has the month or a short year. */
 export function areAmbiguous(formats: readonly string[]): boolean {
   const ordered = formats.map((format) => format.replaceAll(/DD?/g, "D").replaceAll(/(?<!M)MM?(?!M)/g, "M"));
   const shapes = ordered.map((format) => format.replaceAll(/D|(?<!M)M(?!M)|(?<!Y)YY(?!Y)/g, "#"));
@@ -92,7 +92,7 @@ export function areAmbiguous(formats: readonly string[]): boolean {
   );
 }
 
-/** By the first format that fits; undefined when none does, or when the calendar or the clock has no such date or time. */
+/** Reads the date by the first format that fits and gives a date and time that exist; undefined when none does. */
 export function readDate(text: string, formats: readonly DateFormat[]): ReadDate | undefined {
   for (const { pattern } of formats) {
     const groups = pattern.exec(text)?.groups;
@@ -106,7 +106,7 @@ export function readDate(text: string, formats: readonly DateFormat[]): ReadDate
   return undefined;
 }
 
-/** The instant of a date that was read: by its offset, or by the declared time zone; undefined without either. */
+/** The instant of a date that was read, by its offset or by the declared time zone; undefined without either. */
 export function instantOfDate({ date, time, offset }: ReadDate, timeZone: string | undefined): string | undefined {
   if (time === undefined) return undefined;
   if (offset !== undefined) return `${date}T${time}${offset}`;
@@ -130,7 +130,7 @@ function hourOfHalf(hour: string | undefined, half: string | undefined): string 
   return String((number % 12) + (half.toUpperCase() === "PM" ? 12 : 0));
 }
 
-/** The month whose name in one language begins like this; undefined when the names of two months do. */
+/** The month whose name begins with this text in some language; undefined when two months match. */
 function monthOf(name: string): number | undefined {
   const beginning = name.replace(/\.$/, "").toLowerCase();
   const found = new Set(
@@ -143,9 +143,8 @@ function monthOf(name: string): number | undefined {
 const NAMED_OFFSET = new RegExp(`^(?:GMT|UTC)(?<offset>${OFFSET})$`, "i");
 
 /**
- * A local time whose time zone is named in a column beside it: by the offset that the text has, by the zone that the row
- * names, or by the declared one; undefined when the row names a zone that is not known, because the declared one may be
- * another.
+ * The instant of a local time whose time zone is in a column beside it: by the offset in the text, else by the zone of the row,
+ * else by the declared zone. Undefined when the zone of the row is not known, because the declared zone may be another one.
  */
 export function zonedInstant(read: ReadDate, zone: string, declared: string | undefined): string | undefined {
   if (read.time === undefined || read.offset !== undefined || zone === "") return instantOfDate(read, declared);

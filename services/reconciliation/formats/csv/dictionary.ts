@@ -1,7 +1,7 @@
 /**
- * Header dictionaries: which names a provider gives its columns, by language and generation. They are data. A header is
- * matched as a whole row: each required column of one entry is there once, in any order and beside columns that no entry
- * names. Without a match the file is refused; no column is guessed.
+ * Header dictionaries: which names a provider gives its columns, by language and generation. A header is matched as a whole
+ * row: it has each required column of one entry once, in any order and beside unknown columns. Without a match the file is
+ * refused; no column is guessed.
  */
 import { StatementRefusedError } from "../format.ts";
 import { FORMAT_LIMITS } from "../limits.ts";
@@ -12,7 +12,7 @@ export interface DictionaryEntry<Field extends string> {
   readonly name: string;
   /** A column may have several names: the first one that the header has counts. One name twice in a header is refused. */
   readonly columns: Readonly<Partial<Record<Field, readonly string[]>>>;
-  /** What a header must have to be this one. */
+  /** The columns that a header of this entry must have. */
   readonly required: readonly Field[];
   /** Further names of this report: their columns become details, and are not unknown. */
   readonly informative?: readonly string[];
@@ -131,7 +131,7 @@ function twice(name: string): StatementRefusedError {
   return new StatementRefusedError("unknown_header", sentence);
 }
 
-/** Names what is unknown and what is missing in the line that has most in common with an entry. */
+/** Names the unknown and the missing columns of the line that is most similar to an entry. */
 function unknownHeader<Field extends string>(
   lines: readonly (readonly string[])[],
   dictionary: HeaderDictionary<Field>,

@@ -6,11 +6,11 @@
 
 const EXTRACT_LIMITS = {
   patternCharacters: 200,
-  /** The beginning of a text that is searched: a reference further behind is not found. */
+  /** How many characters of a text are searched: a reference after them is not found. */
   textCharacters: 500,
   /** Most repetitions of one character; `+` and `*` mean up to this. No known reference is longer. */
   repetitions: 64,
-  /** Quantifiers that vary. The steps of a search grow with the repetitions to the power of their count. */
+  /** Quantifiers that vary. The steps of a search grow with the repetitions to the power of the number of these quantifiers. */
   varyingQuantifiers: 2,
   alternatives: 8,
 } as const;

@@ -1,4 +1,4 @@
-/** CSV files by a stored mapping. The mapping declares all; what a row has besides is malformed and is not guessed. */
+/** CSV files by a stored mapping. The mapping declares everything; a row that does not fit it is malformed, never guessed. */
 import { currencyCode, type DecimalNotation, readDecimal, readMinorUnits } from "../amounts.ts";
 import {
   type LineKind,
@@ -20,7 +20,7 @@ export const mappedCsv: StatementFormat = {
   name: "csv",
   version: 1,
   title: "CSV with a stored mapping",
-  // A mapping is chosen by a person; no head says which one.
+  // A person chooses the mapping; the head of a file does not show which one.
   detect: () => false,
   parse: parseMapped,
 };
@@ -42,7 +42,7 @@ export interface MappedRow {
   readonly record: StatementRecord | undefined;
 }
 
-/** With the header of its file. */
+/** A row with the header of its file. */
 export type HeadedRow = MappedRow & { readonly header: CsvHeader };
 
 export async function* mappedRows(
@@ -202,7 +202,7 @@ class MappedRows {
     const moneyIn = withoutAffix(text, amount.moneyIn);
     const moneyOut = withoutAffix(text, amount.moneyOut);
     const rest = moneyIn ?? moneyOut;
-    // One word may be the end of another: both fit, and none is chosen.
+    // One word may be the end of another: when both fit, none is chosen.
     if (rest === undefined || (moneyIn !== undefined && moneyOut !== undefined))
       throw new FieldProblem(amount.column, `${quoted(text)} has no direction that the mapping knows.`);
     const unsigned = this.#unsigned(amount.column, rest, currency);
@@ -255,7 +255,7 @@ class MappedRows {
     return fee.sign === "cost_is_positive" ? -minor : minor;
   }
 
-  /** As the amount is written. Without a sign there, the net of money that goes out goes out, with a sign or without one. */
+  /** Signed by the rule of the amount. Where amounts have no sign, the net of outgoing money is always negative. */
   #netOf(row: CsvRow, { currency, amountMinor }: RowAmount): bigint | undefined {
     const { net, amount } = this.#mapping;
     if (net === undefined || this.#value(row, net.column).trim() === "") return undefined;
@@ -264,7 +264,7 @@ class MappedRows {
     return amountMinor < 0n && minor > 0n ? -minor : minor;
   }
 
-  /** A part of the amount: it has its direction, and may be written with a sign or without one. */
+  /** A part of the amount: it has the direction of the amount, and the file may write it with or without a sign. */
   #tipOf(row: CsvRow, { currency, amountMinor }: RowAmount): bigint | undefined {
     const { tip } = this.#mapping;
     if (tip === undefined || this.#value(row, tip.column).trim() === "") return undefined;

@@ -1,4 +1,4 @@
-/** What the shape of a mapping (`csvMappingShape`) cannot say: formats of dates, patterns, and what excludes one another. */
+/** What the shape of a mapping (`csvMappingShape`) cannot express: formats of dates, patterns, and exclusions between fields. */
 import type { z } from "zod";
 import { currencyExponent } from "../../../../machines/currencies.ts";
 import { type CsvMapping, csvMappingShape } from "../../../bus/messages/csv-mapping.ts";

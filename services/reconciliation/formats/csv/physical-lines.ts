@@ -1,4 +1,4 @@
-/** Text in chunks to physical lines: `\n`, `\r\n` and `\r` end one. A line is bounded, and so is what is held of it. */
+/** Divides chunks of text into physical lines: `\n`, `\r\n` and `\r` end one. The length of a line, and so memory, is bounded. */
 import { StatementRefusedError } from "../format.ts";
 import { FORMAT_LIMITS } from "../limits.ts";
 
@@ -6,7 +6,7 @@ export interface PhysicalLine {
   /** From 1. */
   readonly number: number;
   readonly text: string;
-  /** What ends it; "" for the last line of a file. */
+  /** The characters that end the line; "" for the last line of a file. */
   readonly ending: string;
 }
 
@@ -54,7 +54,7 @@ export class LineSplitter {
   #line(text: string, ending: string): PhysicalLine {
     this.#refuseLong(text);
     this.#number += 1;
-    // What decodes removes the mark of the first file; one that was put behind it has its own.
+    // The decoder removes the mark at the beginning; a file that was appended has its own.
     return { number: this.#number, text: text.startsWith(MARK) ? text.slice(1) : text, ending };
   }
 

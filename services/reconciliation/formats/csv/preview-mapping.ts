@@ -1,4 +1,4 @@
-/** What a mapping makes of the first rows of a file: each row as it is in the file, beside its line or the reason. */
+/** The first rows of a file as a mapping reads them: each row as it is in the file, beside its line or the reason. */
 import type { MalformedLine, StatementLine } from "../format.ts";
 import type { HeadedRow, MappedRow } from "./mapped.ts";
 

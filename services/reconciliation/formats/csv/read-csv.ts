@@ -1,7 +1,7 @@
 /**
  * CSV by header, streaming. A row is malformed when its quotes or its count of fields are wrong, and the next row is read.
  * Fields stay verbatim: text that a spreadsheet would run as a formula is text here. A row without any text is a blank line,
- * and a row that repeats the header begins another file that was put behind the first.
+ * and a row that repeats the header begins another file that was appended to the first.
  */
 
 import { DELIMITERS } from "../../../bus/messages/statement-formats.ts";
@@ -35,9 +35,9 @@ export type CsvRecord =
   | { readonly type: "malformed"; readonly malformed: MalformedLine };
 
 export interface HeaderRule {
-  /** Whether this line is the header; it is asked once for each delimiter. */
+  /** Whether this line is the header; called once for each delimiter. */
   accepts(columns: readonly string[], position: number): boolean;
-  /** The refusal of a file without one. The lines are the first ones, each with the delimiter that divides it most. */
+  /** The refusal of a file without a header. The lines are the first ones, each with the delimiter that divides it most. */
   refusal(lines: readonly (readonly string[])[]): StatementRefusedError;
 }
 

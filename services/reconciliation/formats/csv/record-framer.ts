@@ -1,12 +1,12 @@
 /**
- * Where CSV records begin and end. A record is one physical line, or more where a quoted field holds line breaks. csv-parse
- * divides a record into fields; it does not find the records, because then one quote that is never closed would swallow the
- * rest of the file, and its line numbers count a `\r\n` in a field twice. So one broken row costs one physical line.
+ * Finds where CSV records begin and end. A record is one physical line, or more where a quoted field holds line breaks. csv-parse
+ * divides a record into fields; it does not find the records: with it, one quote that is never closed would take the rest of
+ * the file into one record, and its line numbers count a `\r\n` in a field twice. Here a broken row costs only one physical line.
  *
  *   line with an even count of quotes ──────────────► record
  *   line with an odd count ──► open ──┬─ even again ► record, when csv-parse accepts it
  *                                     └─ else, at the limits or at the end: the first line is malformed,
- *                                        and the next lines are framed anew
+ *                                        and the next lines are framed again
  */
 import { parse } from "csv-parse/sync";
 import { FORMAT_LIMITS } from "../limits.ts";
@@ -28,7 +28,7 @@ const RECORD_BYTES = 2 * 3 * FORMAT_LIMITS.lineCharacters;
 
 export class RecordFramer {
   readonly #delimiter: string;
-  /** A record over several lines with another count of fields is two broken rows and what is between them. */
+  /** A record of several lines with another count of fields is really two broken rows and the lines between them. */
   readonly #width: RowWidth | undefined;
   #rows: FramedRow[] = [];
   /** Indexes of the rows that have quotes, which csv-parse divides together. */
@@ -48,7 +48,7 @@ export class RecordFramer {
   }
 
   end(): readonly FramedRow[] {
-    while (this.#open.length > 0) this.#giveUp();
+    while (this.#open.length > 0) this.#abandonOpen();
     return this.#takeRows();
   }
 
@@ -61,7 +61,7 @@ export class RecordFramer {
 
   #addRow({ number, text }: PhysicalLine, isQuoted: boolean): void {
     if (isQuoted) this.#quoted.push(this.#rows.length);
-    // Without a quote there is no grammar: each delimiter divides.
+    // Without a quote, each delimiter divides.
     const fields = isQuoted ? undefined : text.split(this.#delimiter);
     this.#rows.push({ position: number, raw: text, fields });
   }
@@ -76,7 +76,7 @@ export class RecordFramer {
     this.#openCharacters += line.text.length;
     if (quotes % 2 === 1) this.#close();
     else if (this.#openCharacters > FORMAT_LIMITS.lineCharacters || this.#open.length >= FORMAT_LIMITS.recordLines) {
-      this.#giveUp();
+      this.#abandonOpen();
     }
   }
 
@@ -84,17 +84,17 @@ export class RecordFramer {
     const lines = this.#open;
     const raw = lines.map(({ text, ending }, index) => (index + 1 < lines.length ? text + ending : text)).join("");
     const fields = divide([raw], this.#delimiter)?.[0];
-    if (fields === undefined || this.#width?.fits(fields) === false) return this.#giveUp();
+    if (fields === undefined || this.#width?.fits(fields) === false) return this.#abandonOpen();
     this.#open = [];
     this.#rows.push({ position: lines[0]?.number ?? 0, raw, fields });
   }
 
-  /** The open record is none: its first line is malformed, and the others are framed anew. */
-  #giveUp(): void {
+  /** The open lines are not a record: the first line is malformed, and the others are framed again. */
+  #abandonOpen(): void {
     const [first, ...others] = this.#open;
     this.#open = [];
     if (first !== undefined) this.#rows.push({ position: first.number, raw: first.text, fields: undefined });
-    // Of the others at most the last has an odd count of quotes, so this happens once for each of them at most.
+    // Of the others only the last can have an odd count of quotes, so each line is framed again once at most.
     for (const line of others) this.#add(line);
   }
 

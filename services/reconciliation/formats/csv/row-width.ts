@@ -1,6 +1,6 @@
 /**
  * How many fields the rows of a file have. Some exporters end only the header with a delimiter, others only the rows: the
- * first row decides it, and all other rows are like that one.
+ * first row decides it for all other rows.
  */
 export class RowWidth {
   readonly #columns: readonly string[];
@@ -23,7 +23,7 @@ export class RowWidth {
     const columns = this.#columns.length;
     if (fields.length === columns) return columns;
     if (fields.length === columns - 1 && this.#columns.at(-1)?.trim() === "") return fields.length;
-    // One comma more can also be a decimal comma, which would move all fields behind it to other columns.
+    // An extra comma can also be a decimal comma, which would move all later fields to other columns.
     const isOneMore = fields.length === columns + 1 && this.#delimiter !== ",";
     return isOneMore && fields.at(-1)?.trim() === "" ? fields.length : undefined;
   }

@@ -95,6 +95,6 @@ export const PAYPAL_ACTIVITY_COLUMNS: HeaderDictionary<ActivityField> = {
   ],
 };
 
-/** Columns with data of persons and the running balance, which no one needs to reconcile. */
+/** Columns with personal data, and the running balance. Reconciliation does not need them. */
 export const ACTIVITY_PERSONAL =
   /address|adress|e-?mail|phone|telefon|^(?:town|ort|zip|plz|state|bundesland|country|land)\b|ländervorwahl|bank account|bankkonto|^(?:balance|guthaben)$/i;

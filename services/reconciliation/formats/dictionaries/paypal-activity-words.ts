@@ -1,6 +1,6 @@
 /**
- * The words of PayPal's activity download, in lower case. A type has the event code that PayPal's reports have for it, so that
- * a transaction is the same line in each language; a type that is not here keeps its word.
+ * The words of PayPal's activity download, in lower case. A type has the event code of PayPal's reports, so that a transaction
+ * is the same line in each language; an unknown type keeps its word.
  */
 
 export const ACTIVITY_TYPES: Readonly<Record<string, string>> = {
@@ -114,7 +114,7 @@ export const ACTIVITY_TYPES: Readonly<Record<string, string>> = {
   "freigabe der zahlungseinbehaltung": "T2108",
 };
 
-/** Types of rows that explain another row, or ask for money: they move none. */
+/** Types of rows that explain another row or request a payment: they move no money. */
 export const ACTIVITY_INFORMATION: ReadonlySet<string> = new Set(
   [
     "shopping cart item|order|invoice sent|invoice received|request sent|request received",
@@ -122,7 +122,7 @@ export const ACTIVITY_INFORMATION: ReadonlySet<string> = new Set(
   ].flatMap((words) => words.split("|")),
 );
 
-/** A status that says that money has moved, also where a later row took it back. */
+/** A status that means that money has moved, also where a later row took it back. */
 export const ACTIVITY_DONE: ReadonlySet<string> = new Set(
   [
     "completed|refunded|partially refunded|reversed|cleared",
@@ -131,7 +131,7 @@ export const ACTIVITY_DONE: ReadonlySet<string> = new Set(
   ].flatMap((words) => words.split("|")),
 );
 export const ACTIVITY_PENDING: ReadonlySet<string> = new Set("pending|ausstehend|offen|in bearbeitung".split("|"));
-/** A status that says that none has moved; where the status is none of all these, the effect on the balance decides. */
+/** A status that means that no money has moved. For a status in none of these lists, the effect on the balance decides. */
 export const ACTIVITY_UNDONE: ReadonlySet<string> = new Set(
   [
     "denied|failed|canceled|cancelled|voided|expired|removed|placed|unclaimed",
@@ -140,5 +140,5 @@ export const ACTIVITY_UNDONE: ReadonlySet<string> = new Set(
 );
 /** An effect on the balance. */
 export const ACTIVITY_IMPACT: ReadonlySet<string> = new Set("credit|debit|haben|soll".split("|"));
-/** An effect on the balance that is none. */
+/** Words for no effect on the balance. */
 export const ACTIVITY_MEMO = "memo";

@@ -51,6 +51,6 @@ export const PAYPAL_COLUMNS: HeaderDictionary<PaypalField> = {
   ],
 };
 
-/** Columns with data of persons, which no one needs to reconcile. */
+/** Columns with personal data. Reconciliation does not need them. */
 export const PAYPAL_PERSONAL =
   /address|zip|city$|country|^(?:first|last|shipping) name$|payer's account id|consumer (?:id|business name)|consumerid|auction buyer id|phone|e-?mail|loyalty card/i;

@@ -7,15 +7,15 @@ import type { LineKind } from "../format.ts";
 export interface PaypalEvent {
   readonly credit: LineKind;
   readonly debit: LineKind;
-  /** Why it is no money, for the kind `not_money`. */
+  /** Why no money has moved, for the kind `not_money`. */
   readonly reason?: string;
 }
 
 const both = (kind: LineKind): PaypalEvent => ({ credit: kind, debit: kind });
-/** It withholds money of the balance for a while, or displays what moves none. */
+/** The event holds money of the balance for a while, or only displays something. */
 const noMoney = (reason: string): PaypalEvent => ({ ...both("not_money"), reason });
 
-/** Before their groups. */
+/** Single events, which come before their groups. */
 const CODES: Readonly<Record<string, PaypalEvent>> = {
   T1101: both("payout_reversal"),
   T1105: noMoney("hold"),

@@ -107,7 +107,7 @@ const ITALIAN_DETAILS = (
   "Vendita netta|Importo netto|Importo IVA|Importo delle imposte"
 ).split("|");
 
-/** The names that a generation changes; the others stay. */
+/** The names that a generation changes; the other names stay. */
 interface Generations {
   readonly early2025: Partial<Names>;
   readonly late2025: Partial<Names>;

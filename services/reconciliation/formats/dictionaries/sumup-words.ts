@@ -1,6 +1,6 @@
 /**
- * The words of SumUp's transaction report, in its languages. Words are compared in lower case; one that is not here makes
- * its row malformed, so that a new word is never taken for one that is known.
+ * The words of SumUp's transaction report, in its languages. Words are compared in lower case; an unknown word makes
+ * its row malformed, so that a new word is never confused with a known one.
  */
 
 export type SumupType = "Sale" | "Payout" | "Refund" | "Chargeback";

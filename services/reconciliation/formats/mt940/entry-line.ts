@@ -20,12 +20,12 @@ export interface EntryLine {
 }
 
 /**
- * Some banks write blanks for a missing entry date or before the type, no comma in a whole amount, no zero before it, a type
- * with blanks, or none before the references.
+ * Some banks write blanks for a missing entry date or before the type, no comma in a whole amount, no zero before the comma, a
+ * type with blanks, or no type before the references.
  */
 const PATTERN =
   /^(?<value>\d{6})(?<entry>\d{4}| {4})?(?<mark>RC|RD|C|D)(?<funds>[A-Z])?(?<amount>\d+(?:,\d*)?|,\d+) *(?:(?!NONREF)(?<type>[A-Z][A-Z0-9 ]{3})|(?=\/\/|NONREF))(?<references>.*)$/s;
-/** None, or where to find it: in the sub-field of that name of :86:. */
+/** No reference, or the name of the sub-field of :86: that has it. */
 const NO_REFERENCE = new Set("NONREF|NOREF|NOTPROVIDED|EREF|EREF+|KREF|KREF+|MREF|MREF+|MARF|PREF|CREF".split("|"));
 
 export function readEntryLine(lines: readonly string[], currency: string): EntryLine | { readonly reason: string } {
@@ -54,7 +54,7 @@ export function readEntryLine(lines: readonly string[], currency: string): Entry
   };
 }
 
-/** SWIFT writes a comma in each amount; ",50" is one without its zero. */
+/** SWIFT writes a comma in each amount; ",50" lacks its zero. */
 export function readAmount(text: string, currency: string): AmountReading {
   return readDecimal(text.startsWith(",") ? `0${text}` : text, currency, { decimalSeparator: ",", grouped: false });
 }
@@ -86,7 +86,7 @@ export function shortDate(text: string): string | undefined {
   return calendarDate(year < 80 ? 2000 + year : 1900 + year, month, day);
 }
 
-/** MMDD has no year: it is the one that brings the entry date nearest to the value date. */
+/** MMDD has no year: the year that puts the entry date nearest to the value date counts. */
 function entryDate(text: string, valueOn: string): string | undefined {
   const year = Number(valueOn.slice(0, 4));
   const [month, day] = [Number(text.slice(0, 2)), Number(text.slice(2, 4))];

@@ -1,6 +1,6 @@
 /**
  * The fields of MT940 statements: a tag at the start of a line, and all that follows up to the next one. A line of text
- * may begin like a tag by chance (":26:37", the rest of a time that was wrapped), so a tag counts only where it can be.
+ * may begin like a tag by chance (":26:37", the rest of a wrapped time), so a tag counts only in a part where it is allowed.
  */
 
 import type { PhysicalLine } from "../csv/physical-lines.ts";
@@ -18,7 +18,7 @@ export interface Field {
 /** The part of a statement that a tag opens. */
 type Part = "outside" | "header" | "entries" | "closing";
 
-/** Which tags can follow in each part. `NS` is what banks add beside the standard. */
+/** The tags that can follow in each part. Banks use `NS` in addition to the standard. */
 const FOLLOWING: Readonly<Record<Part, ReadonlySet<string>>> = {
   outside: new Set(["20", "61"]),
   header: new Set(["21", "25", "25P", "28", "28C", "60F", "60M", "61", "62F", "62M", "86", "NS", "20"]),
@@ -30,7 +30,7 @@ const TAG = /^:(\d\d[A-Z]?|NS):/;
 const END = /^-(?:\}.*)?$/;
 /** What banks write after the end: "-XXX" once the closing balance is read. */
 const END_AFTER_CLOSING = /^-[A-Z]{0,3}$/;
-/** Characters that steer a transmission (SOH, ETX, file separators) and are no text. */
+/** Control characters of a transmission (SOH, ETX, file separators), which are no text. */
 const CONTROLS = /(?!\t)\p{Cc}/gu;
 const INTERIM_REPORT = /^:(?:34F|13D|90[CD]):|\{2:[IO]942/;
 /** The headers of a block, up to its text. */
@@ -90,7 +90,7 @@ export class FieldReader {
   #tagOf(text: string): string | undefined {
     const tag = TAG.exec(text)?.[1];
     if (tag === undefined || !FOLLOWING[this.#part].has(tag)) return undefined;
-    // An entry in the wrong place must not be lost; a wrapped text in that place is none.
+    // An entry in the wrong place must not be lost, but wrapped text in that place is not an entry.
     if (tag === "61" && this.#part !== "header" && this.#part !== "entries" && !/^:61:\d{6}/.test(text))
       return undefined;
     // The rest of a wrapped time, not a reference.
@@ -142,7 +142,7 @@ function cleaned(text: string): string {
   return text.replaceAll(CONTROLS, "");
 }
 
-/** MT942 reports what has happened since the last statement. Its fields stand between the header and the entries. */
+/** MT942 reports what has happened since the last statement. Its special fields are between the header and the entries. */
 function isInterim(text: string, part: Part): boolean {
   return part !== "entries" && part !== "closing" && INTERIM_REPORT.test(text);
 }

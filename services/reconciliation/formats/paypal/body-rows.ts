@@ -9,7 +9,7 @@ import { type PaypalEvent, paypalEvent } from "../dictionaries/paypal-events.ts"
 import { type LineKind, NOT_MONEY_REASON, type StatementRecord } from "../format.ts";
 import { lineRecord } from "../records.ts";
 
-/** What a row adds to the totals of its section. */
+/** The amounts that a row adds to the totals of its section. */
 export interface BodySums {
   readonly currency: string;
   readonly grossMinor: bigint;
@@ -17,7 +17,7 @@ export interface BodySums {
   readonly feeMinor: bigint;
 }
 
-/** What PayPal's transaction detail report says of a transaction that has moved no money. */
+/** The statuses of a transaction detail report whose transactions have moved no money. */
 const NO_MONEY_STATUS: Readonly<Record<string, string>> = { D: "denied", P: "pending" };
 const NO_SUMS: Omit<BodySums, "currency" | "feeCurrency"> = { grossMinor: 0n, feeMinor: 0n };
 
@@ -92,7 +92,7 @@ export class BodyRows {
     return currency;
   }
 
-  /** Booked when it was completed; a pending transaction is not yet. */
+  /** The booking day is that of the completion, or of the initiation while a transaction is pending. */
   #datesOf(row: CsvRow) {
     const initiated = this.#dateOf(row, "initiatedAt");
     const completed = this.#dateOf(row, "completedAt");

@@ -1,6 +1,6 @@
 /**
- * Whether the day or the month is first in dates with slashes. A region of the world decides it, and the file does not name
- * one, so the first date that can be read in one way only does: "13/5/2026" can, "4/9/2026" cannot.
+ * Whether the day or the month is first in dates with slashes. It depends on the region, which the file does not name.
+ * So the first date that can be read in only one way decides: "13/5/2026" can, "4/9/2026" cannot.
  */
 import { type DateFormat, dateFormat, type ReadDate, readDate } from "../csv/declared-dates.ts";
 
@@ -25,12 +25,12 @@ export class DateOrder {
     else if (Number(two) > 12) this.#first ??= "month";
   }
 
-  /** Whether a date with slashes was seen, and none that decides. */
+  /** Whether a date with slashes was read, but none that decides. */
   get isOpen(): boolean {
     return this.#hasSlashes && this.#first === undefined;
   }
 
-  /** Whether it matters: 5 May is the same day in both ways. */
+  /** Whether the order matters: 5 May is the same day in both orders. */
   get isAmbiguous(): boolean {
     return this.#isAmbiguous;
   }

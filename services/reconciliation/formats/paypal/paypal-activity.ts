@@ -1,6 +1,6 @@
 /**
- * PayPal's activity download and monthly statement as CSV. The sign of the fee says nothing: German files have it positive in
- * sales and in refunds, so that the fee is what lies between gross and net. The two rows of a currency conversion refer to one
+ * PayPal's activity download and monthly statement as CSV. The sign of the fee is not reliable: German files have it positive in
+ * sales and in refunds, so the fee is the difference between gross and net. The two rows of a currency conversion refer to one
  * transaction.
  */
 import { currencyCode, readDecimal } from "../amounts.ts";
@@ -59,7 +59,7 @@ class Activity implements CsvReport {
   constructor(header: BoundHeader<ActivityField>, options: ParseOptions) {
     this.#header = header;
     this.#options = options;
-    // The settings of a person decide it, not the language: there are English files with a decimal comma.
+    // A person's settings decide the separator, not the language: there are English files with a decimal comma.
     const usual = header.entry.name.startsWith("German") ? "," : ".";
     this.#amounts = new AmountNotation({ grouped: true, usual });
   }

@@ -6,7 +6,7 @@
  *                                      └─ …
  *   RF report totals, one for each currency · RC count · FF file footer
  *
- * Amounts are whole numbers of hundredths without a sign; CR or DR beside each says its direction. Totals may be missing.
+ * Amounts are whole numbers of hundredths without a sign; CR or DR beside each gives its direction. Totals may be missing.
  */
 import { type BoundHeader, bindHeader } from "../csv/dictionary.ts";
 import { FieldProblem, minorOf, quoted, recordOfRow } from "../csv/field-problem.ts";
@@ -37,11 +37,11 @@ export const paypalTrr: StatementFormat = {
 };
 
 interface TypedOptions {
-  /** Without the column of the status it is no transaction detail report. */
+  /** A file without the column of the status is no transaction detail report. */
   readonly needsStatus: boolean;
 }
 
-/** A file may begin with any header row: parts of a report are handed on without the rows before. */
+/** A file may begin with any header row: people pass on parts of a report without the rows before. */
 const FIRST_ROW = /^\ufeff?\s*"?(?:RH|FH|SH|CH)"?([,\t;|])/;
 
 async function* parseTyped(text: AsyncIterable<string>, options: TypedOptions): AsyncGenerator<StatementRecord> {
@@ -54,7 +54,7 @@ async function* parseTyped(text: AsyncIterable<string>, options: TypedOptions): 
   yield* report.end();
 }
 
-/** The delimiter of the first row, and the text with its beginning again. */
+/** The delimiter of the first row, and the whole text, its beginning included. */
 async function delimiterOf(text: AsyncIterable<string>) {
   const rest = text[Symbol.asyncIterator]();
   let head = "";
@@ -95,7 +95,7 @@ function columnsIn(head: string): BoundHeader<PaypalField> | undefined {
 class TypedReport {
   readonly #options: TypedOptions;
   #totals = new ReportTotals();
-  /** Of the file that is read; 0 before the first. */
+  /** The number of the current file; 0 before the first. */
   #fileNumber = 0;
   #account = "";
   #body: BodyRows | undefined;
@@ -126,7 +126,7 @@ class TypedReport {
     else if (type !== "RC") yield unknownType(row, type);
   }
 
-  /** A file that does not go on where the one before it ended is of another report, or is there twice. */
+  /** A file that does not continue the previous one is of another report, or is repeated. */
   *#beginFile(row: CsvRow): Generator<StatementRecord> {
     yield* this.#endFile();
     const number = Number(field(row, 1));
@@ -144,7 +144,7 @@ class TypedReport {
 
   *end(): Generator<StatementRecord> {
     yield* this.#totals.end();
-    // A report without transactions may have no column headers, and is whole all the same.
+    // A report without transactions may have no column headers, and is complete even so.
     if (this.#body === undefined && !this.#hasFooter) {
       const sentence =
         "The file has no row with column headers (CH), so a part of it is missing; upload the whole file.";
@@ -161,7 +161,7 @@ class TypedReport {
     yield malformedRecord({ position, column: "", reason, raw });
   }
 
-  /** A count that is lower than the rows says nothing: a section may go on from the file before. */
+  /** A count lower than the number of rows is no problem: a section may continue from the previous file. */
   *#sectionCount(row: CsvRow): Generator<StatementRecord> {
     const stated = field(row, 1);
     const missing = /^\d{1,15}$/.test(stated) ? Number(stated) - this.#sectionRows : 0;

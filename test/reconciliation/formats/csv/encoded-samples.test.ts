@@ -33,7 +33,7 @@ describe("the encoded samples", () => {
     ["utf-16le-with-mark", "utf-16le"],
     ["utf-8-with-mark", "utf-8"],
     ["windows-1252-euro", "windows-1252"],
-  ])("%s is detected as %s and reads as what was written", async (sample, encoding) => {
+  ])("%s is detected as %s and gives the original text", async (sample, encoding) => {
     expect(detectEncoding(await bytesOf(sample))[0]?.encoding).toBe(encoding);
     expect(await rowsOf(sample, encoding)).toEqual(["Datum|Betrag", "2: 01.11.2026|5,00 €"]);
   });

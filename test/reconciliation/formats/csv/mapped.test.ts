@@ -132,7 +132,7 @@ describe("a mapped CSV file", () => {
       "5.00,D",
       ["4.90", "-4.90"],
     ],
-  ])("gives tip and net the direction of the money that goes out: %s", async (_name, amount, values, nets) => {
+  ])("gives tip and net the direction of outgoing money: %s", async (_name, amount, values, nets) => {
     const stored = mapping({ ...SMALL, amount, tip: { column: "t" }, net: { column: "n" } });
     for (const net of nets) {
       const text = `a,b,t,n,d\n${values},0.50,${net},2026-01-01\n${values},-0.50,${net},2026-01-01\n`;
@@ -148,7 +148,7 @@ describe("a mapped CSV file", () => {
     ["signed", { rule: "signed", column: "a", moneyIn: "positive" }, "5.00,"],
     ["signed, the other way", { rule: "signed", column: "a", moneyIn: "negative" }, "-5.00,"],
     ["credit", { rule: "debit_credit", debitColumn: "b", creditColumn: "a" }, "5.00,"],
-  ])("gives the tip the direction of the money that comes in: %s", async (_name, amount, values) => {
+  ])("gives the tip the direction of incoming money: %s", async (_name, amount, values) => {
     const stored = mapping({ ...SMALL, amount, tip: { column: "t" } });
     const text = `a,b,t,d\n${values},0.50,2026-01-01\n${values},-0.50,2026-01-01\n`;
     const lines = linesOf(await parseText(mappedCsv, text, { mapping: stored }));
@@ -238,7 +238,7 @@ describe("previewRows", () => {
     expect(await preview(2)).toEqual(rows.slice(0, 2));
   });
 
-  it("shows no row for a repeated header, behind which the next file begins", async () => {
+  it("shows no row for a repeated header, after which the next file begins", async () => {
     const read = () => mappedRows(oneChunk("d,a\n2026-11-02,1.00\n".repeat(2)), mapping(SMALL), undefined);
     expect((await collected(read())).map(({ record }) => record?.type)).toEqual(["line", "next_file", "line"]);
     expect((await collected(previewRows(read()))).map(({ position }) => position)).toEqual([2, 4]);
@@ -246,7 +246,7 @@ describe("previewRows", () => {
 });
 
 describe("csvMappingSchema", () => {
-  it("stores what it read: a mapping parses to itself", () => {
+  it("stores a mapping unchanged: it parses to itself", () => {
     expect(mapping(JSON.parse(JSON.stringify(mapping(BANK))) as object)).toEqual(mapping(BANK));
     expect(columnsOf(mapping(BANK)).toSorted()).toEqual(
       ["Art", "Buchungstag", "Haben", "Soll", "Valuta", "Verwendungszweck", "Währung"].toSorted(),

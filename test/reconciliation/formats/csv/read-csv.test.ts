@@ -56,7 +56,7 @@ describe("readCsv", () => {
     expect(rows.map((record) => (record.type === "row" ? record.row.fields[0] : record))).toEqual(formulas);
   });
 
-  it("reads on after a row with another count of fields, and names both counts", async () => {
+  it("continues after a row with another count of fields, and names both counts", async () => {
     expect(await outline("a,b\n1\n2,x\n3,x,y\n4,z\n")).toEqual([
       "2! The row has 1 fields, and the header has 2 columns.",
       "3: 2|x",
@@ -135,7 +135,7 @@ describe("readCsv", () => {
     expect(await outline(text, { ...COMMAS, delimiter: ";" })).toEqual(rows);
   });
 
-  it("counts a comma behind a row as a delimiter: an earlier comma may be a decimal comma", async () => {
+  it("treats a comma at the end of a row as a delimiter: an earlier comma may be a decimal comma", async () => {
     expect(await outline("amount,fee,note\n17,00,1,\n")).toEqual([few(2, 4, 3)]);
   });
 
@@ -232,7 +232,7 @@ describe("bindHeader", () => {
     expect([...(bound?.details(row) ?? [])]).toEqual([["Total", "1.00"]]);
   });
 
-  it("refuses a column that is there twice, and lets an unknown or empty name repeat", () => {
+  it("refuses a repeated known column, and lets an unknown or empty name repeat", () => {
     expect(() => bindHeader(["Date", "Amount", "amount"], SHOP)).toThrow(StatementRefusedError);
     expect(bindHeader(["Date", "Amount", "", "", "X", "X"], SHOP)?.entry.name).toBe("English");
   });
