@@ -1,4 +1,4 @@
-/** Why the service refuses a decision. Each reason of a `conflict` has its own text; other failures have the texts of all pages. */
+/** Why the service refuses a decision. Each reason of a `conflict` has its own text; other failures have their general texts. */
 import type { IMPORT_CONFLICTS } from "../../../services/bus/messages/import-decisions.ts";
 import type { ISSUE_CONFLICTS } from "../../../services/bus/messages/issues.ts";
 import type { MATCH_CONFLICTS } from "../../../services/bus/messages/reconciliation-matches.ts";

@@ -50,7 +50,7 @@ async function goOn(issueId: number): Promise<void> {
   await loadIssues();
 }
 
-/** Reopens a closed issue. It needs no idempotency key: the service refuses a second undo. */
+/** Reopens a closed issue. It needs no idempotency key: an open issue stays as it is. */
 async function undo(issueId: number): Promise<Failure | null> {
   const done = await call("POST /api/reconciliation/v1/issues/{issue_id}/undo/", { path: { issue_id: issueId } });
   if (!done.ok) return await afterRefusal(done);
