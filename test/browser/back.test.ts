@@ -134,7 +134,7 @@ describe("devices", () => {
     await device.refused("credential_invalid", "GET", "display/");
   });
 
-  test("a companion is registered and its code ended by keyboard alone", async () => {
+  test("a companion is registered and its code is revoked, by keyboard alone", async () => {
     await open(`devices/?station=${stationId}`);
     await page.getByRole("button", { name: "Register a device" }).waitFor(SHOWN);
     const keyboard = page.keyboard;
@@ -176,8 +176,8 @@ describe("devices", () => {
   });
 });
 
-describe("what is shown once", () => {
-  test("where the browser does not let the page copy, a sentence says so and the text is selected", async () => {
+describe("a secret that is shown once", () => {
+  test("when the browser does not let the page copy, a sentence says so and the text is selected", async () => {
     const body = { station_id: stationId, name: "Copied by hand", kind: "customer_display" };
     const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
     const own = await browser.newContext({ ...STILL, locale: "en-GB" });
@@ -202,7 +202,7 @@ describe("what is shown once", () => {
 });
 
 describe("kill switches", () => {
-  test("where there is nothing to freeze, the button says so", async () => {
+  test("when nothing can be frozen, the button says so", async () => {
     const none = { provider_configs: [], has_more: false };
     await page.route("**/provider-configs/?*", (route) => route.fulfill({ json: none }));
     await open("switches/");
@@ -212,7 +212,7 @@ describe("kill switches", () => {
     await page.unroute("**/provider-configs/?*");
   });
 
-  test("a frozen station offers cash alone, and everything again after the freeze", async () => {
+  test("a frozen station offers only cash, and all routes again after the freeze", async () => {
     const offered = async (): Promise<string[]> => {
       const path = `stations/${stationId}/routes/`;
       const { routes } = await cashier.good<{ routes: { route: string; offered: boolean }[] }>("GET", path);
@@ -283,7 +283,7 @@ describe("payments", () => {
 });
 
 describe("lists", () => {
-  test("the old rows stay, marked busy, until those of another filter are there", async () => {
+  test("after a change of the filter, the old rows stay, marked busy, until the new rows have loaded", async () => {
     await open("payments/");
     await page.getByRole("row").nth(1).waitFor(SHOWN);
     let goOn: () => void = () => undefined;
@@ -302,7 +302,7 @@ describe("lists", () => {
     await page.unroute("**/payments/?*route=cash*");
   });
 
-  test("one that its filters empty says so, and a button clears them; one that has nothing yet says how it begins", async () => {
+  test("filters that match nothing: a button clears them; a list without entries: it says how to add the first", async () => {
     const filtered = [
       "payments/?search=no-payment-has-this",
       "stations/?status=suspended",
@@ -327,7 +327,7 @@ describe("lists", () => {
     expect(await page.getByRole("button", { name: "Clear the filters" }).count()).toBe(0);
   });
 
-  test("the audit log is searched whole, beyond what is loaded", async () => {
+  test("the search of the audit log covers the whole log, not only the loaded part", async () => {
     const oldest = { filial_id: system.sandbox.filialId, name: "Needle", currency: "EUR" };
     const { station_id } = await owner.good<{ station_id: number }>("POST", "stations/", { body: oldest });
     // More entries than one request goes through, so that several find the one that is looked for.
@@ -354,7 +354,7 @@ describe("lists", () => {
 });
 
 describe("webhooks", () => {
-  test("an endpoint is registered, tested, and a delivery sent again", async () => {
+  test("an endpoint is registered and tested, and a delivery is sent again", async () => {
     const [filial] = (await owner.good<{ filials: { filial_id: number }[] }>("GET", "filials/")).filials;
     const fleet = await addFleet(system.baseUrl, owner, filial?.filial_id ?? 0, HOSTILE);
     await open(`webhooks/?view=endpoints&consumer=${fleet.consumerId}`);
@@ -388,7 +388,7 @@ describe("webhooks", () => {
 });
 
 describe("sandbox", () => {
-  test("a seeded sandbox plays a payment by one click, and the guest pays it", async () => {
+  test("a seeded sandbox starts a test payment with one click, and the guest pays it", async () => {
     await open("sandbox/");
     await press("Seed a sandbox");
     await dialog().getByLabel("Name").fill("Played");
@@ -461,7 +461,7 @@ describe("session", () => {
 });
 
 describe("every section", () => {
-  test("is accessible in light and dark at 360 pixels, and nothing hostile has run", async () => {
+  test("is accessible in light and dark at 360 pixels, and runs no hostile text", async () => {
     const [filial] = (await owner.good<{ filials: { filial_id: number }[] }>("GET", "filials/")).filials;
     const filial_id = filial?.filial_id;
     const named = { filial_id, name: HOSTILE };

@@ -1,4 +1,4 @@
-/** What a display keeps in its browser: the shell of an older build, and the credential. */
+/** What a display stores in its browser: the shell of a build, and the credential. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
@@ -168,7 +168,7 @@ describe("the shell of an older build", () => {
     await context.close();
   });
 
-  test("a worker that cannot be replaced: the display loads the new build all the same", async () => {
+  test("a worker that cannot be replaced: the display loads the new build anyway", async () => {
     const { context, page } = await pairOld();
     await page.close();
     Object.assign(upgrade, { build: "new", isWorkerLost: true });

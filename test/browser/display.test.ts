@@ -132,7 +132,7 @@ describe("pairing", () => {
 });
 
 describe("what a guest sees", () => {
-  test("each state as the service has it, accessible, also at 360 pixels and with reduced motion", async () => {
+  test("each state as the service has it: accessible, also at 360 pixels and with reduced motion", async () => {
     const { context, page } = await pair({ viewport: { width: 360, height: 640 }, reducedMotion: "reduce" });
     await expectAccessible(page, "display-idle");
     // The sandbox provider leaves this amount to its guest.
@@ -187,7 +187,7 @@ describe("what a guest sees", () => {
     await context.close();
   });
 
-  test("asks for a screen that stays on whenever it becomes visible, and works on where the browser refuses", async () => {
+  test("asks for a screen that stays on each time it becomes visible, and continues when the browser refuses", async () => {
     const { code } = await register();
     const context = await browser.newContext({ locale: "en-GB" });
     const page = await context.newPage();
@@ -233,7 +233,7 @@ describe("what a guest sees", () => {
 });
 
 describe("a display that may not act", () => {
-  test("a suspended one shows the reason, and goes on when it is resumed; a revoked one shows why and can be paired", async () => {
+  test("a suspended one shows the reason and continues when resumed; a revoked one can be paired again", async () => {
     const { context, page, deviceId } = await pair();
     await owner.good("POST", `devices/${deviceId}/suspend/`);
     await isShown(page, "blocked");

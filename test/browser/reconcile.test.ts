@@ -225,7 +225,7 @@ describe("the reconciliation", () => {
     expect(await page.getByLabel("Currency", { exact: true }).inputValue()).toBe("");
   });
 
-  test("an order that does not exist is refused with a reason, and all that a filter names is closed at once", async () => {
+  test("an order that does not exist is refused with a reason, and all issues of a filter are closed at once", async () => {
     await page.goto(`${system.baseUrl}/reconcile/?view=all_open&kind=unmatched_money`);
     await page.locator(".issue-row").first().click();
     await page.locator("body").press("t");
@@ -267,7 +267,7 @@ describe("the reconciliation", () => {
     expect(issues.length).toBeGreaterThan(0);
   });
 
-  test("periods say what keeps them open, and the day's report has its sums by currency", async () => {
+  test("periods show what they still need, and the day's report has its sums by currency", async () => {
     await section("Periods");
     await page.getByRole("cell", { name: shownDay(today), exact: true }).waitFor(SOON);
     await page
@@ -301,7 +301,7 @@ describe("the reconciliation", () => {
     await page.emulateMedia({ media: null });
   });
 
-  test("a candidate shows its points and is confirmed; a large amount is paid by two people; a day is closed and verified", async () => {
+  test("a candidate shows its points and is confirmed; two people decide a large amount; a day is closed", async () => {
     await section("Import");
     const [before, closed, after] = [11, 10, 9].map((ago) =>
       new Date(Date.now() - ago * DAY_MS).toISOString().slice(0, 10),

@@ -121,7 +121,7 @@ describe("the link of a start", () => {
     await context.close();
   });
 
-  test("the phone shows the code of a collection by QR and opens the guest's page, the companion what it does", async () => {
+  test("the phone shows the QR code of a collection and opens the guest's page; the companion shows what it does", async () => {
     const context = await browser.newContext({ locale: "de-DE", viewport: { width: 360, height: 640 } });
     const page = await context.newPage();
     await page.goto(await newLink());
@@ -153,7 +153,7 @@ describe("the link of a start", () => {
     await context.close();
   });
 
-  test("a second tab, also one that opens at the same moment, leaves the display of the first one paired", async () => {
+  test("a second tab, also one that opens at the same moment: the display of the first tab stays paired", async () => {
     const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
     const link = await newLink();
     const ended: string[] = [];
@@ -198,7 +198,7 @@ describe("the link of a start", () => {
     await context.close();
   });
 
-  test("another browser with a link of its own gets a display of its own, and that of the first one stays", async () => {
+  test("another browser with its own link gets its own display, and the first browser keeps its display", async () => {
     const opened = async () => {
       const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
       const page = await context.newPage();
@@ -229,7 +229,7 @@ describe("the link of a start", () => {
     await Promise.all([first.context.close(), second.context.close()]);
   });
 
-  test("a display that this browser is stays paired with its own station", async () => {
+  test("a browser that is already a display stays paired with its station", async () => {
     const context = await browser.newContext({ locale: "en-GB" });
     const own = await context.newPage();
     const [first] = system.sandbox.stations;
@@ -246,7 +246,7 @@ describe("the link of a start", () => {
     await context.close();
   });
 
-  test("used a second time it says so in one sentence and offers the sign-in pages, and so does a page without a link", async () => {
+  test("used a second time, and without a link: one sentence says so, and the page offers the sign-in pages", async () => {
     const link = await newLink();
     // The tests before have used up what one address may try in a minute.
     const visitor = { locale: "en-GB", extraHTTPHeaders: { "x-forwarded-for": "127.0.0.2" } };

@@ -1,4 +1,4 @@
-/** The till in a real browser: orders that the cashier turns to while another one ends. */
+/** The till in a real browser: the cashier opens an order while another one ends. */
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { logIn } from "../support/people.ts";
@@ -17,7 +17,7 @@ afterAll(async () => {
   await system.stop();
 });
 
-test("a new order that was begun beside the end of the one before stays when the cashier goes on", async () => {
+test("an order that the cashier begins while the end of the previous one is shown stays when the cashier continues", async () => {
   const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const stationId = system.sandbox.stations[0]?.stationId ?? 0;
   const context = await browser.newContext({ locale: "en-GB" });

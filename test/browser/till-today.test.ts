@@ -109,7 +109,7 @@ async function openTill({ stationId }: Station): Promise<Till> {
 }
 const textOf = async (row: Locator): Promise<string> => (await row.locator("summary").textContent()) ?? "";
 
-test("all of a short day are listed, also those that the station itself no longer has, each with its steps", async () => {
+test("a short day: all collections are listed with their steps, also those that the station itself no longer has", async () => {
   const station = await newStation();
   await collect(station, KEPT + 3);
   const { context, page, today, rows } = await openTill(station);
@@ -135,7 +135,7 @@ describe("a day with ten thousand collections", () => {
     await addEarlier(station, DAY);
   });
 
-  test("is read page by page: each page is there at once, and the page stays as small as it is", async () => {
+  test("is read page by page: each page appears quickly, and the document does not grow", async () => {
     const { context, page, today, rows } = await openTill(station);
     await expect.poll(() => rows.count(), SHOWN).toBe(PAGE);
     const seen = new Set<string>();
@@ -171,7 +171,7 @@ describe("a day with ten thousand collections", () => {
     await context.close();
   });
 
-  test("is searched by the number of an order and by a reference", async () => {
+  test("is searched by order number and by reference", async () => {
     const { context, page, today, rows } = await openTill(station);
     const search = today.getByLabel("Number of the order, or reference");
     await search.fill("100001", SHOWN);
@@ -187,7 +187,7 @@ describe("a day with ten thousand collections", () => {
     await context.close();
   });
 
-  test("a collection that begins and ends leaves the reader's page and place", async () => {
+  test("a collection that begins and ends: the reader keeps the page and the position", async () => {
     const { context, page, rows } = await openTill(station);
     await click(page, "Earlier ones");
     await page.locator("ul:focus").waitFor(SHOWN);

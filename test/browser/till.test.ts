@@ -147,7 +147,7 @@ describe("a collection", () => {
     expect((await intentsOf(till)).map(({ status }) => status)).toEqual(["succeeded"]);
   });
 
-  test("cancelled after a success was reported: the next one asks, and names the reason", async () => {
+  test("cancelled after a reported success: the next collection asks first, and names the reason", async () => {
     const till = await openTill();
     const { page } = till;
     const device = await newCompanion(till);
@@ -171,7 +171,7 @@ describe("a collection", () => {
     expect((await intentsOf(till)).map(({ status }) => status)).toEqual(["succeeded", "cancelled"]);
   });
 
-  test("by terminal: a reference that was used before names its order, and settles when this one is confirmed", async () => {
+  test("by terminal: a reference that was used before names its order, and settles after a confirmation", async () => {
     const till = await openTill();
     const { page } = till;
     let attested = 0;
@@ -204,7 +204,7 @@ describe("a collection", () => {
     expect(attested).toBe(6);
   });
 
-  test("an answer that belongs to the order before changes nothing of the new one", async () => {
+  test("an answer for the previous order changes nothing of the new one", async () => {
     const till = await openTill();
     const { page } = till;
     // Answers wait until the page has turned to a new order: of the paid one, and of lines that are stored.
@@ -277,7 +277,7 @@ describe("a collection", () => {
     expect((await openOrders()).map(({ total }) => total)).toEqual(["5.00"]);
   });
 
-  test("text of strangers and of the cashier is shown as text, in every field", async () => {
+  test("text of other people and of the cashier is shown as text, in every field", async () => {
     const { stationId, name } = await newStation(`Bar ${HOSTILE} ${LONG}`);
     const item = { filial_id: system.sandbox.filialId, name: `Item ${HOSTILE}`, category: HOSTILE };
     // So many that the till has a search.
@@ -357,7 +357,7 @@ describe("a collection", () => {
   });
 });
 
-describe("in mid action", () => {
+describe("during an action", () => {
   test("a reload and a second tab: both show the one collection, and it settles once", async () => {
     const till = await openTill();
     const { page, stationId } = till;
@@ -384,7 +384,7 @@ describe("in mid action", () => {
     expect((await intentsOf(till)).map(({ status }) => status)).toEqual(["succeeded"]);
   });
 
-  test("another cashier takes the station over: the first one reads who, and can decide nothing", async () => {
+  test("another cashier takes the station over: the first one sees who, and can decide nothing", async () => {
     const till = await openTill();
     const { page, stationId } = till;
     await addLine(page);
@@ -405,7 +405,7 @@ describe("in mid action", () => {
     await other.close();
   });
 
-  test("the network is slow: a countdown stands at what waits, and impatience does nothing twice", async () => {
+  test("the network is slow: a waiting button shows a countdown, and repeated clicks do nothing twice", async () => {
     const till = await openTill();
     const { page } = till;
     await addLine(page);
@@ -455,7 +455,7 @@ describe("in mid action", () => {
     expect(rank(SHARE)).toBeLessThanOrEqual(PIXEL_MS);
   });
 
-  test("the network falls silent without an end: buttons say why they wait, and the newest state returns", async () => {
+  test("the network is silent without an error: buttons say why they wait, and the newest state returns", async () => {
     // A page of its own: what it does with the live updates stays with it.
     const page = await context.newPage();
     let isSilent = false;
@@ -481,7 +481,7 @@ describe("in mid action", () => {
     await page.close();
   });
 
-  test("choosing between two orders: the one that was chosen last is shown, whichever answer is the slower", async () => {
+  test("choosing between two orders: the last chosen one is shown, whichever answer is slower", async () => {
     const till = await openTill();
     const { page, stationId } = till;
     const open = async (name: string) => {

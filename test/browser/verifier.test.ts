@@ -1,4 +1,4 @@
-/** The verifier of certificates in a real browser: the same file as in Node, loaded as a module from a page of anybody. */
+/** The verifier of certificates in a real browser: the same file as in Node, loaded as a module by a third-party page. */
 import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -92,7 +92,7 @@ const verify = (texts: readonly string[], now?: string): Promise<readonly Found[
   })()`);
 
 describe("the verifier in a browser", () => {
-  test("a certificate of the service: it is valid, and the page says what is not proven", async () => {
+  test("a certificate of the service: it is valid, and the page lists what it does not prove", async () => {
     const [found] = await verify([certificate]);
     expect(found).toMatchObject({
       sentence: expect.stringMatching(/^Valid until \S+: Acme 4\.2\.0: Acme, display_total, PASSED\.$/) as string,

@@ -105,7 +105,7 @@ describe("device guide: the table of answers", () => {
     expect(deviceGuide).toMatch(/^\| other 5xx \| any \| the outcome is unknown/m);
   });
 
-  it("an answer to a report that is repeated: the ones that its rule names, and no other", () => {
+  it("the rows that ask to repeat a report: those that the rule for reports names, and no others", () => {
     const [, named = ""] = /while the answer is ([\d, or]+), or there is none/.exec(deviceGuide) ?? [];
     const rule = (deviceGuide.match(/^\| \d{3} \| `.*$/gm) ?? [])
       .filter((row) => /repeat the (same )?request|wait as long as|try again/.test(row))

@@ -315,7 +315,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     },
   );
 
-  it("a companion that is started again under another name: it adds no report to the one that it made", async () => {
+  it("a companion that starts again under another name: it adds no report to its earlier one", async () => {
     const first = await open("Second till declines");
     const collection = await begin(first, "12.50", "name");
     await reported(collection, "reported_declined", "05");
@@ -329,7 +329,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     await cancel(collection);
   });
 
-  it("a companion that is started again before it reports late: it does not know the outcome, and collects the next one", async () => {
+  it("a companion that starts again before its late report: it reports unknown, and makes the next collection", async () => {
     const first = await open("Fourth till reports late");
     const collection = await begin(first, "12.50", "name");
     await decided(first);
@@ -342,7 +342,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     await ENDS.approve(await begin(second, "12.50", "name"));
   });
 
-  it("a collection after one that was reported late: it is made, though the late one's wait has polled, too", async () => {
+  it("a collection after one that was reported late: it is made, although the wait for the late one has polled too", async () => {
     const place = await open("Fifth till reports late");
     const collection = await begin(place, "12.50", "name");
     await decided(place);
@@ -354,7 +354,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     await ENDS.approve(next);
   });
 
-  it("a name that the owner gave a moment before the collection: it decides", async () => {
+  it("a name that the owner sets a moment before the collection: the new name decides", async () => {
     const place = await open("Third till approves");
     await offered(place);
     for (const [name, outcome, code] of [
@@ -440,13 +440,13 @@ describe("the virtual companion's decision", () => {
 });
 
 describe("the table", () => {
-  it("the endings: each is there once, and no name ends in another one", () => {
+  it("the endings: each occurs once, and no name ends in another name", () => {
     expect(new Set(AMOUNT_ENDINGS).size).toBe(AMOUNT_ENDINGS.length);
     expect(AMOUNT_ENDINGS.every((ending) => /^\d\d$/.test(ending))).toBe(true);
     for (const ending of NAME_ENDINGS) expect(NAME_ENDINGS.filter((other) => ending.endsWith(other))).toEqual([ending]);
   });
 
-  it("an amount that the sandbox provider has as well: both mean the same", () => {
+  it("an amount that the sandbox provider also has: it means the same there", () => {
     const atProvider = new Map<string, string>(MAGIC_AMOUNTS.map(({ ending, scenario }) => [ending, scenario]));
     const both = MAGIC_BEHAVIOURS.flatMap(({ amountEnding, behaviour }) => {
       const scenario = atProvider.get(amountEnding ?? "");
@@ -463,7 +463,7 @@ describe("the table", () => {
     ]);
   });
 
-  it("docs/sandbox.md: it has the data, row by row", () => {
+  it("docs/sandbox.md: its table has the same rows", () => {
     const text = readFileSync(new URL("../../docs/sandbox.md", import.meta.url), "utf8");
     const [, section = ""] = text.split("## Names and amounts at the virtual companion\n");
     const rows = section

@@ -83,7 +83,7 @@ describe("a list without a row", () => {
 });
 
 describe("npm run statement", () => {
-  test("import and withdraw: it sends the file with a bar, says what became of it, and takes it back with a reason", async () => {
+  test("import and withdraw: it sends the file with a bar, prints the result, and withdraws it with a reason", async () => {
     const account = await addAccount();
     const { code, text } = await command("statement", "import", statementFile(3), "--account", account, ...DECLARED);
     expect(text).toContain("100 %");
@@ -96,7 +96,7 @@ describe("npm run statement", () => {
     expect((await command("statement", "list", "--account", account)).text).toContain(`Import ${importId} is withdraw`);
   });
 
-  test("import without a declaration: it names what the file can be, and confirm imports it", async () => {
+  test("import without a declaration: it names the possible formats, and confirm imports the file", async () => {
     const offered = await command("statement", "import", statementFile(2), "--account", await addAccount());
     expect(offered).toMatchObject({ code: 1, text: expect.stringContaining("The file can be sandbox") as string });
     const [, importId = ""] = /confirm (\d+)/.exec(offered.text) ?? [];
@@ -170,7 +170,7 @@ describe("npm run recon", () => {
     expect((await command("recon", "undo", issueId)).text).toContain(`Issue ${issueId} is open.`);
   });
 
-  test("attribute without an order: usage, before anybody logs in", async () => {
+  test("attribute without an order: it prints the usage, before it logs in", async () => {
     expect(await command("recon", "attribute", "3", "--reason", "Paid.")).toMatchObject({ code: 2 });
     const both = ["--confirm", "1", "--withdraw", "1"];
     expect(await command("recon", "attribute", "3", ...both)).toMatchObject({ code: 2 });

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { createTransport, type ServiceRequest } from "../../clients/http/transport.ts";
 import { openSession } from "../../clients/session.ts";
 
-test("Ctrl-C while the command works: the session is ended all the same", async () => {
+test("Ctrl-C while the command works: the command still ends the session", async () => {
   const stopping = new AbortController();
   const sent: string[] = [];
   const session = await openSession({

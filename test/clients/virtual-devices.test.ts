@@ -118,7 +118,7 @@ const reported = (intent: string) =>
   }, PATIENCE);
 
 describe("a virtual companion and a virtual display", { timeout: TEST_MS }, () => {
-  it("a newcomer who only creates an intent and attests it: a whole collection is made and shown", async () => {
+  it("a person who only creates an intent and attests it: a whole collection is made and shown", async () => {
     const companion = start("virtual-companion", { code: seeded("smart_pos_companion").enrollmentCode });
     const display = start("virtual-display", { code: seeded("customer_display").enrollmentCode });
     await Promise.all([companion.waitFor(/"attached"/), display.waitFor(/showing idle/)]);
@@ -202,7 +202,7 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ device_id: companionId });
   });
 
-  it("throttled, cut off, suspended: it waits, and goes on each time; its credential is revoked: it ends with one sentence", async () => {
+  it("throttled, disconnected, suspended: it waits and continues; its credential is revoked: it ends", async () => {
     const program = await newCompanion();
     let heard = 0;
     /** What it prints after all that was heard before. */
@@ -275,7 +275,7 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     await owner.good("PATCH", `devices/${companionId}/`, { body: { name: "Till of the day" } });
   });
 
-  it("the service is not there yet: it waits, and can be stopped meanwhile", async () => {
+  it("the service has not started yet: it waits, and can be stopped meanwhile", async () => {
     // With the credential of the companion before.
     const program = start("virtual-companion", { baseUrl: "http://127.0.0.1:9" });
     await program.waitFor(/"reason":"unreachable".*waiting for the service/);

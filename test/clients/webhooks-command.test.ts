@@ -124,7 +124,7 @@ async function storedBodies(ids: readonly number[]): Promise<readonly string[]> 
   }
 }
 
-it("listen, with a reader that goes away: it ends", async () => {
+it("listen, when the reader of its output ends: it ends", async () => {
   const target = await localTarget();
   const listening = command(["listen", "--forward-to", target.url]);
   listening.process.stdout?.destroy();
