@@ -1,4 +1,4 @@
-/** Forms of the back office in a real browser: an answer that is lost, and what the service refuses, in the person's language. */
+/** Forms of the back office in a real browser: lost answers, and errors of the service in the person's language. */
 import type { Browser, BrowserContextOptions, Page, Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addFleet } from "../support/fleets.ts";
@@ -36,7 +36,7 @@ async function open(section: string, options: BrowserContextOptions = { locale: 
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 const inDialog = (page: Page) => page.getByRole("dialog");
 
-/** The service does what is asked for, and its answer does not arrive. */
+/** The service performs the request, but its answer does not arrive. */
 const loseAnswer = async (route: Route): Promise<void> => {
   if (route.request().method() !== "POST") return await route.continue();
   await route.fetch();

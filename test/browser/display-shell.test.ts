@@ -12,7 +12,7 @@ import { startBrowser } from "./chromium.ts";
 
 /** A display polls every two seconds, and the machine may be slow. */
 const SHOWN = { timeout: 15_000 };
-/** How soon a display with an old shell loads the new build. Its check of the build each minute would be too late. */
+/** How soon a display with an old shell must load the new build. The check on the timer, each minute, would be too late. */
 const NEW_MS = 10_000;
 
 let system: TestSystem;

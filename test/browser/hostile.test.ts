@@ -1,4 +1,4 @@
-/** What strangers, other people at the same browser and wrong clocks do to the pages, in a real browser. */
+/** The pages in a real browser with hostile text, several people at one browser, and wrong clocks. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addDevice, reportOnce } from "../support/devices.ts";
@@ -10,7 +10,7 @@ import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts"
 
 const PASSWORD = "a long enough password";
 const PHONE = { width: 360, height: 740 };
-/** The browser's machine is a day and two hours slow: its day is another one at any hour. */
+/** The browser's clock is a day and two hours slow, so its date is wrong at any hour. */
 const SLOW_CLOCK = `
   const Real = Date;
   const behind = () => Real.now() - 26 * 3_600_000;

@@ -135,7 +135,7 @@ describe("two people at once", () => {
     await dialog().getByText(`order ${first}`).waitFor(SOON);
     await sam.good("POST", `issues/${issueId}/proposal/withdraw/`, { body: { proposal_id: proposalId } });
     await propose(second);
-    // The page refreshes behind the question.
+    // The page below the dialog refreshes.
     await page
       .locator(".detail")
       .getByText(new RegExp(`order ${second}`))
@@ -184,7 +184,7 @@ test("the network fails in the middle of a bulk closing: each issue is closed on
   await page.reload();
   await page.getByRole("button", { name: /^Close all \d+/ }).click(SOON);
   await dialog().getByLabel("Reason").fill("Paid back");
-  // The service has done it, and its answer is lost.
+  // The service performs the request, but its answer is lost.
   const lose = async (route: Route): Promise<void> => {
     await route.fetch();
     await route.abort();
