@@ -1,4 +1,4 @@
-/** A client stays within its request budget, and comes back calmly after failures. */
+/** A client stays within its request limit, and waits longer after each failure. */
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { createBackoff, createPace, pause } from "../../clients/http/pace.ts";
@@ -73,7 +73,7 @@ describe("uploads by command", () => {
     await delay(STALL_MS);
     const goesOnAtMs = performance.now();
     while ((await pieces.next()).done !== true) {
-      // To the end.
+      // Reads all pieces.
     }
     const { uploadBytesPerSecond, uploadBurstMs } = clientLimits;
     const leastMs = ((PIECES * PIECE.length) / uploadBytesPerSecond) * 1_000 - uploadBurstMs;

@@ -33,7 +33,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** What a command leaves, by its exit code. Each logs in, and a minute has 30 logins of one person: two of them share the work. */
+/** The output of a command with this exit code. Each command logs in, and a person has 30 log-ins a minute, so two people share. */
 const command = (name: "statement" | "recon", ...args: readonly string[]) =>
   commandOf(name === "recon" ? OPERATOR : COLLEAGUE, name, ...args);
 async function commandOf(person: typeof OPERATOR, name: "statement" | "recon", ...args: readonly string[]) {
@@ -149,7 +149,7 @@ describe("npm run statement", () => {
   });
 });
 
-/** One account on its way: each test goes on where the one before has ended. */
+/** These tests use one account: each test continues with the state of the previous one. */
 describe("npm run recon", () => {
   let account: string;
   let issueIds: readonly string[];
@@ -198,7 +198,7 @@ describe("npm run recon", () => {
 
   test("period and report: all of a kind are closed, and the day is closed, exported, and verified offline", async () => {
     const days = ["--from", "2026-11-01", "--to", "2026-11-01", "--account", account];
-    // The run that the import itself has caused may still be due.
+    // The run that the import has caused may not have started yet.
     const path = `periods/?kind=day&from_date=2026-11-01&to_date=2026-11-01&account_id=${account}`;
     const states = async () => {
       const { periods } = await operator.good<{ periods: { state: string; missing: object[] }[] }>("GET", path);

@@ -1,4 +1,4 @@
-/** The session of a command: it may become effective later, and it ends also when the command was ended. */
+/** The session of a command: it may become effective late, and it ends also when a person interrupts the command. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";

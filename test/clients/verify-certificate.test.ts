@@ -106,7 +106,7 @@ describe("a certificate", () => {
 
   test("in the checkpoint of another log, signed with the key of this one: it is not valid", async () => {
     const other = checkpoint({ ...signer, name: "other.example" }, { size: leaves.length, root: rootHash(leaves) });
-    // The signature's line names this log, as its holder could write it.
+    // The signature line names this log; the owner of the key could write it so.
     const note = other.replace("— other.example ", `— ${signer.name} `);
     const proof = logProof({ index: 2, hashes: inclusionProof(leaves, 2), checkpoint: note });
     await expect(verifyCertificate({ ...certificate, proof })).rejects.toThrow("The checkpoint is not of this log.");
@@ -161,7 +161,7 @@ describe("a revoked certificate", () => {
 
   test("with a byte of its file flipped: it is not valid", async () => {
     const bytes = Buffer.from(file);
-    // Envelopes and proofs are flipped byte by byte above; here the file around them is of interest.
+    // Other tests flip each byte of envelopes and proofs. This one flips bytes of the file around them.
     for (let at = 0; at < bytes.length; at += 9) {
       const changed = Buffer.from(bytes);
       changed[at] = (changed[at] ?? 0) ^ 1;
@@ -287,7 +287,7 @@ describe("the program", () => {
     expect([code, said]).toEqual([0, ""]);
   });
 
-  // Node 18 has the global for programs that ask for it alone. A valid certificate was not valid there.
+  // Node 18 has the global only behind a flag. There the verifier once refused a valid certificate.
   test("on a Node without the global `crypto`: it still verifies", () => {
     writeFileSync(file, certificate.envelope);
     writeFileSync(proofFile, certificate.proof);
@@ -297,7 +297,7 @@ describe("the program", () => {
     writeFileSync(proofFile, proofOf(1));
   });
 
-  // It once ended with 0 and verified nothing.
+  // The program once ended with 0 without verifying anything.
   test("under another file name: it still verifies", () => {
     const copy = join(folder.path, "verify (1).mjs");
     copyFileSync(VERIFIER, copy);

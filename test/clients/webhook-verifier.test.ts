@@ -1,4 +1,4 @@
-/** The verifier: against vectors that other programs have made, against what the signer sends, and against any change. */
+/** The verifier is tested with vectors of other programs, with the signer's webhooks, and with changed webhooks. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
@@ -88,7 +88,7 @@ describe("a change", () => {
   const header = signatureHeader([SECRET], { body: BODY, nowMs: NOW_MS });
   const verdictOf = (changed: { header?: string; body?: Uint8Array }) =>
     verifyWebhook({ header, body: BODY, secrets: [NEWER, SECRET], nowMs: NOW_MS, ...changed });
-  /** A text with one byte of it changed to each other value there is. */
+  /** All texts that differ in one byte, with each other value of that byte. */
   function* changesOf(original: string): Generator<Buffer> {
     for (const [position, byte] of Buffer.from(original).entries()) {
       for (let other = 0; other < 256; other += 1) {

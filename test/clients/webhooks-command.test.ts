@@ -1,4 +1,4 @@
-/** The command for webhooks as a user types it, against the whole system and a real local target. */
+/** The webhooks command as a person types it, with the whole system and a real local target. */
 
 import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
