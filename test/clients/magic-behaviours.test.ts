@@ -117,7 +117,7 @@ const reportsOf = ({ place, intentId }: Collection) =>
     .to("devices/assignment/report/")
     .filter(({ body }) => (body as { intent_id: number }).intent_id === intentId);
 
-/** Expects that the cashier sees the evidence, that it has not ended the collection, and that both decisions are still possible. */
+/** Expects that the cashier sees the evidence, that the collection has not ended, and that both decisions are still possible. */
 async function reported(collection: Collection, outcome: string, code: string): Promise<void> {
   const { intentId } = collection;
   const reference = outcome === "reported_unknown" ? "" : `VIRT-${String(intentId).padStart(6, "0")}`;

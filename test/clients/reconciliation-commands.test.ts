@@ -33,7 +33,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** The output of a command with this exit code. Each command logs in, and a person has 30 log-ins a minute, so two people share. */
+/** The output of a command with this exit code. Commands log in, and a person has 30 log-ins a minute. So two people share. */
 const command = (name: "statement" | "recon", ...args: readonly string[]) =>
   commandOf(name === "recon" ? OPERATOR : COLLEAGUE, name, ...args);
 async function commandOf(person: typeof OPERATOR, name: "statement" | "recon", ...args: readonly string[]) {

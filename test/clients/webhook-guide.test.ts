@@ -48,7 +48,7 @@ describe("the example for Node", () => {
     const headers: Record<string, string> = header === undefined ? {} : { [SIGNATURE_HEADER]: header };
     return (await fetch(`http://127.0.0.1:${port}/`, { method: "POST", headers, body })).status;
   };
-  /** Waits until the program's output on another connection has arrived. */
+  /** Sends a request over a separate connection. Returns when the request is written. */
   const connected = async (request: string) => {
     const socket = connect(port, "127.0.0.1");
     socket.on("error", () => undefined).resume();

@@ -101,7 +101,7 @@ export function PasswordDialog({ change, onClose }: PasswordDialogProps) {
   );
 }
 
-/** The limit counts this session's attempts, so another sign-in does not help. After a lost answer, either password may be valid. */
+/** The limit counts this session's attempts, so another sign-in does not help. After a lost answer either password may hold. */
 function Refused({ failure }: { readonly failure: Failure }) {
   if (failure.code === "login_throttled") {
     return (
