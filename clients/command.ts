@@ -1,4 +1,4 @@
-/** What the commands share: errors for the person who typed, files of the data folder, and the address of the service. */
+/** Shared by the commands: errors for the person who typed, files of the data folder, and the address of the service. */
 import { accessSync, constants, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type ParseArgsConfig, parseArgs } from "node:util";
@@ -43,7 +43,7 @@ const sandboxSchema = z.object({
   station: stationSchema,
   demoStation: stationSchema,
 });
-/** What `npm start` has written to `sandbox.json` of its data folder. */
+/** The content of `sandbox.json`, which `npm start` writes into its data folder. */
 export type Sandbox = z.infer<typeof sandboxSchema>;
 
 /** A file of the data folder of `npm start`. */
@@ -69,7 +69,7 @@ export function readJson<TSchema extends z.ZodType>(path: string, schema: TSchem
   }
 }
 
-/** Throws `CommandError` when the folder is not writable. Called before the work whose result is written there. */
+/** Throws `CommandError` when the folder is not writable. Call it before work whose result is written there. */
 export function checkFolder(folder: string): void {
   try {
     accessSync(folder, constants.W_OK | constants.X_OK);
@@ -152,7 +152,7 @@ export function endWithError(error: unknown): void {
 function sentenceOf(error: unknown): string {
   if (error instanceof CommandError) return error.message;
   if (error instanceof Error && error.name === "AbortError") return "Ended before it was done.";
-  // Of the file system, for example that the disk is full.
+  // An error of the file system, for example a full disk.
   if (error instanceof Error && "syscall" in error) return `${error.message}.`;
   return "The service's answer cannot be understood.";
 }

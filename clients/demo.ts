@@ -1,5 +1,5 @@
 /**
- * Runs a whole collection, or another of the demos, against the sandbox of `npm start`, and prints every request and answer.
+ * Runs a whole collection or another demo against the sandbox of `npm start`, and prints every request and answer.
  *
  *   npm run demo -- --help
  */
@@ -32,7 +32,7 @@ const HELP = `Runs a demo against the running sandbox, and prints every request 
 
 /** A shell function that finds a field of an answer. */
 const FIELD = String.raw`field() { grep -o '"'"$1"'":"\{0,1\}[^",}]*' | head -n 1 | sed 's/^"[^"]*":"\{0,1\}//'; }`;
-/** A kept value, `${NAME}` or `$NAME`; a brace after the second belongs to the JSON around it. */
+/** A kept value, `${NAME}` or `$NAME`. A brace after the second form belongs to the JSON around it. */
 const KEPT = /\$(?:\{([A-Z]+)\}|([A-Z]+))/g;
 const REQUEST_MS = 15_000;
 const BETWEEN_MS = 1_000;
@@ -66,7 +66,7 @@ function readArguments() {
   return { demo, curl: values.curl === true, help: values.help === true };
 }
 
-/** Throws `CommandError` for the first step that is refused, not answered, or does not get the answer that it waits for. */
+/** Throws `CommandError` for the first step that is refused, is not answered, or does not receive the expected answer. */
 async function runDemo(demo: Demo, baseUrl: string): Promise<void> {
   const kept = new Map(Object.entries(demo.given));
   print(demo.title);
@@ -126,15 +126,15 @@ async function send(
 const filled = (text: string, kept: ReadonlyMap<string, string>): string =>
   text.replaceAll(KEPT, (_, braced?: string, plain?: string) => kept.get(braced ?? plain ?? "") ?? "");
 
-/** `"$NAME"` alone is a number. */
+/** The body as JSON: `"$NAME"` becomes a number. */
 function bodyText(body: object, kept: ReadonlyMap<string, string>): string {
   return filled(JSON.stringify(body).replaceAll(/"(\$[A-Z]+)"/g, "$1"), kept);
 }
 
 /**
- * A demo as lines to paste into a shell; they need curl, grep and sed. They run in a shell of their own, so that they leave
- * nothing behind in the one that they are pasted into. Where the gateway speaks TLS itself, `publicKeyPin` is its public
- * key as curl pins it: curl then accepts no other certificate.
+ * A demo as lines to paste into a shell; they need curl, grep and sed. They run in a subshell, so that they leave nothing in
+ * the person's shell. When the gateway itself uses TLS, `publicKeyPin` is its public key in curl's format: curl then accepts
+ * no other certificate.
  */
 function curlLines(demo: Demo, baseUrl: string, publicKeyPin: string | undefined): readonly string[] {
   return [
@@ -174,7 +174,7 @@ function lineOf(step: Step, request: string): string {
   return keep.length === 0 ? `${request}; echo` : [`ANSWER=$(${request})`, 'echo "$ANSWER"', ...keep].join("; ");
 }
 
-/** Leaves the single quotes around each kept value, for the shell to fill in. `"$NAME"` alone is a number. */
+/** Ends the single quotes around each kept value, so that the shell inserts it. `"$NAME"` becomes a number. */
 function quotedBody(body: object): string {
   return JSON.stringify(body)
     .replaceAll("'", String.raw`'\''`)

@@ -1,29 +1,28 @@
 /**
- * What the virtual companion does for which name of its device and, where the name asks for nothing, for which amount. This
- * table is data: the documentation and the command line print it. An ending of an amount means here what it means at the
- * sandbox provider. What is about money that a provider takes (a wrong amount, currency, reference or account) has no
- * row: a device reports no money.
+ * The behaviours of the virtual companion: the name of its device chooses one, or else the amount. This table is data: the
+ * documentation and the command line print it. The ending of an amount has the same meaning as at the sandbox provider. Faults
+ * of a provider payment (a wrong amount, currency, reference or account) have no row, because a device reports no amounts.
  */
 import type { OutcomeWord } from "./device-kit/client.ts";
 
-/** A report of the make-believe payment. */
+/** The report of a simulated payment. */
 interface MagicReport {
   readonly outcome: OutcomeWord;
-  /** As a payment application would give it: a response code in the manner of ISO 8583, field 39. */
+  /** A response code as a payment application would return it, similar to ISO 8583, field 39. */
   readonly providerCode: string;
 }
 
 interface MagicBehaviour {
   readonly behaviour: string;
-  /** The last words of the device's name; upper and lower case are alike. */
+  /** The last words of the device's name, in any case. */
   readonly nameEnding: string;
-  /** The last two digits of the amount, as the sandbox provider's; null where only a name asks for it. */
+  /** The last two digits of the amount, as at the sandbox provider; null when only a name chooses the behaviour. */
   readonly amountEnding: string | null;
-  /** What it reports of a collection; null when it reports nothing. */
+  /** The companion's report of a collection; null when it reports nothing. */
   readonly report: MagicReport | null;
   /** What the companion does. */
   readonly companion: string;
-  /** What becomes of the collection. */
+  /** The result for the collection. */
   readonly outcome: string;
 }
 
@@ -134,11 +133,11 @@ export const MAGIC_BEHAVIOURS = [
   },
 ] as const satisfies readonly MagicBehaviour[];
 
-/** What it does for every other name and amount. */
+/** The behaviour for every other name and amount. */
 export const DEFAULT_BEHAVIOUR = "approve";
 export type Behaviour = (typeof MAGIC_BEHAVIOURS)[number]["behaviour"];
 
-/** The behaviour that a device's name asks for, or undefined when it asks for none. */
+/** The behaviour that a device's name chooses; undefined when it chooses none. */
 export function namedBehaviour(deviceName: string): Behaviour | undefined {
   const words = ` ${wordsOf(deviceName)}`;
   return MAGIC_BEHAVIOURS.find(({ nameEnding }) => words.endsWith(` ${nameEnding}`))?.behaviour;
@@ -157,7 +156,7 @@ export function reportOf(behaviour: Behaviour): MagicReport | null {
   return MAGIC_BEHAVIOURS.find((magic) => magic.behaviour === behaviour)?.report ?? null;
 }
 
-/** A name as words between single spaces, so that "Till_3 - DECLINES" ends in the word "declines". */
+/** The words of a name, separated by single spaces: "Till_3 - DECLINES" ends in the word "declines". */
 function wordsOf(name: string): string {
   return name
     .toLowerCase()

@@ -1,6 +1,6 @@
 /**
- * A companion of the device kit whose payment application is make-believe, and which does what its name or the amount forces.
- * The kit keeps the device guide. What breaks the guide is between the kit and the network.
+ * A companion of the device kit with a simulated payment application. Its name or the amount chooses its behaviour. The kit keeps
+ * the rules of the device guide; code between the kit and the network breaks them on purpose.
  */
 import { once } from "node:events";
 import type { Logger } from "pino";
@@ -18,13 +18,13 @@ import { type Behaviour, behaviourOf, namedBehaviour, reportOf } from "./magic-b
 
 export interface MagicDeps {
   readonly log: Pick<Logger, "info" | "warn">;
-  /** Ends what the companion waits for. */
+  /** Ends the companion's waits. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Whether a collection that is created from now on is made. The kit makes none that is there at its first poll. A companion
- * whose name forbids the poll is ready without it.
+ * Whether the companion makes a collection that is created from now on. The kit does not launch a collection that exists at its
+ * first poll. A companion whose name forbids polls is ready without a poll.
  */
 export function isReady({ isReady: isLive, record }: DeviceState): boolean {
   return isLive && record?.first_poll_pending === false;
@@ -33,7 +33,7 @@ export function isReady({ isReady: isLive, record }: DeviceState): boolean {
 /** Starts the companion. It runs until it is stopped; abort the signal then. */
 export function magicCompanion(options: DeviceOptions<CompanionState>, { log, signal: stopped }: MagicDeps): Companion {
   const host = options.platform ?? hostPlatform();
-  /** What it does with its newest collection. Reports are answered before the next collection is launched. */
+  /** The behaviour for the newest collection. Its report is answered before the next collection is launched. */
   let newest: { readonly intentId: number; readonly behaviour: Behaviour } | undefined;
   let isOffline = false;
   const behaviourFor = (intentId: number): Behaviour | undefined =>
@@ -43,18 +43,18 @@ export function magicCompanion(options: DeviceOptions<CompanionState>, { log, si
     return behaviour !== undefined && reportOf(behaviour) === null;
   };
 
-  /** What the kit sends, as far as the name and the newest collection let it go out. */
+  /** Sends a request of the kit, unless the name or the newest collection forbids it. */
   async function send(url: string, init: RequestInit): Promise<Response> {
     if (isOffline) throw new Error("The companion plays offline.");
     const operation = url.slice(url.lastIndexOf("/devices/") + "/devices/".length);
-    // After a start with a stored credential the name is known from the first heartbeat on.
+    // After a start with a stored credential, the first heartbeat returns the name.
     const named = namedBehaviour(device.state().snapshot?.name ?? "");
     if (operation === "assignment/" && (named === "never_poll" || named === "stay_offline"))
       return Response.json({ assignment: null, server_time: "" });
-    // The answer is the same, and reading makes no device live.
+    // `me/` has the same answer as a heartbeat, but does not make the device live.
     if (operation === "heartbeat/" && named === "stay_offline")
       return await host.fetch(url.replace(/heartbeat\/$/, "me/"), { ...init, method: "GET", body: null });
-    // The kit reports silence as unknown. This companion reports nothing at all, so its report ends here, for good.
+    // The kit reports a missing outcome as unknown. This companion must report nothing, so a final error ends the report here.
     if (operation === "assignment/report/" && isUnreported(intentIdOf(init.body)))
       return Response.json({ code: "handoff_not_assigned", detail: "The companion reports nothing." }, { status: 404 });
     return await host.fetch(url, init);
@@ -67,7 +67,7 @@ export function magicCompanion(options: DeviceOptions<CompanionState>, { log, si
     log.info({ intentId, amount, currency }, `collecting ${currency} ${amount}`);
     await pause(clientLimits.collectMs, stopped);
     stopped.throwIfAborted();
-    // The owner may have renamed the device since its last heartbeat: the newest name decides.
+    // The newest name decides: the owner may have renamed the device since its last heartbeat.
     const me = await device.client.me();
     const name = me.ok ? me.value.name : device.state().snapshot?.name;
     const behaviour = behaviourOf(name ?? "", amount);
@@ -78,7 +78,7 @@ export function magicCompanion(options: DeviceOptions<CompanionState>, { log, si
     const report = reportOf(behaviour);
     if (report === null) return null;
     const { outcome, providerCode } = report;
-    // A companion that knows nothing of the payment does not know its reference.
+    // A companion that does not know the outcome does not know the reference either.
     const reference = outcome === "reported_unknown" ? "" : virtualReference(intentId);
     return { outcome, provider_reference: reference, provider_code: providerCode };
   }
@@ -101,7 +101,7 @@ export function magicCompanion(options: DeviceOptions<CompanionState>, { log, si
       isOver = polled.ok && polled.value !== undefined && polled.value.assignment?.intent_id !== intentId;
     }
     if (until.aborted) await pause(clientLimits.endedAfterMs, stopped);
-    // The kit has not seen these answers: its next poll asks for the whole one.
+    // The kit has not received these answers, so its next poll must not send their ETag.
     device.client.forgetEtags();
   }
 
@@ -127,12 +127,12 @@ export function magicCompanion(options: DeviceOptions<CompanionState>, { log, si
     log.warn({ intentId, behaviour, reason, intentStatus }, message);
   }
 
-  // There is no `status`: a make-believe payment application forgets, so after a restart the outcome is unknown.
+  // There is no `status`: the simulated payment application stores nothing, so after a restart the outcome is unknown.
   const device = companion({ ...options, platform: { ...host, fetch: send }, launch, onReported });
   return device;
 }
 
-/** The reference that the make-believe payment application gives an attempt, for example `VIRT-000123`. */
+/** The reference that the simulated payment application gives an attempt, for example `VIRT-000123`. */
 function virtualReference(intentId: number): string {
   return `VIRT-${String(intentId).padStart(6, "0")}`;
 }

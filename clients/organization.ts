@@ -56,7 +56,7 @@ const OPTIONS = {
 
 const REQUEST_MS = 15_000;
 /** The command lists at most this many pages: no person reads a longer list. */
-const MOST_PAGES = 1_000;
+const MAX_PAGES = 1_000;
 
 const organizationSchema = z.object({
   organization_id: z.int(),
@@ -108,7 +108,7 @@ function printReset(reset: z.infer<typeof resetSchema>, asJson = false): void {
   print("The password is not shown again; the owner changes it after the log-in. The owner's sessions have ended.");
 }
 
-/** The key comes from the environment, else from the data folder of `npm start`. */
+/** The platform key comes from the environment, or else from the data folder of `npm start`. */
 function access(baseUrlOption: string | undefined): PlatformAccess {
   const { baseUrl, certificateFile } = findService(baseUrlOption, process.env);
   if (certificateFile !== undefined) trustCertificate(certificateFile);
@@ -123,10 +123,10 @@ function printOrganizations(organizations: readonly Organization[], asJson = fal
   for (const { organization_id, name } of organizations) print(`${organization_id}\t${name}`);
 }
 
-/** Throws `CommandError` when there are more than `MOST_PAGES` pages. */
+/** Throws `CommandError` when there are more than `MAX_PAGES` pages. */
 async function listOrganizations(platform: PlatformAccess): Promise<Organization[]> {
   const found: Organization[] = [];
-  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const query = `organizations/?limit=500&since_id=${found.at(-1)?.organization_id ?? 0}`;
     const page = pageSchema.parse(await request(platform, "GET", query));
     found.push(...page.organizations);

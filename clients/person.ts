@@ -1,10 +1,10 @@
-/** The person who runs a command, and what the commands of people share. */
+/** The person who runs a command, and functions that the commands of people share. */
 import { absence, CommandError, dataFile, findService, type Sandbox, UsageError } from "./command.ts";
 import { createTransport, ServiceError, ServiceUnreachable, trustCertificate } from "./http/transport.ts";
 import { clientLimits } from "./limits.ts";
 import { openSession, type Session } from "./session.ts";
 
-/** Whom the commands act for, the API of each, and the environment variables of the log-in. */
+/** The roles that commands act for: the API of each, and the environment variables of its log-in. */
 const PARTIES = {
   operator: { api: "reconciliation", variables: ["OPERATOR_EMAIL", "OPERATOR_PASSWORD"] },
   owner: { api: "backoffice", variables: ["OWNER_EMAIL", "OWNER_PASSWORD"] },
@@ -36,7 +36,7 @@ export interface Person extends Session {
 
 export type Work = (person: Person) => Promise<void>;
 
-/** Logs in, works, and logs out. */
+/** Logs in, does the work, and logs out. */
 export async function asPerson(
   party: Party,
   { "base-url": option }: { readonly "base-url"?: string | undefined },
@@ -51,7 +51,7 @@ export async function asPerson(
     const searched = absence(dataFile(process.env, "sandbox.json"));
     throw new CommandError(`Set ${variables.join(" and ")}; ${searched} for ${baseUrl}.`);
   }
-  // The reader of the output may be gone: the session ends all the same.
+  // The reader of the output may end early: the command still ends the session.
   process.stdout.on("error", () => undefined);
   const stopping = new AbortController();
   for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => stopping.abort());
@@ -68,7 +68,7 @@ export async function asPerson(
     try {
       await work({ ...session, baseUrl, signal });
     } finally {
-      // The session ends by itself; what was done is done, even when the service is gone by now.
+      // A failed log-out is ignored: the work is done, and the session expires by itself.
       await session.logOut().catch(() => undefined);
     }
   } catch (error) {
@@ -84,20 +84,20 @@ function sentenceOf(error: unknown): unknown {
 export const print = (line: string): void => void process.stdout.write(`${line}\n`);
 export const printJson = (value: unknown): void => print(JSON.stringify(value));
 
-/** An id that was typed. Throws `UsageError`. */
+/** Parses a typed id. Throws `UsageError`. */
 export function idOf(text: string | undefined, name: string): number {
   if (text === undefined) throw new UsageError(`Give ${name}; see --help.`);
   if (!/^[1-9]\d{0,14}$/.test(text)) throw new UsageError(`${name} is a number such as 3, and not "${text}".`);
   return Number(text);
 }
 
-/** An option that was typed. Throws `UsageError`. */
+/** Returns a required option. Throws `UsageError`. */
 export function required(text: string | undefined, name: string): string {
   if (text === undefined || text === "") throw new UsageError(`Give ${name}; see --help.`);
   return text;
 }
 
-/** A query without what is undefined. */
+/** A query without the undefined fields. */
 export function queryOf(fields: Readonly<Record<string, string | number | undefined>>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(fields)) if (value !== undefined) query.set(name, String(value));

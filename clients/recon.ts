@@ -1,5 +1,5 @@
 /**
- * Runs reconciliation, and lists and decides what it has found.
+ * Runs reconciliation, lists its issues, and decides them.
  *
  *   npm run recon -- --help
  */
@@ -99,7 +99,7 @@ const issueSchema = z.looseObject({
 const issuesSchema = z.looseObject({ issues: z.array(issueSchema), has_more: z.boolean() });
 const bulkSchema = z.looseObject({ closed: z.int() });
 
-/** What the arguments ask for, checked before anybody logs in. Throws `UsageError`. */
+/** Checks the arguments before the log-in, and returns the work that they ask for. Throws `UsageError`. */
 function workOf(words: readonly string[], options: Options): Work {
   const [command, subject, surplus] = words;
   if (command === "period") return periodWork(words.slice(1), options);
@@ -142,7 +142,7 @@ function run(accountId: number, { from, to, json }: Options): Work {
   };
 }
 
-/** Waits for the run that is under way, such as the one after an import. */
+/** Starts a run. While another run of the account is active, such as the one after an import, it tries again. */
 async function begin<T>(start: () => Promise<T>, signal: AbortSignal): Promise<T> {
   const deadlineMs = performance.now() + clientLimits.runWaitMs;
   for (;;) {

@@ -16,7 +16,7 @@ export async function openSession(deps: {
   readonly signal: AbortSignal;
 }) {
   const { transport, details, signal } = deps;
-  // Each request may be repeated as it is: a read, one with a key, or one whose repetition changes nothing.
+  // Each request can be repeated safely: it is a read, has a key, or changes nothing when repeated.
   const send = <TSchema extends z.ZodType>(request: Omit<ServiceRequest, "signal">, schema: TSchema, until = signal) =>
     repeatUntilAnswered(() => transport.send({ ...request, signal: until }, schema), {
       signal: until,
@@ -33,7 +33,7 @@ export async function openSession(deps: {
       (await send({ method: "POST", path, body, credential, key: randomUUID() }, schema)).body,
     remove: async (path: string): Promise<void> =>
       void (await send({ method: "DELETE", path, credential }, z.looseObject({}).optional())),
-    /** Also after the signal. A body in the answer means that the end of the session is stored and not yet effective. */
+    /** Works also after an abort of the signal. A body in the answer means that the end is stored but not yet effective. */
     logOut: () =>
       send(
         { method: "DELETE", path: "session/", credential },
@@ -43,7 +43,7 @@ export async function openSession(deps: {
   };
 }
 
-/** A session that is not yet effective is refused as unknown; throws that refusal when it still is after some tries. */
+/** Waits until the session is effective: before that, the service refuses it as unknown. Throws the refusal after some tries. */
 async function untilSessionIsEffective(request: {
   readonly transport: ServiceTransport;
   readonly credential: string;

@@ -14,9 +14,9 @@ class DeviceStopped extends Error {
 }
 
 interface VirtualDevice {
-  /** Also the log's name and, without CREDENTIAL_FILE, the credential file's. */
+  /** Also the name of the log and, without CREDENTIAL_FILE, of the credential file. */
   readonly name: string;
-  /** Starts a device of the kit. The signal ends what the device waits for outside the kit. */
+  /** Starts a device of the kit. The signal ends the device's waits outside the kit. */
   readonly start: (
     options: DeviceOptions<DeviceState>,
     deps: { readonly log: Logger; readonly signal: AbortSignal },
@@ -58,7 +58,7 @@ export function runKitDevice({ name, start, isReady }: VirtualDevice): Promise<v
   });
 }
 
-/** The one sentence of a device whose credential is not accepted. */
+/** The error of a device that has no valid credential. */
 function needsCode(again: boolean): DeviceStopped {
   const because = again ? "The device's credential or code is no longer valid" : "The device is not enrolled yet";
   return new DeviceStopped(
@@ -66,7 +66,7 @@ function needsCode(again: boolean): DeviceStopped {
   );
 }
 
-/** A file that cannot be used ends the device with one sentence, except a damaged one when there is a code: it enrolls again. */
+/** Checks the file. An unusable file ends the device with one sentence; with a code, a damaged file leads to a new enrollment. */
 function credentialFile(
   path: string,
   deps: {
@@ -104,7 +104,7 @@ function credentialFile(
   };
 }
 
-/** Writes down what changes: that the device is ready, why it is held up, and that it goes on. */
+/** Logs changes: that the device is ready, why it cannot work now, and that it continues. */
 function createReporter(deps: {
   readonly log: Logger;
   readonly isReady: VirtualDevice["isReady"];
@@ -114,7 +114,7 @@ function createReporter(deps: {
   let wasReady = false;
   let logged = "";
   return (state) => {
-    // A blocked device is attached and goes on when the block ends. Its parent process does not wait for that.
+    // A blocked device is enrolled, and continues when the block ends. Its parent process does not wait for that.
     if (!wasReady && (isReady(state) || state.blockedReason !== "")) {
       wasReady = true;
       onReady();
@@ -127,10 +127,10 @@ function createReporter(deps: {
   };
 }
 
-/** What holds the device up, in one word and in one sentence; two empty texts when nothing does. */
+/** Why the device cannot work now, as a code and a sentence; two empty texts when it can. */
 function hindrance({ record, blockedReason, problem }: DeviceState, wasReady: boolean) {
   if (blockedReason !== "") return { reason: blockedReason, message: problem?.detail ?? blockedReason };
-  // `credentialFile` reports what is wrong with the file.
+  // `credentialFile` reports problems of the file.
   if (problem === null || problem.where === "storage") return { reason: "", message: "" };
   const { code, detail } = problem;
   if (code === "no_answer") return { reason: "unreachable", message: wasReady ? detail : "waiting for the service" };
@@ -217,7 +217,7 @@ function createDeviceLog(name: string, level: string): Logger {
   return pino(settings, { write: writeLine });
 }
 
-/** Drops the line when too much waits for the reader of standard output, so that a slow reader does not stop the device. */
+/** Drops the line when too much output waits for its reader, so that a slow reader does not stop the device. */
 function writeLine(line: string): void {
   if (process.stdout.writableLength < clientLimits.logWaitingBytes) process.stdout.write(line);
 }

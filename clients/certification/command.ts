@@ -1,4 +1,4 @@
-/** `certify` runs the suite at a device and records what has passed; `certificate` lists, downloads, revokes and verifies. */
+/** `certify` runs the suite at a device and records the result; `certificate` lists, downloads, revokes and verifies. */
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -61,7 +61,7 @@ export async function runCertify(args: readonly string[]): Promise<void> {
     required(values.provider, "--provider");
     required(values.software, "--software");
     checkFolder(values.output ?? ".");
-    // The run ends its session, and its result is recorded after that.
+    // The run ends its own session. The result is recorded afterwards, so this needs another session.
     const { SESSION_TOKEN: session } = process.env;
     if (session) throw new UsageError("certify needs the owner's log-in, and not SESSION_TOKEN.");
     const result = (await runOnce(values)) as DeviceRunResult;
@@ -178,7 +178,7 @@ async function list(owner: Person, values: CertificateOptions): Promise<void> {
 
 /** Sets the exit code. */
 async function verify(file: string, values: CertificateOptions): Promise<void> {
-  // The exit code is the result also where the reader of the output has gone.
+  // The exit code is the result, also when the reader of the output has ended.
   process.stdout.on("error", () => undefined);
   const text = textOf(file);
   const logKeys = values.key ?? (await publishedKeys(values["base-url"]));
@@ -219,7 +219,7 @@ async function publishedKeys(option: string | undefined): Promise<readonly strin
   try {
     const signal = AbortSignal.timeout(clientLimits.requestTimeoutMs);
     let response = await fetch(url, { signal, redirect: "error" });
-    // Others at this address have used up its rate: the service takes the request again in a moment.
+    // Other clients at this address have used up its rate, so the command repeats the request after a wait.
     while (response.status === 429) {
       await delay(Number(response.headers.get("retry-after") ?? 1) * 1_000, undefined, { signal });
       response = await fetch(url, { signal, redirect: "error" });

@@ -1,4 +1,4 @@
-/** What a check is, and what came of one. */
+/** The types of a check and of its result. */
 import type { World } from "./world.ts";
 
 /** A check belongs to the capability that a device or the service needs for it. */
@@ -18,15 +18,15 @@ export interface Check<TWorld = World> {
   /** Stable, for programs: `<topic>.<what holds>`. */
   readonly id: string;
   readonly capability: Capability;
-  /** The contract's own words, from one sentence or table row each. */
+  /** Quotes of the contract, each from one sentence or table row. */
   readonly quotes: readonly [string, ...string[]];
-  /** Checks whose steps this one builds on: it does not run when one of them did not pass. */
+  /** Checks that this one depends on: it does not run unless all of them have passed. */
   readonly after?: readonly string[];
-  /** Throws `Mismatch` where the service does not keep the contract. */
+  /** Throws `Mismatch` when the service does not keep the contract. */
   readonly run: (world: TWorld) => Promise<void>;
 }
 
-/** What the checks of one file share in one run; several runs may go on in one process. */
+/** A value that the checks of one file share in one run. Several runs may be active in one process. */
 export function perRun<T extends object>(begin: () => T): (world: object) => T {
   const byWorld = new WeakMap<object, T>();
   return (world) => {
@@ -44,13 +44,13 @@ export interface CheckResult {
   readonly quotes: readonly string[];
   readonly outcome: Outcome;
   readonly durationMs: number;
-  /** Of a failed check. */
+  /** Set for a failed check. */
   readonly failure?: {
     readonly what: string;
     readonly expected: string;
     readonly actual: string;
     readonly curl: string;
   };
-  /** Of a check that did not run: why. */
+  /** Why the check did not run. */
   readonly because?: string;
 }

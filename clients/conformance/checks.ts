@@ -1,4 +1,4 @@
-/** All checks in the order in which they run; the half minute of silence comes last. */
+/** All checks in the order in which they run. The check that needs half a minute of silence is last. */
 import type { Check } from "./check.ts";
 import { assignmentChecks, unchangedAssignmentChecks } from "./checks/assignment.ts";
 import { displayChecks, duplicateCallbackChecks, unchangedDisplayChecks } from "./checks/display.ts";

@@ -1,6 +1,6 @@
 /**
- * Checks that a running service keeps the contract, over HTTP only, as a cashier, two devices and the owner; or that a device
- * does, as its cashier and owner.
+ * Checks that a running service keeps the contract. It acts over HTTP only, as a cashier, two devices and the owner. It can also
+ * check a device: then it acts as the cashier and the owner.
  *
  *   npm run conformance -- --help
  */
@@ -68,9 +68,9 @@ export const OPTIONS = {
 const STOPS = ["SIGTERM", "SIGINT", "SIGHUP", "disconnect"] as const;
 export type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
 
-/** One run as the options say, with a line for each result as it comes. Throws where it could not begin. */
+/** Does one run and prints a line for each result. Throws when the run cannot begin. */
 export async function runOnce(values: Options): Promise<RunResult | DeviceRunResult> {
-  // The reader of the lines may be gone: the run still cleans up.
+  // The reader of the output may end early: the run still cleans up.
   process.stdout.on("error", () => undefined);
   const sandboxId = idOf(values.sandbox, "--sandbox");
   const { baseUrl, certificateFile, sandbox } = findService(values["base-url"], process.env);
@@ -81,7 +81,7 @@ export async function runOnce(values: Options): Promise<RunResult | DeviceRunRes
   for (const path of [values["json-file"], values.junit, values.html]) {
     if (path === undefined) continue;
     checkFolder(dirname(path));
-    // The result of an earlier run must not pass for that of this one, which may end without a result.
+    // Empties the file: this run may end without a result, and an old result must not look like its own.
     writeText(path, "");
   }
   const stopping = new AbortController();
@@ -90,7 +90,7 @@ export async function runOnce(values: Options): Promise<RunResult | DeviceRunRes
   try {
     return await runUntil(stopping.signal, values, { baseUrl, sandboxId, owner });
   } finally {
-    // Who listens for the end of the parent keeps its channel open, and that the process alive.
+    // A `disconnect` listener keeps the channel to the parent open, and the channel keeps this process alive.
     for (const name of STOPS) process.off(name, stop);
   }
 }
@@ -119,7 +119,7 @@ async function runUntil(
     if (result.leftBehind.length === 0) left.forget();
     return result;
   } catch (error) {
-    // A run that could not begin has ended its session; what one has left behind the next one ends.
+    // A run that could not begin has ended its session. After `LeftBehind` the next run ends the session.
     if (!(error instanceof LeftBehind)) left.forget();
     throw error;
   }
@@ -127,7 +127,7 @@ async function runUntil(
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
-/** Prints the result, and writes the files that were asked for. */
+/** Prints the result, and writes the files that the options name. */
 export function writeResult(result: RunResult | DeviceRunResult, values: Options): void {
   const { "json-file": json, junit, html } = values;
   print(values.json === true ? JSON.stringify({ result: resultJson(result) }) : `\n${summaryOf(result)}`);

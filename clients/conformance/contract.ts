@@ -1,9 +1,9 @@
-/** The contract as sentences: what the checks quote, and the table that shows which check holds which sentence. */
+/** The contract as sentences, which the checks quote, and the table that shows which check covers which sentence. */
 import type { Check } from "./check.ts";
 import { EXEMPT_SECTIONS, EXEMPTIONS } from "./exempt.ts";
 
 export interface Sentence {
-  /** The heading that it stands under. */
+  /** The heading above the sentence. */
   readonly section: string;
   /** A sentence of text, or the cells of a table's row between bars. */
   readonly text: string;
@@ -17,7 +17,7 @@ const cellsOf = (line: string): string => {
   return cells.map((cell) => cell.trim()).join(" | ");
 };
 
-/** Headings, heads of tables and empty lines say nothing that a check could hold. */
+/** The sentences of the contract, without headings, table heads and empty lines: no check can cover these. */
 export function sentencesOf(markdown: string): readonly Sentence[] {
   const sentences: Sentence[] = [];
   let section = "";
@@ -35,10 +35,10 @@ export function sentencesOf(markdown: string): readonly Sentence[] {
 }
 
 const BAR = " | ";
-/** From so many cells on the beginning of a row says which row it is: `status | string` begins several. */
+/** A quote with this many cells identifies a row by its beginning. Fewer do not: several rows begin with `status | string`. */
 const CELLS_OF_A_BEGINNING = 3;
 
-/** A row is quoted whole, or from its beginning: the end of `station_name | string` is another row. */
+/** A quote is a whole row or its beginning. It must not be the end of a row: `name | string` also ends other rows. */
 function isRowQuoted(row: string, quote: string): boolean {
   const whole = row.replace(/[\s|]+$/, "");
   return whole === quote || (quote.split(BAR).length >= CELLS_OF_A_BEGINNING && whole.startsWith(quote));
@@ -49,14 +49,14 @@ export const holdsSentence = ({ quotes }: Pick<Check, "quotes">, { text }: Sente
     text.includes(BAR) && quote.includes(BAR) ? isRowQuoted(text, quote) : text.includes(quote) || quote.includes(text),
   );
 
-/** Why no check holds the sentence; undefined where there is no reason. */
+/** Why no check covers the sentence; undefined without a reason. */
 export function exemptionOf({ section, text }: Sentence): string | undefined {
   return EXEMPT_SECTIONS[section] ?? EXEMPTIONS.find((exemption) => text.includes(exemption.text))?.reason;
 }
 
 const cell = (text: string): string => text.replaceAll("|", "\\|");
 
-/** The table of `docs/conformance.md`: each sentence with the checks that hold it, or with the reason why none does. */
+/** The table of `docs/conformance.md`: each sentence with the checks that cover it, or with the reason why none does. */
 export function coverageTable(markdown: string, checks: readonly Check[]): string {
   const rows: string[] = [];
   let heading = "";

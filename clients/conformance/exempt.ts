@@ -1,6 +1,6 @@
-/** Sentences of the contract that no check holds, each with its reason. */
+/** Sentences of the contract that no check covers, each with its reason. */
 export interface Exemption {
-  /** Sentences that contain this; all of a section where it is a section's name. */
+  /** The exemption applies to the sentences that contain this text. */
   readonly text: string;
   readonly reason: string;
 }

@@ -1,4 +1,4 @@
-/** What a check expects of an answer. Each function throws `Mismatch`, which names what was expected and what came. */
+/** Expectations about an answer. Each function throws `Mismatch`, which names the expected and the actual value. */
 import { isDeepStrictEqual } from "node:util";
 import type { SuiteAnswer } from "./http.ts";
 
@@ -69,7 +69,7 @@ const TYPES = {
   object: (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value),
 } as const;
 
-/** A clock that differs more than this from the suite's is wrong on one of the two machines. */
+/** With a larger difference, the clock of the service or of the suite is wrong. */
 const CLOCK_MS = 60_000;
 
 export function isNow(what: string, value: unknown): void {
@@ -77,7 +77,7 @@ export function isNow(what: string, value: unknown): void {
   holds(what, skewMs < CLOCK_MS, "the time of now", value);
 }
 
-/** A field is there and has its type. */
+/** Expects that a field exists and has its type. */
 export function hasField(body: Record<string, unknown>, name: string, type: keyof typeof TYPES): void {
   if (!Object.hasOwn(body, name)) throw new Mismatch(`field \`${name}\``, "it is there", Object.keys(body));
   if (!TYPES[type](body[name])) throw new Mismatch(`field \`${name}\``, `a value of the type ${type}`, body[name]);

@@ -1,12 +1,12 @@
-/** HTTP as the suite needs it: any request, its answer as it came, and the exchange for the report of a failed check. */
+/** HTTP for the suite: any request, the unchanged answer, and the exchange for the report of a failed check. */
 import { setTimeout as delay } from "node:timers/promises";
 import { parseJson } from "../device-kit/guards.ts";
 import { clientLimits } from "../limits.ts";
 
 export interface SuiteRequest {
-  /** Becomes JSON. */
+  /** Sent as JSON. */
   readonly json?: unknown;
-  /** Sent as it is, with a `content-type` in the headers. */
+  /** Sent unchanged; the headers contain its `content-type`. */
   readonly body?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -15,7 +15,7 @@ export interface SuiteAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** Undefined where the text is no JSON. */
+  /** Undefined when the text is no JSON. */
   readonly body: unknown;
 }
 
@@ -23,28 +23,28 @@ export interface Exchange {
   readonly method: string;
   readonly url: string;
   readonly request: SuiteRequest;
-  /** By whom: the line of curl names a variable in place of a secret. */
+  /** The party that has sent it. The curl line names its variable instead of the secret. */
   readonly party: string;
   readonly hasToken: boolean;
   readonly answer: SuiteAnswer | undefined;
 }
 
-/** What all parties of one run share. */
+/** The state that all parties of one run share. */
 export interface Wire {
   readonly baseUrl: string;
   readonly signal: AbortSignal;
   /** The newest exchange of any party. */
   last: Exchange | undefined;
-  /** What no answer to a device may be, whatever it was about; judged at the end. */
+  /** Answers to devices that break a rule for all answers; checked at the end. */
   readonly oddities: Oddity[];
   readonly clock: ServerClock;
-  /** What devices were answered 200 to, as "GET me/". */
+  /** The device operations that the service has answered with 200, such as "GET me/". */
   readonly served: Set<string>;
 }
 
 /**
- * The clock of the service against the suite's monotonic one, in milliseconds: each `server_time` was read between request and
- * answer, so the difference lies between a least and a most value, over all answers of the run.
+ * The service's clock compared with the suite's monotonic clock, in milliseconds. The service reads each `server_time` between
+ * request and answer. So the difference has a lower and an upper bound, over all answers of the run.
  */
 export interface ServerClock {
   firstAtMs: number | undefined;
@@ -54,7 +54,7 @@ export interface ServerClock {
 
 export interface Oddity {
   readonly kind: "credential_repeated" | "throttled_at_pace" | "refusal_without_code" | "not_json" | "cacheable";
-  /** The request. */
+  /** The request that it was answered to. */
   readonly where: string;
 }
 
@@ -67,18 +67,18 @@ export const newWire = (baseUrl: string, signal: AbortSignal): Wire => ({
   served: new Set(),
 });
 
-/** The service did not answer at all: the suite could not run. */
+/** The service did not answer at all, so the suite could not run. */
 export class NoAnswer extends Error {
   override readonly name = "NoAnswer";
 }
 
-/** Requests that a device's credential may send at once, one less than it may; then one in a second (contract, "Limits" 1). */
+/** Requests that the suite sends at once with a credential, one less than allowed; then one a second (contract, "Limits" 1). */
 const BURST = 9;
 const GAP_MS = 1_050;
 
 export const DEVICE_ROOT = "/api/payments/v1/devices/";
 
-/** One party at one API: a person with a session, a device with a credential, or nobody. */
+/** One party at one API: a person with a session, a device with a credential, or a party without a token. */
 export class Party {
   readonly #wire: Wire;
   readonly #name: string;
@@ -100,12 +100,12 @@ export class Party {
     return this.#token ?? "";
   }
 
-  /** The same party over another wire. */
+  /** The same party with another wire. */
   over(wire: Wire): Party {
     return new Party(wire, this.#name, this.#root, this.#token, this.#isPaced);
   }
 
-  /** The same party without its throttle's pace. */
+  /** The same party without waits for the throttle. */
   unpaced(): Party {
     return new Party(this.#wire, this.#name, this.#root, this.#token);
   }
@@ -155,7 +155,7 @@ export class Party {
     clock.mostMs = Math.min(clock.mostMs, serverTimeMs - sentAtMs);
   }
 
-  /** Waits so that the throttle of this credential never answers: what it would refuse is not what a check is about. */
+  /** Waits so that the throttle never refuses this credential: the checks are about other answers. */
   async #pace(): Promise<void> {
     const nowMs = performance.now();
     this.#tokens = Math.min(BURST, this.#tokens + (nowMs - this.#countedAtMs) / GAP_MS) - 1;
@@ -179,7 +179,7 @@ async function exchangeOver(wire: Wire, url: string, init: RequestInit): Promise
   }
 }
 
-/** One word of a shell, on one line: a device may have sent line ends and escape sequences. */
+/** Quotes a text as one shell word on one line: a device may have sent line ends and escape sequences. */
 function quoted(text: string): string {
   if (!/\p{Cc}/u.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`;
   const escaped = text.replaceAll(/['\\]|\p{Cc}/gu, (character) =>
@@ -190,13 +190,13 @@ function quoted(text: string): string {
   return `$'${escaped}'`;
 }
 
-/** One line that repeats the exchange; secrets are variables. */
+/** A shell line that repeats the exchange, with variables instead of secrets. */
 export function curlLine({ method, url, request, party, hasToken }: Exchange): string {
   const headers = Object.entries(request.headers ?? {}).map(([name, value]) => ` -H ${quoted(`${name}: ${value}`)}`);
   const json = request.json === undefined ? "" : ` --json ${quoted(JSON.stringify(request.json))}`;
-  // Other options read a file where the text begins with "@".
+  // Other options read a file when the text begins with "@".
   const body = request.body === undefined ? "" : ` --data-raw ${quoted(request.body)}`;
-  // Curl takes brackets for a list of addresses.
+  // Curl would read brackets as a list of addresses.
   const glob = /[[\]{}]/.test(url) ? " --globoff" : "";
   const token = hasToken ? ` -H "Authorization: Bearer $${party.toUpperCase()}_TOKEN"` : "";
   return `curl -i -X ${method}${token}${headers.join("")}${json}${body}${glob} ${quoted(url)}`;

@@ -1,4 +1,4 @@
-/** The sessions of runs, each in a file of its own until it has ended: the next run ends that of one that was killed. */
+/** Stores the session of each run in a file until the session has ended. So the next run can end the session of a killed run. */
 import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -9,13 +9,13 @@ import { CannotRun } from "./world.ts";
 
 const begunSchema = z.object({
   baseUrl: z.string(),
-  /** Of the process that runs it. */
+  /** The process of the run. */
   pid: z.int(),
   /** The owner's session. */
   token: z.string(),
 });
 
-/** The runs at one sandbox that this machine knows of. */
+/** The runs at one sandbox that were started on this machine. */
 export class LeftRuns {
   readonly #folder: string;
   readonly #name: string;
@@ -29,7 +29,7 @@ export class LeftRuns {
     this.#baseUrl = baseUrl;
   }
 
-  /** Of this process. */
+  /** Stores the session of this process's run. */
   remember(token: string): void {
     if (!existsSync(this.#folder)) mkdirSync(this.#folder, { mode: 0o700 });
     const begun: z.infer<typeof begunSchema> = { baseUrl: this.#baseUrl, pid: process.pid, token };
@@ -41,8 +41,8 @@ export class LeftRuns {
   }
 
   /**
-   * Ends the sessions of runs that were killed. Those of another service stay. Throws `CannotRun` when the service does not do
-   * it: the file is kept for the next run.
+   * Ends the sessions of killed runs, but not those at another service. Throws `CannotRun` when the service does not end one;
+   * the file then stays for the next run.
    */
   async end(): Promise<void> {
     for (const name of readdirSync(this.#folder).filter((each) => each.startsWith(this.#name))) {
@@ -59,7 +59,7 @@ export class LeftRuns {
   }
 }
 
-/** This process, or another one that has not ended. */
+/** Whether the process is running, also when it belongs to another user. */
 function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0);

@@ -1,7 +1,7 @@
 /**
- * One run at a time at a sandbox. The cashier of a run takes a short lease of the station and renews it. A run that finds such
- * a lease waits: when the lease is renewed, another run goes on, and this one does not begin; when it ends, that run was killed.
- * Two runs that begin at the same moment find no lease. The later reset counts, and the run of the earlier one ends.
+ * Allows one run at a time at a sandbox. The cashier of a run takes a short lease of the station and renews it. A run that finds
+ * such a lease waits. When the lease is renewed, another run is active, and this run does not begin. When the lease ends, the
+ * other run was killed. Two runs that begin at the same moment find no lease: the later reset wins, and the other run ends.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../limits.ts";
@@ -10,21 +10,21 @@ import type { Party, Wire } from "./http.ts";
 import { CannotRun, type World } from "./world.ts";
 
 /**
- * A lease that lasts longer is a person's. The header `Date` is in whole seconds and up to two seconds old, and the clocks of the
- * gateway and of the actor host differ, so this is far from the lease of a run, and from that of a person: a quarter of an hour.
+ * A lease that lasts longer is a person's. The header `Date` has whole seconds and may be two seconds old, and the clocks of
+ * gateway and actor host differ. So this value is far from a run's lease, and from a person's lease of a quarter of an hour.
  */
 const LONGEST_MS = 2 * clientLimits.conformanceLeaseSeconds * 1_000;
 
-/** Another run goes on at the sandbox, and this one changes nothing there. */
+/** Another run is active at the sandbox, so this run changes nothing there. */
 export class Taken extends CannotRun {
   constructor(sandboxId: number) {
     super(`Another run goes on at sandbox ${sandboxId}; wait for its end, or give each run a sandbox of its own.`);
   }
 }
 
-/** Renews the lease until it is stopped. A renewal that fails is followed by the next one. */
+/** Renews the lease until it is stopped. After a failed renewal it tries again at the next interval. */
 export function keepStation(world: World): { readonly stop: () => Promise<void> } {
-  // Its requests are no step of a check. They are awaited, so that none comes after the reset at the end.
+  // Its requests are no steps of a check. `stop` awaits them, so that none arrives after the final reset.
   const wire: Wire = { ...world.wire, signal: new AbortController().signal };
   let renewal: Promise<unknown> = Promise.resolve();
   const timer = setInterval(() => {
@@ -38,14 +38,14 @@ export function keepStation(world: World): { readonly stop: () => Promise<void> 
   };
 }
 
-/** Throws `Taken` when another run goes on. A lease that a person has taken is longer, and the reset ends it. */
+/** Throws `Taken` when another run is active. A person's lease is longer, and the reset ends it. */
 export async function waitUntilFree(
   owner: Party,
   sandboxId: number,
   { signal, onWait }: { readonly signal: AbortSignal; readonly onWait: (() => void) | undefined },
 ): Promise<void> {
   const read = await owner.send("GET", `sandboxes/${sandboxId}/`);
-  // The reset says why there is no such sandbox.
+  // Without such a sandbox, the reset reports the reason.
   if (read.status !== 200) return;
   const { station_id: stationId, cashier } = objectOf(read);
   const { user_id: cashierId } = asObject("`cashier`", cashier);

@@ -6,7 +6,7 @@ import { SUITE } from "./suite-version.ts";
 
 const MARKS = { passed: "✓", failed: "✗", not_run: "–" } as const;
 
-/** A line for each check as it ends; a failed one says what was expected, what came, and how to repeat it. */
+/** The line of a finished check. For a failed one it adds the expected and the actual value, and how to repeat it. */
 export function lineOf({ outcome, id, failure, because, durationMs }: CheckResult): string {
   const line = `${MARKS[outcome]} ${id}  ${durationMs} ms`;
   if (failure !== undefined) {
@@ -25,7 +25,7 @@ export function summaryOf({ results, leftBehind, durationMs }: RunResult): strin
   return lines.join("\n");
 }
 
-/** What a certificate is made of, where a device was checked. */
+/** The facts for a certificate, if the run has checked a device. */
 const deviceOf = (run: RunResult | DeviceRunResult): object =>
   "kind" in run
     ? {
@@ -44,7 +44,7 @@ export const checkJson = ({ durationMs, quotes, ...rest }: CheckResult): object 
   duration_ms: durationMs,
 });
 
-/** All but the checks. */
+/** The result without the checks. */
 export const resultJson = (run: RunResult | DeviceRunResult): object => ({
   suite_version: SUITE.version,
   suite_sha256: SUITE.sha256(),
@@ -59,7 +59,7 @@ export const jsonOf = (run: RunResult | DeviceRunResult): string =>
 
 const escaped = (text: string): string =>
   text
-    // Characters that XML 1.0 does not have at all.
+    // XML 1.0 does not allow these characters in any form.
     .replaceAll(/(?![\t\n\r])\p{Cc}|[\ufffe\uffff]/gu, "")
     .replaceAll("&", "&amp;")
     .replaceAll("<", "&lt;")
@@ -67,8 +67,8 @@ const escaped = (text: string): string =>
     .replaceAll('"', "&quot;");
 
 /**
- * A check that did not run is an error, because readers of JUnit take a skipped one for good. What is left behind is a case of
- * its own: without it, a run that ends with 3 looks like one that has passed.
+ * A check that did not run is an error, because JUnit readers treat a skipped test as good. Things left behind are a separate
+ * test case: without it, a run with exit code 3 would look as if it had passed.
  */
 export function junitOf({ results, leftBehind, durationMs }: RunResult): string {
   const failed = results.filter(({ outcome }) => outcome === "failed").length + (leftBehind.length > 0 ? 1 : 0);
@@ -93,7 +93,7 @@ export function junitOf({ results, leftBehind, durationMs }: RunResult): string 
   return `<?xml version="1.0" encoding="UTF-8"?>\n${head}\n${cases.join("\n")}\n</testsuite>\n`;
 }
 
-/** What the result is about, for a person who is handed the page. */
+/** The facts about the run, for a person who receives only the page. */
 function factsOf(run: RunResult | DeviceRunResult): readonly string[] {
   const suite = `Suite ${SUITE.version}, contract ${SUITE.contractSha256()}`;
   if (!("kind" in run)) return [suite];
@@ -107,7 +107,7 @@ function factsOf(run: RunResult | DeviceRunResult): readonly string[] {
   ];
 }
 
-/** One file without scripts and without anything from elsewhere. */
+/** One HTML file without scripts and without external resources. */
 export function htmlOf(run: RunResult | DeviceRunResult): string {
   const rows = run.results.map(({ id, capability, outcome, quotes, failure, because }) => {
     const sentences = quotes.map((quote) => `<q>${escaped(quote)}</q>`).join("<br>");

@@ -1,4 +1,4 @@
-/** Which suite this is, and which contract it checks: a certificate is bound to both. */
+/** The versions of the suite and of the contract: a certificate names both. */
 import { createHash } from "node:crypto";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import packageJson from "../../package.json" with { type: "json" };
 
 const CONTRACT = join(import.meta.dirname, "..", "..", "docs", "contract.md");
 
-/** Of the programs that make the checks, by their names and contents. */
+/** A hash of the names and contents of the programs that make the checks. */
 function suiteSha256(): string {
   const hash = createHash("sha256");
   for (const name of globSync("**/*.ts", { cwd: import.meta.dirname }).toSorted())

@@ -24,23 +24,23 @@ export interface RunOptions {
   readonly signal: AbortSignal;
   /** Only these checks, and the checks that they depend on. All checks when undefined. */
   readonly only?: readonly string[];
-  /** Called with the owner's session, which a later run ends if this one is killed. */
+  /** Called with the owner's session. If this run is killed, a later run ends the session. */
   readonly onLoggedIn?: (token: string) => void;
-  /** Called once the sandbox is this run's: ends the sessions of runs that were killed. */
+  /** Called when this run has the sandbox: ends the sessions of killed runs. */
   readonly endLeft?: () => Promise<void>;
-  /** Called when the sandbox is held, maybe by a run that was killed. */
+  /** Called when another run, possibly a killed one, still has the lease of the sandbox. */
   readonly onWait?: () => void;
   readonly onResult?: (result: CheckResult) => void;
 }
 
 export interface RunResult {
   readonly results: readonly CheckResult[];
-  /** What the clean-up could not end. Empty when all is well. */
+  /** Things that the clean-up could not end; empty after a complete clean-up. */
   readonly leftBehind: readonly string[];
   readonly durationMs: number;
 }
 
-/** Throws `CannotRun` or `NoAnswer` where the suite could not begin. */
+/** Throws `CannotRun` or `NoAnswer` when the suite cannot begin. */
 export async function runSuite(options: RunOptions): Promise<RunResult> {
   const startedAtMs = performance.now();
   const checks = chosen(CHECKS, options.only);
@@ -49,8 +49,8 @@ export async function runSuite(options: RunOptions): Promise<RunResult> {
 }
 
 /**
- * Works at the sandbox as its owner and its cashier. Ends all that has begun, whatever came of the work. Throws `Taken` where
- * another run goes on there.
+ * Works at the sandbox as its owner and its cashier. Afterwards it ends everything that it began, also when the work fails.
+ * Throws `Taken` when another run is active there.
  */
 export async function atSandbox<T>(
   options: RunOptions,
@@ -62,7 +62,7 @@ export async function atSandbox<T>(
   const begun: Begun = { wire, owner, world: undefined, settings: undefined };
   let done: T;
   try {
-    // The program that has given the run a session ends that session.
+    // The program that has opened the session for the run ends it.
     if (!("token" in details)) options.onLoggedIn?.(owner.token);
     await waitUntilFree(owner, sandboxId, { signal, onWait });
     const { sandbox, currency } = await resetSandbox(owner, sandboxId, { keepsSettings: true });
@@ -86,16 +86,16 @@ export async function atSandbox<T>(
   return { done, leftBehind };
 }
 
-/** What a run has begun, and has to end. */
+/** The things that a run has begun and must end. */
 interface Begun {
   readonly wire: Wire;
   readonly owner: Party;
   world: World | undefined;
-  /** Of its devices, as they were; undefined until they are read. */
+  /** The settings of the devices before the run; undefined until the run has read them. */
   settings: readonly object[] | undefined;
 }
 
-/** What checks change of the devices. */
+/** Reads the device settings that checks change. */
 async function readSettings(owner: Party, { displayId, companionId }: FreshSandbox): Promise<readonly object[]> {
   const read = async (deviceId: number): Promise<object> => {
     const { capabilities, handoff_target } = objectOf(hasStatus(await owner.send("GET", `devices/${deviceId}/`), 200));
@@ -106,11 +106,11 @@ async function readSettings(owner: Party, { displayId, companionId }: FreshSandb
 
 interface RunWorld {
   readonly wire: Wire;
-  /** Whether the sandbox is another run's by now. */
+  /** Whether another run has taken the sandbox meanwhile. */
   isTaken(): Promise<boolean>;
 }
 
-/** Runs the checks one after the other. Throws `CannotRun` where another run has taken the sandbox. */
+/** Runs the checks one after the other. Throws `CannotRun` when another run has taken the sandbox. */
 export async function runChecks<TWorld extends RunWorld>(
   world: TWorld,
   checks: readonly Check<TWorld>[],
@@ -119,7 +119,7 @@ export async function runChecks<TWorld extends RunWorld>(
   const results: CheckResult[] = [];
   for (const check of checks) {
     const result = await runCheck(world, check, results);
-    // What it has found is then the other run's.
+    // Then the failure may come from the other run's changes.
     if (result.outcome === "failed" && (await world.isTaken().catch(() => false)))
       throw new CannotRun("The sandbox was taken.");
     results.push(result);
@@ -181,7 +181,7 @@ async function runCheck<TWorld extends { readonly wire: Wire }>(
         outcome: "failed",
         failure: { what: "answer", expected: "an answer", actual: error.message, curl },
       });
-    // The answer does not have the shape that the check reads.
+    // The answer does not have the shape that the check expects.
     if (error instanceof TypeError) {
       const expected = "the shape that the contract has";
       return result({ outcome: "failed", failure: { what: "answer", expected, actual: error.message, curl } });
@@ -191,8 +191,8 @@ async function runCheck<TWorld extends { readonly wire: Wire }>(
 }
 
 /**
- * Ends all that the run has made, and reads afterwards that it has ended; where another run has taken the sandbox, only the
- * session. Runs also after SIGINT, and before there is a world.
+ * Ends everything that the run has made, and then verifies that it has ended. When another run has taken the sandbox, it ends
+ * only the session. It also runs after SIGINT, and when there is no world yet.
  */
 async function cleanUp({ wire: wireOfRun, owner: ownerOfRun, world, settings }: Begun): Promise<string[] | "taken"> {
   const wire: Wire = { ...wireOfRun, signal: AbortSignal.timeout(clientLimits.conformanceCleanUpMs) };

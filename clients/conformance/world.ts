@@ -1,6 +1,6 @@
 /**
  * The parties of one run at one sandbox: the owner, the sandbox's cashier and its two devices. A reset at the beginning
- * takes away what an earlier run may have left; the reset at the end leaves nothing of this one.
+ * removes the data of earlier runs; a reset at the end removes the data of this run.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -13,14 +13,14 @@ export interface LogIn {
   readonly password: string;
 }
 
-/** A session that somebody has opened for the run. */
+/** A session that another program has opened for the run. */
 export interface OpenSession {
   readonly token: string;
 }
 
 export interface FreshSandbox {
   readonly sandboxId: number;
-  /** Another time is that of another reset. */
+  /** The time of the reset, which identifies it. */
   readonly resetAt: string;
   readonly stationId: number;
   readonly displayId: number;
@@ -30,7 +30,7 @@ export interface FreshSandbox {
   readonly cashier: LogIn;
 }
 
-/** What is enrolled: the device's party, and what enroll answered. */
+/** An enrolled device: its party, and the answer to the enrollment. */
 export interface Enrolled {
   readonly party: Party;
   readonly answer: SuiteAnswer;
@@ -44,7 +44,7 @@ export interface Collection {
   readonly intentDisplayNumber: number;
 }
 
-/** No amount that makes the sandbox provider misbehave. */
+/** An amount without a special behaviour at the sandbox provider. */
 export const AMOUNT = "25.50";
 interface Line {
   readonly name: string;
@@ -57,12 +57,12 @@ const LINES: readonly Line[] = [
   { name: "Bread", quantity: 1, unit_amount: "0.50" },
 ];
 
-/** Something that the suite itself needs did not work; the checks that need it cannot run. */
+/** A step that the suite itself needs has failed, so the checks that need it cannot run. */
 export class CannotRun extends Error {
   override readonly name: string = "CannotRun";
 }
 
-/** The run ended before it had a result, and could not end all that it had begun. */
+/** The run ended without a result, and could not end everything that it had begun. */
 export class LeftBehind extends CannotRun {
   override readonly name = "LeftBehind";
 
@@ -79,7 +79,7 @@ export class World {
   sandbox: FreshSandbox;
   #cashier: Party | undefined;
   #devices: { companion?: Enrolled; display?: Enrolled } = {};
-  /** Every credential that this run was given, for the check that none is left. */
+  /** Every credential that this run has received, for the check that none stays valid. */
   readonly credentials: Party[] = [];
 
   constructor(wire: Wire, owner: Party, sandbox: FreshSandbox, currency: string) {
@@ -128,14 +128,14 @@ export class World {
     return cashier.send("POST", `stations/${this.sandbox.stationId}/lease/`, { json });
   }
 
-  /** Whether another run, or a person, has reset the sandbox meanwhile: what this run finds there says nothing. */
+  /** Whether another run or a person has reset the sandbox meanwhile: results of this run are then meaningless. */
   async isTaken(owner = this.owner): Promise<boolean> {
     const { sandboxId, resetAt } = this.sandbox;
     const { status, body } = await owner.send("GET", `sandboxes/${sandboxId}/`);
     return status === 200 && (body as { reset_at?: unknown } | undefined)?.reset_at !== resetAt;
   }
 
-  /** The same token at another API, where it must not be good for anything. */
+  /** The same token at another API, which must refuse it. */
   as(party: Party, api: "cashier" | "backoffice"): Party {
     return new Party(this.wire, "nobody", `/api/${api}/v1/`, party.token);
   }
@@ -150,7 +150,7 @@ export class World {
     this.credentials.push(party);
   }
 
-  /** One address may try ten times a minute: another run from here may have taken some of them. */
+  /** An address has ten attempts a minute; another run at the same address may have used some of them. */
   async claim(code: string): Promise<SuiteAnswer> {
     const answer = await this.nobody.send("POST", "enroll/", { json: { code } });
     if (answer.status !== 429) return answer;
@@ -171,7 +171,7 @@ export class World {
     return String(objectOf(hasStatus(issued, 201))["code"]);
   }
 
-  /** Enrolls a device again with a code of its own, after the owner has reset it. */
+  /** The owner resets a device, and the device enrolls again with the new code. */
   async enrollAgain(which: "companion" | "display"): Promise<void> {
     const code = await this.resetDevice(which);
     this.sandbox = {
@@ -188,7 +188,7 @@ export class World {
     return { orderId: Number(order["order_id"]), orderDisplayNumber: Number(order["order_display_number"]) };
   }
 
-  /** An order and its collection by the route. */
+  /** Opens an order and starts its collection by the route. */
   async collect(
     route: string,
     options: { readonly lifetimeSeconds?: number; readonly lines?: readonly Line[] } = {},
@@ -269,7 +269,7 @@ export class World {
     return answer as SuiteAnswer;
   }
 
-  /** Waits until something holds; throws `Mismatch` when it does not in time. */
+  /** Waits until a condition is true; throws `Mismatch` when the time is over. */
   async until<T>(what: string, waitMs: number, read: () => Promise<T>, isDone: (value: T) => boolean): Promise<T> {
     const deadlineMs = performance.now() + waitMs;
     for (;;) {
@@ -281,7 +281,7 @@ export class World {
   }
 }
 
-/** The owner, by their log-in or by a session for the run, which may be too new to be known everywhere. */
+/** The owner, with a log-in or with a session for the run. A new session may not be effective everywhere yet. */
 export async function ownerOf(wire: Wire, owner: LogIn | OpenSession): Promise<Party> {
   if (!("token" in owner)) return logIn(wire, "backoffice", owner);
   const party = new Party(wire, "owner", "/api/backoffice/v1/", owner.token);
@@ -297,11 +297,11 @@ export async function ownerOf(wire: Wire, owner: LogIn | OpenSession): Promise<P
 
 async function logIn(wire: Wire, api: "backoffice" | "cashier", details: LogIn): Promise<Party> {
   const root = `/api/${api}/v1/`;
-  // Not ended by the signal: the service may have opened a session whose token would then be lost.
+  // The signal must not end this request: the service may have opened a session, and its token would be lost.
   const endless = { ...wire, signal: new AbortController().signal };
   const ask = () => new Party(endless, "nobody", root).send("POST", "session/", { json: details });
   let answer = await ask();
-  // The log-in is no check: other runs and people log in at the same time.
+  // The log-in is no check, so it is repeated: other runs and people log in at the same time.
   for (let tries = 1; answer.status === 503 && tries < clientLimits.conformanceLogInTries; tries += 1) {
     const waitMs = Number(answer.headers.get("retry-after") ?? "1") * 1_000;
     await delay(Math.min(waitMs, clientLimits.conformanceAnswerMs), undefined, { signal: wire.signal });
@@ -314,8 +314,8 @@ async function logIn(wire: Wire, api: "backoffice" | "cashier", details: LogIn):
 }
 
 /**
- * Resets the sandbox: what an earlier run has left is gone, and there are new codes and a new password. With
- * `keepsSettings`, the next reset restores the settings that the devices have now.
+ * Resets the sandbox: this removes the data of earlier runs, and makes new codes and a new password. With `keepsSettings`, the
+ * next reset restores the settings that the devices have now.
  */
 export async function resetSandbox(
   owner: Party,

@@ -1,4 +1,4 @@
-/** The device API as six functions (contract, "Endpoints"). Reads remember their ETag: an unchanged answer costs no body. */
+/** The device API as six functions (contract, "Endpoints"). Reads keep the ETag, so an unchanged answer has no body. */
 import { isInteger, isText, listOf, objectOf, orNull } from "./guards.ts";
 import { type KitRequest, noAnswer, type Result, type Transport } from "./transport.ts";
 
@@ -16,7 +16,7 @@ export interface DeviceSnapshot {
   readonly server_time: string;
 }
 
-/** The collection that a companion makes. The service writes the money; a device supplies and changes none. */
+/** The collection that a companion makes. The service sets the amount and the currency; a device changes neither. */
 export interface Assignment {
   readonly intent_id: number;
   readonly intent_display_number: number;
@@ -122,9 +122,9 @@ export interface Got<T> {
   readonly value: T;
 }
 export interface DeviceClient {
-  /** Claims a one-time code. The credential in the answer is shown this once. */
+  /** Claims a one-time code. Only this answer contains the credential. */
   enroll(code: string): Promise<Result<Got<Enrollment> & { readonly isEffective: boolean }>>;
-  /** Reports that the device is there; `summary` is free telemetry. */
+  /** Reports that the device is alive; the device chooses the content of `summary`. */
   heartbeat(summary: object): Promise<Result<Got<DeviceSnapshot>>>;
   /** The device's snapshot. Reading it does not make the device live. */
   me(): Promise<Result<Got<DeviceSnapshot>>>;
@@ -132,9 +132,9 @@ export interface DeviceClient {
   display(): Promise<Result<Got<DisplayState | undefined>>>;
   /** Reports an outcome; safe to call again with the same key, also after a restart. */
   report(report: Report): Promise<Result<Got<ReportBody>>>;
-  /** The next requests carry this credential, and ask for whole answers. */
+  /** The next requests send this credential, and no ETag. */
   use(credential: string): void;
-  /** The next reads ask for whole answers. */
+  /** The next reads send no ETag. */
   forgetEtags(): void;
 }
 
@@ -155,7 +155,7 @@ export function createDeviceClient(transport: Transport): DeviceClient {
   };
   const read = <T>(path: string, isBody: (value: unknown) => value is T) =>
     send({ method: "GET", path, etag: etags[path] }, isBody);
-  /** Without an ETag there is no 304, so the value is there. */
+  /** A request without an ETag: there is no 304, so the answer has a value. */
   const whole = <T>(request: KitRequest, isBody: (value: unknown) => value is T) =>
     send(request, isBody) as Promise<Result<Got<T> & { readonly isEffective: boolean }>>;
   return {

@@ -1,4 +1,4 @@
-/** A smart POS companion. The integrator writes `launch` and, where the payment application can answer it, `status`. */
+/** A smart POS companion. The integrator writes `launch`, and also `status` if the payment application supports it. */
 import { type Assignment, OUTCOMES, type Report } from "./client.ts";
 import {
   type CompanionEvent,
@@ -20,14 +20,14 @@ export interface Launch extends Assignment {
 
 export interface CompanionOptions extends DeviceOptions<CompanionState> {
   /**
-   * Lets the guest pay, and returns what the payment application returned. It is called once for each collection. When it
-   * throws, returns null or is not done at the deadline, the outcome is unknown. The signal is aborted at the deadline: what
-   * is returned later is reported as well.
+   * Lets the guest pay, and returns the result of the payment application. The kit calls it once for each collection. When it
+   * throws, returns null or has not ended at the deadline, the outcome is unknown. The kit aborts the signal at the deadline;
+   * it also reports a result that is returned later.
    */
   readonly launch: (launch: Launch, signal: AbortSignal) => Promise<Outcome | null>;
-  /** After a power cut: what became of this attempt, or null when the payment application does not know. */
+  /** After a power cut: the outcome of this attempt, or null when the payment application does not know it. */
   readonly status?: (reference: string, signal: AbortSignal) => Promise<Outcome | null>;
-  /** Called when a report was answered for good; the failure is null when the service has recorded it. */
+  /** Called after the final answer to a report; the failure is null when the service has recorded the report. */
   readonly onReported?: (report: Report, failure: Failure | null) => void;
 }
 export type Companion = Device<CompanionState>;
@@ -36,7 +36,7 @@ export type Companion = Device<CompanionState>;
 export function companion(options: CompanionOptions): Companion {
   const { launch, status, onReported } = options;
   const aborts: Record<string, AbortController> = {};
-  /** Runs a function of the integrator; whatever it does, its end is an event. */
+  /** Runs a function of the integrator. Each way in which it ends is an event. */
   const outcomeOf = (
     { intent_id, key }: { readonly intent_id: number; readonly key: string },
     requests: Requests<CompanionEvent>,
@@ -48,7 +48,7 @@ export function companion(options: CompanionOptions): Companion {
       delete aborts[key];
       requests.dispatch({ type: "outcome", intent_id, key, outcome });
     };
-    // In a promise: a function that throws at once fails as one that throws later.
+    // In a promise, so that a function that throws at once is handled like one that rejects later.
     Promise.resolve()
       .then(() => run(abort.signal))
       .then(usable, () => null)
@@ -91,7 +91,7 @@ export function companion(options: CompanionOptions): Companion {
   });
 }
 
-/** An outcome that is none of the four is unknown; its fields are texts. */
+/** Returns the outcome with text fields, or null (unknown) when it is none of the four outcomes. */
 function usable(outcome: Outcome | null): Outcome | null {
   if (outcome === null || typeof outcome !== "object" || OUTCOMES.indexOf(outcome.outcome) < 0) return null;
   return {
@@ -101,7 +101,7 @@ function usable(outcome: Outcome | null): Outcome | null {
   };
 }
 
-/** Keys of one device have to differ; they are no secret. */
+/** The keys of one device must differ. They are not secret. */
 function newKey({ random }: Platform): string {
   const part = (): string => Math.floor(random() * 2 ** 48).toString(36);
   return `${Date.now().toString(36)}-${part()}-${part()}`;

@@ -1,6 +1,6 @@
 /**
- * What both kinds of device do: they get their credential, keep it, send heartbeats, and answer each failure. Pure: time,
- * randomness and keys are inputs, and what has to be done comes out as effects. `SPEC.md` has the table.
+ * The machine that both kinds of device share: they get a credential, store it, send heartbeats, and handle each failure. It is
+ * pure: time, randomness and keys are inputs, and actions are returned as effects. `SPEC.md` has the table.
  *
  *             start                 enrolled, stored
  *   starting ───────► enrolling ─────────────────────► enrolled
@@ -16,11 +16,11 @@ import type { Failure } from "./transport.ts";
 export interface Input {
   /** On a monotonic clock. */
   readonly atMs: number;
-  /** From 0 up to 1; draws the waits. */
+  /** At least 0 and below 1; it randomizes the waits. */
   readonly random: number;
 }
 
-/** What went wrong last, for a person and for the heartbeat. */
+/** The last problem, for a person and for the heartbeat. */
 export interface Problem {
   readonly where: "storage" | "enroll" | "heartbeat" | "poll" | "report" | "launch";
   readonly code: string;
@@ -31,15 +31,15 @@ export interface Problem {
 export interface DeviceState {
   readonly phase: "starting" | "needs_code" | "enrolling" | "enrolled";
   readonly record: DeviceRecord | null;
-  /** Counts the changes of the record; those up to `savedRevision` are stored. */
+  /** Counts the changes of the record. The changes up to `savedRevision` are stored. */
   readonly revision: number;
   readonly savedRevision: number;
-  /** A one-time code that was not yet tried. */
+  /** A one-time code that the device has not tried yet. */
   readonly code: string | null;
   readonly enrollFailures: number;
   readonly heartbeat: "off" | "waiting" | "sending";
   readonly heartbeatFailures: number;
-  /** A heartbeat was accepted since the start. */
+  /** The service has accepted a heartbeat since the start. */
   readonly isReady: boolean;
   /** Empty, or why the device may not act now. */
   readonly blockedReason: string;
@@ -76,7 +76,7 @@ const EVENTS: readonly string[] = [
   "heartbeat_answered",
   "heartbeat_failed",
 ];
-/** Whether both kinds take this event; the others are the kind's alone. */
+/** Whether this event belongs to both kinds; other events belong to one kind. */
 export function isDeviceEvent(event: { readonly type: string; readonly timer?: string }): event is DeviceEvent {
   if (event.type === "timer") return event.timer === "enroll" || event.timer === "heartbeat";
   return EVENTS.indexOf(event.type) >= 0;
@@ -86,22 +86,22 @@ export type DeviceEffect =
   | { readonly type: "store"; readonly revision: number; readonly record: DeviceRecord }
   | { readonly type: "enroll"; readonly code: string }
   | { readonly type: "heartbeat" }
-  /** Ends the requests under way; their answers are no events. */
+  /** Ends the pending requests; their answers are no events. */
   | { readonly type: "cancel_requests" }
-  /** Sets a timer; one of the same name is replaced. */
+  /** Sets a timer, and replaces a timer of the same name. */
   | {
       readonly type: "timer";
       readonly timer: "enroll" | "heartbeat" | "poll" | "report" | "deadline" | "stale";
       readonly ms: number;
     };
 
-/** A step under way: the next state as far as it is known, and the effects so far. */
+/** A step in progress: the next state and the effects so far. */
 export interface DeviceDraft {
   state: DeviceState;
   readonly effects: { push(effect: DeviceEffect): unknown };
   readonly input: Input;
   readonly isCompanion: boolean;
-  /** Puts back what waits for the answer of a request. */
+  /** Resets the state that waits for the answer to a cancelled request. */
   readonly onRequestsCancelled: () => void;
 }
 
@@ -125,7 +125,7 @@ export function change<S extends DeviceState>(draft: { state: S }, changes: Part
   draft.state = { ...draft.state, ...changes };
 }
 
-/** Random between half and all of the doubled wait, or longer when the service asks for it. */
+/** A random wait between half of the doubled wait and all of it, or longer when the service asks for it. */
 export function backoffMs(
   failures: number,
   retryAfterMs: number,
@@ -136,7 +136,7 @@ export function backoffMs(
   return Math.max(retryAfterMs, Math.round(fullMs * (0.5 + random / 2)));
 }
 
-/** What a failure means for the request that got it. */
+/** The meaning of a failure for its request. */
 export type Meaning = "credential" | "blocked" | "again" | "final";
 export function meaningOf({ status, code }: Failure): Meaning {
   if (status === 401) return "credential";
@@ -151,7 +151,7 @@ export const problemOf = (where: Problem["where"], { code, detail, request_id }:
   request_id,
 });
 
-/** Changes the record and stores it. Returns the revision that has the change. */
+/** Changes the record and stores it. Returns the revision that contains the change. */
 export function keep(draft: DeviceDraft, changes: Partial<DeviceRecord>): number {
   const record = { ...draft.state.record, ...changes } as DeviceRecord;
   const revision = draft.state.revision + 1;
@@ -168,7 +168,7 @@ export function setTimer(
   draft.effects.push({ type: "timer", timer, ms });
 }
 
-/** Takes the events that both kinds share. */
+/** Handles the events that both kinds share. */
 export function deviceStep(device: DeviceDraft, event: DeviceEvent): void {
   const { state, input } = device;
   switch (event.type) {
@@ -181,7 +181,7 @@ export function deviceStep(device: DeviceDraft, event: DeviceEvent): void {
     case "code": {
       change(device, { code: event.code });
       if (state.phase === "needs_code") return needCode(device);
-      // A credential that was never accepted may have ended before; a person knows.
+      // The service has never accepted the credential, so it may already have ended. A person who enters a code knows that.
       return state.phase === "enrolled" && state.record?.accepted === false ? renew(device) : undefined;
     }
     case "enrolled":
@@ -199,7 +199,7 @@ export function deviceStep(device: DeviceDraft, event: DeviceEvent): void {
       change(device, { savedRevision: event.revision });
       if (event.type === "store_failed") change(device, { problem: storageProblem(event.detail) });
       else if (state.problem?.where === "storage") change(device, { problem: null });
-      // A credential that could not be stored is still good until the power is cut.
+      // A credential that could not be stored is still valid until the power is cut.
       const isEnrolled = state.phase === "enrolling" && state.code === null;
       if (isEnrolled && event.revision === state.revision) beginHeartbeats(device);
       return;
@@ -233,14 +233,14 @@ function storageProblem(detail: string): Problem {
   return { where: "storage", code: "storage", detail, request_id: "" };
 }
 
-/** Uses the code at hand, or waits for one. */
+/** Uses the code that the device has, or waits for one. */
 function needCode(draft: DeviceDraft, isSpent = false): void {
   const code = isSpent ? null : draft.state.code;
   change(draft, { phase: code === null ? "needs_code" : "enrolling", code, enrollFailures: 0 });
   if (code !== null) draft.effects.push({ type: "enroll", code });
 }
 
-/** The code is spent now, so the credential is stored before all else. */
+/** The code is spent now, so the device first stores the credential. */
 function enrolled(
   draft: DeviceDraft,
   { credential, device, effective }: Extract<DeviceEvent, { type: "enrolled" }>,
@@ -254,7 +254,7 @@ function enrolled(
     credential,
     accepted: effective,
     first_poll_pending: draft.isCompanion,
-    // Another device's collections are not this one's.
+    // Attempts and reports of another device do not belong to this device.
     attempt: isSame ? record.attempt : null,
     reports: isSame ? record.reports : [],
   });
@@ -296,7 +296,7 @@ function heartbeatFailed(device: DeviceDraft, failure: Failure): void {
 /** The service has refused the credential: it has ended, unless it was never accepted and is not yet known everywhere. */
 export function refused(draft: DeviceDraft): void {
   if (draft.state.record?.accepted !== false) {
-    // What has ended is not kept on a device that may be sold or stolen. What is not reported yet stays.
+    // A device that may be sold or stolen must not keep an ended credential. Pending reports stay.
     keep(draft, { credential: "" });
     return renew(draft);
   }
@@ -304,7 +304,7 @@ export function refused(draft: DeviceDraft): void {
   setTimer(draft, "heartbeat", KIT_LIMITS.notEffectiveMs);
 }
 
-/** From now on the device has no credential. */
+/** Discards the credential: the device needs a new code. */
 function renew(draft: DeviceDraft): void {
   draft.effects.push({ type: "cancel_requests" });
   change(draft, { heartbeat: "off", isReady: false });
@@ -312,7 +312,7 @@ function renew(draft: DeviceDraft): void {
   needCode(draft);
 }
 
-/** A request was accepted, so the credential is known, nothing blocks the device, and the service's clock is read. */
+/** After an accepted request: the credential is effective, the device is not blocked, and the service's time is known. */
 export function accepted(device: DeviceDraft, serverTime: string | undefined, where: Problem["where"]): void {
   const { state } = device;
   change(device, { blockedReason: "" });

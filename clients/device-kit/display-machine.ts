@@ -1,6 +1,6 @@
 /**
- * What a customer display does (SPEC.md, "The display"): it polls, shows the service's state as it is, and says so when that
- * is no longer fresh. Pure, as `device-machine.ts`.
+ * The machine of a customer display (SPEC.md, "The display"): it polls, shows the service's state unchanged, and reports when
+ * the state is stale. Pure, like `device-machine.ts`.
  */
 import type { DisplayState as Shown } from "./client.ts";
 import {
@@ -31,7 +31,7 @@ export interface DisplayMachineState extends DeviceState {
   readonly display: Shown | null;
   readonly answeredAtMs: number;
   readonly isStale: boolean;
-  /** What is on the screen, as JSON; empty when nothing was shown yet. */
+  /** The shown content, as JSON; empty before the first one. */
   readonly onScreen: string;
 }
 
@@ -146,7 +146,7 @@ function advance(draft: DisplayDraft): void {
   draft.effects.push({ type: "render", view, age_ms: state.display === null ? 0 : input.atMs - state.answeredAtMs });
 }
 
-/** What is no longer certain is not shown: a QR code could be paid twice, and `paid` may belong to the guest before. */
+/** Hides a state that is no longer certain: a QR code could be paid twice, and `paid` may belong to the previous guest. */
 function viewOf({ display, isStale, blockedReason, phase }: DisplayMachineState): View {
   const isHidden = blockedReason !== "" || (isStale && (display?.state === "qr" || display?.state === "paid"));
   return { display: isHidden ? null : display, isStale, blockedReason, needsCode: phase === "needs_code" };

@@ -10,7 +10,7 @@ import {
 import { type Device, type DeviceOptions, runDevice } from "./run-device.ts";
 
 export interface Freshness {
-  /** How long ago the service has answered last. */
+  /** The time since the service's last answer. */
   readonly ageMs: number;
   /** True when the service has not answered for some time: show that. */
   readonly isStale: boolean;
@@ -22,8 +22,8 @@ export interface Freshness {
 
 export interface DisplayOptions extends DeviceOptions<DisplayMachineState> {
   /**
-   * Shows `state`, `amount` and the other fields as they are. Null: there is nothing that the display may show; a QR code
-   * and `paid` are hidden in this way as soon as they are stale.
+   * Shows `state`, `amount` and the other fields unchanged. Null: the display must show no state. The kit hides a QR code and
+   * `paid` in this way as soon as they are stale.
    */
   readonly render: (display: DisplayState | null, freshness: Freshness) => void;
 }

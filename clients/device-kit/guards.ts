@@ -1,8 +1,8 @@
-/** Guards of what comes from outside. They accept fields that they do not know: a field added inside `v1` stops no device. */
+/** Guards for data from outside. They accept unknown fields, so that a field that is added inside `v1` does not stop a device. */
 type Check = (value: unknown) => boolean;
 
 export const isText = (value: unknown): value is string => typeof value === "string";
-/** The value when it is a text, else an empty one. */
+/** The value if it is a text; otherwise an empty text. */
 export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 export const isFlag = (value: unknown): value is boolean => typeof value === "boolean";
 export const isInteger = (value: unknown): value is number => Number.isSafeInteger(value);
@@ -19,7 +19,7 @@ export const oneOf =
   (value) =>
     isText(value) && words.indexOf(value) >= 0;
 
-/** A guard of an object with these fields, and any others. */
+/** A guard for an object with these fields; it may have other fields. */
 export function objectOf<T extends object>(
   fields: { readonly [K in keyof T]-?: Check },
 ): (value: unknown) => value is T {
@@ -29,7 +29,7 @@ export function objectOf<T extends object>(
     (Object.keys(fields) as (keyof T)[]).every((name) => fields[name]((value as T)[name]));
 }
 
-/** The value of a JSON text; undefined when it is none. */
+/** The value of a JSON text; undefined for invalid JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

@@ -1,18 +1,18 @@
-/** What the kit needs of the place where it runs. All of it is injected, so a test can replace time and network. */
+/** The functions that the kit needs from its platform. They are injected, so a test can replace time and network. */
 export interface Platform {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
   readonly setTimeout: (callback: () => void, ms: number) => unknown;
   readonly clearTimeout: (timer: never) => void;
-  /** Milliseconds on a clock that no person can change. */
+  /** Milliseconds on a monotonic clock. */
   readonly nowMs: () => number;
-  /** From 0 up to 1. */
+  /** At least 0 and below 1. */
   readonly random: () => number;
 }
 
 /** The platform of a browser, a WebView and Node 18. */
 export function hostPlatform(): Platform {
   return {
-    // Called as a method of another object, a browser's functions throw.
+    // A browser's functions throw when they are called as methods of another object.
     fetch: (url, init) => fetch(url, init),
     setTimeout: (callback, ms) => setTimeout(callback, ms),
     clearTimeout: (timer) => clearTimeout(timer),

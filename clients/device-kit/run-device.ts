@@ -1,4 +1,4 @@
-/** What both kinds of device have beside their machine: storage, the requests that they share, their start and their end. */
+/** Runs both kinds of device: the storage, the requests that they share, their start and their end. */
 import { createDeviceClient, type DeviceClient } from "./client.ts";
 import type { DeviceEffect, DeviceEvent, DeviceState } from "./device-machine.ts";
 import { KIT_LIMITS } from "./limits.ts";
@@ -15,9 +15,9 @@ export interface DeviceOptions<S> {
   readonly storage: DeviceStorage;
   /** The one-time code, needed at the first start and after the owner has reset the device. */
   readonly code?: string | undefined;
-  /** More telemetry of a heartbeat, for example the version of the app, battery and network. */
+  /** Additional telemetry for the heartbeat, for example the app's version, battery and network. */
   readonly summary?: () => object;
-  /** Called after each step with what the device knows, for its screen and its log. */
+  /** Called after each step with the device's state, for its screen and its log. */
   readonly onState?: (state: S) => void;
   /** Another clock and network, in tests. */
   readonly platform?: Platform;
@@ -25,7 +25,7 @@ export interface DeviceOptions<S> {
 
 export interface Device<S> {
   state(): S;
-  /** How long ago something happened last: a watchdog restarts a device that is quiet for minutes. */
+  /** The time since the last event, for a watchdog that restarts a device without events for minutes. */
   quietMs(): number;
   /** Gives the device a new code, after `needs_code`. */
   enroll(code: string): void;
@@ -38,7 +38,7 @@ export interface Device<S> {
 type SharedEffect = Exclude<DeviceEffect, { type: "timer" }>;
 type Shared = { readonly [T in SharedEffect["type"]]: (effect: Extract<SharedEffect, { type: T }>) => void };
 
-/** What a kind adds: its machine, and its own effects. */
+/** The parts of one kind of device: its machine and its effects. */
 interface DeviceKind<S, E, F> {
   readonly first: S;
   readonly step: (
@@ -55,7 +55,7 @@ export interface Requests<E> {
   readonly dispatch: (event: E | DeviceEvent) => void;
   /** Calls a function of the integrator. */
   callBack(callback: () => void): void;
-  /** Sends a request; its end is an event, unless requests were cancelled meanwhile. */
+  /** Sends a request. Its end is an event, unless the requests were cancelled meanwhile. */
   send<T>(
     request: Promise<Result<T>>,
     onAnswer: (answer: T) => E | DeviceEvent,
@@ -92,7 +92,7 @@ export function runDevice<S extends DeviceState, E, F extends { readonly type: s
       try {
         callback();
       } catch (error) {
-        // A defect of the program around the kit is seen, and the device goes on.
+        // Throws outside of the kit: the integrator's defect becomes visible, and the device continues.
         platform.setTimeout(() => {
           throw error;
         }, 0);
@@ -156,7 +156,7 @@ export function runDevice<S extends DeviceState, E, F extends { readonly type: s
   };
 }
 
-/** What the service's operators see of the device. */
+/** The telemetry that the service's operators see. */
 function summaryOf({ record, problem }: DeviceState, uptimeMs: number): object {
   return {
     kit: KIT_VERSION,
@@ -167,8 +167,8 @@ function summaryOf({ record, problem }: DeviceState, uptimeMs: number): object {
 }
 
 /**
- * Writes one record after the other. A write that does not end in time counts as failed, and the next one waits for its end
- * all the same: what is written late must not replace a newer record.
+ * Writes one record after the other. A write that does not end in time counts as failed. The next write still waits for its
+ * end, because a late write must not replace a newer record.
  */
 function createWriter(
   storage: DeviceStorage,

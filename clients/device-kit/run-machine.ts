@@ -1,4 +1,4 @@
-/** Runs a machine: takes one event after the other, performs the effects, keeps its timers, and stops. */
+/** Runs a machine: it handles one event after the other, performs the effects, and manages the timers. */
 import type { Platform } from "./platform.ts";
 
 /** The parts of a machine's effects that every kind has. */
@@ -10,7 +10,7 @@ interface TimerEffect {
 
 export interface Running<E> {
   dispatch(event: E): void;
-  /** After this no event is taken and no effect performed. */
+  /** After this call the machine handles no event and performs no effect. */
   stop(): void;
   isStopped(): boolean;
 }
@@ -34,7 +34,7 @@ export function runMachine<S, E, F extends { readonly type: string }>(deps: {
   };
   function dispatch(event: E): void {
     events.push(event);
-    // An effect may end at once: its event waits until the step is complete.
+    // An effect may dispatch an event at once. The event waits until the step is complete.
     if (isBusy) return;
     isBusy = true;
     try {

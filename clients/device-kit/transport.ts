@@ -1,6 +1,6 @@
 /**
- * HTTP to the service: one request within its pace and its time, and its answer within a bound. It returns every end of a
- * request as a value, because a device has something to do on each.
+ * HTTP to the service: one request with pace and time-out, and an answer of limited size. It returns each failure as a value,
+ * because a device handles every failure.
  */
 import type { ErrorCode } from "./error-codes.ts";
 import { isText, objectOf, parseJson, textOf } from "./guards.ts";
@@ -14,11 +14,11 @@ export interface KitRequest {
   readonly body?: object;
   readonly credential?: string;
   readonly etag?: string | undefined;
-  /** True for what may use the last place of the burst. */
+  /** True for a request that may use the last token of the burst. */
   readonly isUrgent?: boolean;
 }
 
-/** How a request failed. Status 0: no answer of this service came, and whether the request took effect is unknown. */
+/** How a request failed. Status 0: this service has not answered, so the outcome of the request is unknown. */
 export interface Failure {
   readonly status: number;
   readonly code: ErrorCode | "no_answer" | (string & {});
@@ -27,7 +27,7 @@ export interface Failure {
   readonly request_id: string;
   /** The intent's status, on 409. */
   readonly intent_status: string;
-  /** What `Retry-After` asks for. */
+  /** The wait that `Retry-After` asks for. */
   readonly retry_after_ms: number;
 }
 
@@ -44,7 +44,7 @@ export type Result<T> = (T & { readonly ok: true }) | { readonly ok: false; read
 
 export interface Transport {
   send(request: KitRequest): Promise<Result<Answer>>;
-  /** Ends the requests under way: each is a failure without an answer. */
+  /** Ends the pending requests: each is a failure without an answer. */
   abort(): void;
 }
 
@@ -137,7 +137,7 @@ function bounded(text: string): string {
 
 const isErrorBody = objectOf<{ code: string }>({ code: isText });
 
-/** An error without the service's body comes from something between: it counts as no answer. */
+/** An error without the service's error body comes from an intermediary, so it counts as no answer. */
 function failureOf(status: number, body: unknown, retryAfter: string | undefined): Failure {
   const retry_after_ms = retryAfterMs(retryAfter);
   if (!isErrorBody(body))
@@ -166,7 +166,7 @@ function retryAfterMs(header: string | undefined): number {
   return match === null ? 0 : Math.min(Number(match[1]) * 1_000, KIT_LIMITS.retryAfterMaxMs);
 }
 
-/** A token bucket as the service has it. What is not urgent leaves one token, so that a report never waits behind polls. */
+/** The same token bucket as in the service. Other requests leave one token for urgent ones, so a report never waits for polls. */
 export function createPace(platform: Platform): (isUrgent: boolean) => Promise<void> {
   const { requestGapMs, burst, burstKept } = KIT_LIMITS;
   let tokens: number = burst;

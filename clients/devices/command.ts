@@ -1,4 +1,4 @@
-/** `devices enroll|watch|report|simulate`: what a device does, by the device kit, for who develops one. */
+/** `devices enroll|watch|report|simulate`: the actions of a device, for developers of devices. They use the device kit. */
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
@@ -64,7 +64,7 @@ export async function runDevices(args: readonly string[]): Promise<void> {
   }
 }
 
-/** The service that the options name, trusted as its certificate asks for. */
+/** The service that the options name; also makes the process trust its certificate. */
 function serviceOf(options: Options): string {
   const { baseUrl, certificateFile } = findService(options["base-url"], process.env);
   if (certificateFile !== undefined) trustCertificate(certificateFile);
@@ -81,13 +81,13 @@ function sentenceOf({ detail, code }: Failure): CommandError {
   return new CommandError(`${detail} (${code})`);
 }
 
-/** The folder or, while it is not there yet, the nearest one above it: the storage makes the others. */
+/** The folder, or its nearest existing parent: the storage creates the missing folders. */
 const existingFolder = (folder: string): string => (existsSync(folder) ? folder : existingFolder(dirname(folder)));
 
 async function enroll(options: Options): Promise<void> {
   const code = required(options.code, "--code");
   const file = required(options.file, "--file");
-  // The code is spent with the first answer, so that the credential must have a place by then.
+  // The first answer spends the code, so the command first checks that it can store the credential.
   checkFolder(existingFolder(dirname(file)));
   const result = await clientOf(options).enroll(code);
   if (!result.ok) throw sentenceOf(result.failure);

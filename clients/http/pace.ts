@@ -1,4 +1,4 @@
-/** Waiting and repeating: the gap between two requests, the growing pause after failures, and a sleep that an abort ends. */
+/** Waits and retries: the gap between two requests, the growing wait after failures, and a sleep that an abort ends. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { clientLimits } from "../limits.ts";
 import { isRetryable, ServiceError } from "./transport.ts";
@@ -22,7 +22,7 @@ export function createPace(gapMs: number): (signal: AbortSignal) => Promise<void
   };
 }
 
-/** Doubling pauses with a bound; the jitter keeps many clients from coming back in the same instant. */
+/** Doubling waits with a maximum. The jitter prevents that many clients reconnect at the same moment. */
 export function createBackoff(options: { firstMs: number; maxMs: number; random?: () => number }): {
   nextMs(): number;
   reset(): void;

@@ -1,6 +1,6 @@
 /**
- * HTTP to the service: one request, paced and with a time-out, its answer read within a bound and checked by a schema; how a
- * request can fail; and trust in the service's certificate.
+ * HTTP to the service: one request with pace and time-out, and an answer of limited size that a schema checks. Also the errors
+ * of a request, and trust in the service's certificate.
  */
 
 import { X509Certificate } from "node:crypto";
@@ -13,7 +13,7 @@ import { clientLimits } from "../limits.ts";
 
 export interface ServiceRequest {
   readonly method: "GET" | "POST" | "DELETE";
-  /** Below the API, for example `session/`. */
+  /** The path after the API's root, for example `session/`. */
   readonly path: string;
   readonly body?: unknown;
   readonly credential?: string | undefined;
@@ -34,10 +34,10 @@ export interface ServiceTransport {
 
 export function createTransport(deps: {
   readonly baseUrl: string;
-  /** Which of the service's APIs; the device kit has the devices'. */
+  /** One of the service's APIs. The device kit has its own client for the device API. */
   readonly api: "backoffice" | "robotics" | "reconciliation";
   readonly pace: (signal: AbortSignal) => Promise<void>;
-  /** The longest answer that is read. */
+  /** The longest answer that the client reads. */
   readonly responseMaxBytes?: number;
 }): ServiceTransport {
   const { responseMaxBytes = clientLimits.responseMaxBytes } = deps;
@@ -59,7 +59,7 @@ export function createTransport(deps: {
 const errorBodySchema = z.looseObject({
   code: z.string(),
   detail: z.string().optional(),
-  /** Of a `conflict`: why. */
+  /** The reason of a `conflict`. */
   reason: z.string().optional(),
 });
 
@@ -123,7 +123,7 @@ export class ServiceError extends Error {
   readonly httpStatus: number;
   /** The stable code of the error body; `http_<status>` when the body carried none. */
   readonly code: string;
-  /** Why, where the code alone does not say it. */
+  /** The reason, when the code alone does not name it. */
   readonly reason: string | undefined;
   /** What `Retry-After` asked for. */
   readonly retryAfterMs: number | undefined;
@@ -143,7 +143,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** No answer came, or none of this service: whether the request took effect is unknown. */
+/** No answer of this service arrived, so the outcome of the request is unknown. */
 export class ServiceUnreachable extends Error {
   override readonly name = "ServiceUnreachable";
 }
@@ -157,9 +157,9 @@ export function isRetryable(error: unknown): boolean {
 }
 
 /**
- * From now on `fetch` trusts this certificate beside the authorities of Node. No authority needs to have signed it, and it may
- * name another host: the server has to show this certificate, byte for byte. The file is read for each connection, because
- * a service that is started again may show a renewed one.
+ * Makes `fetch` trust this certificate in addition to Node's authorities. It needs no authority's signature and may name another
+ * host: the server must present exactly this certificate. Each connection reads the file again, because a restarted service may
+ * present a renewed certificate.
  */
 export function trustCertificate(certificateFile: string): void {
   const connect: buildConnector.connector = (target, done) => {

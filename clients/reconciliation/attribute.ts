@@ -1,4 +1,4 @@
-/** Pays orders with money that does not fit: alone, or above the organization's limit by two people. */
+/** Pays orders with unmatched money: one person alone, or two people above the organization's limit. */
 import { z } from "zod";
 import { UsageError } from "../command.ts";
 import { ServiceError } from "../http/transport.ts";

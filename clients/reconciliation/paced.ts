@@ -1,10 +1,10 @@
-/** The pace of an upload: a service on the same machine refuses a file that comes faster than it can be stored. */
+/** The pace of an upload: a service on the same machine refuses a file that arrives faster than it can store it. */
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../limits.ts";
 
 /**
- * The pieces, no faster than the service takes them. What a pause has delayed is not made up for: after a service that was
- * busy for seconds, the pieces of these seconds would come all at once.
+ * Yields the pieces no faster than the service accepts them. It does not catch up after a pause: after a service was busy for
+ * seconds, the pieces of these seconds would otherwise arrive all at once.
  */
 export async function* paced(pieces: Iterable<Buffer> | AsyncIterable<Buffer>): AsyncIterable<Buffer> {
   const { uploadBytesPerSecond, uploadBurstMs } = clientLimits;

@@ -92,7 +92,7 @@ function closePeriod(kind: string, { account, from, reason, json }: PeriodOption
   };
 }
 
-/** The head first, so that a closing that does not exist leaves no file. */
+/** Reads the head first, so that a missing closing leaves no file. */
 function exportClosing(closingId: number, path: string): Work {
   return async ({ read }) => {
     const pageAfter = (since: string | undefined) =>
@@ -100,7 +100,7 @@ function exportClosing(closingId: number, path: string): Work {
     let page = await pageAfter(undefined);
     const file = createWriteStream(path, { flags: "wx" });
     const written = finished(file);
-    // It is awaited below, whatever happens in between.
+    // `written` is awaited below; this prevents an unhandled rejection before that.
     written.catch(() => undefined);
     let rows = 0;
     for (;;) {

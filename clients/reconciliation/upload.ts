@@ -1,4 +1,4 @@
-/** Sends a file to an account, piece by piece, and waits for its import. */
+/** Sends a file to an account in pieces, and waits for its import. */
 import { createReadStream, statSync } from "node:fs";
 import { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
@@ -56,7 +56,7 @@ export async function upload(
     headers: { authorization: `Bearer ${credential}`, "content-length": String(sizeBytes) },
     body: Readable.from(counted(file.path, (sentBytes) => progress.update(sentBytes, sizeBytes))),
     signal,
-    // A slow line may take hours; the service ends an upload that stalls.
+    // A slow connection may need hours; the service ends an upload that stalls.
     bodyTimeout: 0,
     headersTimeout: 0,
   })
@@ -90,7 +90,7 @@ async function* counted(path: string, onSent: (sentBytes: number) => void): Asyn
 
 const ENDED: ReadonlySet<string> = new Set(["needs_format", "held", "imported", "refused", "withdrawing", "withdrawn"]);
 
-/** The import when nothing more happens to it without a person. */
+/** Waits until the import has ended or needs a person, and returns it. */
 export async function untilEnded({ read, signal }: Person, importId: number, progress: Progress): Promise<Uploaded> {
   try {
     for (;;) {
@@ -100,7 +100,7 @@ export async function untilEnded({ read, signal }: Person, importId: number, pro
       await delay(clientLimits.progressPollMs, undefined, { signal });
     }
   } finally {
-    // What is printed next has a line of its own, also the sentence of an error.
+    // The next output starts on a new line, also the sentence of an error.
     progress.end();
   }
 }

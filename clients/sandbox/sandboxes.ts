@@ -57,7 +57,7 @@ export async function runSandbox(args: readonly string[]): Promise<void> {
   await asPerson("owner", values, sandboxWork(positionals, values));
 }
 
-/** What the words ask for, checked before anybody logs in. Throws `UsageError`. */
+/** Checks the arguments before the log-in, and returns the work that they ask for. Throws `UsageError`. */
 function sandboxWork(words: readonly string[], options: Options): Work {
   const [command, subject, surplus] = words;
   if (surplus !== undefined) throw new UsageError(`There is one argument too many, "${surplus}"; see --help.`);

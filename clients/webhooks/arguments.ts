@@ -54,7 +54,7 @@ export function parseCommand(args: readonly string[]) {
     if (forwardTo === undefined)
       throw new UsageError("Say where to with --forward-to, for example http://127.0.0.1:4000/hook.");
     if (values.secret === "") throw new UsageError("The secret is empty; leave --secret out and one is made.");
-    // Without --since-id only what comes from now on is forwarded.
+    // Without --since-id, `listen` forwards only later deliveries.
     const sinceId = numberOf("since-id", values["since-id"], 0);
     return { name, forwardTo, secret: values.secret, sinceId, options: values } as const;
   }

@@ -14,7 +14,7 @@ export async function runWebhooks(args: readonly string[]): Promise<void> {
   const stop = (): void => stopping.abort();
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, stop);
   process.once("disconnect", stop);
-  // The reader of the output is gone.
+  // The reader of the output has ended.
   process.stdout.on("error", stop);
   try {
     await work(command, stopping.signal);
@@ -51,7 +51,7 @@ async function work(command: ReturnType<typeof parseCommand>, signal: AbortSigna
   try {
     await trigger({ owner, consumerId: command.consumerId ?? sandbox.consumerId, signal, progress }, command.event);
   } finally {
-    // The session ends by itself; what was triggered has happened, even when the service is gone by now.
+    // A failed log-out is ignored: the event has happened, and the session expires by itself.
     await owner.logOut().catch(() => undefined);
   }
 }

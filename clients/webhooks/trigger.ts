@@ -1,4 +1,4 @@
-/** Makes an event happen: what the owner would do, by the owner's API. */
+/** Triggers an event: does the owner's action with the owner's API. */
 import { z } from "zod";
 import { CommandError } from "../command.ts";
 import { pause } from "../http/pace.ts";
@@ -9,13 +9,13 @@ import type { Progress, Trigger } from "./arguments.ts";
 
 interface TriggerDeps {
   readonly owner: Owner;
-  /** Whose event; undefined when there is only one consumer. */
+  /** The consumer of the event; undefined when there is only one consumer. */
   readonly consumerId: number | undefined;
   readonly signal: AbortSignal;
   readonly progress: Progress;
 }
 
-/** What the owner does to make each event happen. */
+/** The owner's action that triggers each event. */
 const ACTIONS: Readonly<Record<Trigger, (deps: TriggerDeps, consumer: Consumer) => Promise<void>>> = {
   "serving_task.offered": async (deps, consumer) => void (await offer(deps, consumer)),
   "serving_task.cancelled": async (deps, consumer) => {
@@ -28,7 +28,7 @@ const ACTIONS: Readonly<Record<Trigger, (deps: TriggerDeps, consumer: Consumer) 
     await untilExpired(deps, taskId);
   },
   "robotics.paused": async ({ owner, progress }, { filial_id: filialId }) => {
-    // Pausing what is paused would change nothing and send no event.
+    // Pausing a paused filial would send no event.
     if (await owner.isPaused(filialId)) {
       await owner.resume(filialId);
       progress(`Resumed robotics at filial ${filialId}, where it was paused already.`, {
@@ -55,7 +55,7 @@ const ACTIONS: Readonly<Record<Trigger, (deps: TriggerDeps, consumer: Consumer) 
   },
 };
 
-/** Throws `CommandError` when it is not clear for whom, or when it does not happen. */
+/** Throws `CommandError` when the consumer is not clear, or when the event does not happen. */
 export async function trigger(deps: TriggerDeps, event: Trigger): Promise<void> {
   await ACTIONS[event](deps, await consumerOf(deps));
 }
@@ -106,7 +106,7 @@ const filialSchema = z.looseObject({ filial_id: z.int(), paused: z.boolean() });
 
 type Consumer = z.infer<typeof consumerSchema>;
 type Task = z.infer<typeof taskSchema>;
-/** The owner's API, as far as it makes events happen. */
+/** The parts of the owner's API that trigger events. */
 export type Owner = Awaited<ReturnType<typeof logIn>>;
 
 const REASON = { reason: "Triggered by a developer." };

@@ -1,11 +1,11 @@
 /**
- * Builds the pages: `npm run pages`, and by itself before each start and each run of the tests.
+ * Builds the pages: `npm run pages`. Each start and each run of the tests builds them automatically.
  *
  *   gateway/web/<page>/main.tsx ──► dist/assets/<name>.<hash>.js, .css, and .br and .gz of each
  *   gateway/web/page.html       ──► dist/<page>.html with the names of these
  *                                   dist/manifest.json, written last
  *
- * A build of the same sources is kept. Two builds at once write the same files with the same content.
+ * A build of the same sources is kept. Two builds at the same time are safe: they write the same files with the same content.
  */
 import { hash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -15,12 +15,12 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { build, type Metafile, type OutputFile } from "esbuild";
 import { BUILT_PAGES, type BuildManifest, type BuiltFile, PAGES, type PageName } from "./page-names.ts";
 
-/** The oldest browsers of tills and displays; Preact 11 needs these as well. */
+/** The oldest browsers that tills and displays run; Preact 11 supports no older ones. */
 const BROWSERS = ["chrome71", "safari12.1", "firefox69"];
 
 /**
- * Safari before 14.1 has a fault in destructured parameters that are used as names of other parameters; esbuild then refuses
- * all destructuring, which these browsers know otherwise.
+ * Safari before 14.1 has a bug when a destructured name shadows another parameter. Because of it, esbuild refuses all
+ * destructuring for these browsers. They support the rest of it, so this setting allows it.
  */
 const SUPPORTED = { destructuring: true };
 
@@ -48,7 +48,7 @@ export interface BuildOptions {
 const HERE: BuildOptions = { source: import.meta.dirname, folder: fileURLToPath(BUILT_PAGES) };
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 
-/** Builds unless a build of the same sources is there; returns whether it had to. */
+/** Builds the pages, unless a build of the same sources exists. Returns whether it has built. */
 export async function buildPages(options: BuildOptions = HERE): Promise<boolean> {
   const sources = hashOfSources(options);
   if (manifestIn(options.folder)?.sources === sources) return false;
@@ -80,8 +80,8 @@ export function manifestIn(folder: string): BuildManifest | undefined {
 }
 
 /**
- * Also of the packages, of the device kit, which the display runs, and of the table of currencies: another version of a
- * library is another build.
+ * The hash also covers the package lock, the device kit, which the display runs, and the table of currencies. So another
+ * version of a library makes another build.
  */
 function hashOfSources({ source, folder }: BuildOptions): string {
   const checkout = join(source, "..", "..");
@@ -99,7 +99,7 @@ function hashOfSources({ source, folder }: BuildOptions): string {
 
 const hashOfFile = (path: string): string => hash("sha256", readFileSync(path));
 
-/** Pages that people go between, together: what two of them share is one file. A display shows one page and loads one file. */
+/** People move between most pages, so these are bundled together and share files. The display stays one file. */
 export async function bundle(options: BuildOptions = HERE) {
   const [display, others] = await Promise.all([
     bundlePages(options, ["display"]),
@@ -152,7 +152,7 @@ function entryOf(page: PageName, metafile: Metafile) {
   return { name, output };
 }
 
-/** The page's own script and the parts that it imports from the start; parts that it loads later do not count. */
+/** The page's script and the parts that it imports statically, without the parts that it imports later. */
 function scriptsOf(page: PageName, metafile: Metafile): readonly string[] {
   const found = new Set<string>();
   const add = (name: string): void => {
@@ -183,7 +183,7 @@ function pageHtml(page: PageName, { source }: BuildOptions, metafile: Metafile, 
     .replace("{{links}}", links.join("\n    "));
 }
 
-/** No script names it, so the bundle does not have it. */
+/** No script imports the icon, so the bundle does not contain it. */
 function iconFile({ source }: BuildOptions): ServedFile {
   const content = readFileSync(join(source, "shared", "icon.svg"));
   const name = `icon.${hash("sha256", content).slice(0, 8).toUpperCase()}.svg`;
@@ -197,8 +197,8 @@ interface ServedFile {
 }
 
 /**
- * Files that browsers ask for by one name: `<page>/service-worker.ts`, which gets the names of what it keeps, and
- * `<page>/page.webmanifest`.
+ * Files whose names have no hash: `<page>/service-worker.ts`, into which the build writes the names of the files that it
+ * stores, and `<page>/page.webmanifest`.
  */
 async function unhashedFiles(
   { source, folder }: BuildOptions,
@@ -248,7 +248,7 @@ function writeWithCompressed(path: string, content: Buffer): void {
   writeWhole(`${path}.br`, brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }));
 }
 
-/** A reader finds the whole file or none. */
+/** A process that reads the file finds the whole file or none. */
 function writeWhole(path: string, content: Uint8Array): void {
   const part = `${path}.${process.pid}`;
   writeFileSync(part, content);

@@ -1,4 +1,4 @@
-/** Forms of the back office in a real browser: an answer that is lost, and what the service refuses, in the person's language. */
+/** Forms of the back office in a real browser: lost answers, and errors of the service in the person's language. */
 import type { Browser, BrowserContextOptions, Page, Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addFleet } from "../support/fleets.ts";
@@ -36,7 +36,7 @@ async function open(section: string, options: BrowserContextOptions = { locale: 
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 const inDialog = (page: Page) => page.getByRole("dialog");
 
-/** The service does what is asked for, and its answer does not arrive. */
+/** The service performs the request, but its answer does not arrive. */
 const loseAnswer = async (route: Route): Promise<void> => {
   if (route.request().method() !== "POST") return await route.continue();
   await route.fetch();
@@ -44,7 +44,7 @@ const loseAnswer = async (route: Route): Promise<void> => {
 };
 
 describe("an answer that is lost", () => {
-  test("the next click finds what the first one has made, and makes nothing more", async () => {
+  test("the next click finds the thing that the first one made, and makes no second one", async () => {
     const page = await open("stations/");
     await page.route("**/filials/", loseAnswer, { times: 1 });
     await button(page, "Add a filial").click(SHOWN);
@@ -58,7 +58,7 @@ describe("an answer that is lost", () => {
     await page.context().close();
   });
 
-  test("what its answer showed once is not shown again: the page says what to do, and lists what was made", async () => {
+  test("a secret of the lost answer is not shown again: the page says what to do, and lists the new thing", async () => {
     const fleet = await addFleet(system.baseUrl, owner, system.sandbox.filialId, "Fleet of the form");
     const page = await open(`webhooks/?view=endpoints&consumer=${fleet.consumerId}`);
     await page.route("**/webhook-endpoints/", loseAnswer, { times: 1 });
@@ -82,7 +82,7 @@ describe("an answer that is lost", () => {
 });
 
 describe("a German page", () => {
-  test("says what is wrong with a field in German, and shows no sentence of the service", async () => {
+  test("names the error of a field in German, and shows no English sentence of the service", async () => {
     const page = await open("stations/", { locale: "de-DE", viewport: { width: 360, height: 740 } });
     await button(page, "Station anlegen").click(SHOWN);
     await inDialog(page).getByLabel("Name").fill("Theke");

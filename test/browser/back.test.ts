@@ -15,12 +15,12 @@ import { type Receiver, startReceiver } from "../webhook-signer/receiver.ts";
 import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 import { picture } from "./pictures.ts";
 
-/** A list that is read every ten seconds, on a slow machine. */
+/** The page reads some lists only every ten seconds, and the machine may be slow. */
 const SHOWN = { timeout: 20_000 };
-/** Runs a script where a page takes it for markup, and breaks an attribute where it is put into one. */
+/** Text that runs a script when a page inserts it as markup or into an attribute. */
 const HOSTILE = `"><img src=x onerror=alert(1)><script>alert(2)</script>`;
 const HOOK = "/back-office";
-/** Colours that still change would be judged in between. */
+/** Without motion: axe must not check colours in the middle of a transition. */
 const STILL = { reducedMotion: "reduce" } as const;
 
 /** A clock that is an hour ahead, and media queries as in Safari before 14. */
@@ -38,7 +38,7 @@ let cashier: Person;
 let stationId: number;
 let context: BrowserContext;
 let page: Page;
-/** What the page has run that it must not, and requests that left the origin. */
+/** Scripts that the page must not run but did, and requests to another origin. */
 const faults: string[] = [];
 
 beforeAll(async () => {
@@ -134,7 +134,7 @@ describe("devices", () => {
     await device.refused("credential_invalid", "GET", "display/");
   });
 
-  test("a companion is registered and its code ended by keyboard alone", async () => {
+  test("a companion is registered and its code is revoked, by keyboard alone", async () => {
     await open(`devices/?station=${stationId}`);
     await page.getByRole("button", { name: "Register a device" }).waitFor(SHOWN);
     const keyboard = page.keyboard;
@@ -157,7 +157,7 @@ describe("devices", () => {
     await keyboard.press("Enter");
     await dialog().waitFor(SHOWN);
     await tabTo(dialog().getByRole("button", { name: "Issue a code" }));
-    // On a slow machine the dialog of the code begins before that of the form has given the focus back.
+    // On a slow machine the dialog of the code opens before the dialog of the form has returned the focus.
     const browserSession = await page.context().newCDPSession(page);
     await browserSession.send("Emulation.setCPUThrottlingRate", { rate: 20 });
     await keyboard.press("Enter");
@@ -176,12 +176,12 @@ describe("devices", () => {
   });
 });
 
-describe("what is shown once", () => {
-  test("where the browser does not let the page copy, a sentence says so and the text is selected", async () => {
+describe("a secret that is shown once", () => {
+  test("when the browser does not let the page copy, a sentence says so and the text is selected", async () => {
     const body = { station_id: stationId, name: "Copied by hand", kind: "customer_display" };
     const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
     const own = await browser.newContext({ ...STILL, locale: "en-GB" });
-    // As on plain HTTP at another host.
+    // A page on plain HTTP has no clipboard.
     await own.addInitScript(`Object.defineProperty(navigator, "clipboard", { value: undefined })`);
     const at = await own.newPage();
     watch(at);
@@ -202,7 +202,7 @@ describe("what is shown once", () => {
 });
 
 describe("kill switches", () => {
-  test("where there is nothing to freeze, the button says so", async () => {
+  test("when nothing can be frozen, the button says so", async () => {
     const none = { provider_configs: [], has_more: false };
     await page.route("**/provider-configs/?*", (route) => route.fulfill({ json: none }));
     await open("switches/");
@@ -212,7 +212,7 @@ describe("kill switches", () => {
     await page.unroute("**/provider-configs/?*");
   });
 
-  test("a frozen station offers cash alone, and everything again after the freeze", async () => {
+  test("a frozen station offers only cash, and all routes again after the freeze", async () => {
     const offered = async (): Promise<string[]> => {
       const path = `stations/${stationId}/routes/`;
       const { routes } = await cashier.good<{ routes: { route: string; offered: boolean }[] }>("GET", path);
@@ -257,7 +257,7 @@ describe("payments", () => {
     await page.getByRole("cell", { name: reference }).waitFor(SHOWN);
     const filter = "?currency=EUR&route=attested_terminal&least=47%2C00&most=47.50";
     await vi.waitFor(() => expect(new URL(page.url()).search).toBe(filter), SHOWN);
-    // The list is read again after each letter of a filter.
+    // A change of the filter makes the page read the list again.
     await vi.waitFor(async () => expect(await page.getByRole("row").count()).toBe(2), SHOWN);
     const download = page.waitForEvent("download", SHOWN);
     await page.getByRole("link", { name: "CSV of this list" }).click();
@@ -283,7 +283,7 @@ describe("payments", () => {
 });
 
 describe("lists", () => {
-  test("the old rows stay, marked busy, until those of another filter are there", async () => {
+  test("after a change of the filter, the old rows stay, marked busy, until the new rows have loaded", async () => {
     await open("payments/");
     await page.getByRole("row").nth(1).waitFor(SHOWN);
     let goOn: () => void = () => undefined;
@@ -302,7 +302,7 @@ describe("lists", () => {
     await page.unroute("**/payments/?*route=cash*");
   });
 
-  test("one that its filters empty says so, and a button clears them; one that has nothing yet says how it begins", async () => {
+  test("filters that match nothing: a button clears them; a list without entries: it says how to add the first", async () => {
     const filtered = [
       "payments/?search=no-payment-has-this",
       "stations/?status=suspended",
@@ -322,15 +322,15 @@ describe("lists", () => {
       expect(new URL(page.url()).search, address).toBe(view === null ? "" : `?view=${view}`);
       expect(await page.locator(":focus").getAttribute("id"), address).toBe("content");
     }
-    // The last one has no delivery yet, and no filter to clear.
+    // The last list is empty without a filter, so it has no button that clears filters.
     await said("No delivery yet");
     expect(await page.getByRole("button", { name: "Clear the filters" }).count()).toBe(0);
   });
 
-  test("the audit log is searched whole, beyond what is loaded", async () => {
+  test("the search of the audit log covers the whole log, not only the loaded part", async () => {
     const oldest = { filial_id: system.sandbox.filialId, name: "Needle", currency: "EUR" };
     const { station_id } = await owner.good<{ station_id: number }>("POST", "stations/", { body: oldest });
-    // More entries than one request goes through, so that several find the one that is looked for.
+    // More entries than one request searches, so that the page needs several requests to find the entry.
     const sql = postgres(system.database.url, { max: 1 });
     await sql`
       insert into registry_events (organization_id, actor_kind, actor_id, actor_name, action, subject_kind, subject_id)
@@ -342,7 +342,7 @@ describe("lists", () => {
     expect(await page.getByText("station created").count()).toBe(0);
     await press("Show more");
     await page.getByRole("row").nth(200).waitFor(SHOWN);
-    // What was read further back stays when the page reads the list again by itself.
+    // Older pages stay on the screen when the page reads the list again by itself.
     await page.waitForResponse((answer) => answer.url().endsWith("/events/?limit=100"), { timeout: 30_000 });
     await drawn(page);
     expect(await page.getByRole("row").count()).toBeGreaterThan(200);
@@ -354,7 +354,7 @@ describe("lists", () => {
 });
 
 describe("webhooks", () => {
-  test("an endpoint is registered, tested, and a delivery sent again", async () => {
+  test("an endpoint is registered and tested, and a delivery is sent again", async () => {
     const [filial] = (await owner.good<{ filials: { filial_id: number }[] }>("GET", "filials/")).filials;
     const fleet = await addFleet(system.baseUrl, owner, filial?.filial_id ?? 0, HOSTILE);
     await open(`webhooks/?view=endpoints&consumer=${fleet.consumerId}`);
@@ -363,7 +363,7 @@ describe("webhooks", () => {
     await press("Register an endpoint", dialog());
     await said("This is shown once.");
     expect(await dialog().locator("code.secret-value").textContent()).toMatch(/^whsec_/);
-    // No later answer has it: one key too many does not take it away.
+    // No later answer contains the secret, so a key that is pressed by mistake must not close the dialog.
     for (const key of ["Escape", "Escape"]) await page.keyboard.press(key);
     expect(await dialog().locator("code.secret-value").isVisible()).toBe(true);
     await press("I have it", dialog());
@@ -388,7 +388,7 @@ describe("webhooks", () => {
 });
 
 describe("sandbox", () => {
-  test("a seeded sandbox plays a payment by one click, and the guest pays it", async () => {
+  test("a seeded sandbox starts a test payment with one click, and the guest pays it", async () => {
     await open("sandbox/");
     await press("Seed a sandbox");
     await dialog().getByLabel("Name").fill("Played");
@@ -405,7 +405,7 @@ describe("sandbox", () => {
     await expectAccessible(page, "back-sandbox-play");
     await page.getByRole("button", { name: /declines after a short delay/ }).click(SHOWN);
     await said("declined by the provider");
-    // The owner's own session is the same as before.
+    // The owner is still signed in with the same session.
     await open("stations/");
     await page.getByRole("cell", { name: "Played" }).waitFor(SHOWN);
   });
@@ -422,7 +422,7 @@ describe("session", () => {
     await dialog(at).getByLabel("Name").fill("Kim");
     await dialog(at).getByLabel("E-mail address").fill(`kim-${Date.now()}@sandbox.example`);
     await dialog(at).getByLabel("Password").fill("a long pass phrase");
-    // A form waits for the end of an outage and can then be sent.
+    // The form stays open during an outage, and can be sent afterwards.
     await at.route("**/users/", (route) => route.abort(), { times: 1 });
     await press("Add a person", dialog(at));
     await said("The service cannot be reached.", at);
@@ -445,7 +445,7 @@ describe("session", () => {
   test("a wrong password says so, in German too", async () => {
     const own = await browser.newContext({ ...STILL, locale: "de-DE", viewport: { width: 360, height: 740 } });
     const at = await own.newPage();
-    // The page begins without the service, and goes on by itself.
+    // The page starts without the service, and continues by itself.
     await at.route("**/session/", (route) => route.abort(), { times: 1 });
     await at.goto(`${system.baseUrl}/back/`);
     await said("Der Dienst ist nicht erreichbar.", at);
@@ -461,7 +461,7 @@ describe("session", () => {
 });
 
 describe("every section", () => {
-  test("is accessible in light and dark at 360 pixels, and nothing hostile has run", async () => {
+  test("is accessible in light and dark at 360 pixels, and runs no hostile text", async () => {
     const [filial] = (await owner.good<{ filials: { filial_id: number }[] }>("GET", "filials/")).filials;
     const filial_id = filial?.filial_id;
     const named = { filial_id, name: HOSTILE };
@@ -480,7 +480,7 @@ describe("every section", () => {
     const addresses = await Promise.all(links.map((link) => link.getAttribute("href")));
     expect(addresses.length).toBeGreaterThan(9);
     for (const [nth, address] of addresses.entries()) {
-      // By the link, as a person goes on: the page is loaded once. The menu is closed in a narrow window.
+      // Follows the link, so that the page loads only once. The event works although a narrow window hides the menu.
       await links[nth]?.dispatchEvent("click");
       await page.waitForURL(`**${address}`);
       await page
@@ -490,7 +490,7 @@ describe("every section", () => {
       await page.locator(".content .skeleton").waitFor({ state: "detached", ...SHOWN });
       await expectAccessible(page);
       await expectNoSideways(page);
-      // Nor does anything of a table begin beside the window.
+      // No table is wider than the window either.
       const isBeside = "(frame) => frame.scrollWidth > frame.clientWidth";
       const frames = "[...document.querySelectorAll('.table-frame')]";
       expect(await page.evaluate(`${frames}.filter(${isBeside}).length`), address ?? "").toBe(0);

@@ -1,7 +1,7 @@
 /**
  * A real browser: Debian's Chromium, the installed one or the package fetched into the cache, driven by playwright-core. One
- * browser for each test file, and one context for each person or device in a test. It is the build without windows: pages are
- * loaded, drawn and kept by the same code, for two thirds of the CPU time.
+ * browser for each test file, and one context for each person or device in a test. It is the headless build: the same code
+ * loads and renders pages, in two thirds of the CPU time.
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -13,7 +13,7 @@ import { drawsPictures, END_TRANSITIONS, picture } from "./pictures.ts";
 
 const PROGRAM = "chromium-headless-shell";
 const ARGUMENTS = [
-  // Root has no sandbox; the browser opens pages of this checkout alone.
+  // Chromium's sandbox does not work as root. The browser opens only pages of this checkout.
   "--no-sandbox",
   "--disable-gpu",
   "--disable-quic",
@@ -28,7 +28,7 @@ export async function startBrowser(): Promise<Browser> {
   const program = await debianPrograms(PROGRAM);
   const { path, libraries } = program[PROGRAM];
   if (libraries === "") return await chromium.launch({ executablePath: path, args: ARGUMENTS });
-  // The one in `bin` is a script for an installed browser. PulseAudio's library is in a folder of its own.
+  // The program in `bin` is a script that needs an installed browser. PulseAudio's library is in its own folder.
   const folders = libraries.split(delimiter).flatMap((folder) => [folder, join(folder, "pulseaudio")]);
   return await chromium.launch({
     executablePath: join(dirname(path), "..", "lib", "chromium", PROGRAM),
@@ -37,7 +37,7 @@ export async function startBrowser(): Promise<Browser> {
   });
 }
 
-/** Resolves when what has changed by now is on the screen. */
+/** Resolves when the screen shows all changes so far. */
 export const drawn = (page: Page) =>
   page.evaluate("new Promise((onFrame) => requestAnimationFrame(() => requestAnimationFrame(onFrame)))");
 
@@ -47,32 +47,32 @@ interface Violation {
 }
 
 /**
- * Expects that axe finds nothing that people with disabilities cannot use, in light and dark, and on a desktop at 200 % zoom too,
- * and that nothing is wider than a phone. With the state's name, `npm run pictures` draws it; it has axe read the phone's as well.
+ * Expects that axe finds no violation: in light and dark, and on a desktop also at 200 % zoom. Also expects that nothing is wider
+ * than a phone. `npm run pictures` takes a picture of a named state, and also runs axe at a phone's size.
  */
 export async function expectAccessible(page: Page, state?: string): Promise<void> {
   if (state !== undefined) await picture(page, state);
-  // Evaluated by the debugger, which the page's policy does not concern.
+  // The debugger evaluates axe, so the page's content security policy does not block it.
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(AXE);
-  // The scheme changes colours and nothing else.
+  // The scheme changes only colours.
   for (const [colorScheme, rules] of [
     ["light", {}],
     ["dark", { runOnly: ["color-contrast"] }],
   ] as const) {
-    // Without motion: half-way through a change of colours the contrast is neither the one nor the other.
+    // Without motion: in the middle of a transition the contrast is wrong.
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-    // Transitions that began before go on; at their end the colours are those that people read.
+    // Ends the transitions that began before, so that the final colours are checked.
     await page.evaluate(END_TRANSITIONS);
     expect(await violationsIn(page, rules), colorScheme).toEqual([]);
   }
   const size = page.viewportSize();
   if (size !== null && size.width >= LEAST_DESKTOP_PX) {
-    // At 200 % a page has half as many pixels of style.
+    // At 200 % zoom a page has half as many CSS pixels.
     await page.setViewportSize({ width: size.width / 2, height: Math.round(size.height / 2) });
     expect(await violationsIn(page, {}), "at 200 %").toEqual([]);
     await expectNoSideways(page);
     await page.setViewportSize(PHONE);
-    // What is wrong at 360 pixels alone is a width most often; the long form looks for the rest, too.
+    // Faults only at 360 pixels are mostly widths. The long form also checks all other rules there.
     if (drawsPictures()) expect(await violationsIn(page, {}), "on a phone").toEqual([]);
     await expectNoSideways(page);
     await page.setViewportSize(size);
@@ -80,9 +80,9 @@ export async function expectAccessible(page: Page, state?: string): Promise<void
   await page.emulateMedia({ colorScheme: null, reducedMotion: null });
 }
 
-/** The narrowest that people use. */
+/** The narrowest window that people use. */
 const PHONE = { width: 360, height: 640 };
-/** A narrower window is a phone's, or a zoomed one already. */
+/** A narrower window is a phone's, or already zoomed. */
 const LEAST_DESKTOP_PX = 1_000;
 
 async function violationsIn(page: Page, rules: object): Promise<readonly string[]> {

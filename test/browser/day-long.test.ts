@@ -1,4 +1,4 @@
-/** Pages that stay open for a day: at its end they hold no more memory than early in the day. */
+/** Pages that stay open for a day: at the end they use no more memory than early in the day. */
 import type { Browser, BrowserContext, CDPSession, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { logIn } from "../support/people.ts";
@@ -12,9 +12,9 @@ const HOUR_MS = 3_600_000;
 const { DAY_HOURS } = process.env;
 /** How many hours each page runs. `DAY_HOURS=24` is the long form, with all pages; the short form has only the page that polls most. */
 const HOURS = Number(DAY_HOURS ?? 0.8);
-/** When the first reading is taken: each page has shown its states often, so their code is compiled and the browser's caches are full. */
+/** When the test takes the first reading: by then the code of each page is compiled and the browser's caches are full. */
 const EARLY_SHARE = 0.4;
-/** How long the page then leaks all that it receives: no longer than the time between the two readings of the short form. */
+/** How long the page then leaks all answers on purpose: no longer than the time between the readings of the short form. */
 const LEAKING_HOURS = 0.45;
 const ALL_HOURS = HOURS + LEAKING_HOURS;
 /** The longest that an hour of a page takes on a busy machine. */
@@ -51,9 +51,9 @@ async function openFast(path: string, also = ""): Promise<{ readonly context: Br
   return { context, page };
 }
 
-/** Waits until so many hours of the page's day have passed, and reads the page's memory. */
+/** Waits until this many hours of the page's day have passed, and reads the page's memory. */
 async function memoryAt(hours: number, name: string, page: Page, session: CDPSession): Promise<Memory> {
-  // Each check costs the page as much time as one of its polls.
+  // Each check takes the page as much time as one of its polls.
   const until = { timeout: ALL_HOURS * HOUR_TAKES_MS, interval: 200 };
   const isOver = async () => expect(await page.evaluate<number>("passedMs()")).toBeGreaterThan(hours * HOUR_MS);
   await vi.waitFor(isOver, until);

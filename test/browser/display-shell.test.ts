@@ -1,4 +1,4 @@
-/** What a display keeps in its browser: the shell of an older build, and the credential. */
+/** What a display stores in its browser: the shell of a build, and the credential. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
@@ -12,7 +12,7 @@ import { startBrowser } from "./chromium.ts";
 
 /** A display polls every two seconds, and the machine may be slow. */
 const SHOWN = { timeout: 15_000 };
-/** How soon a display with an old shell loads the new build. Its check of the build each minute would be too late. */
+/** How soon a display with an old shell must load the new build. The check on the timer, each minute, would be too late. */
 const NEW_MS = 10_000;
 
 let system: TestSystem;
@@ -168,7 +168,7 @@ describe("the shell of an older build", () => {
     await context.close();
   });
 
-  test("a worker that cannot be replaced: the display loads the new build all the same", async () => {
+  test("a worker that cannot be replaced: the display loads the new build anyway", async () => {
     const { context, page } = await pairOld();
     await page.close();
     Object.assign(upgrade, { build: "new", isWorkerLost: true });

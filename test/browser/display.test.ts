@@ -9,10 +9,10 @@ import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 
-/** A poll every two seconds, and a slow machine. */
+/** The display polls every two seconds, and the machine may be slow. */
 const SHOWN = { timeout: 15_000 };
 
-/** The display polls every two seconds, and draws at once. */
+/** The display polls every two seconds, and renders at once. */
 const POLL_PIXEL_MS = 2_100;
 
 let system: TestSystem;
@@ -43,7 +43,7 @@ async function register(): Promise<NewDisplay> {
   return { deviceId, code: await newCode(owner, deviceId) };
 }
 
-/** The address as the back office's QR code has it. */
+/** The address that the back office's QR code contains. */
 const addressWith = (code: string): string => `${system.baseUrl}/display/#code=${code}`;
 const isShown = (page: Page, screen: string) =>
   page.locator(`[data-screen="${screen}"]`).waitFor({ state: "visible", ...SHOWN });
@@ -132,10 +132,10 @@ describe("pairing", () => {
 });
 
 describe("what a guest sees", () => {
-  test("each state as the service has it, accessible, also at 360 pixels and with reduced motion", async () => {
+  test("each state as the service has it: accessible, also at 360 pixels and with reduced motion", async () => {
     const { context, page } = await pair({ viewport: { width: 360, height: 640 }, reducedMotion: "reduce" });
     await expectAccessible(page, "display-idle");
-    // The sandbox provider leaves this amount to its guest.
+    // For this amount the sandbox provider waits for the guest.
     const order = await openOrder("1234.03");
     await isShown(page, "total");
     await page.getByText("€1,234.03").waitFor();
@@ -145,7 +145,7 @@ describe("what a guest sees", () => {
     await isShown(page, "qr");
     await expectAccessible(page, "display-qr");
     await expectNoSideways(page);
-    // The whole symbol is in the window, large enough, black on white also in the dark.
+    // The whole code is in the window, large enough, and black on white also in dark mode.
     await page.emulateMedia({ colorScheme: "dark" });
     const box = await page.locator(".qr-code").boundingBox();
     expect(box?.width).toBeGreaterThanOrEqual(240);
@@ -171,7 +171,7 @@ describe("what a guest sees", () => {
     const { context, page } = await pair();
     const waits: number[] = [];
     for (let round = 1; round <= 5; round += 1) {
-      // At another moment of the time between two polls each time: the order before has come with one.
+      // Each round starts at another time between two polls: the previous order appeared with a poll.
       await delay(round * 370);
       const order = await openOrder(`${round}.40`);
       const openedAtMs = performance.now();
@@ -181,17 +181,17 @@ describe("what a guest sees", () => {
     }
     waits.sort((left, right) => left - right);
     process.stdout.write(`order to the display's pixel: ${waits.map(Math.round).join(", ")} ms\n`);
-    // Beside other tests the slowest of them measures those.
+    // Checks the median, because other tests on the machine delay the slowest rounds.
     expect(waits[2]).toBeLessThanOrEqual(POLL_PIXEL_MS);
     await isShown(page, "idle");
     await context.close();
   });
 
-  test("asks for a screen that stays on whenever it becomes visible, and works on where the browser refuses", async () => {
+  test("asks for a screen that stays on each time it becomes visible, and continues when the browser refuses", async () => {
     const { code } = await register();
     const context = await browser.newContext({ locale: "en-GB" });
     const page = await context.newPage();
-    // The browser of the tests has no screen: it refuses, and the page must not mind.
+    // The headless browser has no screen, so it refuses. The page must continue.
     await page.addInitScript(`
       const request = navigator.wakeLock.request.bind(navigator.wakeLock);
       window.asked = [];
@@ -233,7 +233,7 @@ describe("what a guest sees", () => {
 });
 
 describe("a display that may not act", () => {
-  test("a suspended one shows the reason, and goes on when it is resumed; a revoked one shows why and can be paired", async () => {
+  test("a suspended one shows the reason and continues when resumed; a revoked one can be paired again", async () => {
     const { context, page, deviceId } = await pair();
     await owner.good("POST", `devices/${deviceId}/suspend/`);
     await isShown(page, "blocked");
@@ -270,7 +270,7 @@ describe("an outage", () => {
     await page.reload({ waitUntil: "domcontentloaded" });
     await page.locator("[data-screen]").waitFor({ timeout: 1_000 });
     const screens = recordScreens(page);
-    // Until then the service itself would say `paid` again.
+    // Before this time the service itself would still answer `paid`.
     await delay(Math.max(0, paidAtMs + PAID_SHOWN_MS - performance.now()));
     await system.processes.gateway.restart();
     const backAtMs = performance.now();
@@ -281,7 +281,7 @@ describe("an outage", () => {
   });
 });
 
-/** Every screen that the page shows from now on. */
+/** Records every screen that the page shows from now on. */
 function recordScreens(page: Page): () => Promise<readonly string[]> {
   const begun = page.evaluate(`
     window.screens = [];

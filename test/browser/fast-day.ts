@@ -1,11 +1,11 @@
 /**
- * A day of a page in seconds. The page's waits take no time, its clock goes on by them, and what it asks for is answered in the
- * page itself: by what the service has answered before the day began, with other numbers each time.
+ * A day of a page in seconds. The page's waits take no time, but its clock advances by them. The script answers the requests
+ * inside the page: with the service's answers from before the day, and with other numbers each time.
  */
 import type { CDPSession, Page } from "playwright-core";
 import { drawn } from "./chromium.ts";
 
-/** An init script. The day begins with `beginDay()`; before, time and the service are the real ones. */
+/** An init script. The day begins with `beginDay()`; before that, time and service are real. */
 export const FAST_DAY = `
   const day = (window.day = { isFast: false, isPaused: false, isLeaking: false, aheadMs: 0, polls: 0, kept: [], pending: 0, answer: () => undefined });
   // A page with a defect: it keeps all that it receives.
@@ -160,10 +160,10 @@ export interface Memory {
   readonly listeners: number;
 }
 
-/** What the page holds while nothing goes on in it. */
+/** The memory of the page while it is idle. */
 export async function memoryOf(page: Page, session: CDPSession): Promise<Memory> {
   await page.evaluate("pauseDay(true)");
-  // Twice: what the first one ends may hold more.
+  // Twice: the first collection may run finalizers that release more memory.
   for (let round = 0; round < 2; round += 1) {
     await drawn(page);
     await session.send("HeapProfiler.collectGarbage");

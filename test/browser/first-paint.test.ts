@@ -1,4 +1,4 @@
-/** How soon each page is on the screen: within a second, signed in, and loaded as a person loads it again. */
+/** The first paint of each page is within a second, when a signed-in person loads it again. */
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLoginLink } from "../../services/bus/messages/login-links.ts";

@@ -1,4 +1,4 @@
-/** What strangers, other people at the same browser and wrong clocks do to the pages, in a real browser. */
+/** The pages in a real browser with hostile text, several people at one browser, and wrong clocks. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addDevice, reportOnce } from "../support/devices.ts";
@@ -10,7 +10,7 @@ import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts"
 
 const PASSWORD = "a long enough password";
 const PHONE = { width: 360, height: 740 };
-/** The browser's machine is a day and two hours slow: its day is another one at any hour. */
+/** The browser's clock is a day and two hours slow, so its date is wrong at any hour. */
 const SLOW_CLOCK = `
   const Real = Date;
   const behind = () => Real.now() - 26 * 3_600_000;
@@ -83,7 +83,7 @@ describe("two people at one browser", () => {
     },
   );
 
-  test("till: what one cashier could not send is not sent for the next one", async () => {
+  test("till: lines that one cashier could not send are not sent for the next cashier", async () => {
     const page = await openTill(await newStation("Bar of two"));
     const sent: string[] = [];
     await page.route("**/orders/", async (route) => {
@@ -106,7 +106,7 @@ describe("two people at one browser", () => {
 });
 
 describe("a browser whose clock is a day slow", () => {
-  test("reconciliation: the days that a person has not chosen are those of the service's clock", async () => {
+  test("reconciliation: the default days are those of the service's clock", async () => {
     const page = await open("/reconcile/?section=periods", { timezoneId: "UTC" }, SLOW_CLOCK);
     await signIn(page, of("Rita"));
     const today = (): string => new Date().toISOString().slice(0, 10);
@@ -116,8 +116,8 @@ describe("a browser whose clock is a day slow", () => {
   });
 });
 
-describe("text that takes the page's place", () => {
-  test("till, on a phone: a reference of thousand lines leaves the decision where it was", async () => {
+describe("text that could replace the page", () => {
+  test("till, on a phone: a reference of a thousand lines does not move the decision", async () => {
     const stationId = await newStation("Bar of the long reference");
     const page = await openTill(stationId, { viewport: PHONE });
     const body = { station_id: stationId, name: "Companion", kind: "smart_pos_companion" };
@@ -134,7 +134,7 @@ describe("text that takes the page's place", () => {
     await page.context().close();
   });
 
-  test("back office: a section with a name of the language's own is not found, and the page stays", async () => {
+  test("back office: a section with the name of a built-in property is not found, and the page stays", async () => {
     const page = await open("/back/__proto__/");
     await signIn(page, system.owner);
     await isShown(page, "There is no such section");

@@ -1,4 +1,4 @@
-/** One's own password on each page in a real browser: by keyboard, accessible, and with a sentence for each refusal. */
+/** A person changes their password on each page in a real browser: by keyboard, accessible, with a sentence for each refusal. */
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { logIn, type Person } from "../support/people.ts";
@@ -57,8 +57,8 @@ async function press(page: Page, name: string): Promise<void> {
   throw new Error(`The keyboard does not reach ${name}.`);
 }
 
-describe.each(CASES)("one's own password at /$page/", (of) => {
-  test("it is changed by keyboard alone; this session goes on, the others end, and only the new one opens", async () => {
+describe.each(CASES)("the password of the signed-in person at /$page/", (of) => {
+  test("it is changed by keyboard alone; this session continues, the others end, and only the new one signs in", async () => {
     const known = await newPerson(of);
     const other = await logIn(system.baseUrl, of.api, known);
     const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_280, height: 800 } });
@@ -98,7 +98,7 @@ describe.each(CASES)("one's own password at /$page/", (of) => {
   });
 });
 
-test("in German, at 360 pixels: too many attempts and a lost answer are said in words", async () => {
+test("in German, at 360 pixels: too many attempts and a lost answer each have a sentence", async () => {
   const till = CASES[1] ?? CASES[0];
   if (till === undefined) throw new Error("There is no page.");
   const known = await newPerson(till);

@@ -1,4 +1,4 @@
-/** Two people at the reconciliation at once, a click too many, and a network that ends in the middle of a decision. */
+/** Two people use the reconciliation at once, a person clicks twice, or the network fails in the middle of a decision. */
 
 import type { Browser, Page, Route } from "playwright-core";
 import postgres from "postgres";
@@ -121,7 +121,7 @@ describe("two people at once", () => {
     expect((await read(issueId)).issue.status).toBe("open");
   });
 
-  test("a question about a proposal stays about that one: another one that takes its place is not confirmed", async () => {
+  test("a question about a proposal stays about that proposal: a newer proposal is not confirmed", async () => {
     const [issue] = await openIssues("300.00");
     const issueId = issue?.issue_id ?? 0;
     const [first, second] = [await openOrder("300.00"), await openOrder("300.00")];
@@ -135,7 +135,7 @@ describe("two people at once", () => {
     await dialog().getByText(`order ${first}`).waitFor(SOON);
     await sam.good("POST", `issues/${issueId}/proposal/withdraw/`, { body: { proposal_id: proposalId } });
     await propose(second);
-    // The page refreshes behind the question.
+    // The page below the dialog refreshes.
     await page
       .locator(".detail")
       .getByText(new RegExp(`order ${second}`))
@@ -148,7 +148,7 @@ describe("two people at once", () => {
   });
 });
 
-test("an attribution that is refused: the dialog names the reason", async () => {
+test("a refused attribution: the dialog names the reason", async () => {
   const [issue] = await openIssues("5.03");
   await show(issue?.issue_id ?? 0);
   const order = await openOrder("9.00");
@@ -176,7 +176,7 @@ test("two clicks: one request, and one closing", async () => {
   expect((await read(issueId)).steps.map(({ action }) => action)).toEqual(["issue_closed"]);
 });
 
-test("the network ends in the middle of a bulk closing: what was closed is closed once, and the rest at the next click", async () => {
+test("the network fails in the middle of a bulk closing: each issue is closed once, and the rest at the next click", async () => {
   const opened = await openIssues("6.01", "6.02", "6.03");
   await page.goto(`${system.baseUrl}/reconcile/?view=all_open`);
   await page.locator(".issue-row").first().waitFor(SOON);
@@ -184,7 +184,7 @@ test("the network ends in the middle of a bulk closing: what was closed is close
   await page.reload();
   await page.getByRole("button", { name: /^Close all \d+/ }).click(SOON);
   await dialog().getByLabel("Reason").fill("Paid back");
-  // The service has done it, and its answer is lost.
+  // The service performs the request, but its answer is lost.
   const lose = async (route: Route): Promise<void> => {
     await route.fetch();
     await route.abort();
@@ -203,7 +203,7 @@ test("the network ends in the middle of a bulk closing: what was closed is close
     expect((await read(issueId)).steps.filter(({ action }) => action === "issue_closed")).toHaveLength(1);
 });
 
-test("an undoing after the session has ended: the person signs in, and undoes it then", async () => {
+test("an undo after the session has ended: the person signs in, and then the undo works", async () => {
   const [issue] = await openIssues("5.05");
   const issueId = issue?.issue_id ?? 0;
   await show(issueId);
@@ -222,7 +222,7 @@ test("an undoing after the session has ended: the person signs in, and undoes it
   await expect.poll(async () => (await read(issueId)).issue.status, SOON).toBe("open");
 });
 
-test("a mapping whose name looks like markup is text", async () => {
+test("a mapping whose name looks like markup: the page shows it as text", async () => {
   const definition = {
     encoding: "utf-8",
     delimiter: ";",

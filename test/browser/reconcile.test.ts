@@ -8,11 +8,11 @@ import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
 
-/** Imports and runs take a second; beside other tests they take longer. */
+/** Imports and runs take a second, and longer when other tests run too. */
 const SOON = { timeout: 60_000 };
-/** For what is read by loading the page again, which costs much. */
+/** For checks that load the page again, which takes much time. */
 const LOADED_AGAIN = { ...SOON, interval: 500 };
-/** As a text that somebody else has written may look: a page that shows it as markup runs it. */
+/** Hostile text of another person: a page that inserts it as markup runs it. */
 const XSS = `<img src=x onerror="document.title='owned'">`;
 const PASSWORD = "a long enough password";
 const DAY_MS = 24 * 3_600_000;
@@ -87,7 +87,7 @@ describe("the reconciliation", () => {
     await page.getByRole("alert").waitFor(SOON);
     await expectAccessible(page, "reconcile-wrong-password");
     await page.getByLabel("Password").fill(PASSWORD);
-    // Without its accounts the page cannot say that there is none.
+    // When the accounts cannot be loaded, the page must not say that there are none.
     await page.route("**/v1/accounts/?*", (route) => route.fulfill(BUSY), { times: 1 });
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("button", { name: "Try again" }).click(SOON);
@@ -129,7 +129,7 @@ describe("the reconciliation", () => {
     await card.getByText("unreadable").first().waitFor(SOON);
     await card.getByText(/^“31.02.2026” is no date in /).waitFor(SOON);
     await expectAccessible(page, "reconcile-mapping");
-    // Other columns, or amounts that are written otherwise, are another file: nothing is stored without its preview.
+    // After a change of the mapping the old preview disappears: the page stores no mapping without a preview.
     await card.getByLabel("Amounts are written").selectOption(".");
     await card.getByRole("cell", { name: "€6.00" }).waitFor({ state: "detached", ...SOON });
     await card.getByText("Give a name and look at the preview first.").waitFor(SOON);
@@ -142,7 +142,7 @@ describe("the reconciliation", () => {
     await card.getByText("Zeilen, die nicht lesbar sind").click();
     await card.getByText(/^„31.02.2026“ ist kein Datum in der Form /).waitFor(SOON);
     await page.goto(`${system.baseUrl}/reconcile/?view=all_open&kind=malformed_line`);
-    // A row that looks like a day, and is none, is shown as it is: the page failed at it.
+    // The page once failed on a text that looks like a date but is none. Now it shows the text as it is.
     await expect.poll(() => page.locator(".issue-row").count(), SOON).toBe(2);
     for (const nth of [0, 1]) {
       await page.locator(".issue-row").nth(nth).click();
@@ -153,7 +153,7 @@ describe("the reconciliation", () => {
     }
     await page.getByRole("button", { name: "English" }).click();
     await page.goto(`${system.baseUrl}/reconcile/?section=imports`);
-    // Of many files the newest are listed, and older ones when a person asks for them.
+    // The page lists the newest imports first, and older ones after a click.
     const firstPage = (route: Route): Promise<void> =>
       route.continue({ url: route.request().url().replace("=50", "=1") });
     await page.route("**/imports/?*limit=50*", firstPage);
@@ -225,7 +225,7 @@ describe("the reconciliation", () => {
     expect(await page.getByLabel("Currency", { exact: true }).inputValue()).toBe("");
   });
 
-  test("an order that does not exist is refused with a reason, and all that a filter names is closed at once", async () => {
+  test("an order that does not exist is refused with a reason, and all issues of a filter are closed at once", async () => {
     await page.goto(`${system.baseUrl}/reconcile/?view=all_open&kind=unmatched_money`);
     await page.locator(".issue-row").first().click();
     await page.locator("body").press("t");
@@ -234,11 +234,11 @@ describe("the reconciliation", () => {
     await dialog.getByLabel("Reason").fill("It is the guest's.");
     await expectAccessible(page, "reconcile-attribute");
     await dialog.getByRole("button", { name: "Attribute" }).click();
-    // There is no such order: the service's reason stands in the dialog, which stays open.
+    // The order does not exist: the dialog stays open and shows the service's reason.
     await dialog.getByRole("alert").waitFor(SOON);
     await page.keyboard.press("Escape");
     const count = await page.locator(".issue-row").count();
-    // The way back shows another view, about which nothing was asked.
+    // The back button shows another view, so the open question must close.
     await view(/Stale/).click();
     await view(/All open/).click();
     await page.getByRole("button", { name: new RegExp(`Close all ${count}`) }).click();
@@ -252,7 +252,7 @@ describe("the reconciliation", () => {
     await page.getByText(`${count} closed.`).waitFor(SOON);
     await page.getByText("No issue fits the filter").waitFor(SOON);
     await expectAccessible(page);
-    // Sums that could not be counted anew are not those of the view before.
+    // When the new sums cannot be loaded, the page must not show the sums of the previous view.
     await page.route("**/issue-overview/?*", (route) => route.fulfill(BUSY));
     await page.locator(".empty").getByRole("button", { name: "Clear the filter" }).click();
     await page.locator(".issue-row").first().waitFor(SOON);
@@ -267,7 +267,7 @@ describe("the reconciliation", () => {
     expect(issues.length).toBeGreaterThan(0);
   });
 
-  test("periods say what keeps them open, and the day's report has its sums by currency", async () => {
+  test("periods show what they still need, and the day's report has its sums by currency", async () => {
     await section("Periods");
     await page.getByRole("cell", { name: shownDay(today), exact: true }).waitFor(SOON);
     await page
@@ -275,7 +275,7 @@ describe("the reconciliation", () => {
       .first()
       .waitFor(SOON);
     await expectAccessible(page, "reconcile-periods");
-    // The answer to what was asked first comes last, and takes the place of nothing.
+    // The answer to the first request arrives last. It must not replace the newer one.
     const first = /day-report\/.*mode=live/;
     const { promise: isWanted, resolve: answerFirst } = Promise.withResolvers<undefined>();
     await page.route(first, async (route) => {
@@ -301,7 +301,7 @@ describe("the reconciliation", () => {
     await page.emulateMedia({ media: null });
   });
 
-  test("a candidate shows its points and is confirmed; a large amount is paid by two people; a day is closed and verified", async () => {
+  test("a candidate shows its points and is confirmed; two people decide a large amount; a day is closed", async () => {
     await section("Import");
     const [before, closed, after] = [11, 10, 9].map((ago) =>
       new Date(Date.now() - ago * DAY_MS).toISOString().slice(0, 10),
@@ -316,7 +316,7 @@ describe("the reconciliation", () => {
     const card = page.getByRole("article", { name: "second.csv" });
     await card.getByRole("button", { name: "Import", exact: true }).click(SOON);
     await card.getByText("New lines: 3").waitFor(SOON);
-    // Each line of the file, and the difference that it is, once it was compared.
+    // After the comparison, each line of the file shows its difference.
     await expect
       .poll(async () => {
         await page.reload();
@@ -361,7 +361,7 @@ describe("the reconciliation", () => {
     await page.getByText("Another person confirms or rejects it.").waitFor(SOON);
     const orderStatus = async () => (await cashier.good<{ status: string }>("GET", `orders/${order_id}/`)).status;
     expect(await orderStatus()).toBe("open");
-    // Where it is another day than in UTC.
+    // A time zone in which the date differs from UTC now.
     const timezoneId = new Date().getUTCHours() < 11 ? "Pacific/Pago_Pago" : "Pacific/Kiritimati";
     const other = await browser.newContext({ locale: "en-GB", timezoneId, viewport: { width: 1280, height: 800 } });
     const second = await other.newPage();
@@ -381,7 +381,7 @@ describe("the reconciliation", () => {
     expect(await second.getByLabel("Day", { exact: true }).inputValue(SOON)).toBe(day);
     await other.close();
 
-    // All days of both accounts, which are more than a page of the API.
+    // The days of both accounts are more than a page of the API.
     const { filialId } = system.sandbox;
     const terrace = { provider: "sumup", reference: "MC4TERRACE", name: "Terrace", mode: "test", filial_id: filialId };
     await operator.good("POST", "accounts/", { body: { ...terrace, currency: "EUR" } });
@@ -396,7 +396,7 @@ describe("the reconciliation", () => {
     const period = page.getByRole("row", { name: new RegExp(shownDay(closed ?? "")) });
     await period.getByRole("button", { name: "Close the period" }).click(SOON);
     await dialog.getByLabel("Reason").fill("Nothing is open.");
-    // A run that the decisions above have caused may begin meanwhile: then the page says so, and the person tries again.
+    // The decisions above may start a run meanwhile. The page then says so, and the person tries again.
     await expect
       .poll(async () => {
         const button = dialog.getByRole("button", { name: "Close the period" });
@@ -435,17 +435,17 @@ describe("the reconciliation", () => {
     await again.getByRole("button", { name: "Sign in" }).click();
     await again.waitFor({ state: "hidden", ...SOON });
     expect(new URL(page.url()).searchParams.get("issue")).not.toBeNull();
-    // What was typed is still there, and can be sent.
+    // The typed text is still there, and can be sent.
     expect(await page.getByRole("dialog").getByLabel("Comment").inputValue()).toBe("Too late");
     await page.getByRole("dialog").getByRole("button", { name: "Comment" }).click();
     await page.getByRole("dialog").waitFor({ state: "hidden", ...SOON });
     await page.locator(".detail").getByText("Too late").waitFor(SOON);
     await page.getByRole("heading", { name: "Details" }).waitFor(SOON);
-    // A refresh that fails takes nothing away that a person reads.
+    // A failed refresh must not remove the issue that a person reads.
     await page.route(/\/issues\/\d+\/$/, (route) => route.fulfill(BUSY));
     await page.locator(".detail").getByText("The service has too much to do at the moment.").waitFor(SOON);
     expect(await page.getByRole("heading", { name: "Details" }).isVisible()).toBe(true);
-    // The next person may be of another organization: nothing stays, not even in the address.
+    // The next person may belong to another organization: nothing stays, not even in the address.
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByLabel("Password").waitFor(SOON);
     expect(new URL(page.url()).search).toBe("");

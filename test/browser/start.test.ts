@@ -1,4 +1,4 @@
-/** The first minute in a real browser: the link of a start opens everything, and a collection is clicked to `paid`. */
+/** The first minute in a real browser: the link opens all parts, and a few clicks make a collection `paid`. */
 import { join } from "node:path";
 import type { Browser, Frame, Page, Response } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -13,10 +13,10 @@ import { picture } from "./pictures.ts";
 import { addLine, click, SHOWN } from "./till-steps.ts";
 
 const COMPANION = join(import.meta.dirname, "..", "..", "clients", "virtual-companion.ts");
-/** What a display shows that is paired, after a payment. */
+/** The screens of a paired display after a payment. */
 const PAIRED = '[data-screen="paid"], [data-screen="idle"]';
 
-/** Reading what two tabs show costs much more than waiting for it. */
+/** Each check reads two tabs, which takes much CPU time. So it runs less often. */
 const READ = { ...SHOWN, interval: 300 };
 
 let system: TestSystem;
@@ -41,7 +41,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** The one with the companion, as a start names it. */
+/** The station that has the companion; a start names this station in its link. */
 function station() {
   const [, demo] = system.sandbox.stations;
   if (demo === undefined) throw new Error("The sandbox has no second station.");
@@ -84,7 +84,7 @@ describe("the link of a start", () => {
     await click(till, / received$/);
     await displayShows(display, "paid");
 
-    // The display is paired, and the person signed in, after a reload too.
+    // After a reload the display is still paired and the person is still signed in.
     await page.reload();
     await (await frameOf(page, "Customer display")).locator(PAIRED).first().waitFor(SHOWN);
     await (await frameOf(page, "Till")).getByRole("button", { name: "Leave the station" }).waitFor(SHOWN);
@@ -99,7 +99,7 @@ describe("the link of a start", () => {
     const till = await frameOf(page, "Till");
     await till.getByRole("button", { name: "Leave the station" }).waitFor(SHOWN);
     await page.getByText("It waits for work").waitFor(SHOWN);
-    /** The keyboard goes from the page into its frames and out again. */
+    /** The Tab key moves the focus from the page into its frames and out again. */
     const press = async (name: RegExp): Promise<void> => {
       await till.getByRole("button", { name }).first().waitFor(SHOWN);
       for (let presses = 0; presses < 80; presses += 1) {
@@ -121,11 +121,11 @@ describe("the link of a start", () => {
     await context.close();
   });
 
-  test("the phone shows the code of a collection by QR and opens the guest's page, the companion what it does", async () => {
+  test("the phone shows the QR code of a collection and opens the guest's page; the companion shows what it does", async () => {
     const context = await browser.newContext({ locale: "de-DE", viewport: { width: 360, height: 640 } });
     const page = await context.newPage();
     await page.goto(await newLink());
-    // A device that was paired by an earlier visit is reset, and this browser gets it.
+    // The page resets the display of an earlier visit, and pairs this browser with it.
     await displayShows(await frameOf(page, "Kundenanzeige"), "idle");
     await page.getByText("Es wartet auf Arbeit").waitFor(SHOWN);
     await expectNoSideways(page);
@@ -135,7 +135,7 @@ describe("the link of a start", () => {
     await addLine(till, "Soup", "12.03");
     await click(till, "QR code");
     await page.getByText("€12.03").waitFor(SHOWN);
-    // What may be out of date is not shown to be scanned.
+    // The phone must not show a code that may be out of date.
     await page.route("**/live/", (route) => route.abort());
     await page.getByText("Tap QR code at the till").waitFor(SHOWN);
     await page.unroute("**/live/");
@@ -153,7 +153,7 @@ describe("the link of a start", () => {
     await context.close();
   });
 
-  test("a second tab, also one that opens at the same moment, leaves the display of the first one paired", async () => {
+  test("a second tab, also one that opens at the same moment: the display of the first tab stays paired", async () => {
     const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
     const link = await newLink();
     const ended: string[] = [];
@@ -161,7 +161,7 @@ describe("the link of a start", () => {
       const isOfDisplay = /\/devices\/(?:display|heartbeat)\/$/.test(answer.url());
       if (isOfDisplay && answer.status() === 401) ended.push(answer.url());
     });
-    // As a tab that was duplicated, or that the browser restores: it knows the station and needs no link.
+    // The tabs behave as duplicated or restored tabs: they know the station and need no link.
     await context.addInitScript(`sessionStorage.setItem("dp_start_station", "${station().stationId}")`);
     const pages = await Promise.all([context.newPage(), context.newPage()]);
     // Both begin without a credential.
@@ -179,11 +179,11 @@ describe("the link of a start", () => {
       return (await Promise.all(shown)).toSorted((left, right) => left.localeCompare(right));
     };
     await expect.poll(screens, READ).toEqual(["elsewhere", "idle"]);
-    // Another visit, and each of these once more: the credential is that of the first.
+    // Another visit and reloads of these tabs: the credential is still the first one.
     const third = await context.newPage();
     await third.goto(`${system.baseUrl}/start/`);
     await displayShows(await frameOf(third, "Customer display"), "elsewhere");
-    // The first one polls on by the credential that it has.
+    // The first tab continues to poll with its credential.
     const isPoll = (answer: Response): boolean => answer.url().endsWith("/devices/display/");
     for (let polls = 0; polls < 2; polls += 1) await context.waitForEvent("response", { predicate: isPoll, ...SHOWN });
     expect(ended).toEqual([]);
@@ -191,14 +191,14 @@ describe("the link of a start", () => {
     await Promise.all(pages.map((page) => page.reload()));
     await expect.poll(screens, READ).toContain("elsewhere");
     expect(ended).toEqual([]);
-    // The display goes on in a tab that stays.
+    // The display continues in a tab that stays open.
     await pages[0].close();
     await pages[1].close();
     await displayShows(await frameOf(third, "Customer display"), "idle");
     await context.close();
   });
 
-  test("another browser with a link of its own gets a display of its own, and that of the first one stays", async () => {
+  test("another browser with its own link gets its own display, and the first browser keeps its display", async () => {
     const opened = async () => {
       const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
       const page = await context.newPage();
@@ -213,7 +213,7 @@ describe("the link of a start", () => {
     const till = await frameOf(second.page, "Till");
     await addLine(till, "Soup", "4.00");
     for (const { display } of [second, first]) await displayShows(display, "total");
-    // Polls of both, after the second one was paired.
+    // Both displays poll after the second one was paired.
     await Promise.all(
       [first, second].map(({ context }) =>
         context.waitForEvent("response", {
@@ -229,7 +229,7 @@ describe("the link of a start", () => {
     await Promise.all([first.context.close(), second.context.close()]);
   });
 
-  test("a display that this browser is stays paired with its own station", async () => {
+  test("a browser that is already a display stays paired with its station", async () => {
     const context = await browser.newContext({ locale: "en-GB" });
     const own = await context.newPage();
     const [first] = system.sandbox.stations;
@@ -246,9 +246,9 @@ describe("the link of a start", () => {
     await context.close();
   });
 
-  test("used a second time it says so in one sentence and offers the sign-in pages, and so does a page without a link", async () => {
+  test("used a second time, and without a link: one sentence says so, and the page offers the sign-in pages", async () => {
     const link = await newLink();
-    // The tests before have used up what one address may try in a minute.
+    // Earlier tests have used up the attempts of one address, so this visitor has another address.
     const visitor = { locale: "en-GB", extraHTTPHeaders: { "x-forwarded-for": "127.0.0.2" } };
     const first = await browser.newContext(visitor);
     const page = await first.newPage();

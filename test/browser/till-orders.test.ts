@@ -1,4 +1,4 @@
-/** The till in a real browser: orders that the cashier turns to while another one ends. */
+/** The till in a real browser: the cashier opens an order while another one ends. */
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { logIn } from "../support/people.ts";
@@ -17,7 +17,7 @@ afterAll(async () => {
   await system.stop();
 });
 
-test("a new order that was begun beside the end of the one before stays when the cashier goes on", async () => {
+test("an order that the cashier begins while the end of the previous one is shown stays when the cashier continues", async () => {
   const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const stationId = system.sandbox.stations[0]?.stationId ?? 0;
   const context = await browser.newContext({ locale: "en-GB" });
@@ -26,7 +26,7 @@ test("a new order that was begun beside the end of the one before stays when the
   await signIn(page, system.cashier);
   await button(page, "Take the station").press("Enter");
   await button(page, "Leave the station").waitFor(SHOWN);
-  // The button is gone; a person who uses the keyboard goes on from the station's name.
+  // The clicked button has disappeared, so the focus is on the station's name.
   await expect.poll(() => page.locator(":focus").textContent(), SHOWN).toBe("Sandbox Counter");
   await addLine(page);
   await click(page, "Cash");
@@ -63,7 +63,7 @@ test("a session that ends leaves what is typed: the reference of a slip, a line,
   await signIn(page, system.cashier, again);
   await again.waitFor({ state: "hidden", ...SHOWN });
   expect(await page.getByLabel("Reference").inputValue()).toBe("SLIP-4711");
-  // The end of the session has freed the station.
+  // The end of the session has released the station.
   await takeBack(page, stationId);
   await click(page, "Settle €12.50");
   await click(page, "Next order");
@@ -89,7 +89,7 @@ async function endSession(context: BrowserContext): Promise<void> {
   await context.request.delete(`${system.baseUrl}/api/cashier/v1/session/`, { headers: { origin } });
 }
 
-/** A moment after the sign-in or before it. */
+/** Takes the station again; this may happen shortly before or after the sign-in completes. */
 async function takeBack(page: Page, stationId: number): Promise<void> {
   await expect
     .poll(

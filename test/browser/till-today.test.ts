@@ -11,15 +11,15 @@ import { button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
 
 const DAY = 10_000;
 const PAGE = 50;
-/** What the station itself keeps. */
+/** The number of collections that the station itself keeps. */
 const KEPT = 8;
-/** A page of the list is on the screen, from the click. The machine may be busy: the best of several turns counts. */
+/** The longest time from the click until a page of the list is on the screen. The best of several turns counts. */
 const TURN_MS = 300;
 const TURNS = 5;
-/** Beside other tests a turn may wait for the processor: one that did not is looked for. */
-const MOST_TURNS = 30;
-/** The whole till with a page of the list: a row has about ten nodes. */
-const MOST_NODES = 1_200;
+/** Other tests may delay a turn, so the test repeats slow turns up to this number. */
+const MAX_TURNS = 30;
+/** The most DOM nodes of the till with a page of the list: a row has about ten nodes. */
+const MAX_NODES = 1_200;
 
 let system: TestSystem;
 let browser: Browser;
@@ -109,7 +109,7 @@ async function openTill({ stationId }: Station): Promise<Till> {
 }
 const textOf = async (row: Locator): Promise<string> => (await row.locator("summary").textContent()) ?? "";
 
-test("all of a short day are listed, also those that the station itself no longer has, each with its steps", async () => {
+test("a short day: all collections are listed with their steps, also those that the station itself no longer has", async () => {
   const station = await newStation();
   await collect(station, KEPT + 3);
   const { context, page, today, rows } = await openTill(station);
@@ -120,7 +120,7 @@ test("all of a short day are listed, also those that the station itself no longe
   await rows.last().locator("summary").click();
   await rows.last().getByText(`Attested by ${cashier.name}`).waitFor(SHOWN);
   await expectAccessible(page, "till-today");
-  // Another one takes a place among the newest: what is open stays open.
+  // A new collection moves an older one out of the newest; the open row stays open.
   await settle(station, await begin(station, "99.00"));
   await expect.poll(() => rows.count(), SHOWN).toBe(KEPT + 4);
   expect(await rows.last().getByText(`Attested by ${cashier.name}`).isVisible()).toBe(true);
@@ -135,7 +135,7 @@ describe("a day with ten thousand collections", () => {
     await addEarlier(station, DAY);
   });
 
-  test("is read page by page: each page is there at once, and the page stays as small as it is", async () => {
+  test("is read page by page: each page appears quickly, and the document does not grow", async () => {
     const { context, page, today, rows } = await openTill(station);
     await expect.poll(() => rows.count(), SHOWN).toBe(PAGE);
     const seen = new Set<string>();
@@ -144,7 +144,7 @@ describe("a day with ten thousand collections", () => {
     };
     await note();
     const turnsMs: number[] = [];
-    while (turnsMs.length < TURNS || (Math.min(...turnsMs) > TURN_MS && turnsMs.length < MOST_TURNS)) {
+    while (turnsMs.length < TURNS || (Math.min(...turnsMs) > TURN_MS && turnsMs.length < MAX_TURNS)) {
       const before = await textOf(rows.first());
       const began = performance.now();
       await click(page, "Earlier ones");
@@ -152,7 +152,7 @@ describe("a day with ten thousand collections", () => {
       turnsMs.push(performance.now() - began);
       expect(await rows.count()).toBe(PAGE);
       await note();
-      // The reader goes on at the first row, also without a mouse.
+      // The focus is on the list, so that a keyboard user continues at the first row.
       expect(await today.locator("ul:focus").count()).toBe(1);
       expect((await rows.first().boundingBox())?.y).toBeGreaterThanOrEqual(0);
     }
@@ -160,7 +160,7 @@ describe("a day with ten thousand collections", () => {
     const nodes = await page.evaluate<number>("document.getElementsByTagName('*').length");
     process.stdout.write(`a page of today: ${Math.round(Math.min(...turnsMs))} ms, ${nodes} nodes\n`);
     expect(Math.min(...turnsMs)).toBeLessThanOrEqual(TURN_MS);
-    expect(nodes).toBeLessThanOrEqual(MOST_NODES);
+    expect(nodes).toBeLessThanOrEqual(MAX_NODES);
     await expectAccessible(page, "till-today-earlier");
     await page.setViewportSize({ width: 360, height: 740 });
     await expectNoSideways(page);
@@ -171,7 +171,7 @@ describe("a day with ten thousand collections", () => {
     await context.close();
   });
 
-  test("is searched by the number of an order and by a reference", async () => {
+  test("is searched by order number and by reference", async () => {
     const { context, page, today, rows } = await openTill(station);
     const search = today.getByLabel("Number of the order, or reference");
     await search.fill("100001", SHOWN);
@@ -187,7 +187,7 @@ describe("a day with ten thousand collections", () => {
     await context.close();
   });
 
-  test("a collection that begins and ends leaves the reader's page and place", async () => {
+  test("a collection that begins and ends: the reader keeps the page and the position", async () => {
     const { context, page, rows } = await openTill(station);
     await click(page, "Earlier ones");
     await page.locator("ul:focus").waitFor(SHOWN);

@@ -1,4 +1,4 @@
-/** The till in a real browser, against the whole system: what a cashier clicks, and what impatience and failures do. */
+/** The till in a real browser, against the whole system: a cashier's clicks, also repeated ones, and failures. */
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { addDevice, reportOnce, type TestDevice } from "../support/devices.ts";
@@ -9,16 +9,16 @@ import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chrom
 import { picture } from "./pictures.ts";
 import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
 
-/** Text that would run as a script on a careless page; a device's may turn the text around it as well. */
+/** Text that runs a script when a page inserts it as markup. The device's text also reverses the text direction. */
 const HOSTILE = '<img src=x onerror="document.title=1">';
 const LONG = "W".repeat(40);
 const HOSTILE_REFERENCE = `${HOSTILE} \u202Eterces`;
 
-/** From the moment that the station gives a commit, before it is stored, to the frame that shows it. */
+/** The longest time from a commit of the station, before it is stored, to the frame that shows it. */
 const PIXEL_MS = 100;
 /**
- * `TILL_COMMITS=100` is the long form, for a quiet machine: it holds 99 in 100 of them to the bound. Beside other tests the
- * slowest of them measure those, so that the short form holds the middle one.
+ * `TILL_COMMITS=100` is the long form, for a quiet machine: 99 of 100 commits must be within the bound. In the short form other
+ * tests delay the slowest ones, so only the median must be.
  */
 const COMMITS = Number(process.env["TILL_COMMITS"] ?? 16);
 const SHARE = COMMITS < 100 ? 0.5 : 0.99;
@@ -42,7 +42,7 @@ interface Till {
   readonly stationId: number;
 }
 
-/** A station of its own for each test, so that none waits for the collection of another. */
+/** Each test has its own station, so that no test waits for the collection of another one. */
 async function newStation(prefix = "Station"): Promise<{ readonly stationId: number; readonly name: string }> {
   const name = `${prefix} ${Math.round(performance.now())}`;
   const body = { filial_id: system.sandbox.filialId, name, currency: "EUR" };
@@ -50,7 +50,7 @@ async function newStation(prefix = "Station"): Promise<{ readonly stationId: num
   return { stationId, name };
 }
 
-/** The cashier's browser: a sign-in, a context and a page cost more than most tests do in them. */
+/** The cashier's browser. The tests share it, because a sign-in, a context and a page take more time than most tests. */
 let context: BrowserContext;
 let cashierPage: Page;
 async function openBrowser(): Promise<void> {
@@ -62,7 +62,7 @@ async function openBrowser(): Promise<void> {
 }
 const WINDOW = { width: 1_280, height: 720 };
 
-/** The cashier's page anew, at a new station that this cashier drives. */
+/** Loads the cashier's page again, at a new station that this cashier drives. */
 async function openTill(page = cashierPage): Promise<Till> {
   const { stationId } = await newStation();
   await cashier.good("POST", `stations/${stationId}/lease/`);
@@ -74,7 +74,7 @@ async function openTill(page = cashierPage): Promise<Till> {
 }
 
 type IntentBody = Readonly<Record<"status", string>>;
-/** Where this cashier does not drive the station, what decides something waits, also in a question that is open already. */
+/** Without the lease all decisions wait, also in a question that is already open. */
 async function withoutLease({ stationId }: Till, decision: Locator, meanwhile = () => Promise.resolve()) {
   await owner.good("DELETE", `stations/${stationId}/lease/`);
   await expect.poll(() => decision.getAttribute("aria-disabled"), SHOWN).toBe("true");
@@ -87,7 +87,7 @@ async function intentsOf({ stationId }: Till): Promise<readonly IntentBody[]> {
   return (await cashier.good<{ intents: readonly IntentBody[] }>("GET", path)).intents;
 }
 
-/** A companion of this station that reports when a test wants it to. */
+/** A companion of this station; the test sends its reports. */
 async function newCompanion(till: Till): Promise<TestDevice> {
   const body = { station_id: till.stationId, name: "Companion", kind: "smart_pos_companion" };
   const device = await addDevice(system.baseUrl, owner, body);
@@ -115,7 +115,7 @@ describe("a collection", () => {
     await button(page, "Next order").waitFor(SHOWN);
     await expectAccessible(page, "till-paid");
     expect((await intentsOf(till)).map(({ status }) => status)).toEqual(["succeeded"]);
-    // A tablet at 200 % zoom, which has half as many pixels of style; and a phone.
+    // A tablet at 200 % zoom, which has half as many CSS pixels, and a phone.
     await page.setViewportSize({ width: 512, height: 384 });
     await expectNoSideways(page);
     await expectAccessible(page);
@@ -125,7 +125,7 @@ describe("a collection", () => {
     await click(page, "de Deutsch");
     await button(page, "Nächste Bestellung").waitFor(SHOWN);
     await expectNoSideways(page);
-    // No text that was shown has run.
+    // No shown text has run as a script.
     expect(await page.title()).toBe("Kasse");
     await click(page, "en English");
   });
@@ -147,7 +147,7 @@ describe("a collection", () => {
     expect((await intentsOf(till)).map(({ status }) => status)).toEqual(["succeeded"]);
   });
 
-  test("cancelled after a success was reported: the next one asks, and names the reason", async () => {
+  test("cancelled after a reported success: the next collection asks first, and names the reason", async () => {
     const till = await openTill();
     const { page } = till;
     const device = await newCompanion(till);
@@ -171,7 +171,7 @@ describe("a collection", () => {
     expect((await intentsOf(till)).map(({ status }) => status)).toEqual(["succeeded", "cancelled"]);
   });
 
-  test("by terminal: a reference that was used before names its order, and settles when this one is confirmed", async () => {
+  test("by terminal: a reference that was used before names its order, and settles after a confirmation", async () => {
     const till = await openTill();
     const { page } = till;
     let attested = 0;
@@ -191,7 +191,7 @@ describe("a collection", () => {
       await settle(reference);
       if (round === 2) {
         await isAsked();
-        // The answer is lost; what was confirmed for one reference is asked again for another one.
+        // The answer is lost. For another reference the till asks again for the confirmation.
         await page.route("**/attest/", (route) => route.abort(), { times: 1 });
         await click(page, "One payment covers both: settle");
         await isShown(page, "The service cannot be reached.");
@@ -204,10 +204,10 @@ describe("a collection", () => {
     expect(attested).toBe(6);
   });
 
-  test("an answer that belongs to the order before changes nothing of the new one", async () => {
+  test("an answer for the previous order changes nothing of the new one", async () => {
     const till = await openTill();
     const { page } = till;
-    // Answers wait until the page has turned to a new order: of the paid one, and of lines that are stored.
+    // The answers for the paid order and for its stored lines wait until the page shows a new order.
     let gate = Promise.withResolvers<void>();
     const held = /\/orders\/\d+\/(?:lines\/)?$/;
     await page.route(held, async (route) => {
@@ -256,7 +256,7 @@ describe("a collection", () => {
     const body = { order_id: orders.find(({ total }) => total === "4.00")?.order_id, route: "cash" };
     const intents = `stations/${till.stationId}/intents/`;
     const { intent_id } = await cashier.good<{ intent_id: number }>("POST", intents, { body });
-    // The paid order, read again, comes after the refusal of its line: the refusal stays.
+    // The page reads the paid order again after the refusal of its line: the refusal stays visible.
     const [paid, refused] = [/\/orders\/\d+\/$/, Promise.withResolvers<void>()];
     await page.route(paid, async (route) => {
       const answer = await route.fetch();
@@ -277,10 +277,10 @@ describe("a collection", () => {
     expect((await openOrders()).map(({ total }) => total)).toEqual(["5.00"]);
   });
 
-  test("text of strangers and of the cashier is shown as text, in every field", async () => {
+  test("text of other people and of the cashier is shown as text, in every field", async () => {
     const { stationId, name } = await newStation(`Bar ${HOSTILE} ${LONG}`);
     const item = { filial_id: system.sandbox.filialId, name: `Item ${HOSTILE}`, category: HOSTILE };
-    // So many that the till has a search.
+    // So many items that the till shows a search.
     for (const also of [item, ...Array.from({ length: 12 }, (_, nth) => ({ ...item, name: `Tea ${nth}` }))])
       await owner.good("POST", "catalogue-items/", { body: { ...also, unit_amount: "1.00", currency: "EUR" } });
     const viewport = { width: 320, height: 640 };
@@ -293,7 +293,7 @@ describe("a collection", () => {
     });
     await page.goto(`${system.baseUrl}/till/`);
     await signIn(page, { email: `${HOSTILE}@example.com`, password: HOSTILE });
-    // The browser's own check of addresses may refuse it before the service does.
+    // The browser's own check may refuse the hostile address before the service does.
     await page.getByLabel("E-mail address").fill("nobody@example.com");
     await click(page, "Sign in");
     await page.getByRole("alert").waitFor(SHOWN);
@@ -348,7 +348,7 @@ describe("a collection", () => {
     await goTo("Cash");
     await page.keyboard.press("Enter");
     await isShown(page, "Take the money, then settle");
-    // What had the focus is gone: it goes to what has taken its place.
+    // The focused element has disappeared, so the focus is on the heading that replaces it.
     expect(await page.locator("h2:focus").textContent()).toMatch(/^Cash Collection \d+$/);
     await goTo("€12.50 received");
     await page.keyboard.press("Enter");
@@ -357,7 +357,7 @@ describe("a collection", () => {
   });
 });
 
-describe("in mid action", () => {
+describe("during an action", () => {
   test("a reload and a second tab: both show the one collection, and it settles once", async () => {
     const till = await openTill();
     const { page, stationId } = till;
@@ -365,7 +365,7 @@ describe("in mid action", () => {
     await isShown(page, "Choose how the guest pays.");
     await click(page, "Cash");
     await isShown(page, "Take the money, then settle");
-    // A page that the way back restores begins anew, too.
+    // A page that the back button restores also reloads.
     const reloaded = page.waitForEvent("load", SHOWN);
     await page.evaluate('dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }))');
     await reloaded;
@@ -374,7 +374,7 @@ describe("in mid action", () => {
     await second.addInitScript(`sessionStorage.setItem("dp_till_station", "${stationId}")`);
     await second.goto(`${system.baseUrl}/till/`);
     await isShown(second, "Take the money, then settle");
-    // The slower click may find that the collection has ended already.
+    // The slower click may fail, because the collection may already have ended.
     const settle = (tab: Page) => button(tab, "€12.50 received").click({ timeout: 3_000 });
     const clicks = await Promise.allSettled([settle(page), settle(second)]);
     expect(clicks.map(({ status }) => status)).toContain("fulfilled");
@@ -384,7 +384,7 @@ describe("in mid action", () => {
     expect((await intentsOf(till)).map(({ status }) => status)).toEqual(["succeeded"]);
   });
 
-  test("another cashier takes the station over: the first one reads who, and can decide nothing", async () => {
+  test("another cashier takes the station over: the first one sees who, and can decide nothing", async () => {
     const till = await openTill();
     const { page, stationId } = till;
     await addLine(page);
@@ -405,14 +405,14 @@ describe("in mid action", () => {
     await other.close();
   });
 
-  test("the network is slow: a countdown stands at what waits, and impatience does nothing twice", async () => {
+  test("the network is slow: a waiting button shows a countdown, and repeated clicks do nothing twice", async () => {
     const till = await openTill();
     const { page } = till;
     await addLine(page);
     await isShown(page, "Choose how the guest pays.");
     await click(page, "Cash");
     await isShown(page, "Take the money, then settle");
-    // What the cashier does is held on its way until the page has said that it waits.
+    // The test holds the cashier's request until the page shows that it waits.
     let goOn: () => void = () => undefined;
     let sent = 0;
     await page.route("**/intents/**", async (route) => {
@@ -455,8 +455,8 @@ describe("in mid action", () => {
     expect(rank(SHARE)).toBeLessThanOrEqual(PIXEL_MS);
   });
 
-  test("the network falls silent without an end: buttons say why they wait, and the newest state returns", async () => {
-    // A page of its own: what it does with the live updates stays with it.
+  test("the network is silent without an error: buttons say why they wait, and the newest state returns", async () => {
+    // A separate page, because the test changes how it receives live updates.
     const page = await context.newPage();
     let isSilent = false;
     await page.routeWebSocket(/\/live\/$/, (socket) => {
@@ -481,7 +481,7 @@ describe("in mid action", () => {
     await page.close();
   });
 
-  test("choosing between two orders: the one that was chosen last is shown, whichever answer is the slower", async () => {
+  test("choosing between two orders: the last chosen one is shown, whichever answer is slower", async () => {
     const till = await openTill();
     const { page, stationId } = till;
     const open = async (name: string) => {
@@ -534,7 +534,7 @@ describe("in mid action", () => {
   });
 });
 
-/** A script: remembers when a frame has first shown each collection, and that it is gone. */
+/** A script that records when a frame first shows each collection, and when it has disappeared. */
 const RECORD_PIXELS = `
   const drawn = new Map(), wanted = new Map();
   let shown = "", last = "";

@@ -1,4 +1,4 @@
-/** The verifier of certificates in a real browser: the same file as in Node, loaded as a module from a page of anybody. */
+/** The verifier of certificates in a real browser: the same file as in Node, loaded as a module by a third-party page. */
 import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -21,7 +21,7 @@ let browser: Browser;
 let server: Server;
 let page: Page;
 let owner: Person;
-/** As the service answers it, and its keys. */
+/** The certificate that the service answers, and its keys. */
 let certificate: string;
 let logKeys: readonly string[];
 let artifactId: number;
@@ -74,7 +74,7 @@ interface Found {
   readonly refused?: string;
 }
 
-/** What the page says of each text. */
+/** The page's result for each text. */
 const verify = (texts: readonly string[], now?: string): Promise<readonly Found[]> =>
   page.evaluate<readonly Found[]>(`(async () => {
     const { partsOf, verifyCertificate, sentenceOf, NotValid, NOT_PROVEN } = await import("/verify-certificate.mjs");
@@ -92,7 +92,7 @@ const verify = (texts: readonly string[], now?: string): Promise<readonly Found[
   })()`);
 
 describe("the verifier in a browser", () => {
-  test("a certificate of the service: it is valid, and the page says what is not proven", async () => {
+  test("a certificate of the service: it is valid, and the page lists what it does not prove", async () => {
     const [found] = await verify([certificate]);
     expect(found).toMatchObject({
       sentence: expect.stringMatching(/^Valid until \S+: Acme 4\.2\.0: Acme, display_total, PASSED\.$/) as string,
@@ -103,7 +103,7 @@ describe("the verifier in a browser", () => {
     expect(errors).toEqual([]);
   });
 
-  // Each byte of one is flipped in Node; a browser verifies slower.
+  // The test in Node flips every byte. A browser verifies more slowly, so this test flips only some.
   test("a flipped byte in any part: it is not valid", async () => {
     const bytes = Buffer.from(certificate);
     const flipped: string[] = [];

@@ -22,7 +22,7 @@ function commandsIn(...args: readonly string[]): readonly string[] {
   return COMMANDS.filter((name) => new RegExp(`^ *npm run (cli -- )?${name} `, "m").test(stdout));
 }
 
-test("--help shows all commands, and that of a command this one alone", () => {
+test("--help shows all commands; the --help of a command shows only that command", () => {
   expect(commandsIn("--help")).toEqual(COMMANDS);
   for (const name of COMMANDS) expect(commandsIn(name, "--help"), name).toEqual([name]);
   expect(commandsIn("devices", "enroll", "-h")).toEqual(["devices"]);

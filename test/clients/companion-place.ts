@@ -1,4 +1,4 @@
-/** A station of its own with a virtual companion that runs in this process; every exchange of the companion is kept. */
+/** A separate station with a virtual companion in this process. The place records every exchange of the companion. */
 import { join } from "node:path";
 import { vi } from "vitest";
 import { hostPlatform, type Platform } from "../../clients/device-kit/platform.ts";
@@ -8,7 +8,7 @@ import { isReady, magicCompanion } from "../../clients/magic-companion.ts";
 import { newCode } from "../support/devices.ts";
 import type { Person } from "../support/people.ts";
 
-/** One request of the companion and what came of it. */
+/** One request of the companion and its answer. */
 export interface Exchange {
   readonly atMs: number;
   readonly path: string;
@@ -28,11 +28,11 @@ export interface RunningCompanion {
 export interface Place {
   readonly stationId: number;
   readonly deviceId: number;
-  /** The cashier's path of the station. */
+  /** The path of the station in the cashier's API. */
   readonly path: string;
   readonly companion: RunningCompanion;
   rename(name: string): Promise<void>;
-  /** Stops the companion and starts it anew with its stored credential. */
+  /** Stops the companion and starts it again with its stored credential. */
   restart(): Promise<Place>;
 }
 
@@ -41,7 +41,7 @@ export interface PlaceDeps {
   readonly owner: Person;
   readonly cashier: Person;
   readonly filialId: number;
-  /** Where companions keep their credentials. */
+  /** The folder in which companions store their credentials. */
   readonly folder: string;
 }
 
@@ -54,7 +54,7 @@ export async function openPlace(deps: PlaceDeps, name: string): Promise<Place> {
   const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body: device });
   const code = await newCode(owner, deviceId);
   const path = `stations/${stationId}`;
-  // The station's actor learns of its device a moment after the registry has answered.
+  // The station's actor receives the device shortly after the registry's answer.
   await vi.waitFor(() => cashier.good("POST", `${path}/lease/`), { timeout: 60_000, interval: 250 });
   const start = async (enrollmentCode: string | undefined): Promise<Place> => {
     const companion = await startCompanion(deps, deviceId, enrollmentCode);
@@ -105,7 +105,7 @@ async function startCompanion(
   };
 }
 
-/** The platform of Node; it writes down what went over the network. */
+/** The platform of Node, which also records the requests and answers. */
 function watched(exchanges: Exchange[]): Platform {
   const host = hostPlatform();
   return {

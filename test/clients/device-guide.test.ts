@@ -36,7 +36,7 @@ describe("device guide: the shell lines", () => {
     });
     await runBlock("/heartbeat/", variables);
     const body = { order_id: order.order_id, route: "smart_pos" };
-    // The heartbeat reaches the station a moment after the answer.
+    // The heartbeat reaches the station shortly after the answer.
     const intent = await vi.waitUntil(
       async () => {
         const answer = await cashier.call<{ intent_id: number }>("POST", `${root}/intents/`, { body });
@@ -88,7 +88,7 @@ describe("device guide: the table of answers", () => {
     .flatMap(([, status, codes = ""]) => [...codes.matchAll(/`(\w+)`/g)].map((match) => ({ code: match[1], status })));
 
   it("names each code that a device operation answers with, once and with its status", () => {
-    // A wrong path or method is no operation's answer, and a device maker meets it first.
+    // No operation answers a wrong path or method, but device makers often receive these codes first.
     const wrongPath = ["path_not_found", "trailing_slash_missing", "method_not_allowed"] as const;
     const codes = new Set<ErrorCode>([
       ...wrongPath,
@@ -105,7 +105,7 @@ describe("device guide: the table of answers", () => {
     expect(deviceGuide).toMatch(/^\| other 5xx \| any \| the outcome is unknown/m);
   });
 
-  it("an answer to a report that is repeated: the ones that its rule names, and no other", () => {
+  it("the rows that ask to repeat a report: those that the rule for reports names, and no others", () => {
     const [, named = ""] = /while the answer is ([\d, or]+), or there is none/.exec(deviceGuide) ?? [];
     const rule = (deviceGuide.match(/^\| \d{3} \| `.*$/gm) ?? [])
       .filter((row) => /repeat the (same )?request|wait as long as|try again/.test(row))

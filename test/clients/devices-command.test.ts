@@ -34,7 +34,7 @@ const codeOf = (kind: string, station = 0): string =>
 
 test("enroll, simulate, watch and report: one collection by command", async () => {
   onTestFailed(() => void process.stderr.write(running.map((program) => program.output()).join("--\n")));
-  // The storage makes the folder.
+  // The storage creates the folder.
   const till = join(folder.path, "new", "till.json");
   const enrolled = devices("enroll", "--code", codeOf("smart_pos_companion"), "--file", till, "--json");
   expect(await enrolled.ended, enrolled.output()).toBe(0);
@@ -46,7 +46,7 @@ test("enroll, simulate, watch and report: one collection by command", async () =
   await cashier.good("POST", `${station}/lease/`);
   const lines = [{ name: "Soup", quantity: 2, unit_amount: "6.25" }];
   const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
-  // What is handed to a companion before its first poll may have been launched by an earlier life of it: it reports unknown.
+  // A collection that exists at the first poll may have been launched before a restart, so the companion reports unknown.
   interface Offers {
     readonly companions: readonly { readonly last_polled_at: string | null }[];
   }
@@ -71,7 +71,7 @@ test("a code that is spent, and a file without a credential: exit code 1 and one
   const spent = devices("enroll", "--code", "AAAAA-AAAAA", "--file", file);
   expect(await spent.ended).toBe(1);
   expect(spent.output()).toMatch(/\(enrollment_code_invalid\)\n$/);
-  // Before the code is claimed, for its credential would be lost.
+  // The command fails before it claims the code, because it could not store the credential.
   const noFolder = join(folder.path, "text");
   writeFileSync(noFolder, "");
   const homeless = devices("enroll", "--code", "AAAAA-AAAAA", "--file", join(noFolder, "device.json"));

@@ -1,6 +1,6 @@
 /**
- * The magic names and amounts of the virtual companion: what it decides, that the documented table is this one, and each of
- * them on the real system to the end that the table documents.
+ * The magic names and amounts of the virtual companion: its decisions, the documented table, and each behaviour on the real
+ * system until the end that the table documents.
  */
 
 import { execFileSync } from "node:child_process";
@@ -23,11 +23,11 @@ import { openPlace, type Place, type PlaceDeps } from "./companion-place.ts";
 
 /** Half a heartbeat's interval longer than one, so that a companion that is well never counts as offline. */
 const SILENCE_MS = 15_000;
-/** The shortest deadline that a cashier may ask for. */
+/** The shortest deadline that a cashier may set. */
 const LIFETIME_SECONDS = 30;
-/** Two deadlines one after the other, and the waits around them on a busy machine. */
+/** Time for two deadlines one after the other, with their waits on a busy machine. */
 const TEST_MS = 400_000;
-/** A deadline, and what follows it. */
+/** Time for a deadline and the steps after it. */
 const PATIENCE = { timeout: 120_000, interval: 400 };
 
 let system: TestSystem;
@@ -78,7 +78,7 @@ interface Collection {
   readonly intentId: number;
   /** The cashier's path of the intent. */
   readonly path: string;
-  /** What forced the behaviour. */
+  /** Whether the name or the amount chose the behaviour. */
   readonly by: "name" | "amount";
 }
 
@@ -117,7 +117,7 @@ const reportsOf = ({ place, intentId }: Collection) =>
     .to("devices/assignment/report/")
     .filter(({ body }) => (body as { intent_id: number }).intent_id === intentId);
 
-/** The evidence is on the cashier's screen, has ended nothing, and leaves both decisions open. */
+/** Expects that the cashier sees the evidence, that the collection has not ended, and that both decisions are still possible. */
 async function reported(collection: Collection, outcome: string, code: string): Promise<void> {
   const { intentId } = collection;
   const reference = outcome === "reported_unknown" ? "" : `VIRT-${String(intentId).padStart(6, "0")}`;
@@ -155,7 +155,7 @@ async function collectAgain({ place, orderId, intentId: earlier }: Collection, r
   await cashier.good("POST", `${path}${intentId}/cancel/`);
 }
 
-/** A report that no money has moved: one cashier believes it, another one has seen the slip. */
+/** A report that no money has moved: one cashier accepts it, another one has a slip that shows a payment. */
 async function unpaid(collection: Collection, outcome: string, code: string): Promise<void> {
   await reported(collection, outcome, code);
   if (collection.by === "amount") return attest(collection);
@@ -258,7 +258,7 @@ const ENDS: Record<Exclude<Behaviour, "stay_offline">, (collection: Collection) 
 };
 
 async function isOffline(place: Place): Promise<void> {
-  // Two reads of its snapshot later it still counts as offline.
+  // After two reads of its snapshot it is still offline.
   await vi.waitFor(() => expect(place.companion.to("devices/me/").length).toBeGreaterThan(1), PATIENCE);
   expect(await routesOf(place)).toMatchObject({
     smartPos: { offered: false, reason: "device_offline", since: null },
@@ -272,12 +272,12 @@ async function isOffline(place: Place): Promise<void> {
   );
 }
 
-/** The name counts, so the amount of its collection asks for something else. */
+/** The name decides, so the amount of its collection would choose another behaviour. */
 const otherAmount = (amountEnding: string | null): string => (amountEnding === "02" ? "12.01" : "12.02");
 
 /**
- * `npm run soak` does each behaviour by name and by amount. Otherwise each of them is done once: these by their amount, so that
- * every kind of end has one by name and one by amount, and the others by name.
+ * `npm run soak` runs each behaviour by name and by amount. Otherwise each one runs once: these by amount, the others by name.
+ * So every kind of end has one behaviour by name and one by amount.
  */
 const SHORT_BY_AMOUNT: readonly Behaviour[] = [
   "buyer_cancel",
@@ -293,7 +293,7 @@ const BY_AMOUNT = MAGIC_BEHAVIOURS.filter(
 );
 
 describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
-  // The ends that wait for a deadline begin first, and the others beside them.
+  // The ends that wait for a deadline begin first; the others run at the same time.
   it.each(BY_AMOUNT)(
     "its amount ends in $amountEnding: the collection ends as documented",
     async ({ behaviour, amountEnding }) => {
@@ -309,13 +309,13 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
       if (behaviour === "stay_offline") await isOffline(place);
       else await ENDS[behaviour](await begin(place, otherAmount(amountEnding), "name"));
       if (amountEnding !== null) return;
-      // What only a name asks for ends with the name.
+      // A behaviour that only a name chooses ends when the name changes.
       await place.rename("Till of the day");
       await ENDS.approve(await begin(place, "12.50", "amount"));
     },
   );
 
-  it("a companion that is started again under another name: it adds no report to the one that it made", async () => {
+  it("a companion that starts again under another name: it adds no report to its earlier one", async () => {
     const first = await open("Second till declines");
     const collection = await begin(first, "12.50", "name");
     await reported(collection, "reported_declined", "05");
@@ -329,7 +329,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     await cancel(collection);
   });
 
-  it("a companion that is started again before it reports late: it does not know the outcome, and collects the next one", async () => {
+  it("a companion that starts again before its late report: it reports unknown, and makes the next collection", async () => {
     const first = await open("Fourth till reports late");
     const collection = await begin(first, "12.50", "name");
     await decided(first);
@@ -342,19 +342,19 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     await ENDS.approve(await begin(second, "12.50", "name"));
   });
 
-  it("a collection after one that was reported late: it is made, though the late one's wait has polled, too", async () => {
+  it("a collection after one that was reported late: it is made, although the wait for the late one has polled too", async () => {
     const place = await open("Fifth till reports late");
     const collection = await begin(place, "12.50", "name");
     await decided(place);
     await place.rename("Fifth till approves");
     await cancel(collection);
-    // The wait for the end of the first collection fetches this one.
+    // The poll that waits for the end of the first collection fetches this one.
     const next = await begin(place, "12.50", "name");
     await vi.waitFor(() => expect(reportsOf(collection)).toHaveLength(1), PATIENCE);
     await ENDS.approve(next);
   });
 
-  it("a name that the owner gave a moment before the collection: it decides", async () => {
+  it("a name that the owner sets a moment before the collection: the new name decides", async () => {
     const place = await open("Third till approves");
     await offered(place);
     for (const [name, outcome, code] of [
@@ -440,13 +440,13 @@ describe("the virtual companion's decision", () => {
 });
 
 describe("the table", () => {
-  it("the endings: each is there once, and no name ends in another one", () => {
+  it("the endings: each occurs once, and no name ends in another name", () => {
     expect(new Set(AMOUNT_ENDINGS).size).toBe(AMOUNT_ENDINGS.length);
     expect(AMOUNT_ENDINGS.every((ending) => /^\d\d$/.test(ending))).toBe(true);
     for (const ending of NAME_ENDINGS) expect(NAME_ENDINGS.filter((other) => ending.endsWith(other))).toEqual([ending]);
   });
 
-  it("an amount that the sandbox provider has as well: both mean the same", () => {
+  it("an amount that the sandbox provider also has: it means the same there", () => {
     const atProvider = new Map<string, string>(MAGIC_AMOUNTS.map(({ ending, scenario }) => [ending, scenario]));
     const both = MAGIC_BEHAVIOURS.flatMap(({ amountEnding, behaviour }) => {
       const scenario = atProvider.get(amountEnding ?? "");
@@ -463,7 +463,7 @@ describe("the table", () => {
     ]);
   });
 
-  it("docs/sandbox.md: it has the data, row by row", () => {
+  it("docs/sandbox.md: its table has the same rows", () => {
     const text = readFileSync(new URL("../../docs/sandbox.md", import.meta.url), "utf8");
     const [, section = ""] = text.split("## Names and amounts at the virtual companion\n");
     const rows = section

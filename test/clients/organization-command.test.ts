@@ -1,4 +1,4 @@
-/** What `npm run organization` says where it gets no answer. */
+/** The sentences of `npm run organization` when it receives no answer. */
 import { once } from "node:events";
 import { createServer, type Server } from "node:https";
 import { join } from "node:path";

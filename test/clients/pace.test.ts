@@ -1,4 +1,4 @@
-/** A client stays within its request budget, and comes back calmly after failures. */
+/** A client stays within its request limit, and waits longer after each failure. */
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { createBackoff, createPace, pause } from "../../clients/http/pace.ts";
@@ -9,7 +9,7 @@ import { paced } from "../../clients/reconciliation/paced.ts";
 const never = new AbortController().signal;
 
 describe("the pace", () => {
-  it("many requests at once: it lets no two through within the gap", async () => {
+  it("many requests at once: no two are sent within the gap", async () => {
     const pace = createPace(40);
     const times: number[] = [];
     const startMs = performance.now();
@@ -35,7 +35,7 @@ describe("the back-off", () => {
     expect(createBackoff({ firstMs: 1_000, maxMs: 30_000, random: () => 0 }).nextMs()).toBe(500);
   });
 
-  it("a service that stays away: the wait stays at its bound", () => {
+  it("a service that stays unreachable: the wait stays at its bound", () => {
     const backoff = createBackoff({ firstMs: 1_000, maxMs: 30_000, random: () => 1 });
     const waits = Array.from({ length: 2_000 }, () => backoff.nextMs());
     expect(Math.max(...waits)).toBe(30_000);
@@ -73,7 +73,7 @@ describe("uploads by command", () => {
     await delay(STALL_MS);
     const goesOnAtMs = performance.now();
     while ((await pieces.next()).done !== true) {
-      // To the end.
+      // Reads all pieces.
     }
     const { uploadBytesPerSecond, uploadBurstMs } = clientLimits;
     const leastMs = ((PIECES * PIECE.length) / uploadBytesPerSecond) * 1_000 - uploadBurstMs;

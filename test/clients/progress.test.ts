@@ -40,7 +40,7 @@ describe("a progress bar on a terminal", () => {
     );
   });
 
-  test("never goes back, and stays at its end", () => {
+  test("never goes back, and stays at 100 % at its end", () => {
     const text = shown(true, [500, 300, 500, 1_200, 1_000]);
     expect([...text.matchAll(/(\d+) %/g)].map(([, percent]) => percent)).toEqual(["50", "100"]);
   });
@@ -78,7 +78,7 @@ describe("the sentence of an error", () => {
     folder.remove();
   });
 
-  test("has a line of its own behind the bar of an upload that breaks off", async () => {
+  test("has its own line after the bar of an upload that fails", async () => {
     const path = join(folder.path, "statement.csv");
     writeFileSync(path, Buffer.alloc(1_024 * 1_024, "x"));
     const { stream, written } = fakeStream(true);
@@ -88,7 +88,7 @@ describe("the sentence of an error", () => {
     expect(written()).toMatch(/%\n$/);
   });
 
-  test("has a line of its own behind the bar of an import that cannot be followed", async () => {
+  test("has its own line after the bar of an import that the command cannot follow", async () => {
     const { stream, written } = fakeStream(true);
     const progress = createProgress("import", stream);
     progress.update(1, 2);

@@ -33,7 +33,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** What a command leaves, by its exit code. Each logs in, and a minute has 30 logins of one person: two of them share the work. */
+/** The output of a command with this exit code. Commands log in, and a person has 30 log-ins a minute. So two people share. */
 const command = (name: "statement" | "recon", ...args: readonly string[]) =>
   commandOf(name === "recon" ? OPERATOR : COLLEAGUE, name, ...args);
 async function commandOf(person: typeof OPERATOR, name: "statement" | "recon", ...args: readonly string[]) {
@@ -83,7 +83,7 @@ describe("a list without a row", () => {
 });
 
 describe("npm run statement", () => {
-  test("import and withdraw: it sends the file with a bar, says what became of it, and takes it back with a reason", async () => {
+  test("import and withdraw: it sends the file with a bar, prints the result, and withdraws it with a reason", async () => {
     const account = await addAccount();
     const { code, text } = await command("statement", "import", statementFile(3), "--account", account, ...DECLARED);
     expect(text).toContain("100 %");
@@ -96,7 +96,7 @@ describe("npm run statement", () => {
     expect((await command("statement", "list", "--account", account)).text).toContain(`Import ${importId} is withdraw`);
   });
 
-  test("import without a declaration: it names what the file can be, and confirm imports it", async () => {
+  test("import without a declaration: it names the possible formats, and confirm imports the file", async () => {
     const offered = await command("statement", "import", statementFile(2), "--account", await addAccount());
     expect(offered).toMatchObject({ code: 1, text: expect.stringContaining("The file can be sandbox") as string });
     const [, importId = ""] = /confirm (\d+)/.exec(offered.text) ?? [];
@@ -149,7 +149,7 @@ describe("npm run statement", () => {
   });
 });
 
-/** One account on its way: each test goes on where the one before has ended. */
+/** These tests use one account: each test continues with the state of the previous one. */
 describe("npm run recon", () => {
   let account: string;
   let issueIds: readonly string[];
@@ -170,7 +170,7 @@ describe("npm run recon", () => {
     expect((await command("recon", "undo", issueId)).text).toContain(`Issue ${issueId} is open.`);
   });
 
-  test("attribute without an order: usage, before anybody logs in", async () => {
+  test("attribute without an order: it prints the usage, before it logs in", async () => {
     expect(await command("recon", "attribute", "3", "--reason", "Paid.")).toMatchObject({ code: 2 });
     const both = ["--confirm", "1", "--withdraw", "1"];
     expect(await command("recon", "attribute", "3", ...both)).toMatchObject({ code: 2 });
@@ -198,7 +198,7 @@ describe("npm run recon", () => {
 
   test("period and report: all of a kind are closed, and the day is closed, exported, and verified offline", async () => {
     const days = ["--from", "2026-11-01", "--to", "2026-11-01", "--account", account];
-    // The run that the import itself has caused may still be due.
+    // The run that the import has caused may not have started yet.
     const path = `periods/?kind=day&from_date=2026-11-01&to_date=2026-11-01&account_id=${account}`;
     const states = async () => {
       const { periods } = await operator.good<{ periods: { state: string; missing: object[] }[] }>("GET", path);

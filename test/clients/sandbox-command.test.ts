@@ -50,7 +50,7 @@ test("seed prints codes and a log-in that work; list, reset and delete follow", 
   expect(gone.text.trim().split("\n").at(-1)).toMatch(/\(not_found\)$/);
 });
 
-test("a reader of the list that goes away: the owner's session has ended", async () => {
+test("the reader of the output ends early: the owner's session has ended", async () => {
   const { email: OWNER_EMAIL, password: OWNER_PASSWORD } = system.owner;
   const access = { BASE_URL: system.baseUrl, DATA_DIR: folder.path, OWNER_EMAIL, OWNER_PASSWORD };
   const program = runProgram(process.execPath, [CLI, "sandbox", "list"], { env: programEnvironment(access) });

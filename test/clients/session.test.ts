@@ -1,11 +1,11 @@
-/** The session of a command: it may become effective later, and it ends also when the command was ended. */
+/** The session of a command: it may become effective late, and it ends also when a person interrupts the command. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { createTransport, type ServiceRequest } from "../../clients/http/transport.ts";
 import { openSession } from "../../clients/session.ts";
 
-test("Ctrl-C while the command works: the session is ended all the same", async () => {
+test("Ctrl-C while the command works: the command still ends the session", async () => {
   const stopping = new AbortController();
   const sent: string[] = [];
   const session = await openSession({

@@ -93,7 +93,7 @@ describe("till guide: the table of errors", () => {
 });
 
 describe("till guide: the numbers", () => {
-  it("the lease and the ends of a live socket are the program's", () => {
+  it("the lease and the close codes of a live socket are the program's", () => {
     expect(tillGuide).toContain(`it lasts ${DEFAULT_MACHINE_SETTINGS.leaseLifetimeMs / 60_000} minutes unless`);
     for (const code of Object.values(CLOSE_CODES)) expect(tillGuide).toContain(`with ${code} when`);
   });

@@ -106,13 +106,13 @@ describe("a certificate", () => {
 
   test("in the checkpoint of another log, signed with the key of this one: it is not valid", async () => {
     const other = checkpoint({ ...signer, name: "other.example" }, { size: leaves.length, root: rootHash(leaves) });
-    // The signature's line names this log, as its holder could write it.
+    // The signature line names this log; the owner of the key could write it so.
     const note = other.replace("— other.example ", `— ${signer.name} `);
     const proof = logProof({ index: 2, hashes: inclusionProof(leaves, 2), checkpoint: note });
     await expect(verifyCertificate({ ...certificate, proof })).rejects.toThrow("The checkpoint is not of this log.");
   });
 
-  test("that is in a log with its own statement of a forger: the signature of the statement is wrong", async () => {
+  test("with a forger's statement that is in a real log: the signature of the statement is wrong", async () => {
     const forger = generateKeyPairSync("ed25519").privateKey;
     const forged = envelope(
       { keyId: "a1b2", sign: (bytes) => sign(null, bytes, forger) },
@@ -140,7 +140,7 @@ describe("a revoked certificate", () => {
     expect(found.revocation).toMatchObject({ reason: "A defect.", revokedAt: now.toISOString() });
   });
 
-  test("without its revocation, which anybody can take out: nothing shows it, and the verifier says that it cannot", async () => {
+  test("without its revocation, which anybody can remove: the verifier says that it cannot detect this", async () => {
     const { revocation: _, ...rest } = partsOf(file);
     const found = await verifyCertificate({ ...rest, logKeys: [logKey], now });
     expect(found.revocation).toBeUndefined();
@@ -161,7 +161,7 @@ describe("a revoked certificate", () => {
 
   test("with a byte of its file flipped: it is not valid", async () => {
     const bytes = Buffer.from(file);
-    // Envelopes and proofs are flipped byte by byte above; here the file around them is of interest.
+    // Other tests flip each byte of envelopes and proofs. This one flips bytes of the file around them.
     for (let at = 0; at < bytes.length; at += 9) {
       const changed = Buffer.from(bytes);
       changed[at] = (changed[at] ?? 0) ^ 1;
@@ -172,7 +172,7 @@ describe("a revoked certificate", () => {
 });
 
 describe("an installation that has changed its key", () => {
-  test("with both keys: the statement of the one and the checkpoint of the other are good", async () => {
+  test("with both keys: a statement signed with one and a checkpoint signed with the other are valid", async () => {
     const next = generateKeyPairSync("ed25519");
     const nextSigner = {
       name: signer.name,
@@ -262,7 +262,7 @@ describe("the program", () => {
     expect([missing.status, missing.stderr]).toEqual([1, expect.stringMatching(/^Not verified: ENOENT.*Name a file/)]);
   });
 
-  test("a reader that goes away changes nothing of the result", async () => {
+  test("a reader that ends early does not change the result", async () => {
     writeFileSync(proofFile, certificate.proof);
     const program = spawn(process.execPath, [VERIFIER, file, proofFile, "--key", logKey, "--now", "2026-11-24"]);
     program.stdout.destroy();
@@ -274,7 +274,7 @@ describe("the program", () => {
   });
 
   // The exit code was 1, as of a certificate that is not valid.
-  test("by the command line, with a reader that goes away: the result is the same", async () => {
+  test("on the command line, with a reader that ends early: the result is the same", async () => {
     const endless = envelopeOf(statementOf("display_total", "2999-01-01T00:00:00.000Z"));
     const whole = join(folder.path, "endless.json");
     const proof = proofOf(0, [leafHash(Buffer.from(endless))]);
@@ -287,8 +287,8 @@ describe("the program", () => {
     expect([code, said]).toEqual([0, ""]);
   });
 
-  // Node 18 has the global for programs that ask for it alone. A valid certificate was not valid there.
-  test("on a Node without the global `crypto`: it verifies all the same", () => {
+  // Node 18 has the global only behind a flag. There the verifier once refused a valid certificate.
+  test("on a Node without the global `crypto`: it still verifies", () => {
     writeFileSync(file, certificate.envelope);
     writeFileSync(proofFile, certificate.proof);
     const words = [VERIFIER, file, proofFile, "--key", logKey, "--now", "2026-11-24"];
@@ -297,8 +297,8 @@ describe("the program", () => {
     writeFileSync(proofFile, proofOf(1));
   });
 
-  // It once ended with 0 and verified nothing.
-  test("under another name: it verifies all the same", () => {
+  // The program once ended with 0 without verifying anything.
+  test("under another file name: it still verifies", () => {
     const copy = join(folder.path, "verify (1).mjs");
     copyFileSync(VERIFIER, copy);
     const found = spawnSync(process.execPath, [copy, file, proofFile, "--key", logKey], { encoding: "utf8" });

@@ -14,10 +14,10 @@ import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
-/** A device backs off up to half a minute, and each test starts one or two processes on a machine that is busy with others. */
+/** A device backs off up to half a minute, and each test starts one or two processes on a busy machine. */
 const TEST_MS = 400_000;
 const PATIENCE = { timeout: 120_000, interval: 250 };
-/** In this time the throttle lets a full burst through again. */
+/** After this time the throttle allows a full burst again. */
 const BURST_MS = 10_000;
 /** Two polls of the companion and a second. */
 const POLLS_MS = 2 * KIT_LIMITS.pollEveryMs + 1_000;
@@ -118,7 +118,7 @@ const reported = (intent: string) =>
   }, PATIENCE);
 
 describe("a virtual companion and a virtual display", { timeout: TEST_MS }, () => {
-  it("a newcomer who only creates an intent and attests it: a whole collection is made and shown", async () => {
+  it("a person who only creates an intent and attests it: a whole collection is made and shown", async () => {
     const companion = start("virtual-companion", { code: seeded("smart_pos_companion").enrollmentCode });
     const display = start("virtual-display", { code: seeded("customer_display").enrollmentCode });
     await Promise.all([companion.waitFor(/"attached"/), display.waitFor(/showing idle/)]);
@@ -158,7 +158,7 @@ describe("a virtual companion and a virtual display", { timeout: TEST_MS }, () =
   });
 });
 
-// That one whose name lets it not poll is ready, too, is tested with the magic names (magic-behaviours.test.ts).
+// A companion whose name forbids polls is also ready; magic-behaviours.test.ts tests this.
 describe("a virtual companion", { timeout: TEST_MS }, () => {
   it("it collects within one request per second, heartbeats included; killed and started again, it does not report twice", async () => {
     const first = await newCompanion();
@@ -202,10 +202,10 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ device_id: companionId });
   });
 
-  it("throttled, cut off, suspended: it waits, and goes on each time; its credential is revoked: it ends with one sentence", async () => {
+  it("throttled, disconnected, suspended: it waits and continues; its credential is revoked: it ends", async () => {
     const program = await newCompanion();
     let heard = 0;
-    /** What it prints after all that was heard before. */
+    /** The next output, after the lines that the test has already read. */
     const hear = (text: string) =>
       vi.waitFor(() => {
         const at = program.output().indexOf(text, heard);
@@ -265,7 +265,7 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     await program.waitFor(/collecting EUR/);
     await delay(clientLimits.collectMs + 1_000);
     const stoppedAtMs = performance.now();
-    // Without its channel a child has no event after this one.
+    // Without its channel the child sends no further event.
     running.splice(running.indexOf(program), 1);
     const exited = once(program.process, "exit");
     end(program);
@@ -275,8 +275,8 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     await owner.good("PATCH", `devices/${companionId}/`, { body: { name: "Till of the day" } });
   });
 
-  it("the service is not there yet: it waits, and can be stopped meanwhile", async () => {
-    // With the credential of the companion before.
+  it("the service has not started yet: it waits, and can be stopped meanwhile", async () => {
+    // It starts with the credential of the previous companion.
     const program = start("virtual-companion", { baseUrl: "http://127.0.0.1:9" });
     await program.waitFor(/"reason":"unreachable".*waiting for the service/);
     expect(isRunning(program.pid)).toBe(true);
@@ -303,7 +303,7 @@ describe("a virtual device that cannot start", { timeout: TEST_MS }, () => {
     const display = seeded("customer_display").deviceId;
     await owner.good("POST", `devices/${display}/reset/`);
     const code = await newCode(owner, display);
-    // Nothing can be written below /proc, and a folder is no file.
+    // A program cannot write below /proc, and a folder is no file.
     const unwritable = "/proc/devices-of-a-test/display.json";
     expect(await lastWords(run({ ENROLLMENT_CODE: code, CREDENTIAL_FILE: unwritable }))).toBe(
       `The credential file ${unwritable} cannot be written.`,

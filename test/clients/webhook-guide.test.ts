@@ -1,6 +1,6 @@
 /**
- * `docs/webhooks.md` and the examples of the AsyncAPI document: what they show is run, also against senders without the secret,
- * and their numbers are those of the service.
+ * `docs/webhooks.md` and the examples of the AsyncAPI document: the tests run them, also with senders without the secret, and
+ * check that their numbers are those of the service.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHmac } from "node:crypto";
@@ -48,7 +48,7 @@ describe("the example for Node", () => {
     const headers: Record<string, string> = header === undefined ? {} : { [SIGNATURE_HEADER]: header };
     return (await fetch(`http://127.0.0.1:${port}/`, { method: "POST", headers, body })).status;
   };
-  /** What the program sends over a connection of its own arrives before the test goes on. */
+  /** Sends a request over a separate connection. Returns when the request is written. */
   const connected = async (request: string) => {
     const socket = connect(port, "127.0.0.1");
     socket.on("error", () => undefined).resume();
@@ -59,12 +59,12 @@ describe("the example for Node", () => {
 
   beforeAll(() => {
     copyFileSync(join(CLIENTS_FOLDER, "webhook-verifier.ts"), join(folder.path, "webhook-verifier.ts"));
-    // Takes the types of the verifier off.
+    // Removes the types of the verifier.
     const env = { PATH: process.env["PATH"], NODE_NO_WARNINGS: "1" };
     execFileSync("sh", ["-c", guideBlock("sh", "stripTypeScriptTypes")], { cwd: folder.path, env });
     writeFileSync(join(folder.path, "server.mjs"), guideBlock("js", "verifyWebhook"));
   });
-  // One for each test: an attack that ends one shows nothing of the next.
+  // Each test starts its own program, because an attack may end one.
   beforeEach(async () => {
     port = await freePort();
     // With a space behind the last secret, as an environment may have it.
@@ -84,7 +84,7 @@ describe("the example for Node", () => {
     expect(await post(BODY, signedWith(""))).toBe(401);
   });
 
-  it("an unsigned request that breaks off: it keeps running", async () => {
+  it("an unsigned request that is aborted: it keeps running", async () => {
     const socket = await connected("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{");
     const closed = new Promise((resolve) => socket.once("close", resolve));
     socket.destroy();
@@ -97,7 +97,7 @@ describe("the example for Node", () => {
     expect(await post(BODY, signed(BODY))).toBe(204);
   });
 
-  it("a body that is too long: it reads no more of it than it must", async () => {
+  it("a body that is too long: it stops reading", async () => {
     const request = `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n${"x".repeat(20_000)}`;
     const socket = await connected(request);
     if (!socket.closed) await new Promise((resolve) => socket.once("close", resolve));
@@ -112,7 +112,7 @@ describe("the example for Node", () => {
 describe.runIf(onlyWhere(isInstalled("python3", "--version"), "the guide's example for Python"))(
   "the example for Python",
   () => {
-    /** Runs the example with lines of this test behind it. */
+    /** Runs the example with the lines of this test appended. */
     const run = (driver: string, args: readonly string[], input = ""): unknown => {
       writeFileSync(join(folder.path, "verify.py"), guideBlock("python", "def verify") + driver);
       const options = { cwd: folder.path, input, encoding: "utf8" } as const;
@@ -140,7 +140,7 @@ print(json.dumps([answer(**asked) for asked in json.load(sys.stdin)]))
 `;
     const verify = (questions: readonly object[]): unknown => {
       const all = questions.map((one) => ({ secrets: [SECRET], body: BODY, ...one }));
-      // JSON has no such number; Python's reader accepts the word.
+      // JSON has no such number, but Python's parser accepts the word.
       return run(ATTACKS_DRIVER, [], JSON.stringify(all).replace('"NaN"', "NaN"));
     };
 
@@ -284,7 +284,7 @@ const { vectors } = JSON.parse(readFileSync(VECTORS, "utf8")) as {
 };
 const VECTOR_SECRET = vectors[0]?.secrets[0] as string;
 
-/** The secret and the time that a text names; a reader knows no more. */
+/** The secret and the time that a text names: a reader has nothing else. */
 function namedIn(text: string): { readonly secrets: string[]; readonly nowMs: number } {
   return {
     secrets: [/whsec_\w+/.exec(text)?.[0] ?? "none"],

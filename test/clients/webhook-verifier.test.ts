@@ -1,4 +1,4 @@
-/** The verifier: against vectors that other programs have made, against what the signer sends, and against any change. */
+/** The verifier is tested with vectors of other programs, with the signer's webhooks, and with changed webhooks. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
@@ -50,7 +50,7 @@ describe("the vectors", () => {
     expect(verdict).toBe(vector.verdict);
   });
 
-  it("all of them: every verdict is there, and the header is the one that the signer sends", () => {
+  it("all of them: every verdict occurs, and the header name is the one that the signer sends", () => {
     expect(new Set(vectors.map(({ verdict }) => verdict))).toEqual(new Set(WEBHOOK_VERDICTS));
     expect(header_name).toBe(SIGNATURE_HEADER);
   });
@@ -88,7 +88,7 @@ describe("a change", () => {
   const header = signatureHeader([SECRET], { body: BODY, nowMs: NOW_MS });
   const verdictOf = (changed: { header?: string; body?: Uint8Array }) =>
     verifyWebhook({ header, body: BODY, secrets: [NEWER, SECRET], nowMs: NOW_MS, ...changed });
-  /** A text with one byte of it changed to each other value there is. */
+  /** All texts that differ in one byte, with each other value of that byte. */
   function* changesOf(original: string): Generator<Buffer> {
     for (const [position, byte] of Buffer.from(original).entries()) {
       for (let other = 0; other < 256; other += 1) {
@@ -112,7 +112,7 @@ describe("a change", () => {
     for (const body of changesOf(BODY)) expect(verdictOf({ body })).toBe("signature_wrong");
   });
 
-  it("bytes taken out or put in: the webhook is refused", () => {
+  it("removed or added bytes: the webhook is refused", () => {
     const place = fc.nat({ max: header.length - 1 });
     fc.assert(
       fc.property(place, place, fc.string({ minLength: 1, maxLength: 3 }), (one, other, inserted) => {
@@ -126,7 +126,7 @@ describe("a change", () => {
     );
   });
 
-  it("one of two signatures: the other one stays valid, for who knows its secret only", () => {
+  it("a change in one of two signatures: the other one stays valid for a consumer who knows its secret", () => {
     const two = signatureHeader([NEWER, SECRET], { body: BODY, nowMs: NOW_MS });
     const broken = two.replace(/v1=./, (start) => (start === "v1=0" ? "v1=1" : "v1=0"));
     const ask = (secret: string) => verifyWebhook({ header: broken, body: BODY, secrets: [secret], nowMs: NOW_MS });
@@ -135,7 +135,7 @@ describe("a change", () => {
   });
 });
 
-describe("what is no webhook or no question", () => {
+describe("invalid input", () => {
   const header = signatureHeader([SECRET], { body: BODY, nowMs: NOW_MS });
   const ask = (more: object) => verifyWebhook({ header, body: BODY, secrets: [SECRET], nowMs: NOW_MS, ...more });
 
@@ -194,7 +194,7 @@ describe("the file by itself", () => {
     expect(await run(module, ["--no-experimental-strip-types"])).toEqual({ asked: vectors.length, wrong: [] });
   });
 
-  it("its imports: they are Node's crypto only", () => {
+  it("its imports: only Node's crypto", () => {
     const imports = readFileSync(VERIFIER, "utf8").match(/^import .*$/gm);
     expect(imports).toEqual(['import { createHmac, timingSafeEqual } from "node:crypto";']);
   });

@@ -1,4 +1,4 @@
-/** The command for webhooks as a user types it, against the whole system and a real local target. */
+/** The webhooks command as a person types it, with the whole system and a real local target. */
 
 import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -124,7 +124,7 @@ async function storedBodies(ids: readonly number[]): Promise<readonly string[]> 
   }
 }
 
-it("listen, with a reader that goes away: it ends", async () => {
+it("listen, when the reader of its output ends: it ends", async () => {
   const target = await localTarget();
   const listening = command(["listen", "--forward-to", target.url]);
   listening.process.stdout?.destroy();

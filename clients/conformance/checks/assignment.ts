@@ -1,4 +1,4 @@
-/** The assignment: what a companion is handed, and when. */
+/** The assignment: the data that a companion receives, and when. */
 import { randomUUID } from "node:crypto";
 import type { Check } from "../check.ts";
 import { hasField, hasStatus, holds, isNot, isNow, isRefused, isSame, objectOf } from "../expect.ts";
@@ -161,7 +161,7 @@ export const assignmentChecks: readonly Check[] = [
   },
 ];
 
-/** When the cashier has cancelled the shared collection. */
+/** These run after the cashier has cancelled the shared collection. */
 export const cancelledAssignmentChecks: readonly Check[] = [
   {
     // No other check builds on it: a service that answers 304 to everything fails the check of that sentence, too.
@@ -179,7 +179,7 @@ export const cancelledAssignmentChecks: readonly Check[] = [
   },
 ];
 
-/** While a collection lapses: nothing changes then. */
+/** These run while a collection lapses, because nothing changes then. */
 export const unchangedAssignmentChecks: readonly Check[] = [
   {
     id: "assignment.not_modified",

@@ -29,17 +29,17 @@ const shownIn = perRun(() => ({
   bodies: [] as Record<string, unknown>[],
   qr: {} as Collection,
   paidOrder: {},
-  /** Of the newest answer. */
+  /** The ETag of the newest answer. */
   etag: "",
   etagOf: {} as Record<string, string>,
 }));
 /** An amount for which the sandbox provider sends its callback three times. */
 const TWICE_CONFIRMED = "25.04";
 const TWICE_CONFIRMED_LINES = [{ name: "Soup of the day", quantity: 1, unit_amount: TWICE_CONFIRMED }];
-/** An amount that the sandbox provider leaves to the guest, who does not come. */
+/** An amount for which the sandbox provider waits for the guest, who never pays. */
 const NEVER_PAID = [{ name: "Soup of the day", quantity: 1, unit_amount: "25.03" }];
 
-/** What was shown is judged later in the run. */
+/** How old a shown state may be when a later check reads it. */
 const SHOWN_MS = 120_000;
 
 async function read(world: World): Promise<Record<string, unknown>> {
@@ -132,7 +132,7 @@ export const displayChecks: readonly Check[] = [
       "qr_payload | string | required field; carries a value only in state `qr` and only for devices whose capabilities include `qr_dynamic_present`",
     ],
     async run(world) {
-      // The sandbox's display may be one without codes; the end of the run makes it so again.
+      // The sandbox's display may not show QR codes; the end of the run restores its capabilities.
       const { capabilities } = await readDisplay(world);
       if (!capabilities.includes(QR)) await declare(world, [...capabilities, QR]);
       const offered = () => world.routeOffered("dynamic_qr");
@@ -216,7 +216,7 @@ export const displayChecks: readonly Check[] = [
   },
 ];
 
-/** When the provider has sent all its callbacks. */
+/** These run after the provider has sent all its callbacks. */
 export const duplicateCallbackChecks: readonly Check[] = [
   {
     id: "qr.duplicate_callback",
@@ -231,7 +231,7 @@ export const duplicateCallbackChecks: readonly Check[] = [
   },
 ];
 
-/** While a collection lapses: nothing changes then. */
+/** These run while a collection lapses, because nothing changes then. */
 export const unchangedDisplayChecks: readonly Check[] = [
   {
     id: "display.not_modified",

@@ -162,7 +162,7 @@ export const enrollmentChecks: readonly Check[] = [
 ];
 
 const expiringIn = perRun<{ code: string; expiresAtMs: number }>(() => ({ code: "", expiresAtMs: 0 }));
-/** The shortest life of a code. */
+/** The shortest lifetime of a code. */
 const LIFETIME_SECONDS = 10;
 
 /** The display no longer needs its credential. Its new code expires while other checks run. */

@@ -1,10 +1,10 @@
-/** A collection that lapses while its companion is silent: half a minute, in which nothing else can be collected. */
+/** A collection lapses while its companion is silent. This takes half a minute, and nothing else can be collected meanwhile. */
 import { clientLimits } from "../../limits.ts";
 import type { Check } from "../check.ts";
 import { hasStatus, holds, isNot, isRefused, isSame, objectOf } from "../expect.ts";
 import { lapsingIn } from "./shared-collection.ts";
 
-/** An intent whose deadline has passed ends within it. */
+/** An intent ends within this time after its deadline. */
 const LATE_MS = 5_000;
 
 export const expiryChecks: readonly Check[] = [

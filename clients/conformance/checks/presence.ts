@@ -1,4 +1,4 @@
-/** The device's own snapshot, its heartbeat, and what becomes of a device that is silent. */
+/** The snapshot of a device, its heartbeat, and the state of a silent device. */
 
 import { clientLimits } from "../../limits.ts";
 import { type Check, perRun } from "../check.ts";
@@ -33,7 +33,7 @@ const ROWS: Readonly<Record<keyof typeof FIELDS, string>> = {
   server_time: "server_time | string, date-time",
 };
 
-/** Seldom enough that the throttle has room for what follows. */
+/** A long pause between polls, so that the throttle allows the next requests. */
 const POLL_MS = 4_000;
 
 const snapshotsOf = async (world: World): Promise<readonly [string, Record<string, unknown>][]> => [
@@ -183,7 +183,7 @@ export const presenceChecks: readonly Check[] = [
   },
 ];
 
-/** At the end: 25 seconds of silence pass while other checks run. */
+/** These run at the end: 25 seconds of silence pass while other checks run. */
 export const silenceChecks: readonly Check[] = [
   {
     id: "presence.silent_withdrawn",
@@ -213,7 +213,7 @@ export const silenceChecks: readonly Check[] = [
   },
 ];
 
-/** After what lapsed in the silence: a station has one collection at a time. */
+/** These run after the lapsed collection: a station has one collection at a time. */
 export const offlineChecks: readonly Check[] = [
   {
     id: "presence.silent_not_collected",
@@ -244,7 +244,7 @@ export const offlineChecks: readonly Check[] = [
   },
 ];
 
-/** At the end, when the throttle of the companion has room for them. */
+/** These run at the end, when the companion's throttle allows their requests. */
 export const heartbeatChecks: readonly Check[] = [
   {
     id: "heartbeat.summary",

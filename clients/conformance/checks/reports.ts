@@ -135,7 +135,7 @@ export const reportChecks: readonly Check[] = [
     ],
     async run(world) {
       const { collection, slip } = sharedIn(world);
-      // Under a key of its own, so that it is another report.
+      // It has a new key, so it is another report.
       await world.report(collection.intentId, "reported_success", { amount: "0.01", currency: "XXX" });
       const intent = await world.intent(collection.intentId);
       const kept = (intent["reports"] as Record<string, unknown>[]).map((each) => each["provider_reference"]);
@@ -163,7 +163,7 @@ export const reportChecks: readonly Check[] = [
       const transaction = objectOf({ body: order } as never, "transaction");
       isSame("`amount` of the transaction", transaction["amount"], AMOUNT);
       isSame("`reference` of the transaction", transaction["reference"], slip);
-      // Neither a second attestation nor a late cancellation changes what is settled.
+      // Neither a second attestation nor a late cancellation changes the settlement.
       await world.decide(collection.intentId, "attest", { confirms_money_may_have_moved: true });
       const cancelled = await world.decide(collection.intentId, "cancel");
       holds("cancellation of a settled intent", cancelled.status >= 400, "a refusal", cancelled.status);
@@ -195,7 +195,7 @@ export const reportChecks: readonly Check[] = [
   },
 ];
 
-/** While a collection lapses: what is refused changes nothing of it. */
+/** These run while a collection lapses: refused reports do not change it. */
 export const refusedReportChecks: readonly Check[] = [
   {
     id: "report.not_assigned",
@@ -259,7 +259,7 @@ export const refusedReportChecks: readonly Check[] = [
   },
 ];
 
-/** After the companion has a new credential. */
+/** These run after the companion has a new credential. */
 export const decisionChecks: readonly Check[] = [
   {
     id: "assignment.gone",
@@ -384,7 +384,7 @@ async function reportNew(world: World, outcome: string, more: object = {}): Prom
   sharedIn(world).etag = fetched.headers.get("etag") ?? "";
   const report = objectOf(hasStatus(await world.report(collection.intentId, outcome, more), 200), "report");
   isSame("`outcome` of the report", report["outcome"], outcome);
-  // Neither is sent, and each is required in the answer.
+  // The request has neither field, but the answer must have both.
   for (const name of ["provider_reference", "provider_code"]) hasField(report, name, "string");
   const [shown] = (await world.intent(collection.intentId))["reports"] as Record<string, unknown>[];
   isSame("`outcome` that the cashier sees", shown?.["outcome"], outcome);

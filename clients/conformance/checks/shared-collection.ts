@@ -4,7 +4,7 @@ import type { Collection } from "../world.ts";
 
 export interface SharedCollection {
   collection: Collection;
-  /** The one that `slip` and `key` were reported of, once it is settled. */
+  /** The settled collection whose report has `slip` and `key`. */
   settled: Collection;
   slip: string;
   key: string;
@@ -15,5 +15,5 @@ export interface SharedCollection {
 
 export const sharedIn = perRun(() => ({}) as SharedCollection);
 
-/** The smart POS collection that lapses in the silence: it is fetched, and nothing else happens to it. */
+/** The smart POS collection that lapses during the silence: the companion fetches it and does nothing else. */
 export const lapsingIn = perRun(() => ({ collection: {} as Collection }));

@@ -1,4 +1,4 @@
-/** The checks of each kind of device in their order; what judges all of the run comes last. */
+/** The checks of each kind of device in their order. Checks about the whole run are last. */
 import { handoffChecks, reportChecks } from "./checks/companion.ts";
 import { displayChecks } from "./checks/display.ts";
 import { enrollmentChecks, revocationChecks } from "./checks/enrollment.ts";

@@ -1,4 +1,4 @@
-/** The part of `npm run conformance` that is about a device: its options, and who acts at the device. */
+/** The part of `npm run conformance` for a device: its options, and the person or program that acts at the device. */
 import { CommandError, UsageError } from "../../command.ts";
 import type { RunOptions } from "../suite.ts";
 import type { DeviceUnderTest } from "./device.ts";
@@ -73,7 +73,7 @@ function whoActs({ program, json }: DeviceValues, signal: AbortSignal): DeviceUn
     throw new CommandError(
       "There is no terminal to ask a person at; name the program beside the device with --program.",
     );
-  // With --json, standard output is for programs alone.
+  // With --json, only programs read standard output.
   const output = json === true ? process.stderr : process.stdout;
   return new PersonAtDevice({ input: process.stdin, output }, signal, () => process.emit("SIGINT"));
 }

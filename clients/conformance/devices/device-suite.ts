@@ -7,15 +7,15 @@ import type { DeviceUnderTest } from "./device.ts";
 import { type DeviceKind, DeviceWorld } from "./device-world.ts";
 import { Observer } from "./observer.ts";
 
-/** Each device needs them, whatever else it can. */
+/** The capabilities that every device needs. */
 const COMMON: readonly Capability[] = ["enrollment", "presence"];
 
 export interface DeviceRunOptions extends RunOptions {
   readonly kind: DeviceKind;
   readonly device: DeviceUnderTest;
-  /** Where the device reaches the suite. */
+  /** The address at which the device reaches the suite. */
   readonly listen: { readonly host: string; readonly port: number };
-  /** Only these, with those that they build on; all when left out. Enrollment and presence are always checked. */
+  /** Checks only these capabilities and those that they depend on; all by default. Enrollment and presence are always checked. */
   readonly capabilities?: readonly string[];
 }
 
@@ -25,10 +25,10 @@ export interface DeviceRunResult extends RunResult {
   readonly stationId: number;
   readonly startedAt: Date;
   readonly endedAt: Date;
-  /** Whether all checks of this kind of device were asked for. */
+  /** Whether the run covers all checks of this kind of device. */
   readonly isWhole: boolean;
   readonly capabilities: readonly CapabilityResult[];
-  /** As the person says who runs the suite; null where they said nothing. */
+  /** The software as the person who runs the suite names it; null for a part that they did not name. */
   readonly software: Software;
 }
 
@@ -36,7 +36,7 @@ export interface Software {
   readonly provider: string | null;
   readonly model: string | null;
   readonly version: string | null;
-  /** Of the build, in hexadecimal digits. */
+  /** The hash of the build, in hexadecimal digits. */
   readonly sha256: string | null;
 }
 
@@ -45,7 +45,7 @@ export interface CapabilityResult {
   readonly outcome: CheckResult["outcome"];
 }
 
-/** Throws `CannotRun` or `NoAnswer` where the suite could not begin. */
+/** Throws `CannotRun` or `NoAnswer` when the suite cannot begin. */
 export async function runDeviceSuite(options: DeviceRunOptions): Promise<Omit<DeviceRunResult, "software">> {
   const { kind, device, listen, only, capabilities, onResult } = options;
   const startedAt = new Date();
@@ -75,13 +75,13 @@ export async function runDeviceSuite(options: DeviceRunOptions): Promise<Omit<De
       capabilities: capabilitiesOf(done.results),
     };
   } finally {
-    // Also of a run that could not begin: a person's terminal would keep this process alive.
+    // Also when the run could not begin: a person's terminal would keep this process alive.
     await device.stop();
     await observer?.stop();
   }
 }
 
-/** The checks of the capabilities and of those that they build on. */
+/** The checks of the capabilities, and the checks that these depend on. */
 export function ofCapabilities<
   TCheck extends Pick<CheckResult, "id" | "capability"> & { readonly after?: readonly string[] },
 >(checks: readonly TCheck[], capabilities: readonly string[] | undefined): readonly TCheck[] {
@@ -99,7 +99,7 @@ export function ofCapabilities<
   return checks.filter(({ capability }) => wanted.has(capability));
 }
 
-/** A capability has passed when each of its checks has, and nothing less. */
+/** A capability has passed only when all of its checks have passed. */
 function capabilitiesOf(results: readonly CheckResult[]): readonly CapabilityResult[] {
   return CAPABILITIES.flatMap((capability) => {
     const outcomes = results.filter((each) => each.capability === capability).map(({ outcome }) => outcome);

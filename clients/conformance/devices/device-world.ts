@@ -1,4 +1,4 @@
-/** The parties of a run with a device under test: the world of the suite, the device, and what is seen of its requests. */
+/** The parties of a run with a device under test: the suite's world, the device, and the observer of its requests. */
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../../limits.ts";
 import { hasStatus, Mismatch, objectOf } from "../expect.ts";
@@ -9,13 +9,13 @@ import type { Observed, Observer } from "./observer.ts";
 
 export type DeviceKind = "companion" | "display";
 
-/** A part of the run in which the device sends nothing, or nothing that is right: it is off, or has no credential. */
+/** A time in which the device cannot send correct requests: it is off, or has no credential. */
 interface Absence {
   readonly fromMs: number;
   readonly toMs: number;
 }
 
-/** What curl repeats of a request, beside its credential. */
+/** The headers that the curl line repeats, beside the credential. */
 const REPEATED_HEADERS = ["content-type", "if-none-match"];
 
 function exchangeOf(
@@ -58,7 +58,7 @@ export class DeviceWorld {
     this.kind = parts.kind;
   }
 
-  /** Its newest exchange is the device's: a failed check is about that one, and not about what the cashier asked last. */
+  /** A wire whose newest exchange is the device's: a failed check reports that one, not the cashier's last request. */
   #wireOfDevice(wire: Wire): Wire {
     const newest = () => exchangeOf(this.requests().at(-1), { baseUrl: wire.baseUrl, party: this.kind });
     return Object.defineProperty({ ...wire }, "last", { get: () => newest() ?? wire.last });
@@ -78,12 +78,12 @@ export class DeviceWorld {
     return this.kind === "companion" ? companionCode : displayCode;
   }
 
-  /** What this kind of device polls. */
+  /** The operation that this kind of device polls. */
   get polled(): "assignment/" | "display/" {
     return this.kind === "companion" ? "assignment/" : "display/";
   }
 
-  /** The requests of an operation, of all where it is undefined, that came after a time. */
+  /** The requests after a time; of one operation, or of all when it is undefined. */
   requests(operation?: string, sinceMs = 0): readonly Observed[] {
     return this.observer.requests.filter(
       (each) => each.atMs >= sinceMs && (operation === undefined || each.operation === operation),
@@ -94,7 +94,7 @@ export class DeviceWorld {
     return this.requests(REPORT).filter(({ json }) => json["intent_id"] === intentId);
   }
 
-  /** Waits until the device has done something; a failure says what was waited for. */
+  /** Waits until the device has done something. A failure names what the suite waited for. */
   async until<T>(what: string, read: () => T | undefined, waitMs = this.device.stepMs): Promise<T> {
     const deadlineMs = performance.now() + waitMs;
     for (;;) {
@@ -105,12 +105,12 @@ export class DeviceWorld {
     }
   }
 
-  /** Lets the device act for a while, in which it must not do something. */
+  /** Waits while the device acts; afterwards the check verifies what the device did not do. */
   async watch(forMs: number): Promise<void> {
     await delay(forMs, undefined, { signal: this.wire.signal });
   }
 
-  /** The device need not keep its pace while this goes on. */
+  /** During this work the device need not keep its pace. */
   async absent<T>(work: () => Promise<T>): Promise<T> {
     const fromMs = performance.now();
     try {
@@ -120,7 +120,7 @@ export class DeviceWorld {
     }
   }
 
-  /** Gives the device its code, and returns its request with the credential that it was answered. */
+  /** Gives the device its code; returns its request and the credential in the answer. */
   async enroll(): Promise<{ readonly enrolled: Observed; readonly credential: string }> {
     const beganAtMs = performance.now();
     await this.device.enroll({ baseUrl: this.observer.baseUrl, code: this.code });
@@ -128,12 +128,12 @@ export class DeviceWorld {
       this.requests("enroll/", beganAtMs).find(({ answer }) => answer !== undefined && answer.status < 300),
     );
     const credential = String(enrolled.answer?.json["credential"]);
-    // The end of the run makes sure that it is refused.
+    // At the end the run verifies that the service refuses this credential.
     this.world.credentials.push(new Party(this.world.wire, this.kind, "/api/payments/v1/devices/", credential));
     return { enrolled, credential };
   }
 
-  /** Ends the device's credential and has it a new code. */
+  /** Ends the device's credential and issues a new code for it. */
   async reset(): Promise<void> {
     hasStatus(await this.world.owner.send("POST", `devices/${this.deviceId}/reset/`), 200);
   }
@@ -158,7 +158,7 @@ export class DeviceWorld {
     }
   }
 
-  /** Begins a collection that the device takes, and ends it after the work, whatever came of it. */
+  /** Begins a collection that the device fetches, and ends it after the work, also when the work fails. */
   async collecting(
     act: PaymentAct,
     work: (collection: Collection) => Promise<void>,
@@ -183,7 +183,7 @@ export class DeviceWorld {
     }
   }
 
-  /** Waits for the report of a collection that the service has taken. */
+  /** Waits for a report of the collection that the service has accepted. */
   async reported(collection: Collection): Promise<Observed> {
     return this.until("the device reports", () =>
       this.reportsOf(collection).find(({ answer }) => answer?.status === 200),

@@ -1,21 +1,21 @@
-/** The device under test as the suite reaches it beside HTTP: a person or a program does what the suite asks for. */
+/** How the suite controls the device under test: a person or a program carries out its instructions. */
 
 /** What the payment application on the device does with the next payments. */
 export type PaymentAct =
   | "approve"
-  /** Its answer comes twice. */
+  /** The payment application answers twice. */
   | "approve_twice"
   | "decline"
-  /** The guest ends it. */
+  /** The guest cancels the payment. */
   | "cancel"
-  /** It stays open until `finish`. */
+  /** The payment stays open until `finish`. */
   | "hold";
 
 /** What a display shows. */
 export interface Shown {
   readonly state: string;
   readonly amount: string;
-  /** Undefined where a person looks, who cannot read a QR code. */
+  /** Undefined when a person reads the display, because a person cannot read a QR code. */
   readonly qr_payload?: string | undefined;
 }
 
@@ -25,9 +25,9 @@ export interface DeviceUnderTest {
   /** Gives the device the address of the service and a code, which it claims. */
   enroll(setup: { readonly baseUrl: string; readonly code: string }): Promise<void>;
   payments(act: PaymentAct): Promise<void>;
-  /** The payment that is held is approved now. */
+  /** Approves the held payment. */
   finish(): Promise<void>;
-  /** The device loses its power, and starts again. */
+  /** Cuts the device's power, and starts it again. */
   restart(): Promise<void>;
   shown(): Promise<Shown>;
   /** The run is over. */

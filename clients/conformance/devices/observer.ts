@@ -1,6 +1,6 @@
 /**
- * The address that the device under test is given: it passes each request on to the service, notes it with its answer, and
- * answers wrongly where a check asks for it. The device cannot see the difference to a service that has this fault.
+ * A proxy between the device under test and the service. It records each request with its answer, and injects a fault when a
+ * check asks for one. For the device this looks like a service with the fault.
  */
 import {
   createServer,
@@ -24,9 +24,9 @@ export interface Observed {
   readonly text: string;
   readonly json: Readonly<Record<string, unknown>>;
   readonly atMs: number;
-  /** What the device was answered; undefined while it waits, and where it was answered nothing. */
+  /** The answer that the device received; undefined while it waits, and when it received none. */
   answer: ObservedAnswer | undefined;
-  /** What the service answered; undefined when the request was not passed on. */
+  /** The answer of the service; undefined when the proxy did not forward the request. */
   served: ObservedAnswer | undefined;
 }
 
@@ -37,19 +37,19 @@ export interface ObservedAnswer {
   readonly atMs: number;
 }
 
-/** What goes wrong with one request. */
+/** The fault of one request. */
 export type Fault =
-  /** The service is not asked. */
+  /** The proxy refuses the request and does not forward it. */
   | { readonly kind: "refuse"; readonly status: 429 | 503; readonly code: string; readonly retryAfterSeconds: number }
-  /** The service has answered, and the device gets nothing. */
+  /** The service answers, but the device receives nothing. */
   | { readonly kind: "lose answer" }
-  /** The service is not asked, and the device gets nothing. */
+  /** The proxy does not forward the request, and the device receives nothing. */
   | { readonly kind: "no connection" }
-  /** The answer's body comes byte after byte. */
+  /** The body of the answer arrives slowly, in small parts. */
   | { readonly kind: "slow body"; readonly takesMs: number }
-  /** The answer is another one. */
+  /** The proxy changes the answer. */
   | { readonly kind: "change"; readonly change: (answer: ChangedAnswer) => void }
-  /** The service is asked without these headers. */
+  /** The proxy forwards the request without these headers. */
   | { readonly kind: "drop request headers"; readonly names: readonly string[] };
 
 export interface ChangedAnswer {
@@ -64,10 +64,10 @@ interface Rule {
 }
 
 export interface ObserverOptions {
-  /** Of the service. */
+  /** The address of the service. */
   readonly baseUrl: string;
   readonly host: string;
-  /** 0 takes any free port. */
+  /** 0 chooses any free port. */
   readonly port: number;
 }
 
@@ -100,7 +100,7 @@ export class Observer {
     return observer;
   }
 
-  /** Where the device sends its requests. */
+  /** The address to which the device sends its requests. */
   get baseUrl(): string {
     return this.#address;
   }
@@ -188,7 +188,7 @@ interface Served {
   text: string;
 }
 
-/** Headers that are about one connection, and those that follow from the body. */
+/** Headers that belong to one connection or depend on the body. */
 const OF_THE_CONNECTION: readonly string[] = [
   "connection",
   "content-encoding",
@@ -237,7 +237,7 @@ function change(served: Served, by: (answer: ChangedAnswer) => void): void {
   served.text = JSON.stringify(answer.json);
 }
 
-/** Twenty parts, so that a device that waits for the next byte only gets one again and again. */
+/** A device whose time-out restarts at each byte would never time out between these parts. */
 const PARTS = 20;
 
 async function trickle(response: ServerResponse, text: string, takesMs: number): Promise<void> {

@@ -1,4 +1,4 @@
-/** A person at the device: the suite asks in sentences, and goes on at Enter. */
+/** A person at the device: the suite prints an instruction, and continues when the person presses Enter. */
 import { createInterface, type Interface } from "node:readline/promises";
 import type { DeviceUnderTest, PaymentAct, Shown } from "./device.ts";
 
@@ -19,7 +19,7 @@ export class PersonAtDevice implements DeviceUnderTest {
   readonly #signal: AbortSignal;
   readonly #endRun: () => void;
 
-  /** `endRun` aborts the signal: a terminal hands Ctrl-C and Ctrl-D to who reads its lines, and no signal comes. */
+  /** `endRun` aborts the signal: while readline reads a terminal, Ctrl-C and Ctrl-D send no signal to the process. */
   constructor(
     streams: { readonly input: NodeJS.ReadableStream; readonly output: NodeJS.WritableStream },
     signal: AbortSignal,

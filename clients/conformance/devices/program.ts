@@ -41,7 +41,7 @@ export class DeviceProgram implements DeviceUnderTest {
     await this.#instruct({ instruction: "finish" });
   }
 
-  /** SIGKILL, and a new start with the same command. The program then knows only what it has stored. */
+  /** Kills the program and starts it again with the same command. The program then has only its stored data. */
   async restart(): Promise<void> {
     await this.stop();
     this.#start();
@@ -57,9 +57,9 @@ export class DeviceProgram implements DeviceUnderTest {
     const child = this.#child;
     if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
-    // The group: a shell started the program.
+    // Kills the process group, because a shell has started the program.
     process.kill(-child.pid, "SIGKILL");
-    // What the program has started in a group of its own may keep its output open.
+    // A child of the program with its own process group may keep the output open.
     await Promise.race([ended, delay(clientLimits.backoffFirstMs)]);
     child.stdout?.destroy();
   }

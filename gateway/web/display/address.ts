@@ -1,6 +1,6 @@
 /**
- * Where the browser keeps the display's credential, and the name of its lock. The frame of `/start/` is a display of its own,
- * beside the one that this browser may be.
+ * The name under which the browser stores the display's credential; its lock has the same name. The frame of `/start/` is a
+ * second display, separate from the display that this browser may already be.
  */
 export const FIRST_MINUTE = "first-minute";
 export const displayName = (): string => (location.search === `?${FIRST_MINUTE}` ? FIRST_MINUTE : "device-kit");
@@ -9,8 +9,8 @@ export const displayName = (): string => (location.search === `?${FIRST_MINUTE}`
 const CODE = /^#code=([\w-]{1,32})$/;
 
 /**
- * Reads the code and removes it from the address bar and the history. A fragment is never sent to a server, so no log has
- * it. A display that is paired already keeps the code for the case that its credential has ended.
+ * Reads the code and removes it from the address bar and the history. A browser never sends a fragment to a server, so no log
+ * contains the code. A paired display keeps the code for the case that its credential has ended.
  */
 export function takeCode(): string | undefined {
   const code = CODE.exec(location.hash)?.[1];

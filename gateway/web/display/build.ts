@@ -1,21 +1,21 @@
 /**
- * The page's own files: kept by the service worker, so that the first paint needs no server, and replaced when the service
- * has a newer build. The names of the files have a hash of their content, so they name the build.
+ * The files of the page. The service worker stores them, so that the first paint needs no server. The page replaces them when
+ * the service has a newer build. File names contain a hash of the content, so together they identify the build.
  */
 /** A build changes with an upgrade of the service: a display is at most a minute behind. */
 const CHECK_EVERY_MS = 60_000;
-/** The page is a kilobyte; an answer that takes longer is asked for again at the next check. */
+/** The page has about a kilobyte. After a slower answer the next check asks again. */
 const CHECK_MS = 10_000;
-/** The new files are 40 kilobytes; a browser that has not stored them by then loads them from the service. */
+/** The new files have about 40 kilobytes. A browser that stores them more slowly loads them from the service. */
 const INSTALL_MS = 10_000;
 const RELOADED = "dp_display_reloaded";
-/** As `service-worker.ts` names them. */
+/** The prefix of the cache names in `service-worker.ts`. */
 const SHELL_CACHE = "display-";
 const NAMES = /\/assets\/[\w.-]+/g;
 
 const namesIn = (html: string): string => [...new Set(html.match(NAMES) ?? [])].join(" ");
 
-/** The names in the page as the browser has loaded it. */
+/** The names of the files that the browser has loaded. */
 let current = "";
 export function buildName(): string {
   if (current === "") current = namesIn(document.head.innerHTML);
@@ -23,19 +23,19 @@ export function buildName(): string {
 }
 
 export function keepShell(): void {
-  // Browsers offer it over HTTPS and on this machine alone.
+  // Browsers offer service workers only over HTTPS and on localhost.
   if (!("serviceWorker" in navigator)) return;
   navigator.serviceWorker.register("/display/service-worker.js", { scope: "/display/" }).catch(() => undefined);
 }
 
 interface Uses {
-  /** A person pairs the display: a reload would take away the code. */
+  /** A person pairs the display: a reload would delete the typed code. */
   readonly isPairing: () => boolean;
-  /** A guest reads what is shown. */
+  /** A guest may be reading the screen. */
   readonly isRead: () => boolean;
 }
 
-/** Checks at the start, now and then, and when the function that it returns is called. */
+/** Checks for a newer build at the start, on a timer, and when the caller calls the returned function. */
 export function keepNewest({ isPairing, isRead }: Uses): () => Promise<void> {
   buildName();
   let isChecking = false;
@@ -48,7 +48,7 @@ export function keepNewest({ isPairing, isRead }: Uses): () => Promise<void> {
       if (newest === "" || newest === current) return;
       await refreshShell();
       await removeOtherShells(newest);
-      // A guest who has come meanwhile is served first.
+      // A guest may have come meanwhile: the next check reloads.
       if (isBusy()) return;
       sessionStorage.setItem(RELOADED, String(Date.now()));
       location.reload();
@@ -56,14 +56,14 @@ export function keepNewest({ isPairing, isRead }: Uses): () => Promise<void> {
       isChecking = false;
     }
   };
-  // A display that was off during an upgrade starts with the shell of the build before. A guest has read nothing yet.
+  // A display that was off during an upgrade starts with the old shell. It may reload: no guest has read anything yet.
   void check(true);
   setInterval(() => void check(), CHECK_EVERY_MS);
   addEventListener("online", () => void check());
   return () => check();
 }
 
-/** During an upgrade two processes may answer with two builds: the display does not go back and forth between them. */
+/** During an upgrade two processes may answer with different builds. The display must not switch back and forth between them. */
 function hasJustReloaded(): boolean {
   return Math.abs(Date.now() - Number(sessionStorage.getItem(RELOADED))) < CHECK_EVERY_MS;
 }
@@ -82,7 +82,7 @@ async function newestNames(): Promise<string> {
   }
 }
 
-/** The worker has the new files before the page asks for them. */
+/** Lets the new worker store the new files before the page reloads. */
 async function refreshShell(): Promise<void> {
   try {
     const registration = await navigator.serviceWorker?.getRegistration("/display/");
@@ -94,7 +94,7 @@ async function refreshShell(): Promise<void> {
   }
 }
 
-/** A worker that could not be replaced would load its old page for ever; without a shell it asks the service. */
+/** A worker that could not be replaced would always load its old page. Without a stored shell it asks the service. */
 async function removeOtherShells(newest: string): Promise<void> {
   if (!("caches" in window)) return;
   try {
@@ -103,7 +103,7 @@ async function removeOtherShells(newest: string): Promise<void> {
       if (page === undefined || namesIn(await page.text()) !== newest) await caches.delete(name);
     }
   } catch {
-    // A browser that keeps nothing has no old shell.
+    // A browser that stores nothing has no old shell.
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * The display in the frame of `/start/`: one for all tabs of this browser, and another one for each other browser. A tab pairs it
- * only when its credential has ended, because each pairing ends the credential of the one before; the other tabs wait for that.
+ * The display in the frame of `/start/`. All tabs of one browser share one display; each other browser has another one. A tab
+ * pairs it only when its credential has ended, because a pairing ends the previous credential. The other tabs wait meanwhile.
  */
 import { createDeviceClient } from "../../../clients/device-kit/client.ts";
 import { hostPlatform } from "../../../clients/device-kit/platform.ts";
@@ -11,26 +11,26 @@ import { FIRST_MINUTE } from "./address.ts";
 
 const ADDRESS = `/display/?${FIRST_MINUTE}`;
 const LOCK = "pairing first-minute";
-/** The frame loads and claims its code; a browser that stores nothing never has a credential. */
+/** How long to wait until the frame has claimed its code. A browser that stores nothing never has a credential. */
 const PAIRING_MS = 10_000;
 const CHECK_MS = 200;
-/** Browsers that show one at a time; a further one takes over a display. A station has 16 devices. */
+/** How many browsers have a display at the same time; a further browser takes over a display. A station has 16 devices. */
 const MOST_DISPLAYS = 4;
 
 interface OwnDisplay {
   readonly displayId: number;
-  /** Another browser shows it. */
+  /** A browser shows it now. */
   readonly isOnline: boolean;
 }
 
 interface Station {
   /** The station's displays of this kind. */
   readonly findDisplays: () => Promise<readonly OwnDisplay[]>;
-  /** For this display, or for another one that it registers. */
+  /** A code for this display; without an id, for a new display that it registers. */
   readonly newCode: (displayId: number | undefined) => Promise<string>;
 }
 
-/** The address of the frame; with a new code where this browser has no credential that counts. */
+/** The address of the frame. It contains a new code when this browser has no valid credential. */
 export function frameAddress({ findDisplays, newCode }: Station): Promise<string> {
   return new Promise((resolve, reject) => {
     const open = async (): Promise<void> => {
@@ -54,7 +54,7 @@ async function storedRecord(): Promise<DeviceRecord | null> {
   return record === "damaged" ? null : record;
 }
 
-/** Without an answer it counts: the display itself asks again. */
+/** Without an answer the credential counts as accepted: the display itself asks again. */
 async function isAccepted({ credential }: DeviceRecord): Promise<boolean> {
   const client = createDeviceClient(createTransport({ baseUrl: location.origin, platform: hostPlatform() }));
   client.use(credential);

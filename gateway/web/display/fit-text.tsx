@@ -1,14 +1,14 @@
-/** A line of text as large as its place allows, so that it is read from three metres on every screen. */
+/** A line of text as large as its place allows, so that a guest can read it from three metres on every screen. */
 interface FitTextProps {
   readonly text: string;
-  /** The largest part of the screen's height that it may have. */
+  /** The maximum font size as a part of the screen's height. */
   readonly heightShare: number;
   readonly class: string;
-  /** What the screen is about. */
+  /** The text is the heading of the screen. */
   readonly isHeading?: boolean;
 }
 
-/** Measured at this size, then scaled. */
+/** The font size at which the width is measured; the result is scaled. */
 const MEASURED_PX = 100;
 
 export function FitText({ text, heightShare, class: name, isHeading = false }: FitTextProps) {
@@ -17,7 +17,7 @@ export function FitText({ text, heightShare, class: name, isHeading = false }: F
     const line = box?.firstElementChild;
     if (!box || !(line instanceof HTMLElement)) return;
     const { style } = line;
-    // Nothing has changed since the last drawing.
+    // Nothing has changed since the last render.
     const measured = `${text} ${box.clientWidth} ${innerHeight}`;
     if (line.dataset["fit"] === measured) return;
     line.dataset["fit"] = measured;
@@ -26,7 +26,7 @@ export function FitText({ text, heightShare, class: name, isHeading = false }: F
     style.fontSize = `${Math.floor(Math.min(bestPx, innerHeight * heightShare))}px`;
   };
   return (
-    // Another function at each drawing, so that it is called each time.
+    // A new function at each render, so that Preact calls it each time.
     <Box ref={(box: HTMLElement | null) => fit(box)} class={`fit ${name}`}>
       <span>{text}</span>
     </Box>

@@ -1,6 +1,6 @@
 /**
- * The customer display: a device like any other, by the device kit. What it shows is what the service answers; what is not
- * certain any more, the kit hides.
+ * The customer display: a device that uses the device kit. It shows the state that the service answers. The kit hides a state
+ * that is no longer certain.
  */
 import { render } from "preact";
 import { type Display, display } from "../../../clients/device-kit/display.ts";
@@ -13,11 +13,11 @@ import { Screen } from "./screen.tsx";
 import { type Actions, FIRST_VIEW, isPairing, isRead, type View } from "./view.ts";
 import { chooseLanguage, chosenLanguage } from "./words.ts";
 
-/** The age of what is shown counts in seconds. */
+/** The footer shows the age of the state in seconds. */
 const REDRAW_EVERY_MS = 1_000;
 
 const place = document.getElementById("page") ?? document.body;
-// Before anything else can read the address.
+// First, before other code can read the address.
 const code = takeCode();
 const storage = indexedDbStorage(window.indexedDB, displayName());
 let view: View = FIRST_VIEW;
@@ -61,16 +61,16 @@ function start(): void {
   });
 }
 
-/** A display that goes dark after a minute is none. The browser ends the lock when the page is hidden. */
+/** Keeps the screen on. The browser ends the lock when the page is hidden. */
 function keepAwake(): void {
   if (document.hidden || !("wakeLock" in navigator)) return;
-  // A browser may refuse it, for example with a low battery; it is asked again when the page is next visible.
+  // A browser may refuse it, for example with a low battery. The page asks again when it is next visible.
   navigator.wakeLock.request("screen").catch(() => undefined);
 }
 
 /**
- * One display of a name for each browser: two tabs with one credential would use up its pace, and neither would be up to date. The
- * next tab begins when the first one closes. A browser without locks trusts its person.
+ * Runs one display of each name per browser. Two tabs with one credential would share its request limit, and neither would be
+ * up to date. The next tab begins when the first one closes. A browser without locks does not prevent a second tab.
  */
 function whenAlone(name: string, begin: () => void, onWait: () => void): void {
   if (!("locks" in navigator)) return begin();
@@ -97,7 +97,7 @@ place.textContent = "";
 draw();
 setInterval(draw, REDRAW_EVERY_MS);
 addEventListener("resize", draw);
-// Restored from the browser's memory it would show what was there when it left.
+// A page that the browser restores from its memory would show an old state.
 addEventListener("pageshow", ({ persisted }) => {
   if (persisted) location.reload();
 });

@@ -1,13 +1,13 @@
-/** Where a person enters the code, and reads why the display needs one. */
+/** The screen where a person enters the code. It also says why the display needs a code. */
 import { LANGUAGE_NAMES, LANGUAGES } from "../shared/stored-language.ts";
 import type { Actions, View } from "./view.ts";
 import { chooseLanguage, chosenLanguage, words } from "./words.ts";
 
-/** Of the code, without its hyphen. */
+/** Characters of the code, without its hyphen. */
 const CODE_LENGTH = 10;
 const HALF = 5;
 
-/** As it is printed: capitals, and a hyphen in the middle. */
+/** The typed code in its printed form: capitals, and a hyphen in the middle. */
 function asCode(typed: string): string {
   const plain = typed
     .toUpperCase()
@@ -80,7 +80,7 @@ function CodeForm({ view, actions }: PairingProps) {
         class="pair-code"
         value={typedCode}
         onInput={({ currentTarget }) => {
-          // Also where the code stays the same, the input shows what counts.
+          // Set it here: when the code stays the same, Preact would not replace the typed text.
           currentTarget.value = asCode(currentTarget.value);
           actions.change({ typedCode: currentTarget.value, isTypedWrong: false });
         }}
@@ -100,7 +100,7 @@ function CodeForm({ view, actions }: PairingProps) {
   );
 }
 
-/** Why the code was not accepted, or what it waits for. */
+/** Why the service did not accept the code, or what the pairing waits for. */
 function enrollFault({ phase, problem }: View): string {
   const texts = words().pair;
   if (problem?.where === "storage") return texts.noStorage;
@@ -109,7 +109,7 @@ function enrollFault({ phase, problem }: View): string {
   return problem.code === "enrollment_code_invalid" ? texts.codeInvalid : texts.failed(problem.code);
 }
 
-/** The service refuses for good what the display asks for. */
+/** The service permanently refuses the display's requests. */
 function Stopped({ view, actions }: PairingProps) {
   const texts = words().pair;
   const code = view.problem?.code ?? "";

@@ -1,4 +1,4 @@
-/** The one screen of the display: what it shows by its state, and below it how fresh that is. */
+/** The screen of the display: its content by state, and a footer with the age of the state. */
 import type { ComponentChildren } from "preact";
 import { moneyIn } from "../shared/money.ts";
 import { QrCode } from "../shared/qr-code.tsx";
@@ -58,7 +58,7 @@ export function Screen({ view, actions }: ViewProps & { readonly actions: Action
         </Frame>
       );
     default:
-      // `total`, and what a later version of the service may add: its amount is right in any case.
+      // `total`, and states that a later version of the service adds: the amount is correct in any case.
       return (
         <Frame view={view} kind="total">
           <h1 class="lead">{state.intent_status === "" ? words().total : words().underWay}</h1>
@@ -69,7 +69,7 @@ export function Screen({ view, actions }: ViewProps & { readonly actions: Action
   }
 }
 
-/** Nothing that may be shown: not yet, or no longer. */
+/** The display may show no state: it has none yet, or its last one is too old. */
 function Nothing({ view }: ViewProps) {
   const isHidden = view.isStale && view.lastAnswerAtMs !== null;
   const help = isHidden ? words().staleHidden : words().connecting;
@@ -110,7 +110,7 @@ interface FrameProps extends ViewProps {
 }
 
 function Frame({ view, kind, children }: FrameProps) {
-  // A blocked display has an answer: the connection is not what is missing.
+  // A blocked display has an answer, so its problem is not the connection.
   const isStale = view.isStale && view.blockedReason === "";
   return (
     <div class={`frame frame-${kind}${isStale ? " frame-stale" : ""}`} data-screen={kind}>
@@ -129,7 +129,7 @@ function Frame({ view, kind, children }: FrameProps) {
   );
 }
 
-/** The age of what is shown, counted on the monotonic clock. */
+/** The age of the shown state, measured on the monotonic clock. */
 function Footer({ view: { lastAnswerAtMs, isStale } }: ViewProps) {
   if (lastAnswerAtMs === null) return <footer class="foot">{words().connecting}</footer>;
   return (

@@ -1,11 +1,11 @@
 /**
- * Keeps the display's shell in the browser: a kiosk that starts without a network shows the page and not the browser's
- * error. What comes from the API is never kept.
+ * Stores the display's shell in the browser. A kiosk that starts without a network then shows the page and not the browser's
+ * error. The worker never stores answers of the API.
  */
 declare const BUILD: string;
 declare const SHELL: readonly string[];
 
-/** The parts of a worker's global that are used; its types and those of a page exclude each other. */
+/** The parts of a worker's global scope that this file uses. TypeScript's worker types conflict with those of a page. */
 interface WorkerEvent extends Event {
   waitUntil(work: Promise<unknown>): void;
 }
@@ -39,7 +39,7 @@ worker.addEventListener("fetch", (event) => {
   const { request } = event;
   const { origin, pathname } = new URL(request.url);
   if (request.method !== "GET" || origin !== worker.location.origin) return;
-  // The page asks the service itself which build is the newest one.
+  // When the page itself requests `/display/`, to find the newest build, the request goes to the service.
   const isPage = pathname === PAGE && request.mode === "navigate";
   if (!isPage && !(pathname !== PAGE && SHELL.includes(pathname))) return;
   const answer = async (): Promise<Response> => {
@@ -51,7 +51,7 @@ worker.addEventListener("fetch", (event) => {
 
 async function store(): Promise<void> {
   const cache = await worker.caches.open(CACHE);
-  // The browser's own cache may have the page of the build before.
+  // The browser's HTTP cache may contain the page of the previous build.
   await cache.addAll(SHELL.map((path) => new Request(path, { cache: "reload" })));
   await worker.skipWaiting();
 }

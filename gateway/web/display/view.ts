@@ -1,6 +1,6 @@
 /**
- * What the display knows, as the kit reports it. The whole page is drawn from it again after each change: it is small, and
- * a library that follows single changes would be a quarter of its size.
+ * The state of the display, as the kit reports it. After each change the page renders everything from it. The page is small;
+ * a library that tracks single changes would be a quarter of its size.
  */
 import type { DisplayState } from "../../../clients/device-kit/client.ts";
 import type { Problem } from "../../../clients/device-kit/device-machine.ts";
@@ -12,13 +12,13 @@ export interface View {
   /** Empty, or why the display may not act. */
   readonly blockedReason: string;
   readonly phase: "starting" | "needs_code" | "enrolling" | "enrolled";
-  /** The service refuses the requests for good: a defect, or a code of another kind of device. */
+  /** The service permanently refuses the requests: a defect, or a code of another kind of device. */
   readonly isStopped: boolean;
   readonly problem: Problem | null;
   /** On the monotonic clock; null before the first answer. */
   readonly lastAnswerAtMs: number | null;
   readonly isOpenElsewhere: boolean;
-  /** As far as a person has typed it. */
+  /** The part of the code that a person has typed. */
   readonly typedCode: string;
   readonly isTypedWrong: boolean;
 }

@@ -1,4 +1,4 @@
-/** What guests and staff read on the display. Guests read the first group, from three metres: few words. */
+/** The words of the display. Guests read the first group from three metres, so it has few words. */
 import { type Language, type Like, storedLanguage, storeLanguage } from "../shared/stored-language.ts";
 
 const en = {
@@ -118,7 +118,7 @@ let language = storedLanguage();
 export const chosenLanguage = (): Language => language;
 export const words = (): Like<typeof en> => (language === "de" ? de : en);
 
-/** Call it before the first drawing, too. */
+/** Call it also before the first render. */
 export function chooseLanguage(chosen: Language): void {
   if (chosen !== language) storeLanguage(chosen);
   language = chosen;

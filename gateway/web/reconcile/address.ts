@@ -1,4 +1,4 @@
-/** What the page shows is in its address: a link, the back button and a reload show the same. */
+/** The address of the page names what it shows, so that a link, the back button and a reload show the same. */
 import { signal } from "@preact/signals";
 
 const params = signal(new URLSearchParams(location.search));
@@ -7,7 +7,7 @@ addEventListener("popstate", () => {
   params.value = new URLSearchParams(location.search);
 });
 
-/** Empty when the address has none. A component that reads it is drawn again when it changes. */
+/** Empty when the address does not have the parameter. A component that reads it renders again when it changes. */
 export const param = (name: string): string => params.value.get(name) ?? "";
 
 type Changes = Readonly<Record<string, string | number | null>>;
@@ -23,7 +23,7 @@ export function addressWith(changes: Changes): string {
   return text === "" ? location.pathname : `${location.pathname}?${text}`;
 }
 
-/** `isStep`: the back button returns from it. */
+/** `isStep` adds an entry to the history, so that the back button undoes the change. */
 export function go(changes: Changes, { isStep = true }: { readonly isStep?: boolean } = {}): void {
   const address = addressWith(changes);
   if (isStep) history.pushState(null, "", address);

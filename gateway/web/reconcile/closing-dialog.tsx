@@ -1,4 +1,4 @@
-/** A signed closing: what it says, its file for an auditor, and how the file is verified without this service. */
+/** A signed closing: its facts, its file for an auditor, and how an auditor verifies the file without this service. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Button } from "../shared/button.tsx";
@@ -13,10 +13,10 @@ import { words } from "./words.ts";
 
 type Closing = ReplyOf<"GET /api/reconciliation/v1/closings/{closing_id}/">;
 
-/** As many rows as one answer carries. */
+/** The most rows that one answer contains. */
 const LIMIT = 500;
-/** A browser reads the address of a file after the click that opens it. */
-const FORGET_MS = 60_000;
+/** The object URL must exist longer than the click, because the browser reads it afterwards. */
+const REVOKE_AFTER_MS = 60_000;
 
 interface ClosingDialogProps {
   readonly closingId: number;
@@ -34,7 +34,7 @@ export function ClosingDialog({ closingId, onClose }: ClosingDialogProps) {
     if (found.ok) closing.value = found.reply;
   };
   useEffect(() => void load(), [closingId]);
-  /** The rows one behind the other are the file that `verify-closing.mjs` verifies. */
+  /** The file has one row per line, as `verify-closing.mjs` reads it. */
   const download = async (): Promise<void> => {
     const rows: string[] = [];
     let since: string | undefined;
@@ -101,5 +101,5 @@ function save(text: string, name: string): void {
   link.href = URL.createObjectURL(new Blob([text], { type: "application/x-ndjson" }));
   link.download = name;
   link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), FORGET_MS);
+  setTimeout(() => URL.revokeObjectURL(link.href), REVOKE_AFTER_MS);
 }

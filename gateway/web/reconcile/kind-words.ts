@@ -1,4 +1,4 @@
-/** What each kind of issue is called, and what a person does about it. A kind that one language lacks does not compile. */
+/** The title of each kind of issue, and what a person does about it. When a language lacks a kind, the code does not compile. */
 import { language } from "../shared/language.ts";
 import type { Issue } from "./issues/issue-list.ts";
 
@@ -83,7 +83,7 @@ const de: KindTexts = {
 
 export const ISSUE_KINDS = Object.keys(en) as readonly Kind[];
 
-/** A kind of a newer service than this page has its code as its name. */
+/** For a kind of a newer service, the title is its code. */
 const textsOf = (kind: Kind): readonly [string, string] =>
   ((language.value === "de" ? de : en) as Partial<KindTexts>)[kind] ?? [kind, ""];
 

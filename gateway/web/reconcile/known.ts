@@ -1,4 +1,4 @@
-/** What every section needs: who is signed in, the accounts, and the people who decide. */
+/** Data that all sections use: the signed-in person, accounts, filials, stations and operators. */
 import { type Signal, signal } from "@preact/signals";
 import { call, type Result } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
@@ -17,12 +17,12 @@ export const accounts = signal<readonly Account[]>([]);
 export const operators = signal<readonly Operator[]>([]);
 export const filials = signal<readonly Filial[]>([]);
 export const stations = signal<readonly Station[]>([]);
-/** Why the page could not begin. */
+/** Why the page could not load the session or this data. */
 export const beginFailure = signal<Failure | null>(null);
 
-/** As many as one answer carries, and more pages than an organization has. */
+/** The most entries of one answer, and more pages than an organization has. */
 const LIMIT = 500;
-const MOST_PAGES = 20;
+const MAX_PAGES = 20;
 
 export async function begin(): Promise<void> {
   beginFailure.value = null;
@@ -61,7 +61,7 @@ export async function loadKnown(): Promise<void> {
   else beginFailure.value = people;
 }
 
-/** All pages of a list. Without one of them the page would say that there is nothing. */
+/** Loads all pages of a list. After a failure it keeps the previous list and reports the failure. */
 async function loadAll<R extends { readonly has_more: boolean }, T>(
   into: Signal<readonly T[]>,
   ask: (query: { readonly since_id: number; readonly limit: number }) => Promise<Result<R>>,
@@ -69,7 +69,7 @@ async function loadAll<R extends { readonly has_more: boolean }, T>(
   idOf: (item: T) => number,
 ): Promise<void> {
   const found: T[] = [];
-  for (let page = 0; page < MOST_PAGES; page += 1) {
+  for (let page = 0; page < MAX_PAGES; page += 1) {
     const last = found[found.length - 1];
     const listed = await ask({ since_id: last === undefined ? 0 : idOf(last), limit: LIMIT });
     if (!listed.ok) {
@@ -96,7 +96,7 @@ export const operatorName = (userId: number | null): string =>
 export const filialName = (id: number): string =>
   filials.value.find(({ filial_id }) => filial_id === id)?.name ?? `#${id}`;
 
-/** With its filial where there are several: two filials may have a bar each. */
+/** The name of a station, with its filial when there are several: two filials may each have a station "Bar". */
 export function stationName(id: number): string {
   const station = stations.value.find(({ station_id }) => station_id === id);
   if (station === undefined) return `#${id}`;

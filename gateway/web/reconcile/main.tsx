@@ -1,4 +1,4 @@
-/** The reconciliation: what differs between statements and payments, and what people decide about it. */
+/** The reconciliation page: differences between statements and payments, and people's decisions about them. */
 import { signal } from "@preact/signals";
 import { Button } from "../shared/button.tsx";
 import { call, hasNoSession } from "../shared/call.ts";
@@ -77,7 +77,7 @@ function Reconciliation() {
   );
 }
 
-/** A section begins without the filters of the one before. */
+/** A link that opens a section without the filters of the previous section. */
 function SectionLink({ name }: { readonly name: Section }) {
   const address = `${location.pathname}?section=${name}`;
   const open = (event: MouseEvent): void => {
@@ -95,7 +95,7 @@ function SectionLink({ name }: { readonly name: Section }) {
 
 async function signOut(): Promise<void> {
   const ended = await call("DELETE /api/reconciliation/v1/session/");
-  // Nothing that was loaded stays in the page: the next person may be of another organization.
+  // A new page load removes all loaded data: the next person may belong to another organization.
   if (ended.ok || hasNoSession.peek()) location.assign(location.pathname);
   else toastFailure(ended);
 }

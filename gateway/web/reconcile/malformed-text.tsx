@@ -1,4 +1,4 @@
-/** Why a row of a file is no line, in the language of the page. A code that a language lacks does not compile. */
+/** Why a row of a file is no line, in the language of the page. When a language lacks a code, this file does not compile. */
 import type { MalformedParameters, MalformedReason } from "../../../services/bus/malformed-reasons.ts";
 import { dictionary } from "../shared/language.ts";
 import { moneyOfMinor } from "./issues/minor-units.ts";
@@ -145,7 +145,7 @@ interface Malformed {
   readonly reason: string;
 }
 
-/** A code without a text here leaves the service's sentence, which is English. */
+/** A code without a text here shows the service's sentence, which is English. */
 export function MalformedText({ reason_code: code, reason_parameters: parameters, reason }: Malformed) {
   const texts = malformedTexts() as Readonly<Record<string, ((parameters: object) => string) | undefined>>;
   const text = texts[code];

@@ -1,4 +1,4 @@
-/** The days and months of an account: what keeps each open, and its closing. */
+/** The days and months of an account: what each still needs before it can be closed, and its closing. */
 import { useSignal } from "@preact/signals";
 import { Button } from "../shared/button.tsx";
 import { call, type Result } from "../shared/call.ts";
@@ -24,12 +24,12 @@ type Period = Page["periods"][number];
 type Filter = NonNullable<RequestOf<typeof LIST>["query"]>;
 
 const DAY_MS = 24 * 3_600_000;
-/** A month of days, or a year of months, unless the person chooses others. */
+/** The default range: a month of days, or a year of months. */
 const SPAN_DAYS = { day: 31, month: 365 } as const;
-/** Runs end, and periods become ready, while they are on the screen. */
+/** Runs end and periods become ready while the page shows them. */
 const REFRESH_MS = 10_000;
-/** A page of the API has 100; a person who has more of them chooses an account or fewer days. */
-const MOST_PAGES = 10;
+/** A page of the API has 100 periods. A person who has more than these pages chooses an account or fewer days. */
+const MAX_PAGES = 10;
 
 const periodName = ({ kind, from_date }: Period): string =>
   kind === "day" ? calendarDay(from_date) : calendarMonth(from_date);
@@ -39,7 +39,7 @@ const newestFirst = (periods: readonly Period[]): readonly Period[] =>
     .map((_each, index) => periods[periods.length - 1 - index])
     .filter((each): each is Period => each !== undefined);
 
-/** All periods of the filter, `MOST_PAGES` at most. */
+/** The periods of the filter, at most `MAX_PAGES` pages. */
 async function readPeriods(filter: Filter): Promise<Result<Page>> {
   const periods: Period[] = [];
   for (let page = 1; ; page += 1) {
@@ -49,7 +49,7 @@ async function readPeriods(filter: Filter): Promise<Result<Page>> {
     if (!listed.ok) return listed;
     periods.push(...listed.reply.periods);
     const { has_more } = listed.reply;
-    if (!has_more || page === MOST_PAGES) return { ...listed, reply: { periods, has_more } };
+    if (!has_more || page === MAX_PAGES) return { ...listed, reply: { periods, has_more } };
   }
 }
 

@@ -1,4 +1,4 @@
-/** Why a decision is refused. A `conflict` has a reason of its own, which says what to do; other failures have the texts of all pages. */
+/** Why the service refuses a decision. Each reason of a `conflict` has its own text; other failures have their general texts. */
 import type { IMPORT_CONFLICTS } from "../../../services/bus/messages/import-decisions.ts";
 import type { ISSUE_CONFLICTS } from "../../../services/bus/messages/issues.ts";
 import type { MATCH_CONFLICTS } from "../../../services/bus/messages/reconciliation-matches.ts";
@@ -18,7 +18,7 @@ type Reason = (
   | typeof IMPORT_CONFLICTS
 )[number];
 
-/** In English the service's own sentence is shown, which names amounts and people. */
+/** English pages show the service's own sentence, which names amounts and people. */
 const GERMAN: Readonly<Record<Reason, string>> = {
   issue_attributed: "Mit diesem Geld ist schon eine Bestellung bezahlt. Sehen Sie sich die Differenz noch einmal an.",
   issue_closed: "Diese Differenz ist schon geschlossen. Sehen Sie nach, wer sie geschlossen hat.",
@@ -84,7 +84,7 @@ export function Refusal({ failure }: { readonly failure: Failure }) {
   );
 }
 
-/** For a button that has no place for its failure. */
+/** Shows a failure as a toast, for a button that has no other place for it. */
 export function toastRefusal(failure: Failure): void {
   const sentence = language.peek() === "de" ? germanOf(failure) : failure.detail;
   if (isNamed(failure) && sentence !== null && sentence !== "") toast(sentence);

@@ -1,4 +1,4 @@
-/** The report of a filial's day, to read and to print. Each currency has a table of its own. */
+/** The report of a filial's day, to read and to print. Each currency has its own tables. */
 import { Button } from "../shared/button.tsx";
 import { call } from "../shared/call.ts";
 import { now } from "../shared/clock.ts";

@@ -10,7 +10,7 @@ export async function signIn(email: string, password: string): Promise<Failure |
   const signedIn = await call("POST /api/reconciliation/v1/session/", { body: { email, password } });
   if (!signedIn.ok) return signedIn;
   const before = person.peek();
-  // Another person must not see what the one before has loaded.
+  // Another person must not see the data that the previous person loaded.
   if (before && before.user_id !== signedIn.reply.user.user_id) location.reload();
   else if (before) readAgain();
   else await begin();

@@ -19,7 +19,7 @@ interface WithReasonProps {
   readonly onClose: () => void;
 }
 
-/** Asks for a reason; the dialog stays open and shows a failure. */
+/** A dialog that asks for a reason. After a failure it stays open and shows the failure. */
 export function WithReason(props: WithReasonProps) {
   const { title, action, children, onConfirm, onClose, label = words().reason, isDangerous = false } = props;
   const text = useSignal("");

@@ -1,10 +1,10 @@
 /**
- * Amounts as the API has them, before a language writes them. Their decimals are those of the service: `Intl` gives other ones
+ * Amounts in the form of the API, before formatting. The number of decimals is that of the service: `Intl` has another number
  * for some currencies, for example none for HUF.
  */
 import { currencyExponent } from "../../../machines/currencies.ts";
 
-/** How many decimals amounts of a currency have; two where the service does not know it, as the service writes them. */
+/** How many decimals a currency has; two for a currency that the table does not have, as in the service. */
 export const currencyDigits = (currency: string): number => currencyExponent(currency) ?? 2;
 
 /** `1250`, `EUR` as `12.50`; undefined when it is no whole number of minor units. */
@@ -18,7 +18,7 @@ export function decimalOfMinor(minor: string, currency: string): string | undefi
   return `${sign}${padded.slice(0, -decimals)}.${padded.slice(-decimals)}`;
 }
 
-/** What a person types as an amount, with a comma or a point, as the decimal string of the API; undefined when it is none. */
+/** Converts a typed amount, with a comma or a point, to the decimal string of the API; undefined for other text. */
 export function amountOf(typed: string, digits: number): string | undefined {
   const match = /^(\d{1,9})(?:[.,](\d*))?$/.exec(typed.trim());
   if (match === null) return undefined;

@@ -1,4 +1,4 @@
-/** A button that shows while its work runs, and why a person cannot use it now. */
+/** A button that shows whether its work is running, and why a person cannot use it now. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId } from "preact/hooks";
@@ -30,7 +30,7 @@ export function Button(props: ButtonProps) {
   const isBusy = props.busy === true || isRunning.value;
   const reason = props.disabledBecause ?? (isOffline.value && !local ? sharedWords().offline : null);
   const isDisabled = isBusy || reason !== null;
-  // The bar above the page shows that it is offline. The same sentence at each button would break the layout.
+  // The bar above the page shows that the page is offline. The same sentence at each button would break the layout.
   const isShownInBar = (props.disabledBecause ?? null) === null;
   const busySinceMs = useSignal(0);
   useEffect(() => {

@@ -4,15 +4,15 @@
  *   const result = await call("GET /api/cashier/v1/stations/{station_id}/routes/", { path: { station_id } });
  *   if (result.ok) show(result.reply); else showFailure(result);
  *
- * The compiler checks the name, what it needs and what it answers against the route table. A call never throws and always
- * ends: at its deadline, if not before. The session is the cookie; requests go to this origin alone.
+ * The compiler checks the name, the request and the reply against the route table. A call never throws, and it ends at its
+ * deadline at the latest. The session is a cookie; requests go only to this origin.
  */
 import { signal } from "@preact/signals";
 import { answerDate } from "./clock.ts";
 import type { Failure, NoAnswerCode } from "./failures.ts";
 import type { ErrorBody, OperationName, ReplyOf, RequestOf } from "./operations.ts";
 
-/** Longer than the gateway's longest answer (12 s), so that its own answer is seen where there is one. */
+/** Longer than the gateway takes to answer (12 s at most), so that the page receives the gateway's error. */
 export const DEADLINE_MS = 15_000;
 
 export interface Success<T> {
@@ -22,9 +22,9 @@ export interface Success<T> {
 
 export type Result<T> = Success<T> | Failure;
 
-/** True while the browser or the last call says that the service cannot be reached. Pages disable what needs it. */
+/** True while the browser or the last call reports that the page cannot reach the service. Pages disable what needs it. */
 export const isOffline = signal(false);
-/** True once an answer has said that there is no session; the page then shows its sign-in. */
+/** True when an answer has reported that there is no session; the page then shows its sign-in. */
 export const hasNoSession = signal(false);
 
 addEventListener("offline", () => {
@@ -34,10 +34,10 @@ addEventListener("online", () => {
   isOffline.value = false;
 });
 
-/** How often the service is asked whether it is back. */
+/** How often an offline page checks whether the service answers again. */
 const PROBE_MS = 2_000;
 
-// Not every view asks by itself, and its buttons wait for the end of the outage.
+// Some views do not poll. Without this check their buttons would stay disabled after an outage.
 setInterval(() => {
   if (!isOffline.peek() || document.hidden) return;
   const controller = new AbortController();
@@ -49,15 +49,15 @@ setInterval(() => {
 }, PROBE_MS);
 
 /**
- * An idempotency key. Make it when the form or button appears, not when it is clicked: two clicks are then one request, and
- * so is a retry. Make a new one when what is asked for changes.
+ * An idempotency key. Make it when the form or button appears, not at the click: two clicks, or a retry, are then one
+ * request. Make a new key when the content of the request changes.
  */
 export function newKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Whether it is unknown if the service has done it: then the same request is sent again, with the same key. */
+/** Whether the outcome is unknown: the page then repeats the same request with the same key. */
 export function isUnknown({ code }: Failure): boolean {
   const codes: readonly string[] = ["offline", "no_answer", "answer_unreadable", "unavailable", "internal_error"];
   return codes.includes(code);
@@ -122,7 +122,7 @@ async function send(name: string, request: LooseRequest, options: CallOptions): 
     answerDate(answer.headers.get("date"));
     return resultOf(answer, text);
   } catch {
-    // A browser says the same for every reason; what differs is whether it knows that it is offline, and who has ended it.
+    // `fetch` throws the same error for every network failure. Only an abort can be told apart, by the signal.
     if (controller.signal.aborted) return noAnswer("no_answer");
     isOffline.value = true;
     return noAnswer("offline");
@@ -160,7 +160,7 @@ function resultOf(answer: Response, text: string): Result<unknown> {
   };
 }
 
-/** Undefined for text that is no JSON though it says so. */
+/** Undefined when the body cannot be read: invalid JSON, or an error that is no JSON. */
 function parsed(answer: Response, text: string): unknown {
   if (text === "") return null;
   if (!(answer.headers.get("content-type") ?? "").startsWith("application/json")) return answer.ok ? text : undefined;

@@ -21,7 +21,7 @@ export function serverTime(text: string): void {
   now.value = Date.now() + aheadMs;
 }
 
-/** An answer's `Date` has whole seconds, and the answer was under way: it corrects only what is wrong by more. */
+/** The `Date` of an answer has whole seconds and is late by the network delay. So it corrects only a larger difference. */
 const DATE_MS = 5_000;
 
 export function answerDate(text: string | null): void {

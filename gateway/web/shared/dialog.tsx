@@ -1,6 +1,6 @@
 /**
- * A question above the page. The browser's own dialog keeps the focus inside and closes by Escape; browsers without one get
- * a box that does the same.
+ * A dialog above the page. The browser's own dialog keeps the focus inside and closes with Escape. For browsers without it,
+ * a box does the same.
  */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
@@ -16,8 +16,8 @@ interface DialogProps {
 const FOCUSABLE = "button, input, select, textarea, a[href]";
 
 /**
- * What had the focus before each open dialog, and gets it back. On a slow machine a dialog that follows another one begins before
- * the other has given the focus back: the focus is nowhere then, and both have the same opener.
+ * The elements that had the focus before each open dialog, and receive it back. On a slow machine a second dialog may open
+ * before the first one has returned the focus. No element has the focus then, and both dialogs have the same opener.
  */
 const openers: { readonly element: HTMLElement | undefined }[] = [];
 
@@ -27,8 +27,8 @@ export function Dialog({ title, children, onClose }: DialogProps) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const active = document.activeElement;
-    const isSomewhere = active instanceof HTMLElement && active !== document.body;
-    const opener = { element: isSomewhere ? active : openers[openers.length - 1]?.element };
+    const hasFocus = active instanceof HTMLElement && active !== document.body;
+    const opener = { element: hasFocus ? active : openers[openers.length - 1]?.element };
     openers.push(opener);
     if (native.current !== null && !native.current.open) native.current.showModal();
     box.current?.querySelector<HTMLElement>(FOCUSABLE)?.focus();
@@ -52,11 +52,11 @@ export function Dialog({ title, children, onClose }: DialogProps) {
         aria-labelledby={titleId}
         onKeyDown={(event) => {
           if (event.key !== "Escape") return;
-          // Else Chrome closes it at a second Escape, also one that stays.
+          // Without this, Chrome closes the dialog at a second Escape, even when the page wants to keep it open.
           event.preventDefault();
           onClose();
         }}
-        // Other ways to close it, for example the gesture "back": the second time Chrome does not ask.
+        // Other ways to close it, such as the back gesture. At the second one Chrome closes it without this event.
         onCancel={(event) => {
           event.preventDefault();
           onClose();
@@ -95,16 +95,16 @@ function keepInside(event: KeyboardEvent, box: HTMLElement | null, onClose: () =
 }
 
 interface QuestionProps extends DialogProps {
-  /** What the button says that does it: a verb, not "OK". */
+  /** The text of the button that confirms: a verb, not "OK". */
   readonly action: string;
-  /** What the other button says where "Cancel" could be taken for what is asked. */
+  /** The text of the other button when "Cancel" could be mistaken for the action. */
   readonly back?: string;
   readonly onConfirm: () => unknown;
   readonly isDangerous?: boolean;
   readonly disabledBecause?: string | null;
 }
 
-/** Asks before something that cannot be undone. The answer that does nothing comes first. */
+/** Asks before an important action. The button that does nothing comes first. */
 export function Question({
   action,
   back,

@@ -1,7 +1,7 @@
-/** What a call that did not succeed answers, and what pages have to say about each. */
+/** The failure of a call, and the texts that pages show for it. */
 import type { ErrorBody, ErrorCode } from "./operations.ts";
 
-/** What can go wrong before an answer is there. */
+/** Failures without a readable answer. */
 export type NoAnswerCode = "offline" | "no_answer" | "answer_unreadable";
 export type FailureCode = ErrorCode | NoAnswerCode;
 
@@ -15,7 +15,7 @@ export interface Failure extends Partial<Omit<ErrorBody, "code" | "detail">> {
   readonly retryAfterMs: number | null;
 }
 
-/** What a page says about a failure. */
+/** The text that a page shows for a failure. */
 export interface ErrorText {
   readonly sentence: string;
   readonly next: string;

@@ -1,4 +1,4 @@
-/** What is wrong with a field, where the service refuses it. A code that a language lacks does not compile. */
+/** Why the service refuses a field. When a language lacks a code, this file does not compile. */
 import type { Failure } from "./failures.ts";
 import { dictionary } from "./language.ts";
 import type { FieldErrorCode } from "./operations.ts";
@@ -54,11 +54,11 @@ const texts = dictionary({
   } satisfies Texts,
 });
 
-/** What the service finds wrong with a field of the request, by its JSON pointer; null when nothing. */
+/** The service's error for a field of the request, found by its JSON pointer; null without one. */
 export function fieldFault(failure: Failure | null, pointer: string): string | null {
   const found = failure?.errors?.find((error) => error.pointer === pointer);
   if (found === undefined) return null;
-  // A service that is newer than this page may have further codes.
+  // A newer service may have further codes.
   const known = texts() as Partial<Texts>;
   return (known[found.code] ?? texts().invalid)(found.limit ?? 0);
 }

@@ -1,4 +1,4 @@
-/** A labelled input with its help and its fault. */
+/** A labelled input with its help and its error (fault). */
 
 import type { InputHTMLAttributes, TargetedInputEvent } from "preact";
 import { useId } from "preact/hooks";
@@ -21,7 +21,7 @@ interface FieldProps {
 export function Field(props: FieldProps) {
   const id = useId();
   const { label, value, onInput, help, fault = null, type = "text" } = props;
-  // The types of Preact tie attributes to each kind of input; this is one element for all kinds.
+  // Preact's types allow other attributes for each type of input. This component has one element for all types.
   const kind: { readonly type: "text" } = { type: type as "text" };
   const described = [help !== undefined && `${id}-help`, fault !== null && `${id}-fault`].filter(Boolean).join(" ");
   return (
@@ -57,7 +57,7 @@ export function Field(props: FieldProps) {
   );
 }
 
-/** Once the page shows what is wrong: a person who types goes on at the first field at fault. */
+/** Moves the focus to the first field with an error, after the next render has marked it. */
 export function focusFault(form: EventTarget | null): void {
   if (!(form instanceof HTMLElement)) return;
   requestAnimationFrame(() => form.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());

@@ -25,23 +25,23 @@ export function clockTime(at: string | number): string {
 
 const DAY = { day: "2-digit", month: "short", year: "numeric" } as const;
 
-/** Where the person is, unless a time zone is named. */
+/** In the browser's time zone, unless the caller names another one. */
 export function dateAndTime(at: string | number, timeZone?: string): string {
   return new Intl.DateTimeFormat(locale(), { ...DAY, ...CLOCK, timeZone }).format(new Date(at));
 }
 
-/** The day of a moment where the person is, such as `2026-11-26`. */
+/** The day of a moment in the browser's time zone, such as `2026-11-26`. */
 export function localDay(atMs: number): string {
   const aheadMs = new Date(atMs).getTimezoneOffset() * -60_000;
   return new Date(atMs + aheadMs).toISOString().slice(0, 10);
 }
 
-/** With seconds, where several things happen in a minute. */
+/** With seconds, for lists in which several entries fall into one minute. */
 export function dateAndClockTime(at: string | number): string {
   return new Intl.DateTimeFormat(locale(), { ...DAY, ...CLOCK, second: "2-digit" }).format(new Date(at));
 }
 
-/** A day without a time, such as `2026-11-26`: the same day wherever it is read. */
+/** Formats a day without a time, such as `2026-11-26`: the same day in every time zone. */
 export function calendarDay(day: string): string {
   return new Intl.DateTimeFormat(locale(), { ...DAY, timeZone: "UTC" }).format(new Date(`${day}T00:00:00Z`));
 }
@@ -51,7 +51,7 @@ export function calendarMonth(day: string): string {
   return new Intl.DateTimeFormat(locale(), month).format(new Date(`${day}T00:00:00Z`));
 }
 
-/** `2:05`: what is left of a wait. */
+/** The rest of a wait, such as `2:05`. */
 export function minutesAndSeconds(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / 1_000));
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;

@@ -4,8 +4,8 @@ import { isUnknown, newKey, type Result } from "./call.ts";
 import type { Failure } from "./failures.ts";
 
 /**
- * The key of an action, made before its click. It stays while `about` is the same and until an answer is definite, so that
- * impatience and retries are one request; after a refusal the next click is another request.
+ * The idempotency key of an action, made before the click. It stays the same while `about` is the same and the outcome is
+ * unknown, so that repeated clicks are one request. After a definite answer the next click is a new request.
  */
 export function useKey(about: string): {
   readonly key: string;

@@ -11,7 +11,7 @@ export function LanguageSwitch() {
           type="button"
           lang={each}
           aria-pressed={language.value === each}
-          // It has the visible text, which people say who steer by voice.
+          // The label contains the visible text, because people who use voice control say that text.
           aria-label={`${each} ${LANGUAGE_NAMES[each]}`}
           onClick={() => chooseLanguage(each)}
         >

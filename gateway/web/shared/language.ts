@@ -1,5 +1,5 @@
 /**
- * The languages of the pages. Each page has its words in a dictionary; a word that one language lacks does not compile:
+ * The languages of the pages. Each page has its words in a dictionary. When a language lacks a word, the code does not compile:
  *
  *   const words = dictionary({ en: { greeting: "Hello", items: (count: number) => `${count} items` }, de: { … } });
  *   <p>{words().greeting}</p>
@@ -7,7 +7,7 @@
 import { effect, signal } from "@preact/signals";
 import { type Language, type Like, localeOf, storedLanguage, storeLanguage, type Words } from "./stored-language.ts";
 
-/** A component that reads it, by `words()` or a format, is drawn again when it changes. */
+/** A component that reads it, directly or through `words()` or a format, renders again when it changes. */
 export const language = signal<Language>(storedLanguage());
 
 effect(() => {

@@ -2,8 +2,8 @@
 const AMOUNT = /^(-?)(\d+)(?:\.(\d+))?$/;
 
 /**
- * `12.50`, `EUR` as `€12.50` or `12,50 €`. `Intl` gives the pattern from a number with as many digits; the digits are the
- * string's own, so an amount beyond what a number holds is right too.
+ * `12.50`, `EUR` as `€12.50` or `12,50 €`. `Intl` formats the number 1 to give the pattern. The digits come from the string, so
+ * an amount that is too large for a number is also exact.
  */
 export function moneyIn(locale: string, amount: string, currency: string): string {
   const match = AMOUNT.exec(amount);
@@ -11,7 +11,7 @@ export function moneyIn(locale: string, amount: string, currency: string): strin
   const [, sign = "", whole = "0", fraction = ""] = match;
   const digits = { minimumFractionDigits: fraction.length, maximumFractionDigits: fraction.length };
   const format = new Intl.NumberFormat(locale, { style: "currency", currency, ...digits });
-  // Safari 12 has no parts.
+  // Safari 12 has no `formatToParts`.
   if (!("formatToParts" in format)) return `${amount} ${currency}`;
   const parts = format.formatToParts(sign === "" ? 1 : -1);
   let isWritten = false;

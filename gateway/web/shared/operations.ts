@@ -1,6 +1,6 @@
 /**
- * What pages can call, for the compiler alone: the types of the route table. Nothing of the table is in a page's script, so
- * import from here with `import type` only.
+ * The operations that pages can call, as types of the route table. A page's script must not contain the table itself, so
+ * import from here only with `import type`.
  */
 import type { z } from "zod";
 import type { ErrorCode } from "../../http/errors.ts";
@@ -20,7 +20,7 @@ interface Facts {
 }
 type FactsOf<T> = T extends { readonly types?: infer F } ? F : never;
 type Row = Extract<FactsOf<TypedRoute>, Facts>;
-/** By name, so that an operation is looked up and not searched for. Rows that are made in a loop have several names. */
+/** Operations by name, so that the compiler looks one up and does not search. Routes that a loop defines have several names. */
 type Operations = { readonly [R in Row as `${R["method"]} ${R["path"]}`]: R };
 
 /** An operation by method and path, as in the API document: `GET /api/cashier/v1/stations/`. */
@@ -32,16 +32,16 @@ type PathPart<P extends string> = [Parameters<P>] extends [never]
   ? object
   : { readonly path: Readonly<Record<Parameters<P>, number>> };
 type BodyPart<T> = [T] extends [undefined] ? object : { readonly body: T };
-/** Queries are text; numbers and booleans are written as such. */
+/** A query is text; `call` converts numbers to text. */
 type QueryPart<T> = [T] extends [undefined]
   ? object
   : { readonly query?: { readonly [K in keyof T]?: T[K] | string | number | undefined } };
-/** Made before the click, so that a click that is repeated is the same request (see `newKey`). */
+/** The idempotency key, made before the click, so that a repeated click is the same request (see `newKey`). */
 type KeyPart<T> = T extends { readonly shape: { readonly "Idempotency-Key": unknown } }
   ? { readonly key: string }
   : object;
 
-/** What a call of this operation needs. */
+/** The request that a call of this operation needs. */
 export type RequestOf<N extends OperationName> = PathPart<N> &
   BodyPart<Input<Operations[N]["body"]>> &
   QueryPart<Input<Operations[N]["query"]>> &
@@ -50,5 +50,5 @@ export type RequestOf<N extends OperationName> = PathPart<N> &
 type GoodReply<R> = R extends { readonly schema: infer S } ? (S extends z.ZodType ? z.output<S> : null) : never;
 type GoodReplies<R> = { [K in keyof R]: K extends 304 | 308 ? never : GoodReply<R[K]> }[keyof R];
 
-/** The body of its good answer; null for an answer without a body. */
+/** The body of a successful answer; null for an answer without a body. */
 export type ReplyOf<N extends OperationName> = GoodReplies<Operations[N]["replies"]>;

@@ -5,12 +5,12 @@ import "./base.css";
 import { OfflineBar } from "./states.tsx";
 import { Toasts } from "./toasts.tsx";
 
-/** Replaces the skeleton that came with the HTML, and its title, in the person's language. */
+/** Replaces the skeleton and the title of the HTML by the page's content, in the person's language. */
 export function startPage(content: ComponentChild, title?: () => string): void {
   const place = document.getElementById("page");
   if (place === null) throw new Error("The page has no place for its content.");
   place.textContent = "";
-  // What the way back restores from the browser's memory may be over by now, or another person's.
+  // A page that the browser restores from its memory may be out of date, or may belong to another person.
   addEventListener("pageshow", ({ persisted }) => {
     if (persisted) location.reload();
   });

@@ -1,4 +1,4 @@
-/** Changes one's own password: the same on each page, by the page's own API. */
+/** Changes the password of the signed-in person. All pages use this dialog, each with its own API. */
 import { useSignal } from "@preact/signals";
 import { Button } from "./button.tsx";
 import { isUnknown, type Result } from "./call.ts";
@@ -13,9 +13,9 @@ import { sharedWords } from "./words.ts";
 
 type Body = RequestOf<"PUT /api/cashier/v1/session/password/">["body"];
 
-/** The service's own bounds (`BOUNDS.passwordCharacters`). */
-const LEAST_CHARACTERS = 12;
-const MOST_CHARACTERS = 1_000;
+/** The same bounds as in the service (`BOUNDS.passwordCharacters`). */
+const MIN_CHARACTERS = 12;
+const MAX_CHARACTERS = 1_000;
 
 interface PasswordDialogProps {
   readonly change: (body: Body) => Promise<Result<unknown>>;
@@ -32,7 +32,7 @@ function faultsOf({ old, next, again }: Typed): Readonly<Record<keyof Typed, str
   const { required, newPasswordFault, repeatFault } = sharedWords();
   return {
     old: old === "" ? required : null,
-    next: next.length < LEAST_CHARACTERS ? newPasswordFault : null,
+    next: next.length < MIN_CHARACTERS ? newPasswordFault : null,
     again: again === next ? null : repeatFault,
   };
 }
@@ -66,7 +66,7 @@ export function PasswordDialog({ change, onClose }: PasswordDialogProps) {
       help={help}
       type="password"
       autoComplete={name === "old" ? "current-password" : "new-password"}
-      maxLength={MOST_CHARACTERS}
+      maxLength={MAX_CHARACTERS}
       required
       value={typed.value[name]}
       fault={
@@ -75,7 +75,7 @@ export function PasswordDialog({ change, onClose }: PasswordDialogProps) {
       }
       onInput={(value) => {
         typed.value = { ...typed.peek(), [name]: value };
-        // What was said was about another password.
+        // The shown failure was about the previous input.
         failure.value = null;
       }}
     />
@@ -101,7 +101,7 @@ export function PasswordDialog({ change, onClose }: PasswordDialogProps) {
   );
 }
 
-/** The attempts are those of this session, so signing in elsewhere is no help. A lost answer says nothing of the password. */
+/** The limit counts this session's attempts, so another sign-in does not help. After a lost answer either password may hold. */
 function Refused({ failure }: { readonly failure: Failure }) {
   if (failure.code === "login_throttled") {
     return (

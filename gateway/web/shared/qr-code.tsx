@@ -1,4 +1,4 @@
-/** A QR code that every phone reads: black on a white box whatever the page's colours, with the quiet zone of the standard. */
+/** A QR code that every phone can read: always black on white, with the quiet zone of the standard. */
 import { encode } from "uqr";
 
 /** ISO/IEC 18004: four modules of white on each side. */

@@ -1,4 +1,4 @@
-/** A session that ends while a person works: the page stays as it is beneath the question, with everything that was typed. */
+/** Asks a person to sign in again when the session ends. The page below the dialog stays as it is, with all typed text. */
 import type { ComponentChildren } from "preact";
 import { hasNoSession } from "./call.ts";
 import { Dialog } from "./dialog.tsx";
@@ -8,11 +8,11 @@ import { sharedWords } from "./words.ts";
 
 interface SessionEndedProps {
   readonly signIn: (email: string, password: string) => Promise<Failure | null>;
-  /** What goes on meanwhile. */
+  /** A text about work that continues meanwhile. */
   readonly children?: ComponentChildren;
 }
 
-/** Last in the page, so that it stands above every other dialog. */
+/** Render it last in the page, so that it is above every other dialog. */
 export function SessionEnded({ signIn, children }: SessionEndedProps) {
   if (!hasNoSession.value) return null;
   return (

@@ -10,12 +10,12 @@ interface SignInFormProps {
   /** Null when the person is signed in. */
   readonly signIn: (email: string, password: string) => Promise<Failure | null>;
   readonly class?: string;
-  /** What stands above the fields. */
+  /** The content above the fields. */
   readonly children?: ComponentChildren;
 }
 
-/** The fields that a person signs in with, on each page. A failure clears the password and leaves the address. */
-export function SignInForm({ signIn, class: looks = "stack", children }: SignInFormProps) {
+/** The sign-in form of all pages. A failure clears the password and keeps the email address. */
+export function SignInForm({ signIn, class: className = "stack", children }: SignInFormProps) {
   const email = useSignal("");
   const password = useSignal("");
   const failure = useSignal<Failure | null>(null);
@@ -29,7 +29,7 @@ export function SignInForm({ signIn, class: looks = "stack", children }: SignInF
     if (failure.value !== null) password.value = "";
   };
   return (
-    <form class={looks} onSubmit={(event) => void submit(event)}>
+    <form class={className} onSubmit={(event) => void submit(event)}>
       {children}
       {failure.value !== null && <FailureNotice failure={failure.value} />}
       <Field

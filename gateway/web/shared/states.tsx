@@ -1,4 +1,4 @@
-/** What stands in the place of content: nothing there yet, not loaded, failed; and notices and tags. */
+/** What a page shows instead of content: an empty list, a skeleton while it loads, a failure. Also notices and tags. */
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { Button } from "./button.tsx";
@@ -19,7 +19,7 @@ interface NoticeProps {
   readonly tone?: Exclude<Tone, "accent">;
   readonly title: string;
   readonly children?: ComponentChildren;
-  /** Read out at once. */
+  /** Screen readers read it at once. */
   readonly isUrgent?: boolean;
 }
 
@@ -32,13 +32,13 @@ export function Notice({ tone = "plain", title, children, isUrgent = false }: No
   );
 }
 
-/** Why something failed and what to do next; with `onRetry` a button for it, which after an outage is not needed. */
+/** Why something failed and what to do next. `onRetry` adds a button; after an outage the notice retries by itself. */
 interface FailureNoticeProps {
   readonly failure: Failure;
   readonly onRetry?: (() => unknown) | undefined;
 }
 
-/** A shorter wait is over when the sentence is read. */
+/** The notice does not name a shorter wait: it is over before a person has read the sentence. */
 const NAMED_WAIT_MS = 10_000;
 
 export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
@@ -72,13 +72,13 @@ export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
 }
 
 interface ServiceSentenceProps {
-  /** What it means, in the person's language; null where the page does not know it. */
+  /** The meaning in the person's language; null when the page has no text for it. */
   readonly text: string | null;
   /** The service's own sentence. */
   readonly english: string;
 }
 
-/** What the service says in a sentence of its own: in English as it is, in another language as a detail. */
+/** A sentence of the service: English pages show it as it is, other languages show it as a detail. */
 export function ServiceSentence({ text, english }: ServiceSentenceProps) {
   if (language.value === "en" && english !== "") return <p>{english}</p>;
   return (
@@ -94,7 +94,7 @@ export function ServiceSentence({ text, english }: ServiceSentenceProps) {
   );
 }
 
-/** A list without entries: what would be here, and how the first one gets here. */
+/** A list without entries: what the list contains, and how to add the first entry. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -104,7 +104,7 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
-/** In the shape of what comes, so that nothing jumps. */
+/** A placeholder in the shape of the content, so that the layout does not jump. */
 export function Skeleton({ blocks = 2 }: { readonly blocks?: number }) {
   return (
     <div class="skeleton" role="status" aria-label={sharedWords().loading}>

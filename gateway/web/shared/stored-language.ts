@@ -1,4 +1,4 @@
-/** Which language a person reads, without anything that follows a change: `language.ts` does that for pages with signals. */
+/** The language that a person has chosen. This file does not track changes; `language.ts` does that for pages with signals. */
 export const LANGUAGES = ["en", "de"] as const;
 export type Language = (typeof LANGUAGES)[number];
 
@@ -6,7 +6,7 @@ export const LANGUAGE_NAMES: Readonly<Record<Language, string>> = { en: "English
 
 const STORED = "dp_language";
 
-/** What the person has chosen, else the browser's first language that the pages have. */
+/** The language that the person has chosen; otherwise the browser's first language that the pages support. */
 export function storedLanguage(): Language {
   const wanted = [stored(), ...navigator.languages].map((tag) => tag.slice(0, 2).toLowerCase());
   return wanted.find((tag): tag is Language => (LANGUAGES as readonly string[]).includes(tag)) ?? "en";
@@ -25,11 +25,11 @@ export function storeLanguage(chosen: Language): void {
   try {
     localStorage.setItem(STORED, chosen);
   } catch {
-    // It then counts for this visit.
+    // The choice then applies only to this visit.
   }
 }
 
-/** The tag for `Intl`: the person's own variant of the language, for example `en-GB`, where the browser names one. */
+/** The tag for `Intl`: the variant of the language that the browser names, for example `en-GB`. */
 export const localeOf = (language: Language): string =>
   navigator.languages.find((tag) => tag.toLowerCase().startsWith(language)) ?? language;
 

@@ -1,4 +1,4 @@
-/** A table. On a phone each row is a block that has its titles beside its values, so that nothing is off the screen. */
+/** A table. On a phone each row is a block with its titles beside its values, so that nothing is outside the screen. */
 import type { ComponentChildren } from "preact";
 
 interface Column<T> {
@@ -8,7 +8,7 @@ interface Column<T> {
 }
 
 interface TableProps<T> {
-  /** Read out by screen readers. */
+  /** Screen readers read it. */
   readonly caption: string;
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
@@ -40,9 +40,9 @@ export function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>) {
             <tr key={keyOf(row)}>
               {columns.map((column) => {
                 const content = column.cell(row);
-                const looks = `${classOf(column)} ${isEmpty(content) ? "cell-empty" : ""}`;
+                const className = `${classOf(column)} ${isEmpty(content) ? "cell-empty" : ""}`;
                 return (
-                  <td key={column.title} class={looks} data-title={column.title}>
+                  <td key={column.title} class={className} data-title={column.title}>
                     <div class="cell">{content}</div>
                   </td>
                 );

@@ -1,10 +1,10 @@
-/** What runs: how long something still takes. */
+/** A countdown: how long something still takes. */
 import { now } from "./clock.ts";
 import { minutesAndSeconds } from "./format.ts";
 
 interface CountdownProps {
   readonly until: string;
-  /** When the wait began. Between two ticks the page's clock is up to a second behind, and must not show more than the wait. */
+  /** When the wait began. The page's clock is up to a second behind; the countdown must not show more than the whole wait. */
   readonly since: string;
   readonly label?: string;
 }

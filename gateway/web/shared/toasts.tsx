@@ -10,10 +10,10 @@ interface Toast {
   readonly action?: { readonly label: string; readonly run: () => void } | undefined;
 }
 
-/** Long enough to read two sentences; one with an action stays until it is closed, or as long as undoing is possible. */
+/** Long enough to read two sentences. A caller may choose a longer time, for example for a toast with an action. */
 const SHOWN_MS = 6_000;
-/** More would hide the page. Without an action only the newest is shown: what it says is on the page as well. */
-const MOST_TOASTS = 3;
+/** More would hide the page. Of toasts without an action only the newest is shown: the page also shows what it reports. */
+const MAX_TOASTS = 3;
 
 const toasts = signal<readonly Toast[]>([]);
 let lastId = 0;
@@ -25,11 +25,11 @@ export function toast(
   lastId += 1;
   const id = lastId;
   const kept = toasts.value.filter(({ action }) => action !== undefined);
-  toasts.value = [...kept, { id, text, action: options.action }].slice(-MOST_TOASTS);
+  toasts.value = [...kept, { id, text, action: options.action }].slice(-MAX_TOASTS);
   setTimeout(() => closeToast(id), options.shownMs ?? SHOWN_MS);
 }
 
-/** Of an action that has no place of its own for its failure. */
+/** Shows the failure of an action that has no other place for it. */
 export function toastFailure(failure: Failure): void {
   const { sentence, next } = errorText(failure);
   toast(`${sentence} ${next}`);

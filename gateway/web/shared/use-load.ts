@@ -1,6 +1,6 @@
 /**
- * One read of the API for a view: loaded when its key appears or changes, and on a timer where the view is live. A slow answer
- * never takes the place of what is wanted now, or of a newer answer.
+ * One read of the API for a view: when its key appears or changes, and on a timer in a live view. A slow answer never replaces
+ * a newer answer or the data of another key.
  */
 import { type ReadonlySignal, signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -8,10 +8,10 @@ import type { Result } from "./call.ts";
 import type { Failure } from "./failures.ts";
 
 export interface Loading<T> {
-  /** Null until it was read once. */
+  /** Null until the first successful read. */
   readonly data: T | null;
   readonly failure: Failure | null;
-  /** `data` is that of the key before: what is wanted is on its way. */
+  /** `data` belongs to the previous key; the data of the new key is still loading. */
   readonly isOld: boolean;
   readonly reload: () => Promise<void>;
 }
@@ -24,22 +24,22 @@ interface Loaded<T> {
 
 export interface LoadOptions {
   readonly everyMs?: number | undefined;
-  /** Another key is another view of the same: the old one is shown, marked busy, until the new one is there. */
+  /** Keeps the data of the previous key, with `isOld`, until the data of the new key has loaded. */
   readonly keepsOld?: boolean;
-  /** The same key is read again when this changes. */
+  /** Reads the same key again when this value changes. */
   readonly again?: unknown;
 }
 
 const round = signal(0);
-/** Grows when everything that is shown is to be read again. */
+/** Increases when all views must read their data again. */
 export const rounds: ReadonlySignal<number> = round;
 
-/** After a sign-in, or when something may have been done whose answer was lost. */
+/** Call it after a sign-in, or after a request whose outcome is unknown. */
 export function readAgain(): void {
   round.value += 1;
 }
 
-/** `key` names what is read: another key is another thing. */
+/** `key` identifies the data: another key means other data. */
 export function useLoad<T>(key: string, load: () => Promise<Result<T>>, options: LoadOptions = {}): Loading<T> {
   const { everyMs, keepsOld = false, again } = options;
   const loaded = useSignal<Loaded<T>>({ key, data: null, failure: null });
@@ -51,7 +51,7 @@ export function useLoad<T>(key: string, load: () => Promise<Result<T>>, options:
     reads.current.begun += 1;
     const read = reads.current.begun;
     const result = await asked.load();
-    // Another thing is wanted meanwhile, the section is gone, or a later read was faster.
+    // The key has changed meanwhile, or a later read was faster.
     if (current.current.key !== asked.key || read < reads.current.shown) return;
     reads.current.shown = read;
     const before = loaded.peek();

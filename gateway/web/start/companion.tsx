@@ -1,11 +1,11 @@
-/** The virtual companion: whether it is there, and what it does now. */
+/** The virtual companion: whether it is online, and what it does now. */
 import { now } from "../shared/clock.ts";
 import { Tag } from "../shared/states.tsx";
 import { sharedWords } from "../shared/words.ts";
 import { companion, live } from "./station.ts";
 import { words } from "./words.ts";
 
-/** One sentence: what the collection waits for. */
+/** One sentence about the current collection. */
 function activity(): string {
   const intent = live.value?.active_intent ?? null;
   if (intent === null || intent.device_id === null) return words().companionWaits;

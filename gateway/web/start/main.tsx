@@ -1,4 +1,4 @@
-/** The first minute: the link of a start opens till, display, phone and companion side by side, signed in. */
+/** The first minute: the link that a start prints opens till, display, phone and companion side by side, signed in. */
 
 import { language } from "../shared/language.ts";
 import { LanguageSwitch } from "../shared/language-switch.tsx";
@@ -11,9 +11,9 @@ import { useCompanion, useLive } from "./station.ts";
 import { words } from "./words.ts";
 import "./start.css";
 
-/** The token of the one-time link that a start prints: `/start/#dpl_…`. A fragment is never sent to a server. */
+/** The token of the one-time link that a start prints: `/start/#dpl_…`. A browser never sends a fragment to a server. */
 const token = /^#(dpl_[\w-]{1,190})$/.exec(location.hash)?.[1];
-// Out of the address bar and the history, before anything else can read it.
+// Removes it from the address bar and the history, before other code can read it.
 if (location.hash !== "") history.replaceState(null, "", location.pathname);
 
 function Start() {
@@ -63,7 +63,7 @@ function SignInPages({ isUsed }: { readonly isUsed: boolean }) {
   );
 }
 
-/** The frames begin anew in another language, which each page reads when it starts; nothing is lost by that. */
+/** A new language reloads the frames, because a page reads the language when it starts. No data is lost. */
 function SideBySide({ place }: { readonly place: Place }) {
   useLive(place.stationId);
   useCompanion(place.companionId);

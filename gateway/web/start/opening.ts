@@ -1,7 +1,7 @@
 /**
- * From the link to four things side by side:
+ * From the link to the four parts of the page:
  *
- *   opening ── link spent ──► open: signed in, the station taken, the display paired
+ *   opening ── link accepted ──► open: signed in, the station taken, the display paired
  *      ├── link used or expired ──► used       (both offer the pages where people sign in)
  *      ├── no link, no session ──► no_link
  *      └── a call failed ──► failed ── try again ──► opening
@@ -29,14 +29,14 @@ export type Opening =
 
 export const opening = signal<Opening>({ step: "opening" });
 
-/** Of this tab: a reload needs no second link. */
+/** Stored for this tab, so that a reload needs no second link. */
 const STORED_STATION = "dp_start_station";
-/** The display of this page: the start's virtual display keeps its own device. */
+/** The name of this page's display. The virtual display of the start is another device. */
 const DISPLAY_NAME = "Display of the first minute";
-/** A station has 16 devices at most, and revoked ones are listed too. */
+/** A station has 16 devices at most, but the list also contains revoked ones. */
 const PAGE = 100;
 
-/** A step that a failed call ends. */
+/** Thrown when a call fails. */
 class Failed extends Error {
   readonly failure: Failure;
 
@@ -52,7 +52,7 @@ async function good<T>(result: Promise<Result<T>>): Promise<T> {
   return answered.reply;
 }
 
-/** The token is spent by the first answer, so that trying again goes on from there. */
+/** The token of the link. A successful answer uses it up; a retry then continues without it. */
 let token: string | undefined;
 
 export async function open(found?: string): Promise<void> {
@@ -77,7 +77,7 @@ async function opened(): Promise<Opening> {
   }
   const stationId = Number(sessionStorage.getItem(STORED_STATION));
   if (stationId < 1) return { step: "no_link" };
-  // Where another cashier drives the station, the till says so and offers the take-over.
+  // A failure is ignored: when another cashier drives the station, the till shows that and offers the take-over.
   await call("POST /api/cashier/v1/stations/{station_id}/lease/", {
     path: { station_id: stationId },
     body: {},
@@ -107,7 +107,7 @@ async function devicesOf(stationId: number): Promise<readonly Device[]> {
 
 const isOwnDisplay = ({ kind, name }: Device): boolean => kind === "customer_display" && name === DISPLAY_NAME;
 
-/** So that an attempt whose answer was lost registers no second display. */
+/** The same key for each attempt, so that a lost answer does not register a second display. */
 const displayKey = newKey();
 
 const ownDisplay = ({ device_id: displayId, liveness }: Device) => ({
@@ -115,7 +115,7 @@ const ownDisplay = ({ device_id: displayId, liveness }: Device) => ({
   isOnline: liveness?.online === true,
 });
 
-/** A reset first: the display is that of an earlier visit, whose browser has closed it or has lost the credential. */
+/** A code for the display. An existing display is from an earlier visit, so the page first resets it. */
 async function pairingCode(stationId: number, displayId: number | undefined): Promise<string> {
   const body = { station_id: stationId, name: DISPLAY_NAME, kind: "customer_display" } as const;
   const device_id =

@@ -1,11 +1,11 @@
-/** The guest's phone: the QR code, and behind it the provider's page, which its origin allows no frame to show. */
+/** The guest's phone: the QR code, and a button for the provider's page. It opens a window, because the page forbids frames. */
 import { Button } from "../shared/button.tsx";
 import { money } from "../shared/format.ts";
 import { QrCode } from "../shared/qr-code.tsx";
 import { live } from "./station.ts";
 import { words } from "./words.ts";
 
-/** As large as a phone. */
+/** A window with the size of a phone. */
 const WINDOW = "popup,noopener,noreferrer,width=400,height=760";
 
 export function Phone() {

@@ -1,4 +1,4 @@
-/** What the station and its companion do now, asked for again and again while the page is visible. */
+/** The current state of the station and its companion, polled while the page is visible. */
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { call } from "../shared/call.ts";
@@ -8,13 +8,13 @@ import type { ReplyOf } from "../shared/operations.ts";
 type Live = Extract<ReplyOf<"GET /api/cashier/v1/stations/{station_id}/live/">, { readonly type: "state" }>;
 export type Companion = ReplyOf<"GET /api/backoffice/v1/devices/{device_id}/">;
 
-/** As often as a person notices a change. */
+/** Short enough that a person sees each change. */
 const POLL_MS = 1_000;
 
 export const live = signal<Live | null>(null);
 export const companion = signal<Companion | null>(null);
 
-/** One question at a time: a slow answer delays the next. */
+/** Polls with one request at a time: a slow answer delays the next poll. */
 function usePoll(ask: () => Promise<void>, of: number | null): void {
   useEffect(() => {
     if (of === null) return;
@@ -36,7 +36,7 @@ export function useLive(stationId: number): void {
   usePoll(async () => {
     const path = { station_id: stationId };
     const result = await call("GET /api/cashier/v1/stations/{station_id}/live/", { path });
-    // What is not known to be the newest is not shown: a guest must not scan a code that was paid.
+    // Without a current state the page shows none: a guest must not scan a code that was already paid.
     live.value = result.ok && result.reply.type === "state" ? result.reply : null;
     if (live.value !== null) serverTime(live.value.server_time);
   }, stationId);

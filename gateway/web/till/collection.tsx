@@ -1,4 +1,4 @@
-/** The collection under way: what it waits for and how long, the evidence, settle and cancel; and how the last one ended. */
+/** The active collection: what it waits for, the time left, the evidence, settle and cancel. Also the end of the last one. */
 import { useSignal } from "@preact/signals";
 import { Button } from "../shared/button.tsx";
 import { call, type Result } from "../shared/call.ts";
@@ -63,7 +63,7 @@ const OUTCOME_TONES: Readonly<Record<Outcome, Tone>> = {
   reported_unknown: "warn",
 };
 
-/** The device's word, never truth: it stands beside the decision. The newest report first. */
+/** The device's reports, the newest first. They are evidence, not proof; the cashier decides. */
 function Evidence({ intent }: { readonly intent: Intent }) {
   if (intent.route !== "smart_pos" && intent.reports.length === 0) return null;
   return (
@@ -83,7 +83,7 @@ function Evidence({ intent }: { readonly intent: Intent }) {
   );
 }
 
-/** The longest reference that the service takes (`LIMITS.referenceCharacters`). */
+/** The longest reference that the service accepts (`LIMITS.referenceCharacters`). */
 const REFERENCE_CHARACTERS = 100;
 
 interface Confirmations {
@@ -96,7 +96,7 @@ function Decision({ stationId, intent, because }: CollectionProps) {
   const isTried = useSignal(false);
   const failure = useSignal<Failure | null>(null);
   const asked = useSignal<Failure | null>(null);
-  /** Of this reference; another one is asked about again. */
+  /** What the cashier has confirmed for this reference. The service asks again for another one. */
   const confirmed = useSignal<Confirmations>({});
   const isAskingToCancel = useSignal(false);
   const path = { station_id: stationId, intent_id: intent.intent_id };
@@ -135,14 +135,14 @@ function Decision({ stationId, intent, because }: CollectionProps) {
   };
   const needed = intent.confirmation_needed;
   const settleBecause = because ?? settleObstacle(intent);
-  // What holds for both stands at the other button.
+  // A reason that applies to both buttons is shown only at the other button.
   const cancelBecause = because === null && intent.cancel_offered ? null : "";
   const amount = money(intent.amount, intent.currency);
   return (
     <div class="stack">
       {needed !== null && <MayHaveMoved reason={needed.reason} earlier={needed.earlier_intent_id} />}
       {failure.value !== null && <FailureNotice failure={failure.value} />}
-      {/* Enter clicks the button that settles, which does nothing while it is disabled. */}
+      {/* Enter clicks the settle button, which does nothing while it is disabled. */}
       <form
         class="stack"
         onSubmit={(event) => {
@@ -268,7 +268,7 @@ export const STATUS_TONES: Readonly<Record<Intent["status"], Tone>> = {
   expired: "warn",
 };
 
-/** How the last collection ended; stays until the cashier goes on. */
+/** How the last collection ended; shown until the cashier continues. */
 export function Ended({ intent, onDone }: { readonly intent: Intent; readonly onDone: () => void }) {
   const heading = useHeading(intent.intent_id);
   const isPaid = intent.status === "succeeded";
@@ -285,7 +285,7 @@ export function Ended({ intent, onDone }: { readonly intent: Intent; readonly on
         kind="main"
         onClick={() => {
           if (!isPaid) void openOrder(intent.order_id);
-          // Another order that the cashier has turned to meanwhile stays.
+          // If the cashier has opened another order meanwhile, that order stays.
           else if (order.peek()?.order_id === intent.order_id) startNewOrder();
           onDone();
         }}
@@ -296,7 +296,7 @@ export function Ended({ intent, onDone }: { readonly intent: Intent; readonly on
   );
 }
 
-/** Shown where nothing can be decided because the state is not known. */
+/** A notice that the state is not current, so that the cashier cannot decide anything. */
 export function NotCurrent() {
   if (isCurrent.value) return null;
   return <Notice tone="warn" title={isConnected.value ? words().stale : words().reconnecting} isUrgent />;

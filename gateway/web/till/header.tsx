@@ -9,7 +9,7 @@ import { mayDrive } from "./live.ts";
 import { session, signOut } from "./session.ts";
 import { useHeading } from "./use-heading.ts";
 
-/** Who is here, and how to leave. */
+/** The title, the signed-in person, and the buttons for language, password and sign-out. */
 export function Header({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
   const isChanging = useSignal(false);
   const heading = useHeading(`${title} ${mayDrive.value}`);

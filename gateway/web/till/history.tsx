@@ -1,4 +1,4 @@
-/** The collections of today at this station: the newest ones, and page by page the earlier ones, each with its steps. */
+/** Today's collections at this station: the newest ones, and earlier ones page by page, each with its steps. */
 import { computed, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../shared/button.tsx";
@@ -12,13 +12,13 @@ import { Past, type Payment } from "./past.tsx";
 import { type Intent, unclearText } from "./reasons.ts";
 import { words } from "./words.ts";
 
-/** A page: what a person reads through, and a till of ten years ago draws at once. */
+/** Rows of one page. A ten-year-old till can render this many quickly. */
 const LIMIT = 50;
-/** The longest search that the service takes (`BOUNDS.searchCharacters`). */
+/** The longest search that the service accepts (`BOUNDS.searchCharacters`). */
 const SEARCH_CHARACTERS = 100;
 
 const startOfDay = (atMs: number): number => new Date(atMs).setHours(0, 0, 0, 0);
-/** A till is open over midnight, and yesterday is no longer today. */
+/** The start of today. It changes at midnight while the till stays open. */
 const today = computed(() => startOfDay(now.value));
 
 export function History({ stationId }: { readonly stationId: number }) {
@@ -33,23 +33,23 @@ export function History({ stationId }: { readonly stationId: number }) {
 
 interface Row {
   readonly payment: Payment;
-  /** Where the station itself still has it. */
+  /** Defined while the station still has the collection in its state. */
   readonly intent: Intent | undefined;
 }
 
 /**
- * The station has its newest few at hand, with their steps. The list of its payments has all, is a moment behind, and its failure
- * does not hide the newest.
+ * The station returns its newest collections, with their steps. The list of payments contains all, but is slightly late. When
+ * the list fails, the page still shows the newest collections.
  */
 function Today({ stationId, from }: { readonly stationId: number; readonly from: number }) {
   const search = useSignal("");
   const wanted = search.value.trim();
-  /** The last payment of each page that the reader has gone back from: where the next page begins. */
+  /** For each page that the reader has turned, the id of its last payment. The next page begins after it. */
   const turned = useSignal<readonly number[]>([]);
   const before = turned.value[turned.value.length - 1];
   const isNewest = before === undefined && wanted === "";
   const path = { station_id: stationId };
-  // The newest page is read again when a collection begins, goes on or ends. A page further back stays as it is read.
+  // The page reads the newest page again when a collection begins, changes or ends. Older pages are not read again.
   const { active_intent: active, last_ended_intent: ended } = live.value ?? {};
   const version = `${active?.intent_id} ${active?.status} ${active?.report_count} ${ended?.intent_id}`;
   const newest = useLoad("newest", () => call("GET /api/cashier/v1/stations/{station_id}/intents/", { path }), {
@@ -73,7 +73,7 @@ function Today({ stationId, from }: { readonly stationId: number; readonly from:
   const payments = page.data?.payments ?? [];
   const rows = isNewest ? newestRows(intents, page.isOld ? [] : payments) : payments.map(rowWith(intents));
   const hasEarlier = page.data?.has_more === true;
-  // The search stays when what it has found is short.
+  // The search field stays when its result is short.
   const isLong = useRef(false);
   isLong.current ||= hasEarlier;
   const list = useTurning(before, page.isOld);
@@ -131,7 +131,7 @@ function Today({ stationId, from }: { readonly stationId: number; readonly from:
   );
 }
 
-/** What the station has is newer than the list. */
+/** Merges both lists. The collections of the station are newer than the list of payments, so they replace its entries. */
 function newestRows(intents: readonly Intent[], payments: readonly Payment[]): readonly Row[] {
   const isKnown = new Set(intents.map(({ intent_id }) => intent_id));
   const others = payments.filter(({ intent_id }) => !isKnown.has(intent_id));
@@ -146,7 +146,7 @@ const rowWith =
     intent: intents.find(({ intent_id }) => intent_id === payment.intent_id),
   });
 
-/** A reader who turns to another page goes on at its first row, once it is there. */
+/** Moves the focus to the start of the list when another page has loaded. */
 function useTurning(before: number | undefined, isOld: boolean) {
   const list = useRef<HTMLUListElement>(null);
   const shown = useRef(before);
@@ -159,7 +159,7 @@ function useTurning(before: number | undefined, isOld: boolean) {
   return list;
 }
 
-/** Ended collections whose money is not accounted for: a person must check. */
+/** Ended collections for which money may have moved: a person must check them. */
 function UnclearCollections() {
   const unclear = live.value?.unclear_collections ?? [];
   if (unclear.length === 0) return null;

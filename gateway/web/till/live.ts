@@ -10,34 +10,34 @@ import { serverTime } from "../shared/clock.ts";
 import type { LiveState } from "./reasons.ts";
 import { returns } from "./session.ts";
 
-/** The first pause before a connection is tried again, and the longest: a till must be back within three seconds. */
+/** The first and the longest pause before a new connection attempt: a till must reconnect within three seconds. */
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 2_000;
 /** A network that drops packets leaves a connection attempt open for minutes. */
 const CONNECT_MS = 5_000;
-/** The service says every three seconds that the state still holds; two such messages may be late. */
+/** Every three seconds the service reports that the state is still current. Two of these messages may be missing. */
 const SILENCE_MS = 8_000;
-/** The codes with which the service ends a socket (the operation's description). */
+/** The codes with which the service closes a socket (see the operation's description). */
 const SESSION_ENDED = 4401;
 const STATION_GONE = 4404;
 
 export const live = signal<LiveState | null>(null);
-/** Whether `live` is what the station is now. Without it nothing is decided on this page. */
+/** Whether `live` is the current state of the station. Otherwise this page allows no decisions. */
 export const isCurrent = signal(false);
-/** Whether the socket is connected; else the newest state is not known. */
+/** Whether the socket is connected; otherwise the newest state is not known. */
 export const isConnected = signal(false);
 /** The station does not exist any more. */
 export const isGone = signal(false);
 
 export const mayDrive = computed(() => isCurrent.value && live.value?.lease?.mine === true);
 
-/** The number of a collection that people know; of one that this page has not seen, the number that programs know. */
+/** The display number of a collection; for a collection that this page does not have, its id. */
 export function collectionName(intentId: number): string {
   const known = [live.value?.active_intent, live.value?.last_ended_intent].find((one) => one?.intent_id === intentId);
   return known === undefined || known === null ? `#${intentId}` : String(known.intent_display_number);
 }
 
-/** Begins to follow; returns how to stop. */
+/** Follows a station; returns a function that stops it. */
 export function follow(stationId: number): () => void {
   let socket: WebSocket | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -60,7 +60,7 @@ export function follow(stationId: number): () => void {
     });
     opened.addEventListener("close", ({ code }) => end(code));
 
-    /** Without a code the network is gone: the browser may wait for minutes until it says so. */
+    /** Without a code this page ends the connection, because a browser may report a lost network only after minutes. */
     function end(code?: number): void {
       if (socket !== opened) return;
       socket = undefined;
@@ -71,16 +71,16 @@ export function follow(stationId: number): () => void {
       if (isStopped) return;
       if (code === SESSION_ENDED) hasNoSession.value = true;
       else if (code === STATION_GONE) isGone.value = true;
-      else again();
+      else reconnectLater();
     }
   }
 
-  function again(): void {
+  function reconnectLater(): void {
     timer = setTimeout(connect, pauseMs);
     pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
   }
 
-  /** A machine that wakes up, or is online again, does not wait for the pause. */
+  /** Connects at once, without the pause, when the machine wakes up or is online again. */
   function hurry(): void {
     if (socket !== undefined || document.hidden) return;
     clearTimeout(timer);

@@ -1,9 +1,9 @@
 /**
- * The order that this tab works on. Lines are changed on the page at once and sent behind it, one request at a time:
+ * The order that this tab works on. The page shows a changed line at once and then sends it, one request at a time:
  *
  *   edit ──► shown ──► sent (the newest lines) ──► the service's order replaces the page's
  *
- * A collection can begin only when the page shows what the service has.
+ * A collection can begin only when the page shows the lines that the service has stored.
  */
 import { computed, signal } from "@preact/signals";
 import { call, isOffline, isUnknown, newKey } from "../shared/call.ts";
@@ -15,7 +15,7 @@ export type Order = ReplyOf<"GET /api/cashier/v1/orders/{order_id}/">;
 type SentLine = RequestOf<"PUT /api/cashier/v1/orders/{order_id}/lines/">["body"]["lines"][number];
 export type Item = ReplyOf<"GET /api/cashier/v1/stations/{station_id}/catalogue-items/">["items"][number];
 
-/** A line as it is shown; `itemId` until the service has given it its name and price. */
+/** A line as the page shows it. It has an `itemId` until the service returns it with its name and price. */
 export interface Line {
   readonly name: string;
   readonly unitAmount: string;
@@ -23,24 +23,24 @@ export interface Line {
   readonly itemId?: number;
 }
 
-/** The service's own bound of a line (`BOUNDS.lineQuantity`) is higher; more than this is a mistake of the finger. */
-const MOST_OF_A_LINE = 999;
+/** The service's limit (`BOUNDS.lineQuantity`) is higher, but a larger quantity is a typing mistake. */
+const MAX_QUANTITY = 999;
 
 export const order = signal<Order | null>(null);
 export const lines = signal<readonly Line[]>([]);
 export const orderFailure = signal<Failure | null>(null);
 const unsaved = signal(false);
 const isSending = signal(false);
-/** Whether the page shows something that the service does not have yet. */
+/** Whether the page shows lines that the service has not stored yet. */
 export const isSaving = computed(() => unsaved.value || isSending.value);
 
-/** Of the order that the first line opens: made before it, and again for each further order. */
+/** The idempotency key for opening the order. The first line opens it; each further order has a new key. */
 let openKey = newKey();
-/** The lines that it was first sent with; null before. */
+/** The lines of the first request that opens the order; null before that request. */
 let openBody: SentLine[] | null = null;
-/** Grows when the tab turns to another order: what was asked of the one before is then too late. */
+/** Increases when the tab shows another order: an answer for the previous order is then ignored. */
 let turns = 0;
-/** Grows with each order that the tab wants to turn to: the last of them is shown. */
+/** Increases when the tab requests another order: only the last requested order is shown. */
 let choices = 0;
 
 export function startNewOrder(): void {
@@ -60,7 +60,7 @@ function show(found: Order): void {
   lines.value = found.lines.map(({ name, unit_amount, quantity }) => ({ name, unitAmount: unit_amount, quantity }));
 }
 
-/** Shows an order as the service has it: the one that is shown again, or another one. */
+/** Loads an order from the service and shows it. It may be the order that the tab already shows. */
 export async function openOrder(orderId: number): Promise<void> {
   const isAnother = order.peek()?.order_id !== orderId;
   if (isAnother) choices += 1;
@@ -73,12 +73,12 @@ export async function openOrder(orderId: number): Promise<void> {
   }
   if (isAnother && unsaved.peek()) return;
   if (isAnother) turns += 1;
-  // Of lines that are not stored the reason stays.
+  // While lines are not stored, the page keeps showing why.
   if (!unsaved.peek()) orderFailure.value = null;
   show(result.reply);
 }
 
-/** Another tab, or the payment, has changed the order. */
+/** Reloads the order when another tab or the payment has changed it. */
 export function noteRevision(orderId: number, revision: number): void {
   const known = order.peek();
   if (known?.order_id === orderId && known.revision < revision && !isSaving.peek()) void openOrder(orderId);
@@ -98,7 +98,7 @@ export function addLine(line: Line): void {
 
 export function changeQuantity(index: number, by: number): void {
   const changed = lines.peek().map((line, place) => {
-    return place === index ? { ...line, quantity: Math.min(line.quantity + by, MOST_OF_A_LINE) } : line;
+    return place === index ? { ...line, quantity: Math.min(line.quantity + by, MAX_QUANTITY) } : line;
   });
   edit(changed.filter(({ quantity }) => quantity > 0));
 }
@@ -128,7 +128,7 @@ export async function save(): Promise<void> {
   isSending.value = false;
 }
 
-// What could not be sent goes out by itself when the service can be reached again.
+// The tab sends unsaved lines automatically when it can reach the service again.
 isOffline.subscribe((isWithout) => {
   if (!isWithout && unsaved.peek()) void save();
 });
@@ -145,7 +145,7 @@ async function send(sent: SentLine[]) {
     const path = { order_id: known.order_id };
     return await call("PUT /api/cashier/v1/orders/{order_id}/lines/", { path, body: { lines: sent } });
   }
-  // Repeated as it was first sent, so that a lost answer opens no second order; what was changed since follows.
+  // Repeats the first request unchanged, so that a lost answer opens no second order. A later request sends newer changes.
   if (openBody !== null && JSON.stringify(openBody) !== JSON.stringify(sent)) unsaved.value = true;
   openBody ??= sent;
   const request = { path: { station_id: stationId.peek() ?? 0 }, key: openKey, body: { lines: openBody } };
@@ -157,7 +157,7 @@ async function send(sent: SentLine[]) {
   return result;
 }
 
-/** The page's changes cannot be kept: shows what the service has. */
+/** Discards the unsaved changes and shows the order as the service has it. */
 export async function discard(): Promise<void> {
   unsaved.value = false;
   orderFailure.value = null;

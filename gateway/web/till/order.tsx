@@ -1,4 +1,4 @@
-/** The order: its lines, the items of the catalogue, and a line that is typed. */
+/** The order: its lines, the items of the catalogue, and a form for a typed line. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { amountOf, currencyDigits } from "../shared/amounts.ts";
@@ -31,10 +31,10 @@ import {
 import { useHeading } from "./use-heading.ts";
 import { words } from "./words.ts";
 
-/** One page of the API; a catalogue that is longer is found by its search. */
+/** Items of one request. */
 const PAGE = 100;
-/** The longest catalogue that a till shows. */
-const MOST_PAGES = 10;
+/** The most pages of the catalogue that a till loads. */
+const MAX_PAGES = 10;
 const NAME_CHARACTERS = 200;
 
 async function loadItems(stationId: number): Promise<Result<readonly Item[]>> {
@@ -45,7 +45,7 @@ async function loadItems(stationId: number): Promise<Result<readonly Item[]>> {
     const result = await call("GET /api/cashier/v1/stations/{station_id}/catalogue-items/", { path, query });
     if (!result.ok) return result;
     found.push(...result.reply.items);
-    if (!result.reply.has_more || page === MOST_PAGES) return { ok: true, reply: found };
+    if (!result.reply.has_more || page === MAX_PAGES) return { ok: true, reply: found };
   }
 }
 
@@ -211,7 +211,7 @@ function FreeLine({ currency }: { readonly currency: string }) {
 }
 
 function OrderMenu({ stationId, isCollecting }: { readonly stationId: number; readonly isCollecting: boolean }) {
-  /** The order that the question is about: another tab may turn this one to another order. */
+  /** The order that the question is about: meanwhile this tab may show another order. */
   const asked = useSignal<number | null>(null);
   const failure = useSignal<Failure | null>(null);
   const known = order.value;
@@ -258,7 +258,7 @@ async function otherOrders(stationId: number, current: number | null): Promise<r
   }));
 }
 
-/** Other orders of the station that are not paid: a guest comes back. */
+/** Other unpaid orders of the station, for a guest who comes back. */
 function OpenOrders({ stationId }: { readonly stationId: number }) {
   const others = useSignal<readonly OtherOrder[]>([]);
   const menu = useRef<HTMLDetailsElement>(null);

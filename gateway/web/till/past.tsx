@@ -1,4 +1,4 @@
-/** One collection of today: what it was, how it ended, and, opened, its steps. */
+/** One collection of today: its order, its amount and its end. An open row also shows the steps. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { call } from "../shared/call.ts";
@@ -9,7 +9,7 @@ import { STATUS_TONES } from "./collection.tsx";
 import { type Intent, unclearText } from "./reasons.ts";
 import { words } from "./words.ts";
 
-/** What a row shows: the list of payments and the station itself both have it. */
+/** The fields that a row shows. The list of payments and the station itself both return them. */
 export type Payment = Pick<
   Intent,
   "intent_id" | "created_at" | "route" | "order_display_number" | "amount" | "currency" | "status"
@@ -18,14 +18,14 @@ export type Payment = Pick<
 interface PastProps {
   readonly stationId: number;
   readonly payment: Payment;
-  /** Where the station itself still has it; else its steps are read when the row is opened. */
+  /** Undefined when the station no longer has the collection: the row then loads the steps when a person opens it. */
   readonly intent: Intent | undefined;
 }
 
 export function Past({ stationId, payment, intent }: PastProps) {
   const read = useSignal<Intent | undefined>(intent);
   const failure = useSignal<Failure | null>(null);
-  // A row that is open stays as it is when the station forgets the collection.
+  // Keeps the collection, so that an open row stays when the station no longer returns it.
   useEffect(() => {
     if (intent !== undefined) read.value = intent;
   }, [intent]);

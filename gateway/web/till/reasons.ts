@@ -1,4 +1,4 @@
-/** Why a route is withdrawn, a station blocked or a payment unclear, in the cashier's words. */
+/** Texts for cashiers: why a route is withdrawn, why a station is blocked, and why a payment is unclear. */
 import { language } from "../shared/language.ts";
 import type { ReplyOf } from "../shared/operations.ts";
 
@@ -42,7 +42,7 @@ const withdrawals: Readonly<Record<"en" | "de", Readonly<Record<Withdrawal, stri
   },
 };
 
-/** A reason of a newer service is shown by its name. */
+/** For a reason of a newer service, the text is the code. */
 export const withdrawalText = (reason: string): string =>
   (withdrawals[language.value] as Partial<Record<string, string>>)[reason] ?? reason;
 

@@ -1,4 +1,4 @@
-/** One tap for each way to pay; each that is withdrawn says why. */
+/** One button for each way to pay. A withdrawn way shows the reason. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { Button } from "../shared/button.tsx";
@@ -25,7 +25,7 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
   const asked = useSignal<{ readonly choice: Choice; readonly failure: Failure } | null>(null);
   const known = order.value;
   const last = live.value?.last_ended_intent?.intent_id ?? 0;
-  // A further attempt at the same order is another request once the one before has ended.
+  // After a collection has ended, another attempt for the same order is a new request with a new key.
   const { key, after } = useKey(`${known?.order_id} ${known?.revision} ${last}`);
 
   const begin = async (choice: Choice, confirms: boolean): Promise<void> => {
@@ -37,9 +37,9 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
       ...(confirms ? { confirms_money_may_have_moved: true } : {}),
     };
     const path = { station_id: stationId };
-    // The way to pay is part of the key: another way is another request.
-    const named = `${key}-${choice.route}-${choice.deviceId ?? ""}${confirms ? "-confirmed" : ""}`;
-    const result = await call("POST /api/cashier/v1/stations/{station_id}/intents/", { path, body, key: named });
+    // The way to pay is part of the key: another way is a new request.
+    const routeKey = `${key}-${choice.route}-${choice.deviceId ?? ""}${confirms ? "-confirmed" : ""}`;
+    const result = await call("POST /api/cashier/v1/stations/{station_id}/intents/", { path, body, key: routeKey });
     after(result);
     asked.value = !result.ok && result.code === "money_may_have_moved" ? { choice, failure: result } : null;
     failure.value = result.ok || asked.value !== null ? null : result;
@@ -84,7 +84,7 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
   );
 }
 
-/** What is known of money that may have moved, and what the cashier does about it. */
+/** Warns that money may have moved: the reason, the earlier collection, and what the cashier does. */
 export function MayHaveMoved(props: { readonly reason?: string | undefined; readonly earlier?: number | undefined }) {
   const { reason, earlier } = props;
   return (
@@ -143,7 +143,7 @@ interface RouteButtonProps {
   readonly onClick: () => Promise<void>;
 }
 
-/** What holds for all ways is said once above them; here stands what holds for this one. */
+/** A reason that applies to all ways is shown once above them. This button shows only its own reason. */
 function RouteButton({ children, isDisabled, reason, onClick }: RouteButtonProps) {
   const because = reason === null ? (isDisabled ? "" : null) : withdrawalText(reason);
   return (

@@ -13,12 +13,12 @@ export type Station = ReplyOf<"GET /api/cashier/v1/stations/">["stations"][numbe
 /** Undefined until the first answer; null without a session. */
 export const session = signal<Session | null | undefined>(undefined);
 export const sessionFailure = signal<Failure | null>(null);
-/** How often a person has signed in again where a session had ended. */
+/** Counts how often the same person has signed in again after a session ended. */
 export const returns = signal(0);
 
 const STORED_STATION = "dp_till_station";
 
-/** `/till/?station=2` opens that station. The address keeps no station, so that a reload does not undo a later choice. */
+/** `/till/?station=2` opens that station. The page removes it from the address, so that a reload keeps a later choice. */
 function stationInAddress(): number | null {
   const asked = Number(new URLSearchParams(location.search).get("station"));
   if (!Number.isSafeInteger(asked) || asked < 1) return null;
@@ -27,7 +27,7 @@ function stationInAddress(): number | null {
   return asked;
 }
 
-/** Of this tab: a reload stays at its station. */
+/** The station of this tab; a reload keeps it. */
 export const stationId = signal<number | null>(
   stationInAddress() ?? (Number(sessionStorage.getItem(STORED_STATION)) || null),
 );
@@ -53,7 +53,7 @@ export async function signIn(email: string, password: string): Promise<Failure |
   begin({ user, expires_at });
   if (!before) return null;
   if (before.user.user_id === user.user_id) returns.value += 1;
-  // Another cashier begins with what the service has.
+  // For another cashier the page starts again without the previous cashier's data.
   else location.reload();
   readAgain();
   return null;
@@ -64,7 +64,7 @@ function begin(found: Session): void {
   keepOnePerson("cashier", found.user.user_id);
 }
 
-/** The end of a session also releases the station that it drives. Nothing of it stays in the page, nor what was not sent. */
+/** The service also releases the station that the session drives. The page reloads and discards all data, also unsent lines. */
 export async function signOut(): Promise<void> {
   const result = await call("DELETE /api/cashier/v1/session/");
   if (!result.ok && result.httpStatus !== 401) return toastFailure(result);

@@ -1,4 +1,4 @@
-/** One station: who drives it, the order, the collection, and what was collected today. */
+/** One station: its lease, the order, the collection, and today's collections. */
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Button } from "../shared/button.tsx";
@@ -20,7 +20,7 @@ import { Routes } from "./routes.tsx";
 import { chooseStation } from "./session.ts";
 import { words } from "./words.ts";
 
-/** Empty until it is known. */
+/** The station's currency; empty until it is known. */
 const currency = signal("");
 
 /** The live view names no currency while the station has no order. */
@@ -33,15 +33,15 @@ async function loadCurrency(stationId: number, isWanted: () => boolean): Promise
   else setTimeout(() => void loadCurrency(stationId, isWanted), found.retryAfterMs ?? RELOAD_MS);
 }
 
-/** After a failure that says no time. */
+/** The pause after a failure that names no retry time. */
 const RELOAD_MS = 1_000;
 /** No collection has this id. */
 const NONE_ENDED = -1;
-/** A lease lasts 15 minutes; renewed three times as often, it outlives two lost renewals. */
+/** A lease lasts 15 minutes. Renewed every 5 minutes, it survives a lost renewal. */
 const RENEW_MS = 5 * 60_000;
 
 export function StationView({ stationId }: { readonly stationId: number }) {
-  /** The collections whose end the cashier has seen, by their ids. */
+  /** The id of the last collection whose end the cashier has seen. */
   const seen = useSignal(0);
   const isTaken = useSignal(false);
   useEffect(() => {
@@ -63,7 +63,7 @@ export function StationView({ stationId }: { readonly stationId: number }) {
     isTaken.value = true;
   }, [state]);
   useEffect(() => {
-    // A collection that ended before the page was opened is in the list of today.
+    // A collection that ended before the page opened needs no message: it is in today's list.
     if (state !== null && seen.value === 0) seen.value = state.last_ended_intent?.intent_id ?? NONE_ENDED;
   }, [state === null]);
   useEffect(() => {
@@ -121,7 +121,7 @@ export function StationView({ stationId }: { readonly stationId: number }) {
             )}
             {isEndShown && <Ended intent={ended} onDone={() => (seen.value = ended.intent_id)} />}
             {state.active_intent === null && !isEndShown && (
-              // What was refused for one order says nothing of another one.
+              // The key removes the failure of one order when the tab shows another order.
               <Routes key={order.value?.order_id ?? 0} stationId={stationId} because={because} />
             )}
             <History stationId={stationId} />
@@ -132,7 +132,7 @@ export function StationView({ stationId }: { readonly stationId: number }) {
   );
 }
 
-/** Why this cashier can decide nothing now; the sentence stands at each button that it concerns. */
+/** Why this cashier cannot decide anything now; null when they can. Each affected button shows the sentence. */
 function whyNot(): string | null {
   if (isOffline.value) return sharedWords().offline;
   if (!isConnected.value) return words().reconnecting;
@@ -140,7 +140,7 @@ function whyNot(): string | null {
   return mayDrive.value ? null : words().notYours;
 }
 
-/** The order of the station is shown until the cashier works on another one. */
+/** Shows the order of the station, unless the cashier works on another one. */
 function takeState(
   { order: shown, active_intent: active, last_ended_intent: ended }: LiveState,
   isFirst: boolean,
@@ -149,7 +149,7 @@ function takeState(
   if (active !== null && known?.order_id !== active.order_id) void openOrder(active.order_id);
   else if (shown !== null && known === null && isFirst) void openOrder(shown.order_id);
   if (shown !== null) noteRevision(shown.order_id, shown.revision);
-  // Paid: the order's own state has changed too.
+  // The collection has paid the order, so the order's status has also changed.
   if (known !== null && ended?.order_id === known.order_id && ended.status === "succeeded" && known.status === "open") {
     void openOrder(known.order_id);
   }
@@ -164,7 +164,7 @@ interface StationProps {
   readonly state: LiveState;
 }
 
-/** Take the station, take it over, or leave it. */
+/** Buttons that take the station, take it over, or leave it. */
 function LeaseActions({ stationId, state }: StationProps) {
   const { lease } = state;
   const failure = useSignal<Failure | null>(null);

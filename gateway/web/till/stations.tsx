@@ -1,4 +1,4 @@
-/** All stations of the organization: which is free, and who is at the others. */
+/** All stations of the organization: which are free, and who drives the others. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { call } from "../shared/call.ts";
@@ -9,9 +9,9 @@ import { withdrawalText } from "./reasons.ts";
 import { chooseStation, type Station } from "./session.ts";
 import { words } from "./words.ts";
 
-/** Of one organization; a page shows the first ones and goes on from there. */
+/** Stations of one request. */
 const PAGE = 100;
-/** Other cashiers come and go; the list has no live view. */
+/** The list has no live view, so the page polls it. */
 const REFRESH_MS = 5_000;
 
 async function allStations(): Promise<readonly Station[] | Failure> {

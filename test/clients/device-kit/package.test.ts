@@ -53,7 +53,7 @@ describe("the package of the device kit", () => {
     expect([dependencies, peerDependencies]).toEqual([undefined, undefined]);
   });
 
-  it("what is built: it uses nothing that is newer than Chrome 69 and Node 18", () => {
+  it("the built code: it uses nothing that is newer than Chrome 69 and Node 18", () => {
     const built = readdirSync(join(installed, "dist"), { recursive: true, encoding: "utf8" }).filter((file) =>
       file.endsWith(".js"),
     );
@@ -67,7 +67,7 @@ describe("the package of the device kit", () => {
     expect(readdirSync(join(installed, "traces")).length).toBeGreaterThan(0);
   });
 
-  it("the command without a folder, or with an option in its place: it prints how to use it and writes nothing", () => {
+  it("the command without a folder, or with an option instead: it prints its usage and writes nothing", () => {
     for (const args of [[], ["--help"], ["a", "b"]]) {
       const { status, stderr } = spawnSync(process.execPath, [join(KIT, "build.ts"), ...args], {
         cwd: folder.path,

@@ -199,7 +199,7 @@ async function cutOnce(place: Place, cutAt: number): Promise<string | undefined>
 }
 
 describe("a companion whose power is cut", { timeout: TEST_MS }, () => {
-  it("before or after any write, request or launch: one payment at most, its report once, and no made-up success", async () => {
+  it("before or after any write, request or launch: at most one payment, one report, and no invented success", async () => {
     if (!ALL) {
       const cuts = await Promise.all(SOME.map(async (step) => await cutOnce(await openPlace(`cut ${step}`), step)));
       expect(cuts.filter((cut) => cut !== undefined).length).toBeGreaterThan(3);

@@ -37,7 +37,7 @@ function start(name: string, kind: string): RunningProgram {
 }
 
 describe("the samples of the device kit", () => {
-  it("a companion and a display at one station: one collection is made and shown, and both end in good order", async () => {
+  it("a companion and a display at one station: one collection is made and shown, and both end cleanly", async () => {
     const companion = start("companion", "smart_pos_companion");
     const display = start("display", "customer_display");
     await Promise.all([companion.waitFor(/ready/), display.waitFor(/Welcome/)]);

@@ -95,7 +95,7 @@ describe("the storage adapters", () => {
 });
 
 describe("a write", () => {
-  it("that is still under way when the next one comes: it does not replace the newer record", async () => {
+  it("that is still pending when the next one starts: it does not replace the newer record", async () => {
     let stored = "";
     let isFirst = true;
     const gate = Promise.withResolvers<void>();

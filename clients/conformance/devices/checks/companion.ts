@@ -1,4 +1,4 @@
-/** What a smart POS companion does with its assignments, and how it reports. */
+/** How a smart POS companion handles its assignments, and how it reports. */
 import { perRun } from "../../check.ts";
 import { hasField, holds, isNot, isSame } from "../../expect.ts";
 import type { Collection } from "../../world.ts";
@@ -15,18 +15,18 @@ const ALWAYS = Number.MAX_SAFE_INTEGER;
 const SLOW_BODY_MS = 4_000;
 const RETRY_AFTER_SECONDS = 2;
 const EARLY_MS = 100;
-/** In this time a device that takes a collection for a new one has reported it again. */
+/** Within this time a device that mistakes the collection for a new one reports it again. */
 const SECOND_REPORT_MS = 5_000;
-/** From the fetch until the payment application is open. */
+/** The time from the fetch until the payment application is open. */
 const LAUNCH_MS = 1_500;
-/** The shortest that the service gives, and then the device's own pauses. */
+/** The shortest lifetime that the service allows, and the time that the device may need after it. */
 const LIFETIME_SECONDS = 30;
 const AFTER_EXPIRY_MS = 15_000;
 
 const keyOf = ({ json }: Observed): unknown => json["client_idempotency_key"];
 const keysOf = (reports: readonly Observed[]): number => new Set(reports.map(keyOf)).size;
 
-/** A whole collection while something goes wrong: the device reports what the payment application answered, under one key. */
+/** A whole collection with a fault: the device reports the payment application's answer with one key. */
 async function collects(world: DeviceWorld, operation: string | undefined, fault: Fault, watchMs = 0): Promise<void> {
   let end: (() => void) | undefined;
   const before = (): void => {
@@ -53,7 +53,7 @@ const reports =
       isSame("`outcome` of the report", json["outcome"], outcome);
     });
 
-/** The first report fails in one way; the device repeats it under its key. */
+/** The first report fails; the device repeats it with the same key. */
 async function repeats(world: DeviceWorld, fault: Fault): Promise<readonly [Observed, Observed]> {
   const found: Observed[] = [];
   const before = (): void => void world.observer.interfere(REPORT, fault);
@@ -82,7 +82,7 @@ export const handoffChecks: readonly DeviceCheck[] = [
     run: (world) =>
       world.collecting("approve", async (collection) => {
         await world.until("the device fetches the assignment", () => fetched(world, collection.intentId));
-        // It reports to an open collection, so that this check is not about what it does with a late report.
+        // The collection is still open when the device reports, because this check is not about late reports.
         await world.reported(collection).catch(() => undefined);
       }),
   },
@@ -274,7 +274,7 @@ export const reportChecks: readonly DeviceCheck[] = [
           await world.watch(LAUNCH_MS);
           const first = await world.absent(async () => {
             await world.device.restart();
-            // What the payment application would answer if it was launched again.
+            // The answer of the payment application if the device wrongly launches it again.
             await world.device.payments("decline");
             return world.until(
               "the device reports that it does not know",

@@ -1,4 +1,4 @@
-/** What a customer display shows. */
+/** The states that a customer display must show. */
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../../../limits.ts";
 import { holds, isNot, isSame, Mismatch } from "../../expect.ts";
@@ -12,14 +12,14 @@ import type { Fault } from "../observer.ts";
 const DISPLAY = "display/";
 const ALWAYS = Number.MAX_SAFE_INTEGER;
 const capability = "display_total";
-/** "Around every two seconds". */
+/** The contract says "around every two seconds". */
 const POLLS_MS = 14_000;
 const POLL_MS = { least: 1_200, most: 4_000 };
 const SLOW_BODY_MS = 4_000;
 /** The sandbox provider never pays an amount that ends in 03: the code stays until the cashier ends the collection. */
 const NEVER_PAID = [{ name: "Soup of the day", quantity: 1, unit_amount: "12.03" }];
 
-/** Asks what is shown until it is right. A person is asked once: they wait themselves. */
+/** Reads the display until the state is right. The suite asks a person only once, because the person waits. */
 async function shows(world: DeviceWorld, what: string, isRight: (shown: Shown) => boolean): Promise<Shown> {
   const deadlineMs = performance.now() + clientLimits.conformanceShownMs;
   for (;;) {
@@ -33,7 +33,7 @@ async function shows(world: DeviceWorld, what: string, isRight: (shown: Shown) =
 const showsTotal = (world: DeviceWorld): Promise<Shown> =>
   shows(world, `total ${AMOUNT}`, ({ state, amount }) => state === "total" && amount === AMOUNT);
 
-/** A collection with cash, of which a display shows the total. */
+/** A cash collection, for which a display shows the total. */
 async function withTotal(world: DeviceWorld, work: (collection: Collection) => Promise<void>): Promise<void> {
   const collection = await world.world.collect("cash");
   try {

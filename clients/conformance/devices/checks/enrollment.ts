@@ -1,14 +1,14 @@
-/** The code and the credential: claimed once, kept, and given up when they have ended. */
+/** The device claims the code once, stores the credential, and discards it when it has ended. */
 import { perRun } from "../../check.ts";
 import { hasStatus, holds, isSame } from "../../expect.ts";
 import type { DeviceCheck } from "../device-check.ts";
 import type { Observed } from "../observer.ts";
 
 const capability = "enrollment";
-/** In this time a device that has understood 401 asks at most a few times again. */
+/** Within this time after a 401, a correct device sends at most a few more requests. */
 const REFUSED_MS = 8_000;
 const REFUSED_REQUESTS = 4;
-/** How long a restarted device has before it is judged what it does. */
+/** How long a restarted device has before the suite checks it. */
 const AFTER_START_MS = 3_000;
 
 const enrolledIn = perRun<{ enrolled?: Observed; credential: string }>(() => ({ credential: "" }));
@@ -72,7 +72,7 @@ export const enrollmentChecks: readonly DeviceCheck[] = [
   },
 ];
 
-/** They run late: the device gets another credential. */
+/** These run late, because the device receives another credential. */
 export const revocationChecks: readonly DeviceCheck[] = [
   {
     id: "device.gives_up_credential",

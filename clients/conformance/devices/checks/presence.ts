@@ -1,4 +1,4 @@
-/** Heartbeats, pace, and what the device does when it is refused for a while. */
+/** Heartbeats, pace, and the device's behaviour while the service refuses it. */
 import { holds, isSame, Mismatch } from "../../expect.ts";
 import type { DeviceCheck } from "../device-check.ts";
 import type { DeviceWorld } from "../device-world.ts";
@@ -6,20 +6,20 @@ import type { Observed } from "../observer.ts";
 
 const capability = "presence";
 const HEARTBEAT = "heartbeat/";
-/** A device is offline after 25 seconds without a heartbeat: one must come in less. */
+/** The longest gap between heartbeats. A device is offline after 25 seconds without one. */
 const GAP_MS = 20_000;
 const FIRST_MS = 12_000;
-/** "1 request a second, 10 at once"; requests that left the device apart may come together. */
+/** The limit is "1 request a second, 10 at once", but requests that the device sent apart may arrive together. */
 const BURST = 12;
 const RETRY_AFTER_SECONDS = 4;
-/** The clocks of the two need not go alike to the millisecond. */
+/** The clocks of device and suite may differ slightly in speed. */
 const EARLY_MS = 100;
 /** A blocked device tries again every 10 seconds. */
 const BACK_MS = 15_000;
 
 const isServed = ({ answer }: Observed): boolean => answer?.status === 200 || answer?.status === 304;
 
-/** Refuses one poll, and holds that the next one comes when it may. */
+/** Refuses one poll, and expects that the next one does not arrive too early. */
 async function waitsAsAsked(world: DeviceWorld, status: 429 | 503, code: string): Promise<void> {
   const beganAtMs = performance.now();
   world.observer.interfere(world.polled, { kind: "refuse", status, code, retryAfterSeconds: RETRY_AFTER_SECONDS });
@@ -62,7 +62,7 @@ export const presenceChecks: readonly DeviceCheck[] = [
   },
 ];
 
-/** They run late: a device that does not come back cannot show what else it can. */
+/** These run late: a device that does not come back could not run the other checks. */
 export const standingChecks: readonly DeviceCheck[] = [
   {
     id: "device.comes_back_unblocked",
@@ -86,7 +86,7 @@ export const standingChecks: readonly DeviceCheck[] = [
   },
 ];
 
-/** They judge all of the run, and so they come last. */
+/** These are about the whole run, so they are last. */
 export const historyChecks: readonly DeviceCheck[] = [
   {
     id: "device.heartbeats_on_a_timer",

@@ -1,4 +1,4 @@
-/** The audit logs; the filter searches all of a log, but only what is loaded of a station. */
+/** The audit logs. The text filter searches a whole log; for a station it searches only the entries that are loaded. */
 import { useRef } from "preact/hooks";
 import { call, type Result } from "../../shared/call.ts";
 import { dateAndClockTime } from "../../shared/format.ts";
@@ -19,7 +19,7 @@ interface Entry {
   readonly at: string;
   readonly actor: LogEvent["actor"];
   readonly action: string;
-  /** Null where the entry is about no thing beside the station. */
+  /** Null when the entry concerns only the station itself. */
   readonly subject: LogEvent["subject"] | null;
   readonly data: Readonly<Record<string, unknown>>;
 }
@@ -35,13 +35,13 @@ interface LogEvent {
 
 const LOGS = ["organization", "providers", "robotics", "station"] as const;
 type LogName = (typeof LOGS)[number];
-/** Which log it is, and whose, is no filter of it. */
+/** Parts of the address that choose the log. They are no filters: clearing the filters keeps them. */
 const VIEWS = ["log", "station"];
 const EVERY_MS = 15_000;
 const LIMIT = 100;
 
 function whoOf({ kind, name }: LogEvent["actor"]): string {
-  // The operator of the installation has no name of their own.
+  // The service names the operator of the installation only "operator".
   return name === "" || (kind === "platform" && name === "operator")
     ? actorKindText(kind)
     : `${name} (${actorKindText(kind)})`;
@@ -62,7 +62,7 @@ const entryOf = (event: LogEvent): Entry => ({
 type Answer = Promise<Result<{ readonly events: readonly LogEvent[]; readonly through_id: number | null }>>;
 type Cursor = string | number | undefined;
 
-/** The service searches one part of the log per request. Asks for the next part until one has an entry, or the text has changed. */
+/** The service searches one part of the log per request. Requests the next part until one has an entry or the text changes. */
 async function entries(
   ask: (before_id: Cursor) => Answer,
   cursor: Cursor,
@@ -78,7 +78,7 @@ async function entries(
   }
 }
 
-/** A station's events are counted by version, oldest first. */
+/** A station's events are ordered by version, oldest first. */
 function stationEntries(stationId: number, since_version: Cursor): Promise<Result<Page<Entry>>> {
   const request = { path: { station_id: stationId }, query: { since_version, limit: LIMIT } };
   return mapReply(call("GET /api/backoffice/v1/stations/{station_id}/events/", request), ({ events, has_more }) =>
@@ -183,7 +183,7 @@ function Log({ log, stationId, text, filters }: Wanted & { readonly filters: Fil
   const found = usePages(
     `log ${log} ${stationId} ${isStation ? "" : text}`,
     (cursor) => load({ log, stationId, text }, cursor, () => newestText.current === text),
-    // A search through a long log is not repeated by itself.
+    // The page does not repeat a search by itself: a long log makes it expensive.
     text === "" ? EVERY_MS : undefined,
   );
   const wanted = isStation ? text.toLowerCase() : "";

@@ -1,6 +1,6 @@
 /**
- * The words of the logs in German. An action is named by its thing and what was done to it (`station_renamed`). The service's own
- * word stands beside it, because the search of the log goes by it.
+ * The words of the logs in German. The name of an action is a thing and what was done to it (`station_renamed`). The page shows
+ * the service's own word as well, because the search of the log uses that word.
  */
 import { language } from "../../shared/language.ts";
 
@@ -112,7 +112,7 @@ const isGerman = (): boolean => language.value === "de";
 export const thingText = (kind: string): string => (isGerman() ? THINGS[kind] : undefined) ?? spaced(kind);
 export const actorKindText = (kind: string): string => (isGerman() ? ACTORS[kind] : ACTORS_EN[kind]) ?? spaced(kind);
 
-/** What was done; `own` is the service's word where the text is another one. */
+/** What was done. `own` is the service's word, or null when the text already is that word. */
 export function actionText(action: string): { readonly text: string; readonly own: string | null } {
   const own = spaced(action);
   const at = action.lastIndexOf("_");

@@ -21,7 +21,7 @@ interface CodeDevice {
 type Issued = ReplyOf<"POST /api/backoffice/v1/devices/{device_id}/enrollment-codes/">;
 
 const SECONDS = { short: 900, hour: 3_600, day: 86_400, week: 604_800 };
-/** How soon the dialog notices that the device has claimed the code. */
+/** How often the dialog checks whether the device has claimed the code. */
 const CLAIM_POLL_MS = 2_000;
 
 export function issueCode(device: CodeDevice, then: () => unknown): void {

@@ -1,4 +1,4 @@
-/** One device: what the service knows of it, its codes, and what its owner can do with it. */
+/** One device: its data, its enrollment codes, and the actions that the owner can take. */
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import { dateAndTime } from "../../shared/format.ts";

@@ -22,7 +22,7 @@ type OverviewFacts = ReplyOf<"GET /api/backoffice/v1/overview/">;
 type RouteFacts = OverviewFacts["routes"][number];
 
 const EVERY_MS = 5_000;
-/** All devices in use, which may be several pages. */
+/** Slower than `EVERY_MS`: it reads all active devices, which may be several pages. */
 const DEVICES_EVERY_MS = 20_000;
 const HOURS = 24;
 
@@ -179,7 +179,7 @@ function durationOf(seconds: number | null): string {
   return words().seconds(new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 }).format(seconds));
 }
 
-/** The chart's library is as large as the rest of the page, so that only this section loads it. */
+/** The chart's library is as large as the rest of the page. So only this section loads it. */
 function useChart(): FunctionComponent<ChartProps> | null {
   const chart = useSignal<FunctionComponent<ChartProps> | null>(null);
   useEffect(() => {
@@ -204,7 +204,7 @@ function OfflineDevices({ count }: { readonly count: number }) {
           (reply) => pageOf(reply.devices, reply.has_more, (device) => device.device_id),
         ),
       ),
-    // One may come back while another one goes: the count is the same then.
+    // The count stays the same when one device comes online while another goes offline. So it also polls.
     { everyMs: DEVICES_EVERY_MS, keepsOld: true },
   );
   return (

@@ -21,7 +21,7 @@ type Query = NonNullable<RequestOf<"GET /api/backoffice/v1/payments/">["query"]>
 type Filter = Omit<Query, "limit" | "before_id">;
 
 const ROUTES = ["cash", "attested_terminal", "smart_pos", "dynamic_qr"] as const satisfies readonly Payment["route"][];
-/** Of the filter alone: every collection that is under way. */
+/** No status of a payment, only a choice of the filter: every payment that has not ended. */
 const OPEN = "open";
 const STATUSES = [
   "created",
@@ -40,11 +40,11 @@ export function Payments() {
   return chosen > 0 ? <Timeline key={chosen} intentId={chosen} /> : <List />;
 }
 
-/** Midnight of a day in the person's own time zone. The service refuses what is no day: without it the list would be longer. */
+/** Midnight of a day in the browser's time zone. A text that is no date is sent as typed, so that the service refuses it. */
 const midnight = (day: string | undefined, addMs: number): string | undefined => {
   const at = new Date(day !== undefined && /^\d{4}-\d\d-\d\d$/.test(day) ? `${day}T00:00:00` : Number.NaN);
   if (Number.isNaN(at.getTime())) return day || undefined;
-  // A day has 23 or 25 hours when clocks change: an hour past noon of the next day is on that day in any case.
+  // A day has 23 or 25 hours when clocks change. 36 hours after midnight is on the next day in any case.
   const end = addMs === 0 ? at : new Date(new Date(at.getTime() + addMs + addMs / 2).setHours(0, 0, 0, 0));
   return end.toISOString();
 };

@@ -1,6 +1,6 @@
 /**
- * The steps of a payment in German. In English the service itself has a sentence for each, which German pages show as a detail.
- * A step of a payment that is missing here does not compile.
+ * The steps of a payment in German. The service sends an English sentence for each step; German pages show it as a detail.
+ * When a step is missing here, the code does not compile.
  */
 import type { ReportedOutcome } from "../../../../machines/payment-intent.ts";
 import type { StationEvent } from "../../../../machines/station/event.ts";
@@ -66,7 +66,7 @@ const GERMAN: Readonly<Record<StepType, (data: Data) => string>> = {
   provider_issue_closed: () => "Ein Klärungsfall wurde geschlossen.",
 };
 
-/** Null where the page has no words of its own: the service's sentence is shown then. */
+/** Null when this file has no text for the step: the page then shows the service's sentence. */
 export function stepText({ type, data }: Entry): string | null {
   if (language.value === "en") return null;
   if (type.slice(-9) === "_unfrozen") return "Ein Notschalter wurde aufgehoben.";
@@ -81,6 +81,6 @@ const GERMAN_ACTORS: Readonly<Record<string, string>> = {
   system: "System",
 };
 
-/** A person's or a device's own name; of the others what they are. */
+/** The name of a person or a device; for other actors their kind. */
 export const actorText = ({ actor }: Entry): string =>
   (language.value === "de" ? GERMAN_ACTORS[actor.kind] : undefined) ?? actor.name;

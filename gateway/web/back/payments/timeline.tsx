@@ -1,4 +1,4 @@
-/** One payment in words, for a complaint. */
+/** The timeline of one payment in sentences, for the case that a guest complains. */
 import { call } from "../../shared/call.ts";
 import { dateAndClockTime } from "../../shared/format.ts";
 import { Notice, ServiceSentence, Tag, type Tone } from "../../shared/states.tsx";

@@ -69,15 +69,15 @@ const baseFields = (user?: User): FormField[] => [
   { name: "role", label: words().role, initial: user?.role ?? "cashier", options: optionsOf("role", ROLES) },
 ];
 
-/** The service's own bound (`BOUNDS.passwordCharacters`). */
-const LEAST_CHARACTERS = 12;
+/** The same bound as in the service (`BOUNDS.passwordCharacters`). */
+const MIN_CHARACTERS = 12;
 
 const passwordField = (): FormField => ({
   name: "password",
   label: words().password,
   type: "password",
   help: words().passwordHelp,
-  check: (_trimmed, { password = "" }) => (password.length < LEAST_CHARACTERS ? sharedWords().newPasswordFault : null),
+  check: (_trimmed, { password = "" }) => (password.length < MIN_CHARACTERS ? sharedWords().newPasswordFault : null),
 });
 
 function addPerson(then: () => unknown): void {

@@ -193,7 +193,7 @@ function Actions({ config, reload }: { readonly config: Config; readonly reload:
   );
 }
 
-/** How long an old secret and a new one hold beside each other. */
+/** How long the old secret stays valid beside the new one. */
 export function overlapOptions() {
   const { none, hour, day, week } = words().overlaps;
   return [

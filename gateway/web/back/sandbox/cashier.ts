@@ -1,6 +1,6 @@
 /**
- * The sandbox's cashier, played by the panel: an owner cannot collect. The session is a bearer token in this page's memory;
- * requests carry no cookie and take none, so the owner stays signed in.
+ * The panel acts as the sandbox's cashier, because an owner cannot collect. The session is a bearer token in this page's memory.
+ * Requests send no cookie and store none, so the owner stays signed in.
  */
 import { newKey, type Result } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
@@ -15,7 +15,7 @@ export interface CashierAccess {
 export type Sandbox = ReplyOf<"GET /api/backoffice/v1/sandboxes/">["sandboxes"][number];
 export type Intent = ReplyOf<"GET /api/cashier/v1/stations/{station_id}/intents/{intent_id}/">;
 
-/** As for other calls. */
+/** The same deadline as in `shared/call.ts`. */
 const DEADLINE_MS = 15_000;
 
 async function send<T>(method: string, path: string, token: string | null, body?: unknown): Promise<Result<T>> {

@@ -1,4 +1,4 @@
-/** Plays payments at one sandbox: each outcome by one click, and the guest's phone beside it. */
+/** Starts test payments at one sandbox: one click for each outcome, with the guest's phone beside it. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { currencyDigits } from "../../shared/amounts.ts";
@@ -15,7 +15,7 @@ import { StatusTag } from "../shell/status-tag.tsx";
 import type { Intent, Sandbox, SandboxCashier } from "./cashier.ts";
 import { words } from "./words.ts";
 
-/** An amount that asks for nothing: the provider approves. */
+/** The last digits of an amount that the sandbox provider simply approves. */
 const APPROVED_ENDING = "50";
 const POLL_MS = 1_000;
 
@@ -70,7 +70,7 @@ export function Play({ sandbox, cashier, reload }: PlayProps) {
     if (result.ok) announce(words().companionNamed, result.reply);
     await reload();
   };
-  // Names that look like numbers from 10 on come before "01".
+  // An object lists the keys "10" and above before "01".
   // oxlint-disable-next-line unicorn/no-array-sort
   const endings = Object.entries(words().provider).sort(([a], [b]) => a.localeCompare(b));
   const outcomes = [[APPROVED_ENDING, words().approves] as const, ...endings];
@@ -127,7 +127,7 @@ interface PhoneProps {
   readonly onCancel: () => unknown;
 }
 
-/** What the guest has in hand: the QR code, and behind it the provider's page, which opens in a window of its own. */
+/** What the guest's phone shows: the QR code, and a link to the provider's page, which opens in a new window. */
 function Phone({ intent, onCancel }: PhoneProps) {
   const payload = intent?.provider?.qr_payload ?? "";
   const isUnderWay = intent !== null && intent.ended_at === null;

@@ -1,4 +1,4 @@
-/** Sandboxes: seed, reset and delete them, and play payments at one. */
+/** Sandboxes: seed, reset and delete them, and start test payments at one. */
 import { useSignal } from "@preact/signals";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
@@ -29,7 +29,7 @@ export function Sandboxes() {
   );
   const found = places.data;
   const played = useSignal<number | null>(null);
-  // Passwords are shown once; the panel keeps those of this visit, so that it can play.
+  // The service shows a password once. The panel keeps the passwords in memory, so that it can act as the cashier.
   const cashiers = useSignal<ReadonlyMap<number, SandboxCashier>>(new Map());
   const keep = (fresh: Fresh): void => {
     const { email, password } = fresh.cashier;

@@ -1,5 +1,5 @@
 /**
- * Dialogs that sections open by a call: a question before an action, a form, and what is shown once. One is open at a time.
+ * Dialogs that sections open by a call: a question before an action, a form, and secrets that are shown once. Only one is open.
  *
  *   ask({ title: words().suspend, text: words().suspendMeans, action: words().suspend, run: () => call(…), done, after });
  */
@@ -19,7 +19,7 @@ import { readAgain } from "../../shared/use-load.ts";
 import { sharedWords } from "../../shared/words.ts";
 import { shellWords } from "./words.ts";
 
-/** A number, so that the same kind of dialog opened anew has its state anew. */
+/** The number is the key of the dialog: a second dialog of the same kind starts with new state. */
 const open = signal<{ readonly number: number; readonly content: ComponentChild } | null>(null);
 let lastNumber = 0;
 
@@ -32,7 +32,7 @@ export function closeDialog(): void {
   open.value = null;
 }
 
-/** Closes the dialog that calls it. An answer may come when a person has closed that one, and opened another. */
+/** Closes only the calling dialog. When an answer arrives, the person may already have closed it and opened another one. */
 function useCloseThis(): () => void {
   const [number] = useState(lastNumber);
   return () => {
@@ -40,7 +40,7 @@ function useCloseThis(): () => void {
   };
 }
 
-/** Closes a dialog in which something may have been done whose answer was lost: the section then shows it. */
+/** Closes the dialog. When its request may have succeeded without an answer, the section reads its data again. */
 function closeAfter(failure: Failure | null): void {
   if (failure !== null && (isUnknown(failure) || failure.code === "already_created")) readAgain();
   closeDialog();
@@ -50,12 +50,12 @@ export function DialogPlace() {
   return open.value === null ? null : <div key={open.value.number}>{open.value.content}</div>;
 }
 
-/** Whether a change is stored and not yet in force at every gateway and station: the service then answers 202. */
+/** False when a change is stored but not yet in force at every gateway and station: the service then answers 202. */
 function isEffective(reply: unknown): boolean {
   return (reply as { readonly effective?: boolean } | null)?.effective !== false;
 }
 
-/** Says what was done, and when it is stored only. */
+/** Shows what was done, and adds a note when the change is not yet in force. */
 export function announce(done: string, reply: unknown): void {
   toast(isEffective(reply) ? done : `${done} ${shellWords().notEffective}`);
 }
@@ -69,9 +69,9 @@ interface Question<T> {
   readonly isDangerous?: boolean;
   /** Asks for a reason, which the audit log keeps. */
   readonly asksReason?: boolean;
-  /** The key is for operations that take one: a second click after a lost answer is the same request. */
+  /** The key is for operations that accept one: a second click after a lost answer repeats the same request. */
   readonly run: (reason: string, key: string) => Promise<Result<T>>;
-  /** The sentence after it was done; none where `after` shows what came of it. */
+  /** The sentence to show after success; not set when `after` shows the result. */
   readonly done?: string;
   readonly after?: (reply: T) => unknown;
 }
@@ -141,7 +141,7 @@ export interface FormField {
   readonly isOptional?: boolean;
   readonly maxLength?: number;
   readonly options?: readonly { readonly value: string; readonly text: string }[];
-  /** Shown only while it holds. */
+  /** The form shows the field only while this returns true. */
   readonly when?: (values: FormValues) => boolean;
   /** What is wrong with the value; the service checks everything as well. */
   readonly check?: (value: string, values: FormValues) => string | null;
@@ -154,7 +154,7 @@ interface Form<T> {
   readonly intro?: string;
   readonly fields: readonly FormField[];
   readonly action: string;
-  /** As of a question. Other values are another request, with another key. */
+  /** The key has the same meaning as in `Question`. Changed values are a new request with a new key. */
   readonly run: (values: FormValues, key: string) => Promise<Result<T>>;
   readonly done?: string;
   readonly after?: (reply: T) => unknown;
@@ -187,7 +187,7 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
     event.preventDefault();
     wasTried.value = true;
     if (isBusy.peek()) return;
-    // Gone when the answer comes.
+    // Read now: the browser clears `currentTarget` before the answer arrives.
     const { currentTarget: element } = event;
     if (shown.some((field) => faultOf(field) !== null)) return focusFault(element);
     isBusy.value = true;
@@ -254,7 +254,7 @@ interface ShownOnce {
   readonly children?: ComponentChildren;
 }
 
-/** A secret that no later answer shows: only its button closes the dialog, and no key that is pressed by mistake. */
+/** Shows secrets that no later answer contains. Only the button closes the dialog, not a key that is pressed by mistake. */
 export function showOnce({ title, values, children }: ShownOnce): void {
   showDialog(
     <Dialog title={title} onClose={() => undefined}>
@@ -282,8 +282,8 @@ interface CopyableProps {
   readonly class: string;
 }
 
-/** A text with a button that copies it. Where the browser does not let the page, it selects the text for the person. */
-export function Copyable({ value, label, class: looks }: CopyableProps) {
+/** A text with a button that copies it. If the browser does not allow that, the button selects the text instead. */
+export function Copyable({ value, label, class: className }: CopyableProps) {
   const text = useRef<HTMLElement>(null);
   const outcome = useSignal<"copied" | "selected" | null>(null);
   const copy = async (): Promise<void> => {
@@ -295,7 +295,7 @@ export function Copyable({ value, label, class: looks }: CopyableProps) {
   return (
     <>
       <div class="row">
-        <code ref={text} class={looks}>
+        <code ref={text} class={className}>
           {value}
         </code>
         <Button local onClick={copy} label={`${shellWords().copy}: ${label}`}>
@@ -309,7 +309,7 @@ export function Copyable({ value, label, class: looks }: CopyableProps) {
   );
 }
 
-/** Pages without TLS and old browsers have no clipboard, and a person may have denied it. */
+/** Pages without TLS and old browsers have no clipboard, and a person may have denied access to it. */
 async function copyText(value: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(value);

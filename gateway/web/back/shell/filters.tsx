@@ -1,4 +1,4 @@
-/** What a section shows is in the address, so that a link, a reload and the way back show the same. */
+/** The filters of a section are in the address, so that a link, a reload and the back button show the same list. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId } from "preact/hooks";
@@ -12,17 +12,17 @@ type Changes = Readonly<Record<string, string>>;
 export interface Filters {
   readonly query: Changes;
   readonly isSet: boolean;
-  /** An empty value takes the filter off. */
+  /** An empty value removes the filter. */
   set(changes: Changes): void;
   clear(): void;
   /** The address of this section with these changes. */
   addressWith(changes: Changes): string;
 }
 
-/** `views` are parts of the address that say what is listed and are no filters: clearing the filters leaves them. */
+/** `views` are parts of the address that choose the list and are no filters: clearing the filters keeps them. */
 export function useFilters(views: readonly string[] = []): Filters {
   const { path, query, route } = useLocation();
-  // From the address itself: a filter that is typed counts after a pause, and another one may be set meanwhile.
+  // Reads the current address, not `query`: a text filter is set after a pause, and another filter may be set meanwhile.
   const addressWith = (changes: Changes): string => {
     const search = new URLSearchParams(location.search);
     for (const [name, value] of Object.entries(changes)) {
@@ -37,7 +37,7 @@ export function useFilters(views: readonly string[] = []): Filters {
     const nothing: Record<string, string> = {};
     for (const name of names) nothing[name] = "";
     set(nothing);
-    // The button that was clicked disappears.
+    // The clicked button disappears, so the focus moves to the content.
     document.getElementById("content")?.focus({ preventScroll: true });
   };
   return { query, isSet: names.some((name) => query[name] !== ""), set, clear, addressWith };
@@ -46,7 +46,7 @@ export function useFilters(views: readonly string[] = []): Filters {
 interface FilterBarProps {
   readonly filters: Filters;
   readonly children: ComponentChildren;
-  /** Behind the filters: a download, a button. */
+  /** Shown after the filters, such as a download. */
   readonly actions?: ComponentChildren;
 }
 
@@ -68,7 +68,7 @@ export function FilterBar({ filters, children, actions }: FilterBarProps) {
 
 interface EmptyListProps {
   readonly filters: Filters;
-  /** What is said where nothing is there yet. */
+  /** The title when the list has no entries without any filter. */
   readonly title: string;
   readonly text: string;
 }
@@ -91,7 +91,7 @@ interface ChoiceFilterProps {
   readonly name: string;
   readonly label: string;
   readonly options: readonly { readonly value: string; readonly text: string }[];
-  /** What no choice means. */
+  /** The text of the option that sets no filter. */
   readonly all?: string;
 }
 
@@ -124,11 +124,11 @@ interface TextFilterProps {
   readonly name: string;
   readonly label: string;
   readonly type?: "search" | "date";
-  /** What is shown while nothing is chosen. */
+  /** The value that the field shows while no filter is set. */
   readonly unset?: string;
 }
 
-/** Long enough that not each letter is a request. */
+/** How long to wait after a key, so that not every letter is a request. */
 const TYPING_MS = 400;
 
 export function TextFilter({ filters, name, label, type = "search", unset = "" }: TextFilterProps) {
@@ -158,7 +158,7 @@ export function TextFilter({ filters, name, label, type = "search", unset = "" }
           typed.value = event.currentTarget.value;
         }}
         autoComplete="off"
-        // For browsers without a field for dates.
+        // For browsers without a date input.
         placeholder={type === "date" ? "YYYY-MM-DD" : undefined}
       />
     </div>

@@ -1,4 +1,4 @@
-/** The frame around each section: menu, person, language; and the sign-in in front of everything. */
+/** The frame around each section: menu, person and language. Without a session it shows the sign-in form. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, FunctionComponent } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -28,7 +28,7 @@ export function Frame({ groups }: { readonly groups: readonly SectionGroup[] }) 
     void readSession();
   }, []);
   const current = path.split("/")[2] ?? Object.keys(groups[0]?.sections ?? {})[0] ?? "";
-  // The address may have any word, also one that every object knows.
+  // The address may contain any word, also one that every object inherits, such as "constructor".
   const group = groups.find(({ sections }) => Object.keys(sections).includes(current));
   const found = group?.sections[current as SectionName];
   const title = found === undefined ? shellWords().title : shellWords().nav[current as SectionName];
@@ -89,7 +89,7 @@ function Gate() {
 const sendPassword: Parameters<typeof PasswordDialog>[0]["change"] = (body) =>
   call("PUT /api/backoffice/v1/session/password/", { body });
 
-/** One's own; the people section resets those of others. */
+/** Changes the password of the signed-in person. The people section resets those of others. */
 export function changePassword(): void {
   showDialog(<PasswordDialog change={sendPassword} onClose={closeDialog} />);
 }
@@ -99,7 +99,7 @@ function Menu({ groups, current }: { readonly groups: readonly SectionGroup[]; r
   const isFirst = useRef(true);
   useEffect(() => {
     isOpen.value = false;
-    // A new section is read from its beginning, by eye and by screen reader.
+    // A new section starts at its top, also for a screen reader.
     if (!isFirst.current) {
       scrollTo(0, 0);
       document.getElementById("content")?.focus();
@@ -175,7 +175,7 @@ export function SectionHead({ name, intro, children }: SectionHeadProps) {
   );
 }
 
-/** Names and values of one thing. */
+/** A list of labels and values that describes one thing. */
 export function Facts({ of }: { readonly of: readonly (readonly [label: string, value: ComponentChildren])[] }) {
   return (
     <dl class="facts">

@@ -1,4 +1,4 @@
-/** Words for the values of the API. A value of a newer service is shown as it is. */
+/** Words for the values of the API. A value that has no word here is shown as it is, with spaces instead of underscores. */
 import type { EndReason } from "../../../../machines/payment-intent.ts";
 import { dictionary } from "../../shared/language.ts";
 import type { Tone } from "../../shared/states.tsx";

@@ -1,6 +1,6 @@
 /**
- * Reads of the API for a section: loaded when its key appears or changes, again after a sign-in, and on a timer where the
- * section is live. What was loaded stays on the screen while it is read again, and that of a list also while another filter is read.
+ * Reads of the API for a section: when its key appears or changes, again after a sign-in, and on a timer in a live section.
+ * Loaded data stays on the screen during a new read. The data of a list also stays while the page reads with another filter.
  */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -12,7 +12,7 @@ import { FailureNotice, Skeleton } from "../../shared/states.tsx";
 import { type Loading, useLoad } from "../../shared/use-load.ts";
 import { shellWords } from "./words.ts";
 
-/** The part of an answer that is wanted. */
+/** Applies `map` to the reply of a successful request. */
 export async function mapReply<T, U>(asked: Promise<Result<T>>, map: (reply: T) => U): Promise<Result<U>> {
   const result = await asked;
   return result.ok ? { ...result, reply: map(result.reply) } : result;
@@ -29,7 +29,7 @@ export interface Pages<T> extends Loading<readonly T[]> {
   readonly more: () => Promise<void>;
 }
 
-/** The page after `since_id`, or before `before_id`: the id of its last entry is the cursor of the next. */
+/** A page after `since_id` or before `before_id`. The id of its last entry is the cursor of the next page. */
 export const pageOf = <T,>(items: readonly T[], hasMore: boolean, idOf: (item: T) => number): Page<T> => {
   const last = items[items.length - 1];
   return { items, next: hasMore && last !== undefined ? idOf(last) : null };
@@ -37,17 +37,17 @@ export const pageOf = <T,>(items: readonly T[], hasMore: boolean, idOf: (item: T
 
 type LoadPage<T> = (cursor: string | number | undefined) => Promise<Result<Page<T>>>;
 
-/** Pages that were read after the first ones, and the list that they go on from: of another list they are no part. */
+/** Pages that were read later, and the list that they continue. They do not belong to any other list. */
 interface Later<T> extends Page<T> {
   readonly after: Page<T>;
 }
 
-/** A person who reads further back than this reads a list that does not change meanwhile. */
-const MOST_REFRESHED_PAGES = 10;
+/** A list with more pages than this is no longer refreshed on a timer. */
+const MAX_REFRESHED_PAGES = 10;
 
 /**
- * A list that is read page by page. A reload reads as many pages as are shown, so that it takes away nothing that a person
- * reads, and nothing is missing between two pages.
+ * A list that is read page by page. A reload reads as many pages as are shown. So no entry disappears while a person reads it,
+ * and no entry is missing between two pages.
  */
 export function usePages<T>(key: string, load: LoadPage<T>, everyMs?: number): Pages<T> {
   const shown = useRef({ key, pages: 1 });
@@ -55,7 +55,7 @@ export function usePages<T>(key: string, load: LoadPage<T>, everyMs?: number): P
   const later = useSignal<Later<T> | null>(null);
   const laterFailure = useSignal<Failure | null>(null);
   const first = useLoad(key, () => readPages(load, shown.current.pages), {
-    everyMs: shown.current.pages > MOST_REFRESHED_PAGES ? undefined : everyMs,
+    everyMs: shown.current.pages > MAX_REFRESHED_PAGES ? undefined : everyMs,
     keepsOld: true,
   });
   const newest = useRef(first.data);
@@ -82,7 +82,7 @@ export function usePages<T>(key: string, load: LoadPage<T>, everyMs?: number): P
     failure: first.failure ?? laterFailure.value,
     isOld: first.isOld,
     reload: first.reload,
-    // A cursor of the old list says nothing in the new one.
+    // A cursor of the old list has no meaning in the new one.
     hasMore: last !== null && last.next !== null && !first.isOld,
     more,
   };
@@ -101,8 +101,8 @@ async function readPages<T>(load: LoadPage<T>, pages: number): Promise<Result<Pa
   }
 }
 
-/** How many things a selection or a name look-up reads at most: more would not be chosen from by hand. */
-const MOST_CHOICES = 1_000;
+/** How many entries a selection or a name look-up reads at most. A person does not choose from more. */
+const MAX_CHOICES = 1_000;
 
 /** All pages of a short list, for selections. */
 export async function allPages<T>(load: LoadPage<T>): Promise<Result<readonly T[]>> {
@@ -112,7 +112,7 @@ export async function allPages<T>(load: LoadPage<T>): Promise<Result<readonly T[
     const result = await load(cursor);
     if (!result.ok) return result;
     items.push(...result.reply.items);
-    if (result.reply.next === null || items.length >= MOST_CHOICES) return { ...result, reply: items };
+    if (result.reply.next === null || items.length >= MAX_CHOICES) return { ...result, reply: items };
     cursor = result.reply.next;
   }
 }
@@ -122,7 +122,7 @@ interface LoadedViewProps<T> {
   readonly children: (data: T) => ComponentChildren;
 }
 
-/** What was loaded, or what is there instead of it. */
+/** The loaded data, or a placeholder before the first load; an error is shown above. */
 export function LoadedView<T>({ of, children }: LoadedViewProps<T>) {
   const { data, failure, isOld, reload } = of;
   return (
@@ -140,7 +140,7 @@ interface ListedProps<T> {
   readonly children: (items: readonly T[]) => ComponentChildren;
 }
 
-/** A list with its empty, loading and error states and the way to its next page. */
+/** A list with its empty, loading and error states and a button for the next page. */
 export function Listed<T>({ of, empty, children }: ListedProps<T>) {
   return (
     <LoadedView of={of}>

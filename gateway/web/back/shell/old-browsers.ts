@@ -1,4 +1,4 @@
-/** What the oldest browsers lack: Chrome before 73 for the router and this page, Safari before 14 for the chart's library. */
+/** Functions that the oldest browsers lack. The router and this page need Chrome 73, the chart's library needs Safari 14. */
 function fromEntries(entries: Iterable<readonly [string, unknown]>): Record<string, unknown> {
   const found: Record<string, unknown> = {};
   for (const [name, value] of entries) found[name] = value;

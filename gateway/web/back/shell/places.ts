@@ -1,4 +1,4 @@
-/** Filials, stations and people by id, for names and selections. Read once, and again when a section has changed them. */
+/** Filials and stations by id, for names and selections. Each section that uses them reads them. */
 import { call, type Result } from "../../shared/call.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { type Loading, useLoad } from "../../shared/use-load.ts";
@@ -7,7 +7,7 @@ import { allPages, mapReply, pageOf } from "./loading.tsx";
 export type Filial = ReplyOf<"GET /api/backoffice/v1/filials/">["filials"][number];
 export type Station = ReplyOf<"GET /api/backoffice/v1/stations/">["stations"][number];
 
-/** As many as one answer carries. */
+/** Entries of one request; the service accepts more. */
 const LIMIT = 200;
 
 const allFilials = (): Promise<Result<readonly Filial[]>> =>

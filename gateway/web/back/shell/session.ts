@@ -1,4 +1,4 @@
-/** Who is signed in. A session that ends in the middle of something leaves the section as it is and asks to sign in again. */
+/** Who is signed in. When a session ends, the section stays as it is, and a dialog asks the person to sign in again. */
 import { signal } from "@preact/signals";
 import { call, hasNoSession } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
@@ -8,9 +8,9 @@ import { readAgain } from "../../shared/use-load.ts";
 
 export type Person = ReplyOf<"GET /api/backoffice/v1/session/">["user"];
 
-/** Undefined until the service has answered; null when no person is logged in. */
+/** Undefined until the service has answered; null when no person is signed in. */
 export const person = signal<Person | null | undefined>(undefined);
-/** Why it is not known who is signed in. */
+/** Why the page could not read or end the session. */
 export const sessionFailure = signal<Failure | null>(null);
 export async function readSession(): Promise<void> {
   const result = await call("GET /api/backoffice/v1/session/");
@@ -31,7 +31,7 @@ export async function signIn(email: string, password: string): Promise<Failure |
   const { user } = result.reply;
   begin(user);
   hasNoSession.value = false;
-  // Another person must not see what the one before has loaded.
+  // Another person must not see the data that the previous person loaded.
   if (before !== undefined && before !== null && before.user_id !== user.user_id) location.reload();
   readAgain();
   return null;

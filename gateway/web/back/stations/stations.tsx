@@ -1,4 +1,4 @@
-/** Filials and their stations, and who drives which. */
+/** Filials and their stations, and which cashier drives each station. */
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import { clockTime } from "../../shared/format.ts";
@@ -15,7 +15,7 @@ import { StatusTag } from "../shell/status-tag.tsx";
 import { shellWords } from "../shell/words.ts";
 import { words } from "./words.ts";
 
-/** Who drives what changes by the minute. */
+/** Leases change within minutes. */
 const LEASES_EVERY_MS = 10_000;
 
 function useLeases() {

@@ -19,7 +19,7 @@ type KillSwitch = ReplyOf<"GET /api/backoffice/v1/kill-switches/">["kill_switche
 type Kind = Exclude<KillSwitch["subject"]["kind"], "platform">;
 const KINDS = ["station", "device", "provider", "organization"] as const satisfies readonly Kind[];
 
-/** Another owner or the operator may throw one meanwhile. */
+/** Another owner or the operator may set a kill switch at any time. */
 const EVERY_MS = 10_000;
 
 interface Subject {

@@ -1,4 +1,4 @@
-/** One delivery, with where each attempt went and what the target answered. */
+/** One delivery and its attempts: the address of each attempt and the target's answer. */
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import { dateAndTime } from "../../shared/format.ts";

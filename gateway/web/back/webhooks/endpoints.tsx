@@ -20,7 +20,7 @@ type Endpoint = ReplyOf<"GET /api/backoffice/v1/webhook-endpoints/">["webhook_en
 type WithSecret = ReplyOf<"POST /api/backoffice/v1/webhook-endpoints/">;
 type Tested = ReplyOf<"POST /api/backoffice/v1/webhook-endpoints/{endpoint_id}/test/">;
 
-/** What the signer finds out of a target shows soon. */
+/** The health of an endpoint changes with each delivery. */
 const EVERY_MS = 10_000;
 /** The service waits up to ten seconds for the target. */
 const TEST_DEADLINE_MS = 25_000;
@@ -46,7 +46,7 @@ export function Endpoints({ consumers }: { readonly consumers: ConsumerNames }) 
           name: "consumer_id",
           label: words().consumer,
           options: consumers.options,
-          initial: consumer || undefinedText(consumers),
+          initial: consumer || firstConsumerOf(consumers),
         },
         { name: "url", label: words().url, help: words().urlHelp, initial: "https://", maxLength: 2_000 },
       ],
@@ -98,7 +98,7 @@ export function Endpoints({ consumers }: { readonly consumers: ConsumerNames }) 
   );
 }
 
-const undefinedText = ({ options }: ConsumerNames): string => options[0]?.value ?? "";
+const firstConsumerOf = ({ options }: ConsumerNames): string => options[0]?.value ?? "";
 
 function showSecret({ secret }: WithSecret, then: () => unknown): unknown {
   showOnce({ title: words().secretOf, values: [{ label: words().secret, value: secret }] });

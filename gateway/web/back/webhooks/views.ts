@@ -1,2 +1,2 @@
-/** Which of the lists is shown is no filter of it. */
+/** The part of the address that chooses the list. It is no filter: clearing the filters keeps it. */
 export const VIEWS = ["view"];

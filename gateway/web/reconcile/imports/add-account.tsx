@@ -1,4 +1,4 @@
-/** Adds an account at a provider or bank: statements belong to one. */
+/** Adds an account at a provider or bank. Each statement belongs to an account. */
 import { useSignal } from "@preact/signals";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
@@ -32,7 +32,7 @@ export function AddAccount({ onDone }: { readonly onDone: () => void }) {
     event.preventDefault();
     if (isBusy.peek()) return;
     isBusy.value = true;
-    // Gone when the answer comes.
+    // Read now: the browser clears `currentTarget` before the answer arrives.
     const { currentTarget: element } = event;
     const { name, provider, reference, currency, time_zone } = typed.peek();
     const body = {

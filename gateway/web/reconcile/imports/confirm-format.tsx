@@ -1,4 +1,4 @@
-/** What the beginning of a file can be: a person confirms its format and encoding, or maps its columns. */
+/** The formats that the beginning of a file fits. A person confirms a format and an encoding, or maps the columns. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
@@ -21,7 +21,7 @@ interface ConfirmProps {
   readonly onChanged: () => Promise<void>;
 }
 
-/** A CSV file is read with a mapping, in whichever way the service names it. */
+/** A format that needs no mapping. The service reads a plain CSV file only with a mapping. */
 const isReadable = ({ name }: Candidates["formats"][number]): boolean => name !== "csv";
 
 export function ConfirmFormat({ importId, onChanged }: ConfirmProps) {
@@ -116,7 +116,7 @@ function KnownFormat({ candidates, formats, onConfirm }: KnownProps) {
   );
 }
 
-/** In a wrong encoding its letters look wrong: that is what a person checks. */
+/** A part of the file in the chosen encoding. A person sees wrong letters when the encoding is wrong. */
 function Sample({ text }: { readonly text: string }) {
   return (
     <figure class="stack-tight">

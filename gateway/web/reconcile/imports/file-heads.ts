@@ -1,7 +1,7 @@
-/** The beginning of each file that this page has sent, for the names of its columns. The service shows none before a mapping. */
+/** The beginning of each file that this page has sent, for the column names: the service does not return them. */
 const heads: Record<number, string> = {};
 
-/** A header is in the first kilobytes; the rest of a large file is not read. */
+/** The header is in the first kilobytes, so the page does not read the rest of a large file. */
 const HEAD_BYTES = 16 * 1_024;
 
 export function rememberHead(importId: number, file: File): Promise<void> {
@@ -11,10 +11,10 @@ export function rememberHead(importId: number, file: File): Promise<void> {
       if (typeof reader.result === "string") heads[importId] = reader.result;
       resolve();
     });
-    // Letters that this encoding does not have look wrong, and then the name is typed.
+    // The reader assumes UTF-8. When a file has another encoding, a person may have to type a column name.
     reader.readAsText(file.slice(0, HEAD_BYTES));
   });
 }
 
-/** Empty for a file that was sent before this visit: a person then types the names of its columns. */
+/** Empty for a file that was not sent during this visit: a person then types the column names. */
 export const headOf = (importId: number): string => heads[importId] ?? "";

@@ -1,4 +1,4 @@
-/** One import: its status, what it has brought, and what a person decides about it. */
+/** One import: its status, its results, and a person's decisions about it. */
 import { useSignal } from "@preact/signals";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";

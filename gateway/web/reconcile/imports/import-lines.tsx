@@ -1,4 +1,4 @@
-/** The lines of a file as they were read, and what the comparison has made of each; loaded when a person opens them. */
+/** The lines of a file as the service read them, with the outcome of the comparison. Loads them when a person opens the list. */
 import { useSignal } from "@preact/signals";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
@@ -13,7 +13,7 @@ import { words } from "../words.ts";
 
 type Line = ReplyOf<"GET /api/reconciliation/v1/imports/{import_id}/lines/">["lines"][number];
 
-/** As many as a person reads before the next ones. */
+/** Lines of one page. */
 const LIMIT = 50;
 const TONES: Readonly<Record<NonNullable<Line["outcome"]>, Tone>> = {
   matched: "good",
@@ -67,7 +67,7 @@ export function ImportLines({ importId }: { readonly importId: number }) {
   );
 }
 
-/** The name of the difference; a reason that is none has no issue. */
+/** The name of the issue's kind, or a general word when the reason is no kind of issue. */
 function titleOf(reason: string | null): string {
   const kind = ISSUE_KINDS.find((one) => one === reason);
   return kind === undefined ? words().lines.issue : kindTitle(kind);

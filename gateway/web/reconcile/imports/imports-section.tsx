@@ -1,4 +1,4 @@
-/** Statement files: drag one here, follow its import, confirm how it is read, release or withdraw it. */
+/** Statement files: upload one, follow its import, confirm its format, release or withdraw it. */
 import { useSignal } from "@preact/signals";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
@@ -24,9 +24,9 @@ interface Sending {
 
 /** An import of some thousand lines takes about a second. */
 const REFRESH_MS = 1_500;
-/** As many as a person reads before older ones, and as many as one answer carries (`BOUNDS.listed`). */
+/** Imports that the page shows first and adds at each "more", and the most that one answer contains (`BOUNDS.listed`). */
 const PAGE = 50;
-const MOST = 500;
+const MAX_LISTED = 500;
 let lastKey = 0;
 
 export function ImportsSection() {
@@ -53,7 +53,7 @@ function ImportsOfAccount({ accountId, onAddAccount }: ImportsProps) {
     { everyMs: REFRESH_MS },
   );
   const more = async (): Promise<void> => {
-    limit.value = Math.min(MOST, limit.peek() + PAGE);
+    limit.value = Math.min(MAX_LISTED, limit.peek() + PAGE);
     await reload();
   };
   const imports = data?.imports;
@@ -103,7 +103,7 @@ function ImportsOfAccount({ accountId, onAddAccount }: ImportsProps) {
       {imports?.map((one) => (
         <ImportCard key={one.import_id} listed={one} onChanged={reload} />
       ))}
-      {data?.has_more === true && limit.value < MOST && (
+      {data?.has_more === true && limit.value < MAX_LISTED && (
         <p class="more">
           <Button onClick={more}>{words().more}</Button>
         </p>
@@ -138,7 +138,7 @@ function DropZone({ onFiles }: { readonly onFiles: (files: readonly File[]) => v
         multiple
         onChange={({ currentTarget }) => {
           onFiles(filesOf(currentTarget.files));
-          // The same file can be chosen again after it was refused.
+          // So that a person can choose the same file again after a refusal.
           currentTarget.value = "";
         }}
       />

@@ -8,11 +8,11 @@ import { Table } from "../../shared/table.tsx";
 import { MalformedText } from "../malformed-text.tsx";
 import { words } from "../words.ts";
 
-/** As many as a person reads before the next ones. */
+/** Rows of one page. */
 const LIMIT = 50;
 type Rows = ReplyOf<"GET /api/reconciliation/v1/malformed-rows/">["malformed_rows"];
 
-/** The rows of a file that are no lines, loaded when a person opens them. */
+/** The rows of a file that the service cannot read as lines. Loads them when a person opens the list. */
 export function MalformedRows({ importId }: { readonly importId: number }) {
   const rows = useSignal<Rows | null>(null);
   const hasMore = useSignal(false);

@@ -1,4 +1,4 @@
-/** Describes the columns of a CSV file that no dictionary has, with a preview of its first rows. */
+/** A form in which a person describes the columns of an unknown CSV file, with a preview of its first rows. */
 import { useSignal } from "@preact/signals";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
@@ -42,7 +42,7 @@ interface Typed {
 
 const linesOf = (text: string): readonly string[] => text.split(/\r\n|\r|\n/);
 
-/** The delimiter that the first lines have most of. */
+/** The delimiter that is most frequent in the first lines. */
 function likelyDelimiter(sample: string): Delimiter {
   const count = (delimiter: Delimiter): number => linesOf(sample).slice(0, 5).join("\n").split(delimiter).length;
   return DELIMITERS.reduce((best, each) => (count(each) > count(best) ? each : best));
@@ -95,7 +95,7 @@ export function MappingForm({ importId, encoding, onStored }: MappingFormProps) 
     const definition = definitionOf(typed.peek(), encoding);
     const body = { import_id: importId, definition, limit: 8 };
     const shown = await call("POST /api/reconciliation/v1/statement-mappings/preview/", { body });
-    // Something was changed while the answer was on its way: it is about other columns.
+    // The person has changed the form meanwhile, so the answer is about another mapping.
     if (JSON.stringify(definitionOf(typed.peek(), encoding)) !== JSON.stringify(definition)) return;
     failure.value = shown.ok ? null : shown;
     if (shown.ok) preview.value = shown.reply;
@@ -114,7 +114,7 @@ export function MappingForm({ importId, encoding, onStored }: MappingFormProps) 
         columns={columns}
         change={(changes) => {
           typed.value = { ...typed.peek(), ...changes };
-          // The rows that are shown were read in another way; a name changes nothing of them.
+          // The shown rows were read with the previous mapping. A new name does not change how rows are read.
           if (changes.name === undefined) preview.value = null;
         }}
       />
@@ -209,7 +209,7 @@ interface ColumnProps {
   readonly onChange: (value: string) => void;
 }
 
-/** One of the file's columns, or its name where they are not known. */
+/** A choice of the file's columns, or a text field when the columns are not known. */
 function Column({ label, value, columns, onChange }: ColumnProps) {
   if (columns.length === 0) return <Field label={label} value={value} onInput={onChange} />;
   const none = { value: "", text: words().mapping.none };

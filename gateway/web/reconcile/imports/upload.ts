@@ -1,12 +1,12 @@
-/** Sends a file with its progress, which `fetch` does not show. */
+/** Sends a file and reports the progress. `fetch` cannot report it, so this uses `XMLHttpRequest`. */
 import type { Failure } from "../../shared/failures.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 
 export type Import = ReplyOf<"GET /api/reconciliation/v1/imports/{import_id}/">;
 type Result = { readonly ok: true; readonly reply: Import } | Failure;
 
-/** The service ends an upload of which less than 4 KiB a second arrive; this is for one that never ends at all. */
-const MOST_MS = 3_600_000;
+/** The service ends an upload that is slower than 4 KiB per second. This timeout is for an upload that never ends. */
+const TIMEOUT_MS = 3_600_000;
 
 const failed = (code: Failure["code"], httpStatus = 0): Failure => ({
   ok: false,
@@ -25,7 +25,7 @@ export function upload(
   const name = new URLSearchParams({ file_name: file.name.slice(0, 100) });
   request.open("POST", `/api/reconciliation/v1/accounts/${accountId}/imports/?${name}`);
   request.setRequestHeader("Content-Type", "application/octet-stream");
-  request.timeout = MOST_MS;
+  request.timeout = TIMEOUT_MS;
   request.upload.addEventListener("progress", ({ loaded }) => onProgress(loaded));
   const ended = new Promise<Result>((resolve) => {
     request.addEventListener("load", () => resolve(resultOf(request)));

@@ -57,7 +57,7 @@ const texts = dictionary({
 
 interface WhyRefusedProps {
   readonly code: string | null;
-  /** The service's sentence, which names the place in the file. */
+  /** The service's sentence in English, which names the place in the file. */
   readonly detail: string | null;
 }
 

@@ -1,4 +1,4 @@
-/** What a person does to issues. Each returns the failure, or null when it is done; the list follows. */
+/** A person's decisions about issues. Each function returns the failure or null, and then reloads the list. */
 import { signal } from "@preact/signals";
 import { call } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
@@ -19,26 +19,26 @@ export type Dialog =
   | "reject_proposal"
   | "help";
 export const openDialog = signal<Dialog | null>(null);
-// The way back shows another view: a question about the one before must not decide about that.
+// The back button shows another view. An open question about the previous view must not decide about the new one.
 addEventListener("popstate", () => {
   openDialog.value = null;
 });
-/** Long enough to see what was done; the closed issue keeps its button for a day. */
+/** How long the toast offers to undo. The closed issue itself offers it for a day. */
 const UNDO_SHOWN_MS = 12_000;
 
-/** For a button that has no place for its failure. */
+/** Shows a failure as a toast, for a button that has no other place for it. */
 export async function orSayWhy(asked: Promise<Failure | null>): Promise<void> {
   const failure = await asked;
   if (failure !== null) toastRefusal(failure);
 }
 
-/** What a conflict is about has changed since the page has read it: a person decides by what is there now. */
+/** After a conflict the issue has changed since the page read it. Reloads it, so that a person decides about the newest state. */
 async function afterRefusal(failure: Failure): Promise<Failure> {
   if (failure.code === "conflict") await reload();
   return failure;
 }
 
-/** The chosen issue goes on to its neighbour, so that a person decides one after the other. */
+/** The issue that the page chooses after a decision: the next one of the list, or the previous one at its end. */
 function nextAfter(issueId: number): number | null {
   const shown = issues.peek() ?? [];
   const at = shown.findIndex(({ issue_id }) => issue_id === issueId);
@@ -50,7 +50,7 @@ async function goOn(issueId: number): Promise<void> {
   await loadIssues();
 }
 
-/** Of what was closed already there is nothing to undo twice: the service knows. */
+/** Reopens a closed issue. It needs no idempotency key: an open issue stays as it is. */
 async function undo(issueId: number): Promise<Failure | null> {
   const done = await call("POST /api/reconciliation/v1/issues/{issue_id}/undo/", { path: { issue_id: issueId } });
   if (!done.ok) return await afterRefusal(done);
@@ -66,7 +66,7 @@ export async function undoClosing(issueId: number): Promise<Failure | null> {
   return failure;
 }
 
-/** As the person has seen it: with other evidence it stays open. */
+/** Closes the issue that the person has seen. The service refuses when the evidence has changed since then. */
 export async function closeIssue(seen: Issue, reason: string): Promise<Failure | null> {
   const { issue_id: issueId, evidence_hash } = seen;
   const path = { issue_id: issueId };
@@ -101,7 +101,7 @@ export async function comment(issueId: number, text: string, key: string): Promi
   return null;
 }
 
-/** Two people decide about an amount above the limit: one proposes then. */
+/** Attributes the money to an order. Above the limit two people decide: then this only proposes it. */
 export async function attribute(request: {
   readonly issueId: number;
   readonly orderId: number;
@@ -163,15 +163,15 @@ export async function decideMatch(
   return null;
 }
 
-/** Each request closes some hundred; more than this many requests is more than a person means. */
-const MOST_ROUNDS = 200;
+/** The most requests of one bulk closing. Each request closes some hundred issues; a person hardly means more. */
+const MAX_REQUESTS = 200;
 
 export interface Seen {
   readonly filter: ReturnType<typeof bulkFilter>;
   readonly throughId: number;
 }
 
-/** Closes what the filter names and the person has seen; newer issues stay open. */
+/** Closes the issues of the filter that the person has seen; newer issues stay open. */
 export async function closeAll(
   reason: string,
   { filter, throughId }: Seen,
@@ -179,7 +179,7 @@ export async function closeAll(
 ): Promise<Failure | null> {
   let closed = 0;
   let refused = 0;
-  for (let round = 0; round < MOST_ROUNDS; round += 1) {
+  for (let request = 0; request < MAX_REQUESTS; request += 1) {
     const body = { filter, through_id: throughId, reason };
     const done = await call("POST /api/reconciliation/v1/issues/close/", { body });
     if (!done.ok) {

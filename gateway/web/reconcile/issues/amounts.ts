@@ -1,4 +1,4 @@
-/** Whether an amount is above a limit, without their signs. Compares decimal strings, because numbers lose digits. */
+/** Whether an amount is above a limit, ignoring the signs. Compares decimal strings, because numbers lose digits. */
 export function isAbove(amount: string, limit: string): boolean {
   const [a, b] = [partsOf(amount), partsOf(limit)];
   const wholeWidth = Math.max(a.whole.length, b.whole.length);

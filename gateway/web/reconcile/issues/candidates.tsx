@@ -1,4 +1,4 @@
-/** The payments that the line may be, with the points of each, and a person's decision. */
+/** The payments that may match the statement line, the score of each, and a person's decision. */
 import { useSignal } from "@preact/signals";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
@@ -30,7 +30,7 @@ export function Candidates({ issue }: { readonly issue: Issue }) {
 
 function CandidatesOfLine({ issue, lineId }: { readonly issue: Issue; readonly lineId: number }) {
   const asked = useSignal<Asked | null>(null);
-  // Read again with the issue: a decision counts from the next run on.
+  // Reads the candidates again when the page reads the issue again: the next run applies a decision.
   const { data, failure, reload } = useLoad(
     String(lineId),
     () => call("GET /api/reconciliation/v1/candidates/", { query: { line_id: lineId } }),

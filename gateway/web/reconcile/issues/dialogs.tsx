@@ -1,4 +1,4 @@
-/** The questions before a decision. Each says what it does and what it does not. */
+/** The questions before a decision. Each text says what the decision does and what it does not do. */
 import { useSignal } from "@preact/signals";
 import { Button } from "../../shared/button.tsx";
 import { Dialog as Box, Question } from "../../shared/dialog.tsx";
@@ -49,7 +49,7 @@ interface OfIssue {
   readonly known: IssueDetails;
 }
 
-/** The page may refresh meanwhile: a question stays about what it was asked about. */
+/** The issue as it was when the dialog opened. A refresh of the page must not change what a question is about. */
 const useSeen = ({ known }: OfIssue): IssueDetails["issue"] => useSignal(known.issue).peek();
 
 function Close(props: OfIssue) {
@@ -67,7 +67,7 @@ function Close(props: OfIssue) {
   );
 }
 
-/** It pays an order for good, so it asks again. */
+/** A confirmation pays an order and cannot be undone, so the page asks first. */
 function ConfirmProposal(props: OfIssue) {
   const issue = useSeen(props);
   const failure = useSignal<Failure | null>(null);
@@ -180,7 +180,7 @@ function Assign({ known: { issue } }: OfIssue) {
   );
 }
 
-/** What was seen when the question was asked: issues that come meanwhile stay open. */
+/** Closes the issues that the list had when the dialog opened. Issues that are added later stay open. */
 function Bulk() {
   const seen = useSignal({
     sums: overview.peek()?.sums ?? [],

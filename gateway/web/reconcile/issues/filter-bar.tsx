@@ -8,7 +8,7 @@ import { accounts, operators, stationName, stations } from "../known.ts";
 import { words } from "../words.ts";
 import { FILTERS, type FilterName, filterCount } from "./filter.ts";
 
-/** What the address has no more when a person clears the filters. */
+/** The parameters that the page removes from the address when a person clears the filters. */
 const WITHOUT_FILTERS: Readonly<Record<string, null>> = [...FILTERS, "issue"].reduce(
   (all, name) => ({ ...all, [name]: null }),
   {},
@@ -16,7 +16,7 @@ const WITHOUT_FILTERS: Readonly<Record<string, null>> = [...FILTERS, "issue"].re
 
 const FILTER_ID = "filter";
 
-/** The button that was clicked disappears: the keyboard goes on at the filter. */
+/** Clears the filters and moves the focus to the filter, because the clicked button disappears. */
 export function clearFilters(): void {
   go(WITHOUT_FILTERS, { isStep: false });
   document.getElementById(FILTER_ID)?.focus({ preventScroll: true });
@@ -78,13 +78,13 @@ interface TypedFilterProps {
 
 const valueOf = (typed: string): string => typed.trim().toUpperCase().replace(",", ".");
 
-/** Counts as soon as it is whole: half an amount is another one. */
+/** A filter that a person types. It applies only when the text is a complete value, such as a whole currency code. */
 function TypedFilter({ name, pattern }: TypedFilterProps) {
   const typed = useSignal(param(name));
   const texts = words().filter;
   const inAddress = param(name);
   useEffect(() => {
-    // The filter was cleared, or the way back has another one.
+    // A person has cleared the filter, or has gone back to another value.
     if (valueOf(typed.peek()) !== inAddress) typed.value = inAddress;
   }, [inAddress]);
   const value = valueOf(typed.value);

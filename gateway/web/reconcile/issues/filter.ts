@@ -1,4 +1,4 @@
-/** The filter of the issue list: reads it from the page's address, and makes the queries of the API from it. */
+/** The filter of the issue list: reads it from the page's address and builds the queries of the API. */
 import { param } from "../address.ts";
 
 export const VIEWS = ["all_open", "needs_attention", "waiting", "missing", "stale", "decided"] as const;

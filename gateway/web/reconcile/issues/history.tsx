@@ -1,4 +1,4 @@
-/** Who did what with the issue, and what people have written. */
+/** The history of an issue: its steps and the comments. */
 import { dateAndTime } from "../../shared/format.ts";
 import { operatorName } from "../known.ts";
 import { words } from "../words.ts";

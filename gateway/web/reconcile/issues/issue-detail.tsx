@@ -1,4 +1,4 @@
-/** One issue: what was expected and what was found, what may belong together, what to do, and what was done. */
+/** One issue: the comparison, the candidates, the actions, and the history. */
 import type { ComponentChild } from "preact";
 import { Button } from "../../shared/button.tsx";
 import { dateAndTime, money } from "../../shared/format.ts";
@@ -73,7 +73,7 @@ function Actions({ issue }: { readonly issue: Issue }) {
   }
   const isMoney = issue.kind === "unmatched_money" || issue.kind === "late_money" || issue.source === "provider";
   const isAttributable = isMoney && issue.proposal === null;
-  // One main button: the step that the sentence above names. A proposal and candidates have theirs.
+  // The page has one main button: the step that the help text above names. A proposal and candidates have their own.
   const isClosing = !isAttributable && issue.proposal === null && !hasCandidates(issue);
   return (
     <div class="row">
@@ -129,7 +129,7 @@ interface Compared {
   readonly found: string | null;
 }
 
-/** Of a callback from what was registered and what is asserted; of a statement as its run has found it. */
+/** For a callback, compares the registered with the asserted facts. For a statement, shows the differences that the run found. */
 function comparedOf({ evidence, currency }: Issue): readonly Compared[] {
   if (evidence.statement !== null) {
     const { differences } = evidence.statement;
@@ -232,7 +232,7 @@ function Facts({ issue }: { readonly issue: Issue }) {
   );
 }
 
-/** Who has the issue, or how it has ended; an open one needs no word. */
+/** The assignee of the issue, or how it ended. An open issue has no tag. */
 export function StatusTag({ issue }: { readonly issue: Issue }) {
   if (issue.proposal !== null) return <Tag tone="warn">{words().proposed}</Tag>;
   if (issue.status === "assigned") return <Tag tone="accent">{operatorName(issue.assignee_id)}</Tag>;

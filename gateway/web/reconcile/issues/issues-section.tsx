@@ -1,4 +1,4 @@
-/** Views with counts, the filter, the list beside the chosen issue, and the keys. */
+/** The issues section: views with counts, the filter, the list beside the chosen issue, and the keyboard. */
 import { useEffect } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { addressOf } from "../../shared/call.ts";
@@ -77,7 +77,7 @@ function Views() {
   );
 }
 
-/** Each currency by itself: a sum over currencies would mean nothing. */
+/** One sum per currency: a sum over several currencies would be meaningless. */
 function Sums() {
   const sums = overview.value?.sums ?? [];
   const total = sums.reduce((all, { count }) => all + count, 0);
@@ -103,7 +103,7 @@ function Sums() {
         >
           {words().csv}
         </a>
-        {/* Until the list is there, the sums may be of the view before. */}
+        {/* Until the list has loaded, the sums may belong to the previous view. */}
         {view() !== "decided" && total > 0 && issues.value !== undefined && (
           <Button
             onClick={() => {

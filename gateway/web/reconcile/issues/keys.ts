@@ -1,4 +1,4 @@
-/** Triage by keyboard: one key for each step, while no field or dialog has the focus. */
+/** Keyboard shortcuts: one key for each step, while no field or dialog has the focus. */
 import { toast } from "../../shared/toasts.tsx";
 import { person } from "../known.ts";
 import { words } from "../words.ts";
@@ -8,7 +8,7 @@ import { chosenId, details, issues, step } from "./issue-list.ts";
 export const KEYS = ["j", "k", "c", "a", "p", "t", "m", "u", "?"] as const;
 type Key = (typeof KEYS)[number];
 
-/** The chosen issue, from the list while its details are on their way. */
+/** The chosen issue; from the list until its details have loaded. */
 function chosenIssue() {
   const id = chosenId();
   const known = details.peek()?.issue;
@@ -21,7 +21,7 @@ const isDecided = (): boolean => {
 };
 
 function move(by: 1 | -1): void {
-  // A question that has not appeared yet was about the issue before.
+  // A dialog that has not appeared yet belongs to the previous issue.
   openDialog.value = null;
   step(by);
 }
@@ -30,7 +30,7 @@ const PRESSED: Readonly<Record<Key, () => void>> = {
   j: () => move(1),
   k: () => move(-1),
   c: () => open("close"),
-  a: () => void takeOver(),
+  a: () => void assignToMe(),
   p: () => open("assign"),
   t: () => open("attribute"),
   m: () => open("comment"),
@@ -43,14 +43,14 @@ const PRESSED: Readonly<Record<Key, () => void>> = {
   },
 };
 
-/** The dialog appears as soon as the details are there: a person who knows the keys does not wait for each answer. */
+/** Opens a dialog. It appears when the details have loaded, so that a fast person need not wait before pressing the key. */
 function open(dialog: "close" | "assign" | "attribute" | "comment"): void {
   if (chosenId() === 0) return toast(words().keys.chooseFirst);
   if (dialog !== "comment" && isDecided()) return toast(words().keys.decided);
   openDialog.value = dialog;
 }
 
-async function takeOver(): Promise<void> {
+async function assignToMe(): Promise<void> {
   const issue = chosenIssue();
   const me = person.peek();
   if (issue === undefined) return toast(words().keys.chooseFirst);

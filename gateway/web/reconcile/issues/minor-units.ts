@@ -1,14 +1,14 @@
-/** Runs name amounts in minor units; people read them with their decimals. */
+/** Reconciliation runs give amounts in minor units. This file formats them with their decimals. */
 import { decimalOfMinor } from "../../shared/amounts.ts";
 import { calendarDay, dateAndTime, money } from "../../shared/format.ts";
 
-/** `1250`, `EUR` as `€12.50`. What is no whole number stays as it is. */
+/** `1250`, `EUR` as `€12.50`. A text that is no whole number stays as it is. */
 export function moneyOfMinor(minor: string, currency: string): string {
   const decimal = decimalOfMinor(minor, currency);
   return decimal === undefined ? minor : money(decimal, currency);
 }
 
-/** A fact or a field of a difference, as a person reads it. What a file has may look like a day that the calendar lacks. */
+/** Formats a fact or a field of a difference for people. A date that is not in the calendar stays as it is. */
 export function factText(name: string, value: string, currency: string | null): string {
   if (name.endsWith("Minor") && currency !== null) return moneyOfMinor(value, currency);
   if (Number.isNaN(Date.parse(value))) return value;
