@@ -141,7 +141,7 @@ describe("every random life of a station", () => {
 
 describe("every random life of a station's money", () => {
   /** The seam as PostgreSQL stores it: one transaction per order, whatever the station asks and however often. */
-  it("its sums agree: succeeded intents are those that the seam paid, once per order; other payments of the provider are named", () => {
+  it("succeeded intents are those that the seam paid, once per order, and the provider's other payments are named", () => {
     fc.assert(
       fc.property(life, (happenings) => {
         const succeeded = new Map<number, number>();
