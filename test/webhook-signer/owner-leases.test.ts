@@ -49,7 +49,7 @@ test("the owners with the smallest free ids after the given one are taken, so th
   expect(await take(0, owners.slice(0, 5))).toEqual([...owners.slice(5, 10), ...owners.slice(300, 395)]);
 });
 
-test("an owner without a possible delivery: not taken (endpoint, consumer or breaker prevents it, or nothing is due)", async () => {
+test("an owner whose endpoint, consumer or breaker prevents each delivery, or with nothing due: is not taken", async () => {
   const signerId = randomUUID();
   const take = async (): Promise<readonly number[]> =>
     (await takeOwners(sql, { signerId, leaseMs: 60_000, limit: 100, afterId: owners[999] ?? 0, except: [] })).toSorted(

@@ -79,7 +79,7 @@ test("a stall after the answer that it holds an owner: it re-acquires the owner,
   expect(world.receiver.received).toHaveLength(EVENTS);
 });
 
-test("a stall while another takes the owner, sends some and releases it: it re-acquires it, and sends none of those", async () => {
+test("a stall while another takes the owner, sends some and releases it: it re-acquires it and sends none of them", async () => {
   const signer = await world.addSignerProcess(settings);
   await begin();
   await withoutRenewals(async () => {

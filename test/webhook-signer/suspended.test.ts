@@ -14,7 +14,7 @@ afterAll(() => world.stop());
 const setStatus = ({ consumerId }: Fleet, status: "active" | "suspended") =>
   world.database`update robotics_consumers set status = ${status} where consumer_id = ${consumerId}`;
 
-test("a suspended consumer: gets nothing, its offers lapse; once readmitted it gets the rest and its filial's events", async () => {
+test("a suspended consumer: gets nothing, its offers lapse; readmitted, it gets the rest and its filial's events", async () => {
   const fleet = await world.openFleet();
   const without = await world.addConsumer(fleet);
   await world.addEndpoint(fleet, "/suspended");
