@@ -4,7 +4,7 @@ import { expect, test, vi } from "vitest";
 import { PersonAtDevice } from "../../../clients/conformance/devices/person.ts";
 import { DeviceProgram } from "../../../clients/conformance/devices/program.ts";
 
-test("a person who ends the terminal's input: a current run ends, and a completed run does not change", async () => {
+test("the end of the terminal's input: ends the run; the stop of a person who was asked nothing does not", async () => {
   const stopping = new AbortController();
   const endRun = vi.fn(() => stopping.abort());
   const at = () => {

@@ -124,7 +124,7 @@ describe("npm run conformance with a device", () => {
     return { code: await program.ended, output: program.output() };
   }
 
-  it("a program that operates the display: it gets the instructions as lines, and the result names its maker", async () => {
+  it("a program that operates the display: it gets the instructions as lines, and the result names the device's maker", async () => {
     const body = { filial_id: system.sandbox.filialId, name: "Program", currency: "EUR" };
     const seeded = await owner.good<{ sandbox_id: number; station_id: number }>("POST", "sandboxes/", { body });
     const program = `"${process.execPath}" ${SAMPLE} display`;
