@@ -1,6 +1,6 @@
 /**
-* An acknowledged commit is on the disk (I4): nats-server sends no acknowledgement and no delivery of a commit before it has
-* synced the commit. The order of its system calls proves it.
+ * An acknowledged commit is on the disk (I4): nats-server sends no acknowledgement and no delivery of a commit before it has
+ * synced the commit. The order of its system calls proves it.
  */
 
 import { randomUUID } from "node:crypto";

@@ -14,8 +14,8 @@ export const TARGETS = {
 export type Targets = keyof typeof TARGETS;
 
 /**
-* Draws this number of faults in an order that the seed decides, those of processes for these kinds. Each kind of fault of both
-* halves is drawn before one is repeated.
+ * Draws this number of faults in an order that the seed decides, those of processes for these kinds. Each kind of fault of both
+ * halves is drawn before one is repeated.
  */
 export function drawFaults(
   count: number,

@@ -1,5 +1,5 @@
 /**
-* The buckets that the relay writes have no leader: a gateway continues with its entries as long as PostgreSQL has no newer ones
+ * The buckets that the relay writes have no leader: a gateway continues with its entries as long as PostgreSQL has no newer ones
  * (I8). Two of three servers are away here, so that no election ends that.
  */
 import { setTimeout as delay } from "node:timers/promises";

@@ -36,8 +36,8 @@ const POLL_MS = 200;
 /** An election of NATS, which takes 4 to 9 s, and the work after it. */
 export const ELECTION_MS = 12_000;
 /**
-* A NATS server starts an election without checking first whether others receive from the leader. So a follower that continues
-* after a stall ends the terms of all leaders. `majority.test.ts` tests the cost of the stall alone; docs/operations.md has the reason.
+ * A NATS server starts an election without checking first whether others receive from the leader. So a follower that continues
+ * after a stall ends the terms of all leaders. `majority.test.ts` tests the stall alone; docs/operations.md has the reason.
  */
 const FOLLOWER_MS = ELECTION_MS;
 /** For the same reason two servers without a connection to each other end each other's terms, until the third one leads. */

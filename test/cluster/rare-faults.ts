@@ -356,8 +356,8 @@ const restartDatabase: Draw = async (world) => ({
 });
 
 /**
-* Like an operator's `alter table` or `vacuum full`. No relay delivers meanwhile. Afterwards they deliver what each station has
-* long known, about more orders than a station stores.
+ * Like an operator's `alter table` or `vacuum full`. No relay delivers meanwhile. Afterwards they deliver what each station has
+ * long known, about more orders than a station stores.
  */
 const lockRelays: Draw = async (world) => ({
   name: "lock the table of the relays' lease",

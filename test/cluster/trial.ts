@@ -108,7 +108,7 @@ function rowOf({ name, target, withinMs, slowest, wrongErrors, ...result }: Faul
 
 /**
  * Resolves when every copy follows its leader and all stations have worked quickly for some seconds after that, or when time is
-* over. A server that returns can cause a second election of a log, which belongs to this fault and not to the next one.
+ * over. A server that returns can cause a second election of a log, which belongs to this fault and not to the next one.
  */
 async function calm(world: ClusterWorld, history: History): Promise<void> {
   const deadlineMs = performance.now() + RECOVERED_WITHIN_MS;

@@ -1,6 +1,6 @@
 /**
-* The suite against services that are broken in one way each: the check of the broken sentence fails, and the checks that it
-* depends on pass. Each test run takes some of them by a seed; CONFORMANCE_BROKEN=all, as in `npm run soak`, takes all.
+ * The suite against services that are broken in one way each: the check of the broken sentence fails, and the checks that it
+ * depends on pass. Each test run takes some of them by a seed; CONFORMANCE_BROKEN=all, as in `npm run soak`, takes all.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CHECKS } from "../../clients/conformance/checks.ts";

@@ -1,6 +1,6 @@
 /**
-* Certification artifacts by API and by command. The test does by itself what the suite does at a device, so that the audit log
-* has it within a second; `npm run soak` runs `certify` against a device.
+ * Certification artifacts by API and by command. The test does by itself what the suite does at a device, so that the audit log
+ * has it within a second; `npm run soak` runs `certify` against a device.
  */
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";

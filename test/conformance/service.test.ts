@@ -1,5 +1,5 @@
 /**
-* The suite against the whole system: it passes, reports this, and leaves nothing behind. Each test has its own owner and address.
+ * The suite against the whole system: it passes, reports this, and leaves nothing behind. Each test has its own owner and address.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -59,8 +59,8 @@ interface Runner {
 
 let runners = 0;
 /**
-* An owner and an address for one test: sessions are compared by owner, and throttles count by address. The owner is a
-* copy of the sandbox's, with its password, because a hash for each test would take too long.
+ * An owner and an address for one test: sessions are compared by owner, and throttles count by address. The owner is a
+ * copy of the sandbox's, with its password, because a hash for each test would take too long.
  */
 async function openRunner(broken: Parameters<typeof startBreakingProxy>[1] = {}): Promise<Runner> {
   runners += 1;

@@ -1,6 +1,6 @@
 /**
-* Money conservation from the guest's side: random collections of one order by companions and QRs. The test knows
-* whether the guest has paid; the station does not know it, and must ask before it charges a guest again.
+ * Money conservation from the guest's side: random collections of one order by companions and QRs. The test knows
+ * whether the guest has paid; the station does not know it, and must ask before it charges a guest again.
  */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";

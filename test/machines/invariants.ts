@@ -1,6 +1,6 @@
 /**
-* Invariants of every single step, after any earlier steps (machines/SPEC.md, M1–M13, M19–M24). The scenario language checks them
-* after each sentence, and the property tests after each random command. So every test of the station checks them.
+ * Invariants of every single step, after any earlier steps (machines/SPEC.md, M1–M13, M19–M24). The scenario language checks them
+ * after each sentence, and the property tests after each random command. So every test of the station checks them.
  */
 import { expect } from "vitest";
 import { AMOUNT_PATTERN } from "../../machines/currency.ts";

@@ -1,5 +1,5 @@
 /**
-* Model-based tests: xstate/graph makes paths through each machine's graph, and each path runs through the machine's caller:
+ * Model-based tests: xstate/graph makes paths through each machine's graph, and each path runs through the machine's caller:
  * the station's real commands for intent, lease and liveness. The station must show what the model states.
  */
 

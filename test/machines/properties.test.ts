@@ -1,6 +1,6 @@
 /**
-* Random lives of a station. `checkStep` (invariants.ts) checks every step; this file checks whole lives, and proves
-* that the lives are varied: every command, event and refusal occurs.
+ * Random lives of a station. `checkStep` (invariants.ts) checks every step; this file checks whole lives, and proves
+ * that the lives are varied: every command, event and refusal occurs.
  */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";

@@ -239,8 +239,8 @@ function checkForgottenDoubts(
 }
 
 /**
-* Derives from all events of one station which earlier collections of the current order have got a reason since the order's
-* collection was created or last confirmed (M57), without the machine's state.
+ * Derives from all events of one station which earlier collections of the current order have got a reason since the order's
+ * collection was created or last confirmed (M57), without the machine's state.
  */
 export class NewsWitness {
   readonly #orders = new Map<number, number>();
@@ -285,7 +285,7 @@ export class NewsWitness {
 
 /**
  * The evidence that a collection's money may have moved: reports after its end, and the payments that were
-* reported or confirmed before it, which are not new afterwards. Each further payment is new.
+ * reported or confirmed before it, which are not new afterwards. Each further payment is new.
  */
 function evidenceOf(event: StationEvent): string | undefined {
   if (event.type === "provider_confirmed") return `late_money ${event.providerReference}`;

@@ -1,6 +1,6 @@
 /**
-* `expect` for the invariants of every step, which random lives check a million times. It compares first, and calls `vitest`
-* only for a difference, to decide and to print the failure. `vitest` for each check would take longer than the steps.
+ * `expect` for the invariants of every step, which random lives check a million times. It compares first, and calls `vitest`
+ * only for a difference, to decide and to print the failure. `vitest` for each check would take longer than the steps.
  */
 import { isDeepStrictEqual } from "node:util";
 import { expect } from "vitest";

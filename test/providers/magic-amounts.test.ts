@@ -1,6 +1,6 @@
 /**
-* Each magic amount of the sandbox provider, until the end that its table documents: at a station of the real actor host, over
-* relay, settlement service and HTTP. The rows run in parallel; those that wait for a deadline have the shortest one.
+ * Each magic amount of the sandbox provider, until the end that its table documents: at a station of the real actor host, over
+ * relay, settlement service and HTTP. The rows run in parallel; those that wait for a deadline have the shortest one.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { EndReason } from "../../machines/payment-intent.ts";

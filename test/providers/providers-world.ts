@@ -1,6 +1,6 @@
 /**
  * The providers service with everything it calls: real NATS, PostgreSQL and settlement service, the sandbox provider
-* over HTTP, an HTTP server that forwards callbacks as the gateway does, and stations whose answers a test sets.
+ * over HTTP, an HTTP server that forwards callbacks as the gateway does, and stations whose answers a test sets.
  */
 
 import { randomBytes } from "node:crypto";

@@ -1,5 +1,5 @@
 /**
-* Stations on the real bus whose answers a test sets. By default they settle a confirmation through
+ * Stations on the real bus whose answers a test sets. By default they settle a confirmation through
  * the real payment seam, as an actor does, and accept everything else. Every command is recorded.
  */
 import type { Msg } from "nats";

@@ -1,6 +1,6 @@
 /**
-* A registry on a NATS server and a database of this test. Without `relay` nothing is delivered: the barrier of each reply shows
-* that, and the outbox keeps the rows, so that a test can check them.
+ * A registry on a NATS server and a database of this test. Without `relay` nothing is delivered: the barrier of each reply shows
+ * that, and the outbox keeps the rows, so that a test can check them.
  */
 
 import type { z } from "zod";

@@ -1,7 +1,7 @@
 /**
-* A sandbox station behaves exactly like others (contract, "Rules" 9): no code checks whether a station is one, except to
-* choose its provider, to keep test money apart from real money, and to show it to people. These tests find a file that
-* begins to check it; it needs a reason of that kind.
+ * A sandbox station behaves exactly like others (contract, "Rules" 9): no code checks whether a station is one, except to
+ * choose its provider, to keep test money apart from real money, and to show it to people. These tests find a file that
+ * begins to check it; it needs a reason of that kind.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
-* kill -9 of the signer at each step of its work. A lock in PostgreSQL, or a target that does not answer, stops the signer at
-* the step; the test checks that it is there before the kill. Other work continues meanwhile. In
+ * kill -9 of the signer at each step of its work. A lock in PostgreSQL, or a target that does not answer, stops the signer at
+ * the step; the test checks that it is there before the kill. Other work continues meanwhile. In
  * the short form two hundred events pass, with KILLS_EVENTS=10000 ten thousand. `processes.test.ts` kills at random.
  */
 import { setTimeout as delay } from "node:timers/promises";

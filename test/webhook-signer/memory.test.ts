@@ -1,6 +1,6 @@
 /**
-* The signer keeps no memory of past deliveries. The short form finds a leak of half a kilobyte for each, the long form
-* of `npm run soak` one of a quarter (MEMORY_TURN=500). `node test/bench/webhook-soak.ts` has an even load for minutes.
+ * The signer keeps no memory of past deliveries. The short form finds a leak of half a kilobyte for each, the long form
+ * of `npm run soak` one of a quarter (MEMORY_TURN=500). `node test/bench/webhook-soak.ts` has an even load for minutes.
  */
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
 /**
-* Several processes share the work; others take over from one that dies or stalls. The long form, of `npm run soak`, sends ten
+ * Several processes share the work; others take over from one that dies or stalls. The long form, of `npm run soak`, sends ten
  * thousand events while five processes are killed (KILLS_EVENTS); the short form two hundred, and two are killed.
  */
 import { setTimeout as delay } from "node:timers/promises";

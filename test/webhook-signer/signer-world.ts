@@ -40,8 +40,8 @@ const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
 const WITH_LIMITS = join(import.meta.dirname, "programs", "signer-with-limits.ts");
 
 /**
-* Settings of a signer whose leases end after 3 s instead of 10, for tests in which another process takes over. The test
-* "a killed process: another one continues its work within half a minute" has the product's.
+ * Settings of a signer whose leases end after 3 s instead of 10, for tests in which another process takes over. The test
+ * "a killed process: another one continues its work within half a minute" has the product's.
  */
 export const SHORT_LEASES = {
   SIGNER_LIMITS: JSON.stringify({ ownerLeaseMs: 3_000, leaseMarginMs: 500, ownerTurnMs: 300 }),
@@ -315,8 +315,8 @@ export async function begunAfter({ database }: SignerWorld, { consumerId }: Flee
 }
 
 /**
-* Delays the answers of these paths. Returns a function that sends them, once every slot of each path is taken and the
-* sender has nothing to write.
+ * Delays the answers of these paths. Returns a function that sends them, once every slot of each path is taken and the
+ * sender has nothing to write.
  */
 export async function holdAnswers(receiver: Receiver, paths: readonly string[]): Promise<() => void> {
   const { promise: after, resolve } = Promise.withResolvers<void>();

@@ -1,5 +1,5 @@
 /**
-* A machine that sleeps and wakes: the monotonic clock has stopped, the time of day has continued. The sleep of
+ * A machine that sleeps and wakes: the monotonic clock has stopped, the time of day has continued. The sleep of
  * this process is that it does nothing, and its steady clock leaves out how long that was.
  */
 import { randomUUID } from "node:crypto";

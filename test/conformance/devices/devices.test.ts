@@ -1,6 +1,6 @@
 /**
-* The suite against devices: one that follows the guide passes all checks, and each broken one fails its capability and no other.
-* A test run has part of the checks of two good ones, which change each day, and a few broken ones by a seed; all with
+ * The suite against devices: one that follows the guide passes all checks, and each broken one fails its capability and no other.
+ * A test run has part of the checks of two good ones, which change each day, and a few broken ones by a seed; all with
  * CONFORMANCE_BROKEN=all, as `npm run soak` does.
  */
 import { readFileSync } from "node:fs";
