@@ -7,7 +7,7 @@ export interface CollectionPlan {
   /** What the companion reports, one after another; each with a reference unless it is a decline. */
   readonly outcomes: readonly ReportedOutcome[];
   /**
-  * How it ends: paid, cancelled by the cashier, refused because the order changed while the guest paid, or without any command
+   * How it ends: paid, cancelled by the cashier, refused because the order changed while the guest paid, or without any command
    * until its deadline.
    */
   readonly ending: "paid" | "cancelled" | "changed" | "abandoned";

@@ -7,7 +7,7 @@ export interface QrPlan {
   readonly route: "dynamic_qr";
   readonly scenario: Scenario;
   /**
-  * What the clients do and wait for: the payment, the provider's decline, whichever of the two arrives first, the
+   * What the clients do and wait for: the payment, the provider's decline, whichever of the two arrives first, the
    * cashier's cancellation, a cancellation that races the guest's payment, or the deadline.
    */
   readonly ending: "qr_paid" | "qr_declined" | "qr_overtaken" | "qr_cancelled" | "qr_raced" | "qr_abandoned";

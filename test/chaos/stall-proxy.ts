@@ -8,7 +8,7 @@ export interface StallProxy {
   /** Stops all bytes in both directions; new connections are accepted and stay silent as well. */
   stall(): void;
   /**
-  * Delivers what was sent meanwhile, in order and slowly, like a network with a long queue: what
+   * Delivers what was sent meanwhile, in order and slowly, like a network with a long queue: what
    * is old arrives long before what is new.
    */
   resume(): void;

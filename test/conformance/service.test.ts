@@ -1,5 +1,5 @@
 /**
- * The suite against the whole system: it passes, reports this, and leaves nothing behind. Each test has its own owner and address.
+ * The suite against the whole system: it passes, reports this, and leaves nothing behind. Each test has an owner and an address.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
