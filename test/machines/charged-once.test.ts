@@ -10,7 +10,7 @@ import { assignedIntent } from "../../machines/views/assignment.ts";
 import { aQrCounter, COMPANION, type Scenario } from "./scenario.ts";
 
 /** The relative frequency of each step. */
-const DEEDS = {
+const STEP_WEIGHTS = {
   "hand over": 6,
   "collect by smart POS": 1,
   "show a QR": 3,
@@ -28,14 +28,14 @@ const DEEDS = {
   "freeze the companion": 1,
   "lift the freeze": 2,
 } as const;
-interface Deed {
-  readonly what: keyof typeof DEEDS;
+interface CollectionStep {
+  readonly what: keyof typeof STEP_WEIGHTS;
   readonly confirms: boolean;
 }
-const WEIGHED = Object.entries(DEEDS).flatMap(([what, weight]) =>
-  Array<Deed["what"]>(weight).fill(what as Deed["what"]),
+const WEIGHED = Object.entries(STEP_WEIGHTS).flatMap(([what, weight]) =>
+  Array<CollectionStep["what"]>(weight).fill(what as CollectionStep["what"]),
 );
-const deed: fc.Arbitrary<Deed> = fc.record({ what: fc.constantFrom(...WEIGHED), confirms: fc.boolean() });
+const collectionStep: fc.Arbitrary<CollectionStep> = fc.record({ what: fc.constantFrom(...WEIGHED), confirms: fc.boolean() });
 
 /** What is true of one collection, whether or not it was reported. */
 interface Truth {
@@ -54,7 +54,7 @@ class Guest {
   confirmed = 0;
   refused = 0;
 
-  does({ what, confirms }: Deed): void {
+  does({ what, confirms }: CollectionStep): void {
     const counter = this.#counter;
     const last = this.#collections.at(-1);
     const earlier = this.#collections.at(-2);
@@ -155,9 +155,9 @@ describe("a guest who may have paid", () => {
     let confirmed = 0;
     let refused = 0;
     fc.assert(
-      fc.property(fc.array(deed, { minLength: 15, maxLength: 30 }), (deeds) => {
+      fc.property(fc.array(collectionStep, { minLength: 15, maxLength: 30 }), (steps) => {
         const guest = new Guest();
-        for (const each of deeds) guest.does(each);
+        for (const each of steps) guest.does(each);
         confirmed += guest.confirmed;
         refused += guest.refused;
       }),

@@ -108,7 +108,7 @@ describe("the breaker", () => {
     expect(failures(3, open, 5 * SECOND).openUntilMs).toBe(open.openUntilMs);
   });
 
-  test("M65 disables after both five days and twenty failures without a success, and at once after a 410", () => {
+  test("M65 disables after five days and twenty failures without a success (both are needed), and at once after a 410", () => {
     const failing = (count: number, forMs: number): string | undefined =>
       disabledBy(failures(count), { status: 500, nowMs: forMs });
     expect(failing(19, 6 * DAY)).toBeUndefined();

@@ -58,7 +58,7 @@ async function codesOfEachKind(): Promise<Record<Kind, string[]>> {
   return codes;
 }
 
-test("refused codes of each kind: over many tries, their response times equal those of an unknown code", async () => {
+test("refused codes: their response times are those of an unknown code, over many tries of each kind", async () => {
   const codes = await codesOfEachKind();
   const kinds = Object.keys(codes) as Kind[];
   await expectSameTimes("refused codes", kinds, async (kind, nth) => {
