@@ -35,7 +35,7 @@ interface CollectionStep {
 const WEIGHED = Object.entries(STEP_WEIGHTS).flatMap(([what, weight]) =>
   Array<CollectionStep["what"]>(weight).fill(what as CollectionStep["what"]),
 );
-const collectionStep: fc.Arbitrary<CollectionStep> = fc.record({ what: fc.constantFrom(...WEIGHED), confirms: fc.boolean() });
+const step: fc.Arbitrary<CollectionStep> = fc.record({ what: fc.constantFrom(...WEIGHED), confirms: fc.boolean() });
 
 /** What is true of one collection, whether or not it was reported. */
 interface Truth {
@@ -155,7 +155,7 @@ describe("a guest who may have paid", () => {
     let confirmed = 0;
     let refused = 0;
     fc.assert(
-      fc.property(fc.array(collectionStep, { minLength: 15, maxLength: 30 }), (steps) => {
+      fc.property(fc.array(step, { minLength: 15, maxLength: 30 }), (steps) => {
         const guest = new Guest();
         for (const each of steps) guest.does(each);
         confirmed += guest.confirmed;

@@ -38,9 +38,9 @@ describe("the display", () => {
       "total 7 12.50 EUR 'processing'",
       "until",
     ],
-    ["the seam has not answered", () => aServedCounter().picks("cash").attests(), "total 7 12.50 EUR 'processing'", "always"],
+    ["the seam settles it", () => aServedCounter().picks("cash").attests(), "total 7 12.50 EUR 'processing'", "always"],
     [
-      "the seam has not answered after the deadline",
+      "the seam settles it past the deadline",
       () => aServedCounter().picks("cash").attests().waits(3_600_000),
       "total 7 12.50 EUR 'processing'",
       "always",
