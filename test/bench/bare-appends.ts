@@ -1,4 +1,4 @@
-/** The control of commands: bare JetStream compare-and-set appends of the same size on the same servers. */
+/** The control of the command bench: bare JetStream compare-and-set appends of the same size on the same servers. */
 import { headers } from "nats";
 import type { BenchWorld } from "./bench-world.ts";
 import { cpuTimeUs } from "./cpu-time.ts";
@@ -7,7 +7,7 @@ import { cpuTimeUs } from "./cpu-time.ts";
 export const natsTimeUs = ({ natsPids }: Pick<BenchWorld, "natsPids">): number =>
   natsPids.reduce((sum, pid) => sum + cpuTimeUs(pid), 0);
 
-/** The size of a commit as it really is after a few collections. */
+/** The real size of a commit after a few collections. */
 export async function commitBytes({ bus, logs }: Pick<BenchWorld, "bus" | "logs">, stationId: number): Promise<number> {
   const { name } = logs.of(stationId);
   const message = await bus.jsm.streams.getMessage(name, { last_by_subj: logs.subject(stationId) });
@@ -36,7 +36,7 @@ export async function appendChain(
   return latenciesUs;
 }
 
-/** Subjects beyond every real station, so that the host and the gateway never read what is no commit. */
+/** Subjects of no real station, because these messages are not commits and neither host nor gateway may read them. */
 export async function withBareStream<T>(
   world: Pick<BenchWorld, "bus">,
   work: () => Promise<T>,

@@ -1,4 +1,4 @@
-/** The person in whose name a bench works: may do everything that it needs, at the seeded organization. */
+/** The user in whose name a bench works, with all permissions that it needs at the seeded organization. */
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
 import { call } from "../../services/bus/operation.ts";

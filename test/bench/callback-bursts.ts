@@ -1,6 +1,6 @@
 /**
- * Callbacks as fast as they are taken: each for a payment that is registered and unpaid, then the same ones again as
- * duplicates, beside the control's insert for each of the same bytes.
+ * Callbacks as fast as the gateway accepts them: each for a registered, unpaid payment, then the same ones again as
+ * duplicates; the control inserts a row for each of the same bytes.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -22,7 +22,7 @@ export interface Burst {
 }
 
 export interface BurstMeasurement {
-  /** Until the last callback is answered; its CPU goes on until the last display shows `paid`. */
+  /** Until the last callback is answered; the CPU time is counted until the last display shows `paid`. */
   readonly answered: Burst;
   readonly paidPerSecond: number;
   readonly untilPaid: Latency;
@@ -39,12 +39,12 @@ interface Round {
 }
 
 const CONNECTIONS = 32;
-/** How often duplicates and control go through the same callbacks, so that their part lasts long enough to be timed. */
+/** How often duplicates and control repeat the same callbacks, so that their part lasts long enough to be measured. */
 const REPETITIONS = 4;
-/** Lets the audit copy and what else is behind catch up, so that no part pays for the one before it. */
+/** Waits for the audit copy and other delayed work, so that no part includes the cost of the part before it. */
 const SETTLE_MS = 500;
 
-/** The first round meets stations that have never collected and warms what only a burst uses; it is thrown away. */
+/** The first round is not counted: its stations have never collected, and it warms up the code that only a burst uses. */
 export async function measureBursts(
   qr: QrPlan,
   parties: Parties,
@@ -102,7 +102,7 @@ interface Load {
   readonly requests: readonly Buffer[];
   /** Filled with the answers' bodies. */
   readonly bodies?: string[];
-  /** What belongs to the work and may end later than the answers. */
+  /** Work that belongs to the measurement and may end after the answers. */
   readonly until?: Promise<unknown>;
 }
 

@@ -38,7 +38,7 @@ export interface CommandMeasurement {
   /** Commands that need nothing but the actor: a device's reports. */
   readonly reportsPerSecond: number;
   readonly serialP50Us: Readonly<Record<"create" | "fetch" | "report" | "attest", number>>;
-  /** Where the time goes: CPU of each process per command. */
+  /** The CPU time of each process per command. */
   readonly cpuUsPerCommand: Readonly<Record<CpuUser, number>>;
   readonly natsCpuUsPerBareAppend: number;
   readonly commitBytes: number;
@@ -47,7 +47,7 @@ export interface CommandMeasurement {
 const CPU_USERS = ["host", "nats-server", "services", "PostgreSQL", "caller"] as const;
 type CpuUser = (typeof CPU_USERS)[number];
 
-/** Thrown away: they warm the compiled code and the database's plans. */
+/** Not counted: they warm up the compiled code and the database's plans. */
 const WARM_COLLECTIONS = 10;
 
 export async function measureCommands(plan: CommandPlan): Promise<CommandMeasurement> {
@@ -124,7 +124,7 @@ function cpuTimes(
   };
 }
 
-/** Every station has one intent under way, and its companion reports on and on: one command, one append each. */
+/** Every station has one active intent, and its companion reports repeatedly: each report is one command and one append. */
 async function measureReports(plan: CommandPlan, caller: Caller, stations: readonly BenchStation[]): Promise<number> {
   const reportsEach = plan.collectionsPerStation * 4;
   const underWay = await Promise.all(

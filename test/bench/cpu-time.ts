@@ -14,7 +14,7 @@ export function cpuTimeUs(pid: number): number {
 /** Resident memory of a process in bytes (Linux). */
 export const residentBytes = (pid: number): number => statusBytes(pid, /^VmRSS:\s+(\d+) kB$/m);
 
-/** The most that it has been since the process started its program (Linux). */
+/** The maximum of this since the process started its program (Linux). */
 export const peakResidentBytes = (pid: number): number => statusBytes(pid, /^VmHWM:\s+(\d+) kB$/m);
 
 function statusBytes(pid: number, line: RegExp): number {

@@ -1,4 +1,4 @@
-/** What a system costs on which nothing happens, and what its processes cost until they are ready: CPU time. */
+/** The CPU time of a system without any work, and of its processes until they are ready. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../support/free-port.ts";
@@ -8,7 +8,7 @@ import type { BenchProcess, BenchWorld } from "./bench-world.ts";
 import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
 
 export interface IdlePlan {
-  /** From the start of the last process: compiling what is used often takes a minute or two. */
+  /** The time since the start of the last process: the engine compiles often used code for a minute or two. */
   readonly calmMs: number;
   readonly measuredMs: number;
 }

@@ -1,4 +1,4 @@
-/** Statements of any length whose bytes are made while they are read, and the same rows for what is compared with them. */
+/** Statements of any length whose bytes are made while they are read, and the same rows for the control. */
 
 /** The account that the rows name. */
 export const STATEMENT_ACCOUNT = "acct_1";
@@ -13,7 +13,7 @@ const AMOUNTS = 5_000;
 const CHUNK_CHARACTERS = 128 * 1_024;
 
 export interface StatementFile {
-  /** Begins the reference of each row: files with the same one have the same rows. */
+  /** The prefix of each row's reference: files with the same prefix have the same rows. */
   readonly prefix: string;
   readonly rows: number;
   /** Another edition has the same rows in other bytes. */
@@ -23,7 +23,7 @@ export interface StatementFile {
 /** The name of the file in the object store describes its content. */
 export const objectName = ({ prefix, rows, edition }: StatementFile): string => `${prefix}.${rows}.${edition}`;
 
-/** Of row `n`, which counts from 1: what SQL below makes as well. */
+/** The values of row `n`, from 1 on; the SQL below makes the same values. */
 export const rowOf = (prefix: string, n: number) => ({
   providerReference: `${prefix}-${n}`,
   merchantReference: `int_${prefix}-${n}`,

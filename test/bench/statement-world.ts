@@ -8,7 +8,7 @@ export interface StatementWorld {
   /** For statements over all rows. */
   readonly database: Database;
   readonly organizationId: number;
-  /** Of the one filial: payments by QR arrive there. */
+  /** The account of the only filial, which receives the payments by QR. */
   readonly accountId: number;
   /** A file that waits for its import. */
   upload(file: StatementFile, accountId?: number): Promise<number>;
@@ -21,7 +21,7 @@ export interface StatementWorld {
 }
 
 const STATIONS = 20;
-/** A station counts its orders within an integer; intents of the bench begin beyond those of the product. */
+/** Order numbers of a station fit into an integer; intent ids of the bench begin after those of the product. */
 const FIRST_INTENT = 1_000_000_000;
 
 export async function openStatementWorld(url: string): Promise<StatementWorld> {

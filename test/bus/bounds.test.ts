@@ -1,4 +1,4 @@
-/** The bounds stand in one place: no contract and no message repeats one by hand, and both refuse what is beyond it. */
+/** The bounds are defined in one file: no contract and no message repeats one by hand, and both refuse what exceeds it. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -14,7 +14,7 @@ import { openOrder } from "../../services/bus/messages/orders.ts";
 import { checkReason } from "../../services/issues/life-cycle.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
-/** One is no bound but "not empty" or "from the first on", and so is zero. */
+/** Zero and one are not bounds: they mean "not empty" or "from the first on". */
 const BARE = /\.(?:max|length|default)\(\s*\d|\.min\(\s*(?!(?:0|1)\s*\))\d/;
 
 function isTaken(check: () => void): boolean {
@@ -29,14 +29,14 @@ function isTaken(check: () => void): boolean {
 const lines = (count: number) => Array.from({ length: count }, () => ({ name: "Soup", quantity: 1 }));
 
 describe("the bounds of what people and devices write", () => {
-  it("are recognized when they stand bare", () => {
+  it("bounds written as numbers: recognized", () => {
     for (const text of [".max(200)", ".min(12)", ".min(\n  30)", ".length(3)", ".default(50)", ".max(7 * 24)"])
       expect(text).toMatch(BARE);
     for (const text of [".min(1)", ".min(0)", ".max(BOUNDS.orderLines)", ".default(BOUNDS.listedUnlessAsked)"])
       expect(text).not.toMatch(BARE);
   });
 
-  it("are repeated by hand in no contract and no message", () => {
+  it("no contract and no message repeats one by hand", () => {
     const files = globSync(["gateway/api/**/*.ts", "services/bus/messages/*.ts"], { cwd: CHECKOUT });
     expect(files.length).toBeGreaterThan(15);
     const bare = files.filter((file) =>
@@ -45,7 +45,7 @@ describe("the bounds of what people and devices write", () => {
     expect(bare).toEqual([]);
   });
 
-  it("are those of the contract and of the message alike", () => {
+  it("contract and message have the same bounds", () => {
     const caller = { userId: 1, name: "Ada", organizationId: 1, role: "owner" as const, permissions: [] };
     const longest = BOUNDS.nameCharacters;
     const { max } = BOUNDS.enrollmentCodeLifetimeMs;

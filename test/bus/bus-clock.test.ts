@@ -1,4 +1,4 @@
-/** The time of the bus on a machine whose own clock is set ahead and back. */
+/** The time of the bus on a machine whose clock is set ahead and back. */
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { reportClock } from "../../services/bus/bus-clock.ts";
@@ -8,7 +8,7 @@ import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { eventually, QUIET } from "./waiting.ts";
 
-/** What a measurement on a busy machine may be wrong by. */
+/** The largest error of a measurement on a busy machine. */
 const ERROR_MS = 250;
 const rightMs = Date.now.bind(Date);
 let nats: TestServer;
@@ -49,17 +49,17 @@ it.each([10_000, -10_000])(
   },
 );
 
-it("bus clock: the machine may have slept, requests count as late until it is measured again", async () => {
+it("bus clock: after a possible sleep of the machine, requests count as late until the next measurement", async () => {
   const message = { headers: deadlineHeaders(bus.nc, 5_000) };
   expect(lateByMs(bus.nc, message)).toBe(0);
-  // After a sleep the wall clock has gone on and the steady one has not: the same as a clock that was set ahead.
+  // After a sleep the wall clock has continued and the monotonic one has not: the same as a clock that was set ahead.
   setClockBy(60_000);
   expect(lateByMs(bus.nc, message)).toBeGreaterThan(50_000);
   await bus.clock.measure();
   expect(lateByMs(bus.nc, message)).toBe(0);
 });
 
-it("bus clock: the machine's clock becomes wrong and right again, each is logged once and the metric shows it", async () => {
+it("bus clock: the machine's clock becomes wrong and right again: each is logged once, and the metric shows it", async () => {
   const lines: string[] = [];
   const log = {
     info: (_: object, text: string) => void lines.push(text),

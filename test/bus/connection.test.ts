@@ -25,21 +25,21 @@ describe("the connection to the bus", () => {
     expect((await bus.jsm.getAccountInfo()).streams).toBe(0);
   });
 
-  it("names a stream without a leader, and not a JetStream that is switched off", async () => {
+  it("a stream without a leader: the error names it, and not a JetStream that is switched off", async () => {
     const bus = await connect();
     const failed = bus.js.publish("$KV.NOTHING.secret", "");
     await expect(failed).rejects.toThrow("No server takes messages at $KV.NOTHING now.");
     await expect(failed).rejects.toMatchObject({ code: "no_stream_leader" });
   });
 
-  it("fails requests at once when it breaks, those under way too, and works again when the server is back", async () => {
+  it("a broken connection: requests fail at once, also those in progress, and work again when the server is back", async () => {
     const bus = await connect();
     const changes: boolean[] = [];
     bus.onChange((isUp) => changes.push(isUp));
     bus.nc.subscribe("never.answers", { callback: () => undefined });
     await bus.nc.flush();
     const startedAt = performance.now();
-    // So that no answer comes before the end.
+    // Prevents an answer before the end.
     nats.signal("SIGSTOP");
     const underWay = bus.nc.request("never.answers", "", { timeout: 20_000 }).catch((error: unknown) => error);
     const flushing = bus.nc.flush().catch((error: unknown) => error);

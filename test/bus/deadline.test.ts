@@ -1,4 +1,4 @@
-/** A request that its caller has given up is not carried out later: found when an enrollment behind a 503 spent its code. */
+/** A service drops a request that its caller has abandoned: found when an enrollment answered with 503 spent its code later. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Msg } from "nats";
 import { Registry } from "prom-client";
@@ -28,7 +28,7 @@ afterAll(async () => {
   await nats.stop();
 });
 
-it("a request read after its deadline is dropped, counted and logged, one in time is answered", async () => {
+it("a request that is read after its deadline: dropped, counted and logged; one in time is answered", async () => {
   let done = 0;
   const lines: object[] = [];
   const log = { ...silent, warn: (fields: object, message: string) => void lines.push({ ...fields, message }) };
@@ -39,7 +39,7 @@ it("a request read after its deadline is dropped, counted and logged, one in tim
     return { count: done };
   });
   await server.nc.flush();
-  // As it is read when it lay in a socket while the service stood still.
+  // Like a request that waited in a socket while the service was stalled.
   const late = caller.nc.request(count.subject, "{}", { timeout: 200, headers: deadlineHeaders(caller.nc, -50) });
   await expect(late).rejects.toThrow();
   expect(done).toBe(0);
@@ -54,7 +54,7 @@ it("a request read after its deadline is dropped, counted and logged, one in tim
   expect(await metrics.metrics()).toContain('device_payments_bus_requests_late_total{operation="test.count"} 1');
 });
 
-it("each call carries the moment until which its caller waits", async () => {
+it("a call: contains the moment until which its caller waits", async () => {
   const heard = new Promise<Msg>((resolve) => {
     server.nc.subscribe("test.heard", { callback: (_error, message) => resolve(message) });
   });

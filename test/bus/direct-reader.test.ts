@@ -24,7 +24,7 @@ afterAll(async () => {
   await nats.stop();
 });
 
-/** The same connection, whose first requests never arrive; counts all of them. */
+/** The same connection, but its first requests never arrive; it counts all requests. */
 function losing(lost: number, real = bus.nc): { nc: NatsConnection; requests: () => number } {
   let requests = 0;
   const nc = Object.create(real) as NatsConnection;

@@ -72,7 +72,7 @@ describe("while the disk is short of space", () => {
     },
   );
 
-  test("each subject that may wait: an operation has it", () => {
+  test("each subject that may wait: belongs to an operation", () => {
     const modules = [
       catalogueItems,
       devices,

@@ -1,4 +1,4 @@
-/** The streams that `migrate` makes, and what each process checks of them at its start; only `migrate` creates or changes them. */
+/** The streams: `migrate` alone creates and changes them, and each process checks them at its start. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { checkStreams, ensureStreams } from "../../services/bus/ensure-streams.ts";
@@ -8,7 +8,7 @@ import { STATION_LOG } from "../support/one-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "./waiting.ts";
 
-/** A new one for each group of tests. */
+/** A new connection for each group of tests. */
 let nats: TestServer;
 let bus: Bus;
 async function startBus(): Promise<void> {
@@ -76,7 +76,7 @@ describe("the check of the streams", () => {
     expect(await bus.jsm.streams.list().next()).toEqual([]);
   });
 
-  it("a bus that was migrated: its layout", async () => {
+  it("a bus that was migrated: returns its layout", async () => {
     await ensureStreams(bus, { replicas: 1, logs: 1 });
     expect(await checkStreams(bus)).toMatchObject({ replicas: 1 });
   });

@@ -22,7 +22,7 @@ afterEach(async () => {
 
 const store = (station: number, text: string) => bus.js.publish(`station.log.0.00.${station}`, text);
 
-/** What the feed says of each station; forgotten when it starts over. */
+/** What the feed has delivered of each station; cleared when it starts over. */
 function follow(): { readonly known: Map<string, string>; readonly resets: () => number } {
   const known = new Map<string, string>();
   let resets = 0;
@@ -49,14 +49,14 @@ it("starts over when the stream has lost its end and has grown beyond it again b
   await store(1, "lost");
   const { known, resets } = follow();
   await eventually(() => known.get("1") === "lost");
-  // At the place of what is lost there is another message, and the stream goes on behind it.
+  // Another message has the sequence of the lost one, and the stream continues after it.
   await comeBackWith(nats, grown);
   await eventually(() => known.get("2") === "is longer");
   expect(Object.fromEntries(known)).toEqual({ 1: "kept", 2: "is longer" });
   expect(resets()).toBe(1);
 });
 
-it("goes on as before when the server was killed and has lost nothing", async () => {
+it("continues when the server was killed and has lost nothing", async () => {
   await store(1, "first");
   const { known, resets } = follow();
   await eventually(() => known.get("1") === "first");

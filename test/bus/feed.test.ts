@@ -46,7 +46,7 @@ describe("a feed", () => {
     return { feed, messages, resets: () => resets };
   };
 
-  it("starts with the newest message of each subject and goes on with every further one", async () => {
+  it("starts with the newest message of each subject and continues with each later one", async () => {
     for (const text of ["a1", "a2"]) await store(1, text);
     await store(2, "b1");
     const { feed, messages } = open();
@@ -58,13 +58,13 @@ describe("a feed", () => {
     expect(feed.behind()).toBe(0);
   });
 
-  it("has caught up at once with a stream that is empty", async () => {
+  it("an empty stream: has caught up at once", async () => {
     const { feed, messages } = open();
     await feed.caughtUp;
     expect(messages).toEqual([]);
   });
 
-  it("carries headers without the body when asked to, and when each message was stored", async () => {
+  it("delivers headers without bodies on request, and the time at which each message was stored", async () => {
     await store(1, "a long body");
     const { feed, messages } = open(true);
     await feed.caughtUp;
@@ -72,7 +72,7 @@ describe("a feed", () => {
     expect(Math.abs((messages[0]?.storedAtMs ?? 0) - Date.now())).toBeLessThan(5_000);
   });
 
-  it("misses and doubles nothing when nats-server is killed again and again", async () => {
+  it("nats-server is killed repeatedly: the feed misses no message and delivers none twice", async () => {
     const { feed, messages } = open();
     await feed.caughtUp;
     const stored: number[] = [];
@@ -98,7 +98,7 @@ describe("a feed", () => {
     expect(messages).toHaveLength(2);
   });
 
-  it("receives something all the time, also without a message", async () => {
+  it("without messages: still receives heartbeats", async () => {
     const { feed } = open();
     await feed.caughtUp;
     for (let look = 0; look < 10; look += 1) {

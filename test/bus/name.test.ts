@@ -10,7 +10,7 @@ import { createUser } from "../../services/bus/messages/users.ts";
 
 const caller = { userId: 1, name: "Ada", organizationId: 1, role: "owner" as const, permissions: [] };
 
-/** Every door through which a name comes in. */
+/** Every request field that contains a name. */
 const DOORS: Readonly<Record<string, (name: string) => boolean>> = {
   "the owner's API": (name) => createFilialBodySchema.safeParse({ name }).success,
   "an order's line": (name) =>

@@ -1,4 +1,4 @@
-/** The reply of `serve` when a handler calls another service or refuses itself, and the request id that both work for. */
+/** The reply of `serve` when a handler calls another service or refuses by itself, and the request id of both. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";

@@ -6,9 +6,9 @@ import { QuorumWatch, ServerChoice } from "../../services/bus/quorum.ts";
 import { notReady } from "../../services/runtime/run-services.ts";
 import { QUIET } from "./waiting.ts";
 
-/** Two questions without an answer, and a check more. */
+/** The time of two questions without an answer and one more check. */
 const UNANSWERED = { timeout: 3_000, interval: 20 };
-/** One question and its answer. */
+/** The time of one question and its answer. */
 const ANSWERED = { timeout: 1_200, interval: 20 };
 /** Without a majority a process may leave a server again after three seconds. */
 const LEFT_AGAIN_MS = 3_500;
@@ -35,7 +35,7 @@ it("a majority stops and answers again: the process is not ready meanwhile, and 
   expect(reasons()).toEqual([]);
   await vi.waitFor(() => expect(left).toBe(1), UNANSWERED);
   expect(reasons()).toEqual(["bus"]);
-  // Both questions to the next server are unanswered, too, and it is too early to leave that one.
+  // The next server answers neither question either, and it is too early to leave that one.
   await delay(2_000);
   expect([left, reasons()]).toEqual([1, ["bus"]]);
   answers = true;

@@ -8,7 +8,7 @@ import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "./waiting.ts";
 
 const OBSERVED_MS = 1_200;
-/** With the shortest pauses that chance can give: 0, 50, 100 and 200 ms, then one each quarter of a second. */
+/** With the shortest possible random pauses: 0, 50, 100 and 200 ms, then one each quarter of a second. */
 const MOST_DIALS = 8;
 
 let nats: TestServer;

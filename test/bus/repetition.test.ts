@@ -1,4 +1,4 @@
-/** Requests that are repeated because their first process sends nothing, and what keeps them from running twice. */
+/** Requests that are repeated because their first process sends nothing, and what prevents a second run. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -179,7 +179,7 @@ describe("a request that may be carried out once", () => {
     await answer(second, create, handler);
     expect(await asked).toEqual({ by: "it" });
     end();
-    // The first one wakes.
+    // The first process continues.
     const [message] = taken;
     await answer(first, create, handler);
     caller.nc.publish(create.subject, "{}", { reply: message?.reply ?? "" });
@@ -206,7 +206,7 @@ describe("a request that may be carried out once", () => {
     end();
   });
 
-  it("its handler claims by itself: what it refuses leaves no claim, and one of two processes carries out the rest", async () => {
+  it("its handler claims by itself: a refused request leaves no claim; other requests run at one of two processes", async () => {
     let runs = 0;
     let isRefused = true;
     const handler = async (_: object, claimNow: ClaimNow): Promise<{ by: string }> => {

@@ -1,4 +1,4 @@
-/** What a reason and the details of a place may be: as a name, only longer, and details on several lines. */
+/** What a reason and the details of a place may contain: the same as a name, but longer; details may have several lines. */
 import { describe, expect, it } from "vitest";
 import { roboticsReasonBodySchema } from "../../gateway/api/backoffice/filial-robotics.ts";
 import { createProviderConfigBodySchema } from "../../gateway/api/backoffice/provider-configs.ts";
@@ -21,7 +21,7 @@ const takes = (check: () => void): boolean => {
     return false;
   }
 };
-/** Every door through which a reason comes in. */
+/** Every request field that contains a reason. */
 const REASONS: Readonly<Record<string, Door>> = {
   "the API's robotics": (reason) => roboticsReasonBodySchema.safeParse({ reason }).success,
   "the API's issues": (reason) => closeIssueBodySchema.safeParse({ reason }).success,
@@ -72,7 +72,7 @@ describe("a reason and details", () => {
     expect([openTo(text, REASONS), openTo(text, DETAILS)]).toEqual([Object.keys(REASONS), Object.keys(DETAILS)]);
   });
 
-  it("are on one line, a reason, and on several, details, whose ends of lines are all the same", () => {
+  it("a reason has one line; details may have several lines, with the same line ending", () => {
     expect(openTo("Over.\nReally.", REASONS)).toEqual([]);
     expect(openTo("Gate 3\r\nRing twice.", DETAILS)).toEqual(Object.keys(DETAILS));
     expect(detailsSchema.parse("Gate 3\r\nRing twice.\n")).toBe("Gate 3\nRing twice.");

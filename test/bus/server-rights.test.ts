@@ -1,4 +1,4 @@
-/** What a process says about a real nats-server whose account or user lacks what the product needs: one true sentence. */
+/** The error of a process at a real nats-server whose account or user lacks what the product needs: one correct sentence. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
@@ -9,7 +9,7 @@ import { type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { QUIET } from "./waiting.ts";
 
-/** `deny` are the permissions of the user, in the words of the server's configuration. */
+/** `deny` are the permissions of the user, as in the server's configuration. */
 const user = (name: string, deny = "{}"): string => `{ user: ${name}, password: secret, permissions: ${deny} }`;
 
 const ACCOUNTS = `accounts {

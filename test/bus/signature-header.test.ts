@@ -1,4 +1,4 @@
-/** Which headers of signed callbacks are read, and which signatures of them are compared. */
+/** Which headers of signed callbacks are accepted, and which of their signatures are compared. */
 import { expect, test } from "vitest";
 import { parseSignatureHeader } from "../../services/bus/signature-header.ts";
 

@@ -46,7 +46,7 @@ describe("a statement file", () => {
     expect((await contentOf(file.name)).equals(content)).toBe(true);
   });
 
-  test("two at once are not mixed up", async () => {
+  test("two files uploaded at once: each keeps its content", async () => {
     const contents = [randomBytes(700_000), randomBytes(900_000)];
     const files = await Promise.all(contents.map((content) => storeFile(bus, pieces(content))));
     const read = await Promise.all(files.map(({ name }) => contentOf(name)));
@@ -89,7 +89,7 @@ describe("a statement file", () => {
     await expect(contentOf(name)).rejects.toThrow(FileLostError);
   });
 
-  test("waits for its reader: what is not asked for is not read", async () => {
+  test("waits for its reader: only requested pieces are read", async () => {
     const { name } = await storeFile(bus, pieces(randomBytes(4_000_000)));
     const { nc } = bus;
     const before = nc.stats().inBytes;
@@ -111,7 +111,7 @@ describe("a statement file", () => {
 
   test("that is new is not listed when the machine's clock is a day ahead", async () => {
     const { name } = await storeFile(bus, pieces(randomBytes(10)));
-    // The clock of the bus is known from here on.
+    // From here on the process has measured the clock of the bus.
     await bus.clock.measure();
     const realNow = Date.now.bind(Date);
     vi.spyOn(Date, "now").mockImplementation(() => realNow() + 24 * 3_600_000);

@@ -64,7 +64,7 @@ describe("asking a station", () => {
     expect(asked).toHaveLength(2);
   });
 
-  it("takes the answer to an earlier attempt: over slow links each answer may come after the next attempt", async () => {
+  it("accepts the answer to an earlier attempt: over slow links each answer may come after the next attempt", async () => {
     owner = bus.nc.subscribe(stationCommandSubject(1), {
       callback: (_error, message: Msg) => void pause(1_000).then(() => message.respond(JSON.stringify(DONE))),
     });
@@ -73,7 +73,7 @@ describe("asking a station", () => {
     expect(performance.now() - startedAt).toBeLessThan(1_400);
   });
 
-  it("hands a refusal of the station on as an answer", async () => {
+  it("returns a refusal of the station as an answer", async () => {
     const refusal: StationResponse = { reply: { ok: false, code: "lease_required" }, intent: null, sequence: 5 };
     answering([refusal]);
     expect(await askStation(bus.nc, 1, REQUEST)).toEqual(refusal);
@@ -128,7 +128,7 @@ describe("asking a station", () => {
     expect(asked).toHaveLength(1);
   });
 
-  it("rejects with `unavailable` when its time is over, not much later", async () => {
+  it("rejects with `unavailable` soon after its timeout", async () => {
     const startedAt = performance.now();
     await expect(askStation(bus.nc, 1, REQUEST, { timeoutMs: 400 })).rejects.toBeInstanceOf(UnavailableError);
     expect(performance.now() - startedAt).toBeLessThan(600);

@@ -24,7 +24,7 @@ describe("the replica of the kill switches", () => {
     await nats.stop();
   });
 
-  it("shows what is on, at its start and after each change, also after an outage", async () => {
+  it("contains the switches that are on, at its start and after each change, also after an outage", async () => {
     const bucket = await new Kvm(bus.js).open("SWITCHES");
     await bucket.put("organization.3", "");
     const replica = await followSwitches(bus, QUIET);
@@ -71,7 +71,7 @@ describe("the replica of the kill switches", () => {
     await nats.kill9();
     await nats.restart();
     await eventually(() => bus.isUp());
-    // The feed receives again, but no mark proves yet that this start of the server has lost nothing.
+    // The feed receives again, but no notice proves yet that the restarted server has lost nothing.
     await eventually(() => replica.ageMs() < 300);
     await new Promise((resolve) => setTimeout(resolve, 500));
     expect([replica.isBucketComplete(), replica.isTrusted()]).toEqual([false, false]);

@@ -1,6 +1,6 @@
 /**
- * What is acknowledged is on the disk (I4): no acknowledgement and no delivery of a commit leaves nats-server before it has
- * synced the commit. Its system calls show in which order things happened.
+ * An acknowledged commit is on the disk (I4): nats-server sends no acknowledgement and no delivery of a commit before it has
+ * synced the commit. The order of its system calls proves it.
  */
 
 import { randomUUID } from "node:crypto";
@@ -30,7 +30,7 @@ afterEach(async () => {
   for (const step of undo.splice(0).toReversed()) await step();
 });
 
-/** `stop` as something that happens once: in the test, or after it when the test failed before. */
+/** Calls `stop` once: in the test, or after it when the test has failed before. */
 function stopping(stop: () => Promise<unknown>): () => Promise<unknown> {
   let stopped: Promise<unknown> | undefined;
   const once = (): Promise<unknown> => (stopped ??= stop());

@@ -26,7 +26,7 @@ describe("publishing once per turn of the event loop", () => {
   });
   afterEach(async () => {
     await Promise.all(opened.splice(0).map((bus) => bus.close()));
-    // What is still on its way must not count as the next test's.
+    // Messages in transit must not count in the next test.
     await receiver.nc.flush();
     received.length = 0;
   });
@@ -35,7 +35,7 @@ describe("publishing once per turn of the event loop", () => {
     await nats.stop();
   });
 
-  it("keeps the order, within a turn and from turn to turn, and across a flush", async () => {
+  it("keeps the order, within a turn, between turns and across a flush", async () => {
     const { nc } = await connect();
     const sent = numbers(300);
     for (const [index, body] of sent.entries()) {
@@ -47,7 +47,7 @@ describe("publishing once per turn of the event loop", () => {
     expect(received).toEqual(sent);
   });
 
-  it("sends nothing before the turn ends, and on a flush at once", async () => {
+  it("sends nothing before the turn ends, except on a flush", async () => {
     const { nc } = await connect();
     const before = nc.stats().outMsgs;
     turnPublisher(nc).publish(SUBJECT, "a");

@@ -1,7 +1,7 @@
-/** Waiting for what comes about by itself, and a log that keeps silent. */
+/** Waits for a condition, and a log that prints nothing. */
 export const QUIET = { info: () => undefined, warn: () => undefined };
 
-/** Looks often until something holds; fails after `withinMs`. */
+/** Checks often until a condition holds; fails after `withinMs`. */
 export async function eventually(holds: () => boolean, withinMs = 20_000): Promise<void> {
   const startedAt = performance.now();
   while (!holds()) {

@@ -62,7 +62,7 @@ export class AnsweredCommands {
     return await this.#decide<object>("attest", station, intent);
   }
 
-  /** Sends each command ten times at once again: all get the first answer. */
+  /** Sends each command again, ten times at once: all get the first answer. */
   async repeatAll(): Promise<void> {
     await Promise.all(
       this.#commands.map(async (command) => {

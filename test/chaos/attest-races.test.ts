@@ -1,7 +1,7 @@
 /**
- * The cashier's decision against every event that may happen in the same moment, over HTTP and through two gateways.
- * Attest against cancel against expiry is in `test/stations/races.test.ts`; here it is the attestation
- * against itself, and against the order's own changes.
+ * The cashier's decision against every event that may happen at the same time, over HTTP and through two gateways.
+ * `test/stations/races.test.ts` has attestation against cancellation and expiry; this file has the attestation
+ * against itself and against changes of the order.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import postgres from "postgres";
@@ -23,8 +23,8 @@ type Intent = z.infer<typeof intentSchema>;
 const ATTEST_ROUNDS = 20;
 const CHANGE_ROUNDS = 80;
 /**
- * The commands of a race start within this time, so that now one is first and now another. New lines take the gateway
- * two questions where a void takes one, so the attestation may come later there.
+ * The commands of a race start within this time, so that each is sometimes the first. For new lines the gateway makes
+ * two requests, for a void one, so the attestation may come later there.
  */
 const LONGEST_HEAD_START_MS = { void: 12, lines: 30 };
 
@@ -95,7 +95,7 @@ describe("an intent attested many times at once", () => {
     }
   });
 
-  it("records the device's own reference, whatever the cashier typed, and returns it", async () => {
+  it("records and returns the device's reference, whatever the cashier typed", async () => {
     await companion.good("POST", "heartbeat/", { body: {} });
     const { order_id } = await cashiers[0].good<Order>("POST", `${station}/orders/`, { body: lines("4.00") });
     const path = `${station}/intents/`;
@@ -148,14 +148,14 @@ describe("an order that changes during an attestation", () => {
           const gone = { status: "cancelled", end_reason: "order_voided", attestation: null };
           await vi.waitFor(async () => expect(await cashiers[0].good("GET", path)).toMatchObject(gone), 5_000);
         } else {
-          // It went back to the cashier, who can only cancel it now.
+          // The intent went back to the cashier, who can now only cancel it.
           expect(await cashiers[0].good("GET", path)).toMatchObject({ status: "created", attestation: null });
           await cashiers[0].good("POST", `${path}cancel/`);
         }
       }
     }
     process.stderr.write(`order against attestation: ${JSON.stringify(Object.fromEntries(ends))}\n`);
-    // Each must have won now and then, or the test has no value; a void has two ways to win.
+    // Each must have won sometimes, otherwise the test proves nothing; a void can win in two ways.
     const won = (...ways: readonly string[]): number => ways.reduce((sum, way) => sum + (ends.get(way) ?? 0), 0);
     expect(won("done / conflict")).toBeGreaterThan(3);
     expect(won("order_changed / done")).toBeGreaterThan(3);

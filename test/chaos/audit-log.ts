@@ -1,4 +1,4 @@
-/** The audit copy as the final check reads it: which event of which intent came with which commit. */
+/** The audit copy for the final check: the events of each intent with their commits. */
 import type postgres from "postgres";
 
 export interface AuditEvent {

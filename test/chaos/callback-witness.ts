@@ -1,6 +1,6 @@
 /**
- * Stands between the provider and the gateway as a bad network would: passes each callback on, now and then twice at
- * once, now and then without the answer. It records every answer, because a duplicate must get the very
+ * Acts as a bad network between the provider and the gateway: forwards each callback, sometimes twice at
+ * once, sometimes without the answer. It records every answer, because a duplicate must get the
  * same bytes again.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -8,10 +8,10 @@ import type { AddressInfo } from "node:net";
 import { signature as signatureOf } from "../support/emvco-settings.ts";
 import type { Random } from "./random.ts";
 
-/** How often a callback is doubled on its way, and how often its answer is lost. */
+/** How often a callback is doubled in transit, and how often its answer is lost. */
 const DOUBLED_PROBABILITY = 0.25;
 const LOST_PROBABILITY = 0.15;
-/** Longer than the gateway takes for its own refusal when no service is behind it. */
+/** Longer than the gateway takes to answer by itself when no service answers. */
 const ANSWER_MS = 20_000;
 const SIGNATURE = "x-provider-signature";
 
@@ -23,7 +23,7 @@ export interface WitnessedAnswer {
 interface WitnessedCallback {
   readonly path: string;
   readonly body: string;
-  /** As the provider signed it first. */
+  /** With the provider's first signature. */
   readonly signature: string;
   readonly answers: WitnessedAnswer[];
 }

@@ -12,7 +12,7 @@ export const BEHIND_PROXY = { TRUSTED_PROXIES: "127.0.0.1" };
 const CODES_PER_ADDRESS = 8;
 /** Longer than any test. */
 const LEASE_SECONDS = 3_600;
-/** How long a machine may be too busy to make the world of a test. */
+/** The longest time that a busy machine may take to make the world of a test. */
 const SERVED_MS = 60_000;
 
 export interface ChaosStation {
@@ -79,7 +79,7 @@ export async function addStations({ system, owner, cashier }: StationMakers, cou
   return stations;
 }
 
-/** What is made before the faults, on a machine that may be busy: a 503 is repeated as its `Retry-After` says. */
+/** Requests before the faults, on a machine that may be busy: after a 503 they are repeated as `Retry-After` says. */
 async function served<T>(what: string, ask: () => Promise<Answer<T>>): Promise<T> {
   const repeatUntilMs = performance.now() + SERVED_MS;
   for (;;) {
@@ -95,7 +95,7 @@ async function served<T>(what: string, ask: () => Promise<Answer<T>>): Promise<T
 const post = <T = unknown>(client: ApiClient, path: string, request: Request): Promise<T> =>
   served(path, () => client.call<T>("POST", path, request));
 
-/** An address that no other client has; it belongs to a network that is kept for examples. */
+/** An address that no other client has, in a network reserved for examples. */
 export function exampleAddress(nth: number): string {
   return `198.18.${Math.floor(nth / 250) % 250}.${1 + (nth % 250)}`;
 }

@@ -1,4 +1,4 @@
-/** What the clients of a collection know and keep of it. */
+/** What the clients of a collection store about it. */
 import type { z } from "zod";
 import type { intentSchema } from "../../gateway/api/cashier/intent-json.ts";
 import type { orderSchema } from "../../gateway/api/cashier/orders.ts";

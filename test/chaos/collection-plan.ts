@@ -1,4 +1,4 @@
-/** What is to happen in one collection, drawn from a seed. */
+/** The plan of one collection, drawn from a seed. */
 import type { ReportedOutcome, Route } from "../../machines/payment-intent.ts";
 import type { Random } from "./random.ts";
 
@@ -7,7 +7,7 @@ export interface CollectionPlan {
   /** What the companion reports, one after another; each with a reference unless it is a decline. */
   readonly outcomes: readonly ReportedOutcome[];
   /**
-   * How it ends: paid, cancelled by the cashier, refused because the order changed while the guest paid, or left alone
+   * How it ends: paid, cancelled by the cashier, refused because the order changed while the guest paid, or without any command
    * until its deadline.
    */
   readonly ending: "paid" | "cancelled" | "changed" | "abandoned";

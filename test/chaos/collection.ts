@@ -1,5 +1,5 @@
 /**
- * One collection as the cashier and the companion do it, through all faults. Every acknowledged step is kept,
+ * One collection by cashier and companion, through all faults. Every acknowledged step is stored,
  * to be checked afterwards.
  */
 import { setTimeout as delay } from "node:timers/promises";
@@ -13,9 +13,9 @@ import type { CollectionPlan } from "./collection-plan.ts";
 
 /** How long the companion's poll may take to show a collection that exists. */
 const ASSIGNED_WITHIN_MS = 30_000;
-/** The companion's own pace: the throttle lets one request a second through. */
+/** The companion's pace: the throttle allows one request a second. */
 const POLL_MS = 1_100;
-/** The least that the contract's deadline allows. */
+/** The shortest deadline that the contract allows. */
 const ABANDONED_SECONDS = 30;
 const EXPIRED_WITHIN_MS = 90_000;
 
@@ -176,7 +176,7 @@ class RunningCollection {
       ({ status } = await this.#client.good<Intent>(this.#cashier, "GET", path));
     }
     this.#client.events.push("intent_expired");
-    // The guest did pay after all: refused, and kept.
+    // The guest did pay: the report is refused, and kept.
     const body = { intent_id, outcome: "reported_success", client_idempotency_key: `${this.#name}-late` };
     const late = await this.#client.send<Refused>(this.#station.companion, "POST", "assignment/report/", { body });
     expect([late.status, late.body.code, late.body.status], late.text).toEqual([

@@ -117,7 +117,7 @@ async function checkCopy(sql: postgres.Sql, world: ProviderWorld): Promise<strin
   return complaints;
 }
 
-/** The log counts on without a gap or a fork, the copy is equal to it, and nothing is left half done. */
+/** The log's versions have no gap and no fork, the copy equals the log, and nothing is incomplete. */
 function checkLog(stationId: number, log: readonly StoredCommit[], auditLog: readonly AuditEvent[]): string[] {
   const complaints: string[] = [];
   const first = log[0]?.version ?? 0;
@@ -177,7 +177,7 @@ function checkCollections(collections: readonly Collection[], auditLog: readonly
   return complaints;
 }
 
-/** How many of a station's newest orders are checked; it remembers eight. */
+/** How many of a station's newest orders are checked; it stores eight. */
 const NEWEST_ORDERS = 4;
 
 /** What the settlement service wrote about its newest orders has reached the station, through all restarts of the relay. */
@@ -199,7 +199,7 @@ function same(a: unknown, b: unknown): boolean {
   return text(a) === text(b);
 }
 
-/** Keys in one order, so that equal facts are equal texts. */
+/** Sorts the keys, so that equal facts are equal texts. */
 function text(value: unknown): string {
   return JSON.stringify(value, (_key, part: unknown) =>
     part !== null && typeof part === "object" && !Array.isArray(part)

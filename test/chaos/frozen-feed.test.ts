@@ -1,6 +1,6 @@
 /**
- * A gateway that is cut off while the others go on: orders are paid, a device is revoked, and this gateway receives
- * no change. It may answer with what it knows for a second and a half; after that it answers that it does not know
+ * A gateway that is cut off while the other processes work: orders are paid, a device is revoked, and this gateway receives
+ * no change. It may answer with its old state for a second and a half; after that it answers that its state is too old
  * (design §2.2, I8). A bus that is stalled for all processes is in `test/gateway/stale-replica.test.ts`.
  */
 import { setTimeout as delay } from "node:timers/promises";
@@ -15,12 +15,12 @@ import { type StallProxy, startStallProxy } from "./stall-proxy.ts";
 /** How long a gateway may use old state (design §2.2), and how late a test on a busy machine may be. */
 const BELIEVED_MS = 1_500;
 const LATE_MS = 250;
-/** Polls in turn keep each display within its throttle: ten at once, then one a second. */
+/** Polls in turn, so that each display stays within its throttle: ten at once, then one a second. */
 const DISPLAYS = 8;
 const POLL_EVERY_MS = 50;
-/** So many polls of each time say something; how many more there are is a matter of how busy the machine is. */
+/** The minimum of polls in each phase; how many more there are depends on how busy the machine is. */
 const LEAST_POLLS = 3;
-/** When the world changes, before the silence ends. */
+/** How long before the end of the silence the state changes. */
 const CHANGE_BEFORE_END_MS = 1_000;
 const RECOVERED_WITHIN_MS = 10_000;
 
@@ -58,7 +58,7 @@ async function newDisplay(stationId: number): Promise<TestDevice> {
 
 interface Seen {
   readonly atMs: number;
-  /** How much longer than an answer of the same gateway that needs no feed, asked for at the same moment. */
+  /** How much slower than an answer of the same gateway at the same moment that needs no feed. */
   readonly waitedMs: number;
   readonly status: number;
   /** A display's state and amount, or the code of a refusal. */
@@ -93,7 +93,7 @@ async function poll(seen: Seen[], display: number): Promise<void> {
 
 const openOrder = (price: string): Promise<number> => newOrder(cashier, station, price);
 
-/** The others go on: the order is paid, and a display loses its credential. */
+/** Meanwhile the other processes work: the order is paid, and a display loses its credential. */
 async function payAndRevoke(orderId: number, revoked: number): Promise<void> {
   const body = { order_id: orderId, route: "cash" };
   const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
@@ -117,7 +117,7 @@ describe.each([
     const stalledAtMs = performance.now();
     await delay(BELIEVED_MS + LATE_MS);
     const refused = await send<Refused>(cutOff.baseUrl, "GET", "/api/cashier/v1/session/", { token: cashier.token });
-    // So late that the proxy has many old heartbeats to deliver before it.
+    // So late that the proxy must first deliver many old heartbeats.
     await delay(silentMs - CHANGE_BEFORE_END_MS - (performance.now() - stalledAtMs));
     await payAndRevoke(orderId, revoked);
     await delay(silentMs - (performance.now() - stalledAtMs));

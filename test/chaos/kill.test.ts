@@ -10,7 +10,7 @@
  *   CHAOS_SEED=42 npx vitest run test/chaos/kill.test.ts                    # the plans and strikes of an earlier run
  *   CHAOS_LOGS=/tmp/logs npx vitest run test/chaos/kill.test.ts             # keeps what the processes logged
  *
- * The seed decides what is collected and what is killed after how many steps; which instruction a kill meets depends
+ * The seed decides what is collected and what is killed after how many steps; the instruction at which a kill happens depends
  * on the machine, so a failure may need a few runs of its seed.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -35,21 +35,21 @@ import { Strikes, TARGETS } from "./strikes.ts";
 const COLLECTIONS = Number(process.env.CHAOS_COLLECTIONS ?? "12");
 /** The short form ends its strikes when each process has been killed: most of its time is that of their starts. */
 const MOST_KILLS = process.env.CHAOS_COLLECTIONS === undefined ? TARGETS.length : Infinity;
-/** A cancellation that has failed is tried again after a pause that grows: twice the longest one, and time to do it. */
+/** A failed cancellation is tried again after a growing pause: twice the longest pause, and time for the attempt. */
 const SETTLED_MS = 2 * PROVIDER_LIMITS.longestWithdrawPauseMs + 15_000;
 const SEED = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
-/** Stations whose first collection is left to its deadline, which passes while things are killed. */
+/** Stations whose first collection waits for its deadline, which passes during the kills. */
 const ABANDONED = 3;
-/** Collections by QR, beside the others; with fewer, there are too few of some kinds to meet more than outages. */
+/** Collections by QR, beside the others; with fewer, all collections of some kinds would end by outages. */
 const QR_COLLECTIONS = Math.max(36, Math.round(COLLECTIONS * 0.36));
-/** Each companion may ask once a second; with so many of them it is the kills that take the time. */
+/** Each companion may send one request a second; with this many, most of the time is that of the kills. */
 const STATIONS = Math.min(24, Math.ceil((COLLECTIONS + QR_COLLECTIONS) / 9));
-/** So many of a kind do not all meet an outage. */
+/** Of this many of a kind, not all end by an outage. */
 const FEWEST_OF_A_KIND = 4;
-/** Stations whose first collection is a QR that is left to its deadline. */
+/** Stations whose first collection is a QR that waits for its deadline. */
 const QR_ABANDONED = 2;
 const HEARTBEAT_MS = 8_000;
-/** One strike takes a few seconds, and a collection meets a fraction of one. */
+/** One strike takes a few seconds, and one collection sees a fraction of a strike. */
 const TIMEOUT_MS = 120_000 + COLLECTIONS * 2_000;
 
 let world: ProviderWorld;
@@ -121,7 +121,7 @@ describe(`${COLLECTIONS} collections under repeated kill -9 (CHAOS_SEED=${SEED})
     for (const target of TARGETS) expect(strikes.counts.get(target), target).toBeGreaterThan(0);
   });
 
-  it("each kind of QR collection reaches its own end, not only that of an outage", () => {
+  it("each kind of QR collection reaches its planned end at least once, not only the end by an outage", () => {
     const all = collections.flatMap(({ plan, endReason }) => (isQr(plan) ? [{ ...plan, endReason }] : []));
     // An outage may end all of a kind of which there are few.
     const counts = new Map<string, number>();
@@ -161,7 +161,7 @@ describe(`${COLLECTIONS} collections under repeated kill -9 (CHAOS_SEED=${SEED})
     ).then((pairs) => pairs.flat());
     await delay(8_500);
     for (const station of world.stations) {
-      // An order left unpaid is still to be collected: the display goes back to it.
+      // An unpaid order can still be collected: the display shows it again.
       const { orders } = await world.cashier.good<OpenOrders>("GET", `${station.path}/orders/?status=open`);
       const shown = await station.display.good<Shown>("GET", "display/");
       if (orders.length === 0) expect(shown).toMatchObject({ state: "idle", amount: "0.00" });
@@ -250,7 +250,7 @@ describe("a command repeated with the same key", () => {
   });
 });
 
-/** How often the QR collections ended in which way. */
+/** The number of QR collections by the way in which they ended. */
 function qrEnds(): Readonly<Record<string, number>> {
   const ends: Record<string, number> = {};
   for (const { plan, intentStatus, endReason } of collections) {
@@ -282,13 +282,13 @@ async function collectAll(deps: CollectionDeps, index: number, plans: readonly P
   const station = world.stations[index];
   if (station === undefined) throw new Error(`There is no station ${index}.`);
   const done: Collection[] = [];
-  // As many as are planned, and more where a busy machine has taken so long for its restarts that not each process was killed.
+  // The planned number, and more when restarts on a busy machine took so long that some process was not yet killed.
   for (let count = 0; count < plans.length || strikes.total < TARGETS.length; count += 1) {
     const plan = plans[count] ?? drawPlan(new Random(SEED + index * COLLECTIONS + count));
     const name = `${index}-${count}`;
     const ended = await (isQr(plan) ? collectByQr(deps, station, plan, name) : collect(deps, station, plan, name));
     done.push(ended);
-    // A provider that is away fails a collection at once; without the pause one outage would end all of a station's.
+    // During an outage of the provider a collection fails at once; without the pause one outage would end all of a station's.
     if (OUTAGE_REASONS.includes(ended.endReason ?? "")) await strikes.restarted();
   }
   return done;

@@ -111,7 +111,7 @@ async function checkSales(sql: postgres.Sql, lines: readonly StatementLine[]): P
 const TASK_DUE_MS = 2_000;
 
 /**
- * Nothing is left to be done but tasks that go on for as long as a guest may still pay: polls, and cancellations that the provider
+ * The only open tasks are those that continue while a guest may still pay: polls, and cancellations that the provider
  * has not carried out yet. None of these is late.
  */
 async function checkTasks(sql: postgres.Sql): Promise<string[]> {
@@ -147,7 +147,7 @@ const ENDINGS = new Set([
   "provider_failed",
   "intent_overtaken",
 ]);
-/** What may happen to a QR collection; each of them once at most but those of `REPEATED`. */
+/** The possible events of a QR collection; each at most once, except those in `REPEATED`. */
 const ALLOWED = new Set([
   ...ENDINGS,
   "intent_created",
@@ -166,7 +166,7 @@ function endingOf(intentStatus: string, endReason: string | undefined): string {
   return ORDER_OBSTACLES.some((obstacle) => obstacle === endReason) ? "intent_overtaken" : "provider_failed";
 }
 
-/** Each acknowledged step happened, what else happened may happen, and nothing happened twice. */
+/** Each acknowledged step happened, each other event is a possible one, and nothing happened twice. */
 export function checkQrCollections(collections: readonly Collection[], auditLog: readonly AuditEvent[]): string[] {
   const complaints: string[] = [];
   for (const { intentId, events, intentStatus, endReason, plan } of collections) {

@@ -9,9 +9,9 @@ import { offersQr, openProviderAccount, type ProviderAccount } from "./provider-
 import type { Random } from "./random.ts";
 import type { Pieces } from "./strikes.ts";
 
-/** Long enough that the QR is seen before the guest has paid, and that kills fall into the time between. */
+/** Long enough that the QR is shown before the guest pays, and that kills happen in between. */
 const DECIDES_AFTER_MS = 700;
-/** How long a new station may take to know its provider. */
+/** The longest time until a new station has its provider's config. */
 const OFFERED_WITHIN_MS = 15_000;
 
 export interface ProviderSide extends ProviderAccount {

@@ -1,5 +1,5 @@
 /**
- * One QR collection as cashier and guest do it. The provider's reports arrive without their doing, so they wait for
+ * One QR collection by cashier and guest. The provider's reports arrive independently, so the clients wait for
  * the end, and a provider that was away for too long is an end as well.
  */
 import { setTimeout as delay } from "node:timers/promises";
@@ -12,11 +12,11 @@ import type { QrPlan } from "./qr-plan.ts";
 
 /** How often the cashier polls. */
 const POLL_MS = 400;
-/** The slowest end: a callback that is lost, found by a poll that has itself met several outages. */
+/** The slowest end: a lost callback, whose payment is found by a poll after several outages. */
 const ENDED_WITHIN_MS = 75_000;
-/** The least that the contract's deadline allows. */
+/** The shortest deadline that the contract allows. */
 const ABANDONED_SECONDS = 30;
-/** Ends that an outage makes of any plan. */
+/** Ends that an outage can cause in any plan. */
 export const OUTAGE_REASONS: readonly string[] = ["provider_unavailable", "provider_timed_out"];
 const DECLINE_REASONS: Readonly<Record<string, string>> = {
   decline: "payment_declined",

@@ -1,4 +1,4 @@
-/** What is to happen in one QR collection. The last two digits of its amount control the sandbox provider (docs/sandbox.md). */
+/** The plan of one QR collection. The last two digits of its amount control the sandbox provider (docs/sandbox.md). */
 import { MAGIC_AMOUNTS, type Scenario } from "../../services/sandbox-provider/magic-amounts.ts";
 import type { CollectionPlan } from "./collection-plan.ts";
 import type { Random } from "./random.ts";
@@ -7,7 +7,7 @@ export interface QrPlan {
   readonly route: "dynamic_qr";
   readonly scenario: Scenario;
   /**
-   * What the clients do and wait for: the payment, the provider's decline, whichever of the two gets through first, the
+   * What the clients do and wait for: the payment, the provider's decline, whichever of the two arrives first, the
    * cashier's cancellation, a cancellation that races the guest's payment, or the deadline.
    */
   readonly ending: "qr_paid" | "qr_declined" | "qr_overtaken" | "qr_cancelled" | "qr_raced" | "qr_abandoned";
@@ -23,7 +23,7 @@ export function isQr(plan: CollectionPlan | QrPlan): plan is QrPlan {
 }
 
 type Kind = Pick<QrPlan, "scenario" | "ending">;
-/** Each comes up equally often. */
+/** Each is drawn equally often. */
 const KINDS: readonly Kind[] = [
   { scenario: "approve", ending: "qr_paid" },
   { scenario: "approve", ending: "qr_paid" },

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ApiClient, Request } from "../support/api-client.ts";
 import type { Answer } from "../support/http.ts";
 
-/** One request, all attempts together: several outages that follow each other at once fit. */
+/** The limit of one request with all attempts: long enough for several outages in a row. */
 const RETRY_LIMIT_MS = 60_000;
 /** Pause after a connection that was refused or broke: no server names a time then. */
 const BROKEN_PAUSE_MS = 200;
@@ -16,7 +16,7 @@ const LATER = new Set([408, 429, 503]);
 export class RetryingClient {
   /** The longest time from a request's first failure to its answer. */
   longestOutageMs = 0;
-  /** How often each kind of failure was met. */
+  /** The number of failures of each kind. */
   readonly failures = new Map<string, number>();
 
   /** Sends until there is a final answer, which may be a refusal. Throws when its time has ended. */

@@ -17,7 +17,7 @@ const QUIET = { info: () => undefined, warn: () => undefined };
 const CALLERS = 6;
 const PAUSE_MS = 5;
 const STALL_MS = 3_500;
-/** Hashing a password on a busy machine. */
+/** The time for a password hash on a busy machine. */
 const SEED_MS = 20_000;
 
 interface Called {
@@ -63,7 +63,7 @@ function startRegistry(copy: number): Promise<TestProcess> {
   });
 }
 
-/** Calls all the time while the work runs, and 300 ms longer; the names that were created, and those of unknown outcome. */
+/** Calls continuously during the work and 300 ms longer; returns the created names, and those with unknown outcome. */
 async function during(work: () => Promise<void>) {
   const calls: Called[] = [];
   const acknowledged: string[] = [];

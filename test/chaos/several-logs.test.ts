@@ -44,7 +44,7 @@ function oneOfEach(): readonly ChaosStation[] {
   });
 }
 
-/** As a cashier's program does it: a retryable request is tried again, with the same key. */
+/** Repeats a retryable request with the same key, as a cashier's program does. */
 async function collectCash({ path }: ChaosStation): Promise<{ order_display_number: number }> {
   const retrying = new RetryingClient();
   const post = async <T>(what: string, body: unknown): Promise<T> => {
@@ -99,7 +99,7 @@ describe("stations in three logs", () => {
     expect(rows.map(({ stream }) => stream)).toEqual(LOGS.all.map(({ name }) => name));
   });
 
-  test("a host that was killed: another start of it knows the stations of every log", {
+  test("a killed host: after its restart it has the stations of every log", {
     timeout: TEST_MS,
   }, async () => {
     await system.processes.stations.kill9();
@@ -119,7 +119,7 @@ describe("stations in three logs", () => {
     }
   });
 
-  test("a station that is added while the services stall: a request that is answered 503 is repeated until they go on", {
+  test("a station that is added while the services stall: a request answered with 503 is repeated until they continue", {
     timeout: TEST_MS,
   }, async () => {
     const statuses: number[] = [];

@@ -1,21 +1,21 @@
-/** A TCP proxy that can fall silent, as a network does, and go on later with the bytes sent meanwhile. */
+/** A TCP proxy that can fall silent like a network, and later deliver the bytes sent meanwhile. */
 import { once } from "node:events";
 import { connect as connectTcp, createServer, type Socket } from "node:net";
 
 export interface StallProxy {
   /** The target's address with the proxy's port. */
   readonly url: string;
-  /** No byte passes any more, in either direction; new connections are accepted and stay silent as well. */
+  /** Stops all bytes in both directions; new connections are accepted and stay silent as well. */
   stall(): void;
   /**
-   * Goes on with what was sent meanwhile, in its order and slowly, as a network does that has much to make up for: what
+   * Delivers what was sent meanwhile, in order and slowly, like a network with a long queue: what
    * is old arrives long before what is new.
    */
   resume(): void;
   stop(): Promise<void>;
 }
 
-/** Delayed bytes pass at this rate; a silence of some seconds takes a few to make up for. */
+/** The rate of delayed bytes: after a silence of some seconds their delivery takes a few seconds. */
 const PIECE_BYTES = 256;
 const PIECE_EVERY_MS = 20;
 

@@ -15,7 +15,7 @@ export type Pieces = Readonly<Record<Server, Pick<TestServer, "kill9" | "restart
 /** Steps that the clients begin between the end of one strike and the next. */
 const LEAST_STEPS_BETWEEN = 15;
 const MOST_STEPS_BETWEEN = 75;
-/** From the step that triggers a strike to the strike: about as long as a command takes, so that it hits any moment of one. */
+/** From the step that triggers a strike to the strike: about as long as a command, so that any moment of one can be hit. */
 const LONGEST_FUSE_MS = 40;
 /** How long a process stays away before it is started again. */
 const LONGEST_DOWN_MS = 1_200;
@@ -52,7 +52,7 @@ export class Strikes {
     return [...this.counts.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** A client begins a step; now and then this is the moment of a kill. */
+  /** A client begins a step; some steps trigger a strike. */
   step(): void {
     if (this.#isOver || this.#underWay !== undefined || this.total >= this.#mostKills) return;
     this.#stepsLeft -= 1;
@@ -96,13 +96,13 @@ export class Strikes {
     this.longestDownMs = Math.max(this.longestDownMs, performance.now() - struckAtMs);
   }
 
-  /** Each process comes up equally often, in an order that differs each time. */
+  /** Each process is drawn equally often, in an order that differs each time. */
   #draw(): Target {
     if (this.#deck.length === 0) this.#deck = this.#random.shuffled(TARGETS);
     return this.#deck.pop() as Target;
   }
 
-  /** A process has to live through the loss of any other. */
+  /** A process must survive the loss of any other process. */
   #requireRunning(target: Target): void {
     if (target === "nats" || target === "postgres" || isRunning(this.#pieces[target].pid())) return;
     throw new Error(`The process "${target}" ended by itself; the end of its log:\n${this.#log(target).slice(-3_000)}`);

@@ -1,6 +1,6 @@
 /**
- * Enrollment codes over HTTP: two devices with one code, and what a guesser can learn from the answers (I10). Each try
- * comes from an address of its own, as a guesser with many would do it, because one address has ten tries a minute.
+ * Enrollment codes over HTTP: two devices with one code, and what guesses can learn from the answers (I10). Each try
+ * comes from a separate address, because one address has ten tries a minute; an attacker may have many addresses.
  */
 import { Agent, type IncomingMessage, request } from "node:http";
 import { text as readText } from "node:stream/consumers";
@@ -89,12 +89,12 @@ describe("one code, claimed by several devices at once through two gateways", ()
 });
 
 type Kind = "unknown" | "spent" | "expired" | "revoked" | "malformed";
-/** The four of the contract; whether a revoked code takes longer is asked of the registry itself (test/registry). */
+/** The four kinds in the contract; test/registry measures the time of revoked codes at the registry itself. */
 const TIMED: readonly Kind[] = ["unknown", "spent", "expired", "malformed"];
 
 describe("codes that cannot be claimed", () => {
   let codes: Record<Kind, string[]>;
-  /** One connection for all tries: what is measured is the answer and not the handshake. */
+  /** One connection for all tries, so that the times do not include handshakes. */
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
   beforeAll(async () => {
@@ -102,7 +102,7 @@ describe("codes that cannot be claimed", () => {
   });
   afterAll(() => agent.destroy());
 
-  /** As the bytes came, without a client that tidies them. */
+  /** The bytes as received, which an HTTP client would normalize. */
   async function guess(code: string): Promise<{ status: number; rawHeaders: readonly string[]; text: string }> {
     const headers = { "content-type": "application/json", "x-forwarded-for": nextAddress() };
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {

@@ -30,7 +30,7 @@ function withToken(token: string): string {
 }
 
 describe("a start with a wrong token", () => {
-  // The client dialled the servers that each of them names, hundreds of times a second and without an end.
+  // Before the fix, the client dialled the servers that each of them names hundreds of times a second, without end.
   test(
     "it ends with one sentence, after one dial of each server",
     async () => {
@@ -47,7 +47,7 @@ describe("a start with a wrong token", () => {
 });
 
 describe("a process whose NATS_URL names one server", () => {
-  test("it warns, and with all of them it does not", async () => {
+  test("it warns; a process whose NATS_URL names all servers does not", async () => {
     const warnings: string[] = [];
     const log = { ...QUIET, warn: (_fields: object, message: string) => void warnings.push(message) };
     for (const url of [cluster.url(), cluster.nodeUrl("n1")]) {

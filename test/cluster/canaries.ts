@@ -1,4 +1,4 @@
-/** Devices that are revoked while a fault lasts, one for each fault: from then on no gateway may answer them. */
+/** Devices that are revoked during a fault, one for each fault: after that no gateway may answer them. */
 import { setTimeout as delay } from "node:timers/promises";
 import { addDevices } from "../chaos/chaos-world.ts";
 import type { ApiClient } from "../support/api-client.ts";
@@ -6,13 +6,13 @@ import type { Refused } from "../support/http.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import { STALE_AFTER_MS } from "./stale-answers.ts";
 
-/** Into the fault, when gateways could be cut off. */
+/** The time after the start of the fault, when gateways may be cut off. */
 const REVOKED_AFTER_MS = 500;
 /** As often as the throttle of a credential allows. */
 const POLL_MS = 1_050;
 const REPEAT_MS = 250;
 const ATTEMPT_MS = 5_000;
-/** How long after the fault a revocation that was made within it may still wait for its effect: an election. */
+/** How long after the fault a revocation made during it may take to become effective: an election. */
 const EFFECTIVE_WITHIN_MS = 12_000;
 /** More would not fit into a station's state. */
 const CANARIES_PER_STATION = 8;

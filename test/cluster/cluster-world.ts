@@ -21,7 +21,7 @@ import { Link } from "./link.ts";
 import { NatsCluster, NODES } from "./nats-cluster.ts";
 import type { OlderCheckout } from "./older-checkout.ts";
 
-/** What collections by card and cash need of the database, and the providers service. */
+/** The services that collections by card and cash need beside the database, and the providers service. */
 const CORE_SERVICES = ["registry", "settlement", "audit", "relay", "providers"] as const;
 /** The kinds of processes and the services that each runs; `gateway` is a program of its own. */
 export const KINDS = [
@@ -41,7 +41,7 @@ export type ProcessName = `${Kind}-${0 | 1}`;
 
 const SET_CLOCK = join(import.meta.dirname, "programs", "set-clock.mjs");
 const COPIES = [0, 1] as const;
-/** The process of each kind that reaches the NATS servers and PostgreSQL by way of links, and whose clock a test sets. */
+/** The process of each kind that reaches the NATS servers and PostgreSQL through links, and whose clock a test sets. */
 export const LINKED_COPY = 0;
 const REPLICAS = 3;
 /** The NATS server whose disk can be filled. */
@@ -86,9 +86,9 @@ export interface ClusterWorld {
 }
 
 export interface ClusterWorldOptions {
-  /** All but where a test saves the time to start them. */
+  /** By default all; a test may leave some out to save their start. */
   readonly kinds?: readonly Kind[];
-  /** Of stations. Each has three copies, which cost time also when nothing happens. */
+  /** The number of station logs. Each has three copies, which use CPU also without work. */
   readonly logs?: number;
   /** A checkout whose programs are started. */
   readonly older?: OlderCheckout | undefined;
@@ -173,7 +173,7 @@ export async function startClusterWorld(
     name: "trial",
     log: { info: () => undefined, warn: () => undefined },
   });
-  // Kind after kind: two cores start no more at once.
+  // One kind after the other, because two cores cannot start more at once.
   let nth = 0;
   for (const kind of kinds.toReversed()) {
     await Promise.all(COPIES.map((copy) => start(kind, copy, nth++)));

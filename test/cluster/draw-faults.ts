@@ -1,4 +1,4 @@
-/** Which faults a trial has: so many of a deck, in an order that the seed decides. */
+/** Draws the faults of a trial from decks, in an order that the seed decides. */
 import type { Random } from "../chaos/random.ts";
 import type { Kind } from "./cluster-world.ts";
 import { type Draw, OF_SERVERS, ofProcesses } from "./faults.ts";
@@ -14,8 +14,8 @@ export const TARGETS = {
 export type Targets = keyof typeof TARGETS;
 
 /**
- * So many faults, those of processes for these kinds, in an order that the seed decides: each kind of fault of both halves comes
- * up before one is repeated.
+ * Draws this number of faults in an order that the seed decides, those of processes for these kinds. Each kind of fault of both
+ * halves is drawn before one is repeated.
  */
 export function drawFaults(
   count: number,

@@ -1,5 +1,5 @@
 /**
- * The buckets that the relay writes have no leader: a gateway goes on with what it has as long as PostgreSQL knows nothing newer
+ * The buckets that the relay writes have no leader: a gateway continues with its entries as long as PostgreSQL has no newer ones
  * (I8). Two of three servers are away here, so that no election ends that.
  */
 import { setTimeout as delay } from "node:timers/promises";
@@ -37,7 +37,7 @@ let gateway: Gateway;
 
 const isFresh = (): boolean => gateway.replicas.isFreshForDevices(gateway.replicas.nowMs());
 
-/** As the relay notes an entry that it has delivered. */
+/** Records an entry as delivered, as the relay does. */
 async function noteDelivered(stream: string, sequence: number): Promise<void> {
   await sql`
     insert into outbox (key, kind, payload, delivered_at, stream, sequence)

@@ -13,11 +13,11 @@ export interface Fault {
   readonly name: string;
   /** The server or the process. */
   readonly target: string;
-  /** The longest time without success, and the slowest answer, that a client may see (docs/operations.md, "When something fails"). */
+  /** The longest time without success and the slowest answer for a client (docs/operations.md, "When something fails"). */
   readonly withinMs: number;
   /** Whether one server dies: at most 40 % of the stations may see a gap then. */
   readonly isDeath?: boolean;
-  /** Resolves when everything runs and is joined again. */
+  /** Resolves when every process runs and every link is joined again. */
   run(): Promise<void>;
 }
 
@@ -33,20 +33,20 @@ export const DOWN_MS = 3_000;
 const ELECTED_WITHIN_MS = 60_000;
 const POLL_MS = 200;
 
-/** An election of NATS, which takes 4 to 9 s, and what follows it. */
+/** An election of NATS, which takes 4 to 9 s, and the work after it. */
 export const ELECTION_MS = 12_000;
 /**
- * A NATS server starts an election without checking first whether others receive from the leader. So a server that follows, and goes on after a stall, ends the
- * terms of all leaders; what its stall alone costs is tested in `majority.test.ts`, and the reason in NATS is in docs/operations.md.
+ * A NATS server starts an election without checking first whether others receive from the leader. So a follower that continues
+ * after a stall ends the terms of all leaders. `majority.test.ts` tests the stall alone; docs/operations.md has the reason.
  */
 const FOLLOWER_MS = ELECTION_MS;
-/** For the same reason each of two servers without a connection to each other ends the other one's terms, until the third leads. */
+/** For the same reason two servers without a connection to each other end each other's terms, until the third one leads. */
 export const PAIR_MS = PARTITION_MS + ELECTION_MS;
 export const STOPPED_SERVER_MS = 1_000;
 const OF_PROCESS_MS = { kill: 1_500, stall: 3_000, stop: 500 } as const;
-/** An actor host is succeeded when its lease has lapsed. */
+/** Another actor host takes over when the lease has lapsed. */
 const OF_HOST_MS = { kill: 3_000, stall: 3_000, stop: 500 } as const;
-/** The clients are the balancer here: how soon they leave a gateway is theirs. */
+/** The clients act as the load balancer here: this includes the time after which they leave a gateway. */
 const OF_GATEWAY_MS = { kill: 4_000, stall: PROCESS_STALL_MS + 4_000, stop: 500 } as const;
 
 const LEADERS = { log: STATION_LOG.name, credentials: `KV_${CREDENTIALS.name}` } as const;
@@ -67,7 +67,7 @@ export async function followerOf(world: ClusterWorld, random: Random): Promise<N
   return random.pick(NODES.filter((node) => node !== leader));
 }
 
-/** Has the other servers lead what this one leads: every server leads something otherwise, and its stall makes an election. */
+/** Moves all leaders of this server to the others: otherwise every server leads something, and its stall causes an election. */
 async function leadNothing(world: ClusterWorld, node: NodeName): Promise<void> {
   const others = NODES.filter((one) => one !== node);
   for (const [index, name] of allStreams(world.logs).entries()) {
@@ -188,7 +188,7 @@ export function onProcess(verb: "kill" | "stall" | "stop", kind: Kind): Draw {
 
 export const VERBS = ["kill", "stall", "stop"] as const;
 
-/** The faults of servers: half of all that are drawn, unless others are asked for. */
+/** The faults of servers: by default half of all faults that are drawn. */
 export const OF_SERVERS: readonly Draw[] = [
   killLeader("log"),
   killLeader("credentials"),

@@ -14,7 +14,7 @@ export interface AcknowledgedStep {
   readonly failedAtMs: number | undefined;
 }
 
-/** An answer that a client takes for final although the service was wrong. */
+/** A wrong answer that a client takes for final. */
 export interface WrongError {
   readonly stationId: number;
   readonly step: string;
@@ -66,7 +66,7 @@ export class History {
     this.#faults.push({ name, atMs: performance.now() });
   }
 
-  /** For the end of a sentence: the fault that had begun last at that moment; empty before the first one. */
+  /** The end of a sentence that names the newest fault at that moment; empty before the first one. */
   duringFault(atMs: number): string {
     const fault = this.#faults.findLast((one) => one.atMs <= atMs);
     return fault === undefined ? "" : ` (${fault.name})`;

@@ -1,4 +1,4 @@
-/** The judge of a trial finds what it is there to find, and nothing in a trial without a fault. */
+/** The judge of a trial finds each kind of error, and none in a trial without an error. */
 import { describe, expect, it } from "vitest";
 import { SERVICES } from "../../services/catalogue.ts";
 import { Random } from "../chaos/random.ts";
@@ -50,7 +50,7 @@ describe("a collection that was acknowledged as paid", () => {
     currency: "EUR",
   };
 
-  it("has its transaction with the order's sum and route", () => {
+  it("has a transaction with the order's sum and route", () => {
     expect(missingSale(ended(7, 0), [sale])).toEqual([]);
     expect(missingSale(ended(7, 0, "cancelled"), [])).toEqual([]);
   });
@@ -71,7 +71,7 @@ describe("a collection that was acknowledged as paid", () => {
 });
 
 describe("an answer of a display", () => {
-  it("may lag for 1.5 s, and thank for 8 s", () => {
+  it("may lag for 1.5 s, and show an order as just paid for 8 s", () => {
     const found = staleOf({
       ended: [ended(1, 0), ended(2, 5_000), ended(3, 9_000, "cancelled")],
       shown: [
@@ -105,7 +105,7 @@ describe("an answer of a display", () => {
     expect(staleOf({ ended: [ended(2, 0, "cancelled")], shown: [shown(1, "total", 1_600)] })).toHaveLength(1);
   });
 
-  it("is stale when it thanks long after the payment", () => {
+  it("is stale when it shows an order as just paid long after the payment", () => {
     expect(staleOf({ ended: [ended(1, 0)], shown: [shown(1, "paid", 9_600)] })).toEqual([
       'a gateway showed "paid" of order 1 at station 1 9600 ms after it was paid.',
     ]);
@@ -162,7 +162,7 @@ describe("a fault", () => {
     ]);
   });
 
-  it("that is a death may stop four of ten stations", () => {
+  it("that is the death of a server may stop four of ten stations", () => {
     const gap = ["attest", 0, 4_000, 100] as const;
     expect(
       lateOf(

@@ -1,4 +1,4 @@
-/** After a trial: what was acknowledged, held against the log, its copy, the transactions and the provider's statement. Each disagreement is a sentence. */
+/** After a trial: compares what was acknowledged with the log, its copy, the transactions and the provider's statement. */
 import postgres from "postgres";
 import { readAuditLog } from "../chaos/audit-log.ts";
 import { checkProvider } from "../chaos/provider-check.ts";
@@ -41,7 +41,7 @@ export async function judge(world: ClusterWorld, history: History): Promise<Judg
         return missing.map((type) => `Intent ${one.intentId}: ${type} was acknowledged and is not in the audit copy.`);
       }),
       ...(await behind(world, sql)),
-      // What the provider took is settled once, or is one issue.
+      // Each payment that the provider took is settled once, or is one issue.
       ...(world.provider === undefined ? [] : (await checkProvider(sql, world.provider)).complaints),
     ];
     return { lost, doubled: doubled(history, sales), stuck: [...history.stuck, ...(await unfinished(world))] };

@@ -1,4 +1,4 @@
-/** Statement files on three NATS servers, of which one lags: what its copy lacks is not lost. */
+/** Statement files on three NATS servers of which one lags: data that its copy lacks is not lost. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -15,9 +15,9 @@ import { NatsCluster, type NodeName } from "./nats-cluster.ts";
 const STREAM = `OBJ_${STATEMENT_FILES.name}`;
 const LEADER: NodeName = "n0";
 const LAGGING: NodeName = "n2";
-/** Each read goes to any of the three servers: that none of so many goes to the one that lags is a chance of 1 to 16,000. */
+/** Each read goes to any of the three servers: the chance that none of these goes to the lagging one is 1 in 16,000. */
 const READS = 24;
-/** Messages that a copy lacks: a copy that works may lack those of a moment. */
+/** Messages that a copy lacks: a working copy may lack the newest few. */
 const SEVERAL = 6;
 /** A server checks each second whether its copy is complete, and answers reads from then on. */
 const READABLE_AFTER_MS = 2_500;

@@ -4,7 +4,7 @@ import type { Bus } from "../../services/bus/connection.ts";
 import { BUCKETS, STREAMS, type StationLogs } from "../../services/bus/streams.ts";
 import { type NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
 
-/** A server that was away copies what it has missed. */
+/** How long a server that was away takes to copy what it has missed. */
 const FOLLOWS = { timeout: 60_000, interval: 250 };
 const WAIT = { timeout: 20_000, interval: 50 };
 /** A cluster places each new consumer at random, and a feed takes a second to replace one: twenty are too few now and then. */
@@ -24,7 +24,7 @@ export async function leaderNow(bus: Bus, stream: string): Promise<NodeName | un
   return NODES.find((node) => node === leader);
 }
 
-/** Resolves when every copy of each stream follows its leader: until then another fault would be one too many. */
+/** Resolves when every copy of each stream follows its leader: a fault before that could cost a majority. */
 export async function allFollow(bus: Bus, streams: readonly string[]): Promise<void> {
   await vi.waitFor(async () => {
     for (const name of streams) {

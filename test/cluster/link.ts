@@ -8,7 +8,7 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 /** From the server that dials to the one that is dialled, or back. */
 export type Direction = "there" | "back";
 
-/** What a cut link holds back in each direction; beyond it the sender is not read any more, as by a full socket. */
+/** The bytes that a cut link holds back in each direction; then it stops reading from the sender, like a full socket. */
 const HELD_BYTES = 4 * 1_024 * 1_024;
 /** Two servers have a separate connection for their messages to each other: votes and the copies of streams. */
 const OF_SERVERS = `"route_account":"$SYS"`;
@@ -50,7 +50,7 @@ export class Link {
     for (const pipe of this.#pipes) if (this.#cutDirections.has(pipe.direction)) pipe.hold();
   }
 
-  /** Every byte arrives so much later, until the link is joined. */
+  /** Delays every byte by this time, until the link is joined. */
   slow(delayMs: number): void {
     this.#delayMs = delayMs;
     for (const pipe of this.#pipes) pipe.delayMs = delayMs;
@@ -105,7 +105,7 @@ class Pipe {
   #held: Buffer[] = [];
   #heldBytes = 0;
   #isHolding = false;
-  /** What is on its way, with the moment at which each piece arrives. */
+  /** The pieces in transit, with the moment at which each arrives. */
   readonly #late: { readonly atMs: number; readonly chunk: Buffer }[] = [];
 
   constructor(from: Socket, to: Socket, direction: Direction) {

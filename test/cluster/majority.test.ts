@@ -20,7 +20,7 @@ const SILENT = createLog({ service: "test", level: "silent" });
 const WAIT = { timeout: 20_000, interval: 20 };
 /** What a device may be shown is at most this old (I8). */
 const STALE_AFTER_MS = 1_500;
-/** The longest time for which cashiers and devices notice a follower that stalls. */
+/** The longest time for which a stalled follower may delay cashiers and devices. */
 const FOLLOWER_MS = 2_000;
 /** A process leaves a server without a majority within this time. */
 const LEFT_WITHIN_MS = 3_000;
@@ -32,7 +32,7 @@ const STATION_ID = 1;
 let cluster: NatsCluster;
 /** The gateway's server. */
 let local: NodeName;
-/** Leads the cluster itself: consumers are made by its word. */
+/** Leads the cluster itself: it decides where consumers are made. */
 let meta: NodeName;
 /** The third server. */
 let other: NodeName;
@@ -80,7 +80,7 @@ async function untilJoined(): Promise<void> {
   }
 }
 
-/** Milliseconds until it holds. */
+/** Milliseconds until the condition holds. */
 async function timeUntil(holds: () => boolean): Promise<number> {
   const startedAtMs = performance.now();
   await vi.waitFor(() => expect(holds()).toBe(true), WAIT);
@@ -106,7 +106,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-// Also after a test that failed: a server that is left stalled or cut off would fail all that follow.
+// Also after a failed test: a server that stays stalled or cut off would make all later tests fail.
 afterEach(() => {
   for (const node of NODES) {
     cluster.signalNode(node, "SIGCONT");
@@ -131,7 +131,7 @@ describe("a gateway whose server is cut off", () => {
       const staleMs = await becameStale;
       const { body } = await send<{ ready: boolean }>(`http://127.0.0.1:${gateway.port}`, "GET", "/readyz");
       expect(body.ready).toBe(false);
-      // The majority goes on, after an election where the leader is away.
+      // The majority continues, after an election when the leader is away.
       await vi.waitFor(() => bus.js.publish(subjectOf(token), "", { timeout: 1_000 }), WAIT);
       await delay(STALE_AFTER_MS);
       expect(await ask(token)).toBe(503);
@@ -145,7 +145,7 @@ describe("a gateway whose server is cut off", () => {
 });
 
 describe("a gateway whose consumers are at a server that stalls", () => {
-  test("the server leads the cluster and no stream: the gateway has what is new within 2 s", async () => {
+  test("the server leads the cluster and no stream: the gateway has new messages within 2 s", async () => {
     await moveLeaders(bus, other, allStreams(ONE_LOG));
     // The third server has to store what this one cannot: without its copies there would be no majority.
     await untilJoined();
@@ -162,14 +162,14 @@ describe("a gateway whose consumers are at a server that stalls", () => {
     expect(gateway.replicas.stations.state(STATION_ID)?.intent).not.toBeNull();
     expect(isFresh()).toBe(true);
     cluster.signalNode(meta, "SIGCONT");
-    // What the consumers of before deliver now is no news.
+    // What the earlier consumers deliver now is not new.
     await delay(BUS_LIMITS.feedHeartbeatMs * 2);
     expect(gateway.replicas.stations.state(STATION_ID)).toEqual(station.state());
   });
 });
 
 describe("a feed whose server stalls", () => {
-  test("no consumer can be made: it goes on at another server, and does not start over", async () => {
+  test("no consumer can be made: the feed continues at another server, and does not start over", async () => {
     await moveLeaders(bus, other, allStreams(ONE_LOG));
     await untilJoined();
     const served = await connectTo(meta, SILENT);
@@ -217,7 +217,7 @@ describe("a process whose server is cut off", () => {
   });
   afterAll(() => served.close());
 
-  test("the others go on: it works at another server within 3 s", async () => {
+  test("the other servers have a majority: the process works at another server within 3 s", async () => {
     cluster.isolate(local);
     const startedAtMs = performance.now();
     await delay(LEFT_WITHIN_MS);
@@ -230,7 +230,7 @@ describe("a process whose server is cut off", () => {
     await untilJoined();
   });
 
-  test("no server has a majority: the process logs it once, and changes servers more and more rarely", async () => {
+  test("no server has a majority: the process logs it once, and waits longer before each change of the server", async () => {
     lines.length = 0;
     let changes = 0;
     const stop = served.onChange((isUp) => {

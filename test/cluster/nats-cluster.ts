@@ -81,7 +81,7 @@ export class NatsCluster {
     return `nats://${this.#token}@127.0.0.1:${this.#portsOf(node).client}`;
   }
 
-  /** All servers, this one first, each by way of a link that is the client's alone. */
+  /** All servers, this one first, each through a link for this client alone. */
   async linkedUrl(client: string, first: NodeName): Promise<string> {
     const links = new Map<NodeName, Link>();
     for (const node of [first, ...NODES.filter((other) => other !== first)]) {
@@ -156,7 +156,7 @@ export class NatsCluster {
     process.kill(this.#childOf(node).pid, signal);
   }
 
-  /** Separates two servers; neither learns that the other is away but by its silence. */
+  /** Separates two servers; each notices it only by the silence of the other. */
   cut(one: NodeName, other: NodeName): void {
     for (const link of this.#between(one, other)) link.cut();
   }
@@ -171,7 +171,7 @@ export class NatsCluster {
     this.#links.get(`${to}>${from}`)?.cut(["back"]);
   }
 
-  /** Everything between this server and the others takes so much longer, each way. */
+  /** Delays everything between this server and the others by this time, in each direction. */
   slow(node: NodeName, delayMs: number): void {
     for (const other of NODES) if (other !== node) for (const link of this.#between(node, other)) link.slow(delayMs);
   }

@@ -27,7 +27,7 @@ beforeAll(async () => {
   for (const layout of [{}, { replicas: NODES.length }, { logs: 1 }])
     refusals.push(await prepareBus(cluster.url(), database.url, layout).catch((error: unknown) => error));
   await prepareBus(cluster.url(), database.url, { replicas: NODES.length, logs: 1 });
-  // A server that led JetStream goes on answering for it for ten seconds after it was left alone, so another one is left.
+  // A former leader of JetStream still answers for it for ten seconds when it is alone, so another server stays.
   const leader = await cluster.leader();
   left = leader === "n0" ? "n1" : "n0";
   away = NODES.filter((node) => node !== left);
@@ -39,7 +39,7 @@ afterAll(async () => {
 });
 
 describe("the first preparation of a cluster", () => {
-  it("it names no copies or no logs: refused, because the number of logs never changes, with an example of both", () => {
+  it("no number of copies or of logs: refused with an example of both, because the number of logs never changes", () => {
     const sentence =
       /^The NATS at \S+ \(NATS_URL\) is a new cluster: say how many copies it keeps of each stream, and among how many logs the stations are divided, for example `npm run migrate -- --replicas 3 --logs 6`; the number of logs never changes\.$/;
     const refused = { code: "layout_needed", message: expect.stringMatching(sentence) as string };
@@ -56,7 +56,7 @@ describe("a start while the cluster has no quorum", () => {
     });
   });
 
-  it("a process: waits with one line in the log, and goes on by itself when the quorum is back", async () => {
+  it("a process: waits with one line in the log, and continues by itself when the quorum is back", async () => {
     lines.length = 0;
     const url = cluster.nodeUrl(left);
     const started = (async () => {
@@ -80,7 +80,7 @@ describe("a start while the cluster has no quorum", () => {
     expect(lines.filter((line) => line.startsWith("warn"))).not.toContainEqual(expect.stringMatching(/lost|switched/));
   });
 
-  it("a process that loses the quorum between its checks: waits, and goes on by itself", async () => {
+  it("a process that loses the quorum between its checks: waits, and continues by itself", async () => {
     const installation = await readInstallation(database.url);
     const bus = await connectBus({ url: cluster.nodeUrl(left), name: "test", log, awaitsQuorum: true });
     await checkStreams(bus, { log });

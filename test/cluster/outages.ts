@@ -9,7 +9,7 @@ export interface FaultResult {
   /** The longest time without success of a cashier or companion, of a display, and of how many stations. */
   readonly commandOutageMs: number;
   readonly pollOutageMs: number;
-  /** The answer that took longest, all attempts included, also where none failed; undefined: nothing was asked. */
+  /** The slowest answer, with all attempts, also when none failed; undefined without any request. */
   readonly slowest: AcknowledgedStep | undefined;
   readonly stationsWithGap: number;
   readonly wrongErrors: number;
@@ -21,7 +21,7 @@ export interface FaultResult {
 
 /** A shorter failure is one attempt that was repeated, not an outage. */
 const GAP_MS = 1_000;
-/** The slowest answer at a station whose log has its leader. */
+/** The slowest answer allowed at a station whose log has its leader. */
 export const SLOW_MS = 2_000;
 /** After one server's death at most this share of the stations sees a gap. */
 const STATIONS_WITH_GAP = 0.4;
@@ -55,7 +55,7 @@ export function lateness(result: FaultResult, stationCount: number): string[] {
   const { withinMs, commandOutageMs, pollOutageMs, stationsWithGap, isDeath } = result;
   const sentences: string[] = [];
   const outageMs = Math.max(commandOutageMs, pollOutageMs);
-  // A client that has failed tries again after a pause, so an outage is measured longer by one pause at most.
+  // A client tries again after a pause, so the measured outage is too long by at most one pause.
   if (outageMs > withinMs + PAUSE_MS) sentences.push(`${titleOf(result)}: ${outageMs} ms instead of ${withinMs} ms.`);
   if (isDeath && stationsWithGap > STATIONS_WITH_GAP * stationCount) {
     sentences.push(`${titleOf(result)}: ${stationsWithGap} of ${stationCount} stations saw a gap.`);

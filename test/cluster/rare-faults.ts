@@ -1,4 +1,4 @@
-/** What happens to a cluster less often: networks that lose one direction or are slow, lost disks, PostgreSQL, and two faults at once. */
+/** Rare faults: networks that lose one direction or are slow, lost disks, faults of PostgreSQL, and two faults at once. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import postgres from "postgres";
@@ -32,17 +32,17 @@ const FLAPS = 6;
 const FLAP_MS = 1_500;
 /** Ahead, back, and right again (`programs/set-clock.mjs`). */
 const CLOCK_SETTINGS = 3;
-/** Nothing fails but an attempt that is repeated at once. */
+/** Nothing fails except one attempt, which is repeated at once. */
 const NOTHING_MS = 1_500;
 const SERVERS_START_MS = 3_000;
 /** All processes at once on two cores. */
 const PROCESSES_START_MS = 20_000;
-/** No copy is left for as long as the fault lasts; then both start, and a host's lease has to lapse. */
+/** No copy runs during the fault; then both start, and a host's lease must lapse. */
 const NO_COPY_MS = CUT_MS + 6_000;
 const DATABASE_STALL_MS = 6_000;
 /** What follows the end of a stall or a restart of PostgreSQL. */
 const DATABASE_BACK_MS = 2_000;
-/** A feed misses its heartbeats, and begins anew. */
+/** A feed misses its heartbeats, and starts over. */
 const CONSUMERS_MS = 3_000;
 /** From the SIGTERM of one process to that of the next one. */
 const NEXT_STOP_MS = 100;
@@ -52,7 +52,7 @@ const LEASE_MS = 3_000;
 const SUPERVISOR_MS = 1_000;
 /** The relay that leads next restores the buckets, and a gateway that starts waits for it. */
 const PURGED_MS = LEASE_MS;
-/** A station of a trial has more than the eight orders that it remembers in this time. */
+/** In this time a station of a trial opens more orders than the eight that it stores. */
 const LOCKED_MS = 20_000;
 /** NATS answers when another server leads. */
 const STEP_DOWN_MS = 10_000;
@@ -162,7 +162,7 @@ const cutProcess =
     };
   };
 
-/** Only that process loses PostgreSQL, without a word: nothing it sends is answered, and no connection ends. */
+/** Only that process loses PostgreSQL, in silence: nothing it sends is answered, and no connection ends. */
 const cutFromDatabase =
   (kind: Kind): Draw =>
   async (world) => {
@@ -213,7 +213,7 @@ const loseMachine =
     };
   };
 
-/** As an operator does it by mistake (`nats stream purge`). Processes that start after it find what the relay has restored. */
+/** An operator's mistake (`nats stream purge`). Processes that start afterwards find what the relay has restored. */
 const purgeBuckets: Draw = async (world) => ({
   name: "purge the buckets of credentials, sessions and switches, and restart relays and gateways",
   target: "one after another",
@@ -254,7 +254,7 @@ const stallProcess =
     };
   };
 
-/** As a person does by mistake: what every process reads of one log ends without a word. */
+/** An operator's mistake: every process stops receiving one log, without an error. */
 const deleteConsumers: Draw = async (world, random) => {
   const { name: stream } = random.pick(world.logs.all);
   return {
@@ -269,7 +269,7 @@ const deleteConsumers: Draw = async (world, random) => {
   };
 };
 
-/** It also decides which server gets a new consumer: until the next one is elected, no feed can begin anew. */
+/** It also decides which server gets a new consumer: until the next one is elected, no feed can start over. */
 const killMetaLeader: Draw = async (world) => {
   const node = await metaLeader(world.nats);
   return {
@@ -356,8 +356,8 @@ const restartDatabase: Draw = async (world) => ({
 });
 
 /**
- * As a person's `alter table` or `vacuum full` does. No relay delivers meanwhile, and then they deliver what each station knows
- * for long, of more orders than a station remembers.
+ * Like an operator's `alter table` or `vacuum full`. No relay delivers meanwhile. Afterwards they deliver what each station has
+ * long known, about more orders than a station stores.
  */
 const lockRelays: Draw = async (world) => ({
   name: "lock the table of the relays' lease",
@@ -449,7 +449,7 @@ const killTwoServers: Draw = async (world, random) => {
   };
 };
 
-/** A power cut: every process, every server and PostgreSQL die at once, and start again in no order. */
+/** A power cut: every process, every server and PostgreSQL die at once, and start again in any order. */
 const killEverything: Draw = async (world) => ({
   name: "kill everything",
   target: "processes, servers and PostgreSQL",
@@ -484,7 +484,7 @@ const setClocks: Draw = async (world) => ({
   },
 });
 
-/** A server and a process, which nothing connects. */
+/** A server and a process that are not connected to each other. */
 const twoAtOnce: Draw = async (world: ClusterWorld, random: Random) => {
   const one = await random.pick(OF_SERVERS)(world, random);
   const other = await random.pick(ofProcesses(world.kinds))(world, random);

@@ -15,7 +15,7 @@ const PATH = "/robots";
 const NEXT_TASK_MS = 1_000;
 /** No task of a trial expires: the longest that an offer may ask for. */
 const VALID_FOR_SECONDS = 3_600;
-/** After the trial: a lost attempt is repeated when its process is succeeded, and after that as the schedule of attempts says. */
+/** After the trial: a lost attempt is repeated when another process takes over, and then by the schedule of attempts. */
 const DELIVERED_WITHIN_MS = 60_000;
 const POLL_MS = 500;
 

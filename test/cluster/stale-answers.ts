@@ -1,4 +1,4 @@
-/** Which displays of a trial showed what was over. */
+/** Which displays of a trial showed old state. */
 import { PAID_SHOWN_MS } from "../../machines/settings.ts";
 import type { History, Shown } from "./history.ts";
 
@@ -62,7 +62,7 @@ function staleAt(shown: readonly Shown[], known: readonly Known[], duringFault: 
     });
 }
 
-/** Grows with what happens at a station. */
+/** Grows with each event at a station. */
 function rank({ orderDisplayNumber, isPaid }: Pick<Known, "orderDisplayNumber" | "isPaid">): number {
   return 2 * orderDisplayNumber + (isPaid ? 1 : 0);
 }

@@ -14,7 +14,7 @@ import { StuckError, TrialClient, workUntil } from "./trial-client.ts";
 const PASSWORD = "a long enough password";
 const NEXT_FILE_MS = 5_000;
 const LOOK_MS = 500;
-/** From the answer to an upload to the end of its import: longer than any outage, and than the lease of an import whose process is gone. */
+/** From the answer to an upload to the end of its import: longer than any outage, and than the lease of a dead import. */
 const IMPORTED_WITHIN_MS = 90_000;
 const RUN_WITHIN_MS = 60_000;
 const HEADER = "line,payment_id,reference,account,amount,currency,paid_at";
@@ -55,7 +55,7 @@ export async function startStatementWork(world: ClusterWorld, history: History):
   let linesOfLast = 0;
   let isStopped = false;
 
-  /** The lines whose payments the service has heard of: a callback may still be on its way when the statement has its line. */
+  /** The lines whose payments the service has received: a callback may still be in transit when the statement has its line. */
   const knownLines = async (): Promise<readonly StatementLine[]> => {
     const lines = await readStatement(provider);
     const rows = await sql<{ reference: string }[]>`

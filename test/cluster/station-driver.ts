@@ -13,7 +13,7 @@ import { StuckError, TrialClient, workUntil } from "./trial-client.ts";
 const COMPANION_POLL_MS = 1_300;
 const DISPLAY_POLL_MS = 1_100;
 const HEARTBEAT_MS = 8_000;
-/** Before the cashier's next collection: without it, nine stations keep two cores busy, and the machine is what is measured. */
+/** Before the cashier's next collection: without it, nine stations keep two cores busy, and the trial measures the machine. */
 const NEXT_GUEST_MS = 400;
 /** A device is offline after 25 s of silence; a gateway that reports it earlier is wrong. */
 const OFFLINE_AFTER_MS = 25_000;
@@ -22,9 +22,9 @@ const DISTINCT_AMOUNTS = 99_999;
 const QR_PROBABILITY = 0.25;
 /** Amounts that the sandbox provider approves, also with a callback that comes three times, never, or before the QR. */
 const PAID_ENDINGS = [0, 0, 0, 4, 19, 21] as const;
-/** How often the cashier looks whether the guest has paid. */
+/** How often the cashier checks whether the guest has paid. */
 const LOOK_MS = 400;
-/** A callback that no gateway took is sent again after a pause that doubles with each attempt. */
+/** A callback that no gateway accepted is sent again after a pause that doubles with each attempt. */
 const QR_ENDED_WITHIN_MS = 90_000;
 
 interface Order {
@@ -183,7 +183,7 @@ export class StationDriver {
     return endedAs("cancelled", { ...begun, intent, events });
   }
 
-  /** What the provider says comes in behind everybody's back, so its end is waited for. */
+  /** The provider's reports arrive independently of the cashier, so the driver waits for the end. */
   async #collectByQr(name: string): Promise<Ended> {
     const amountMinor = 100 * this.#random.between(1, 999) + this.#random.pick(PAID_ENDINGS);
     const order = await this.#open(name, amountMinor);

@@ -17,7 +17,7 @@ const LATER: ReadonlySet<number> = new Set([408, 429, 503]);
 
 export class StuckError extends Error {}
 
-/** Repeats the work until it is stopped, or stuck: that is in the history, and the trial fails by it. */
+/** Repeats the work until it is stopped or stuck; the history records a stuck station, and the trial fails. */
 export async function workUntil(isStopped: () => boolean, work: () => Promise<void>): Promise<void> {
   try {
     while (!isStopped()) await work();

@@ -46,7 +46,7 @@ const STATIONS = Number(process.env.CLUSTER_STATIONS ?? (IS_SHORT ? SHORT.logs :
 
 /** Work at every station before the leaders are moved, which takes some seconds. */
 const CALM_MS = 1_000;
-/** An election, and what follows it. */
+/** An election, and the work after it. */
 const ELECTED_MS = 12_000;
 /** The server's copies are complete, and the relay has checked the leaders often enough to move those that it should. */
 const SPREAD_WITHIN_MS = 90_000;
@@ -76,12 +76,12 @@ test(
   `${WHAT}: nothing is lost, doubled, stuck, wrong, stale, late or slow`,
   async () => {
     const print = (line: string): void => void process.stderr.write(`${line}\n`);
-    const wish = { targets: TARGET, kinds: world.kinds };
-    const draws = older === undefined ? drawFaults(FAULTS, new Random(SEED), wish) : upgradeSteps(older);
+    const options = { targets: TARGET, kinds: world.kinds };
+    const draws = older === undefined ? drawFaults(FAULTS, new Random(SEED), options) : upgradeSteps(older);
     const trial = await runTrial(world, { seed: SEED, draws, print });
     const { lost, doubled, stuck, stale, late, history } = trial;
     for (const sentence of trial.slow) print(sentence);
-    // The short form runs beside other tests: there the machine is what would be measured.
+    // The short form runs beside other tests, so it would measure the machine.
     const slow = IS_SHORT ? [] : trial.slow;
     print(`${history.ended.length} collections; later: ${JSON.stringify(Object.fromEntries(history.later))}`);
     expect({ lost, doubled, stuck, stale, late, slow, wrong: history.wrongErrors }).toEqual({
@@ -100,7 +100,7 @@ test(
 
 // The long form has deaths of servers among its faults.
 if (IS_SHORT) {
-  test("a server is killed that leads the cluster, logs, and all that stations have in common: the stations of the other logs go on", async () => {
+  test("the server that leads the cluster, logs and all shared streams is killed: stations of other logs go on", async () => {
     const history = new History();
     const drivers = world.stations.map(
       (one, index) => new StationDriver(world, one, history, new Random(SEED + index)),
@@ -115,7 +115,7 @@ if (IS_SHORT) {
     for (const { name, index } of world.logs.all) {
       await moveLeaders(world.bus, NODES[index % NODES.length] as NodeName, [name]);
     }
-    // Where a server leads all buckets, processes leave their servers to search for a majority.
+    // When the killed server led all buckets, processes leave their servers to search for a majority.
     const other = NODES.find((node) => node !== victim) as NodeName;
     await moveLeaders(world.bus, other, [`KV_${INSTALLATION.name}`]);
     await moveLeaders(world.bus, victim, IN_COMMON);

@@ -16,7 +16,7 @@ import { StationDriver } from "./station-driver.ts";
 
 export interface TrialOptions {
   readonly seed: number;
-  /** What happens, in its order. */
+  /** The faults, in order. */
   readonly draws: readonly Draw[];
   /** Called with each line of the table as it is known. */
   readonly print: (line: string) => void;
@@ -108,7 +108,7 @@ function rowOf({ name, target, withinMs, slowest, wrongErrors, ...result }: Faul
 
 /**
  * Resolves when every copy follows its leader and all stations have worked quickly for some seconds after that, or when time is
- * over. A server that returns can cost a log a second election: that is of this fault, and not of the next one.
+ * over. A server that returns can cause a second election of a log, which belongs to this fault and not to the next one.
  */
 async function calm(world: ClusterWorld, history: History): Promise<void> {
   const deadlineMs = performance.now() + RECOVERED_WITHIN_MS;
@@ -137,7 +137,7 @@ async function workAgain({ stations }: ClusterWorld, { steps }: History, deadlin
   while (performance.now() < deadlineMs && !(works(isCommand) && works(isPoll))) await delay(POLL_MS);
 }
 
-/** The judgement once the copy of the log has caught up, or as it is when time is over. */
+/** The judgement once the copy of the log has caught up, or at the deadline. */
 async function settled(world: ClusterWorld, history: History): Promise<Judgement> {
   const deadlineMs = performance.now() + JUDGED_WITHIN_MS;
   for (let count = 1; ; count += 1) {

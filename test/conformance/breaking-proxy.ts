@@ -1,4 +1,4 @@
-/** A proxy before the service that breaks its answers in one way. Each proxy is another client address to the throttles. */
+/** A proxy in front of the service that breaks its answers in one way. Throttles count each proxy as another client address. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
@@ -15,7 +15,7 @@ export async function startBreakingProxy(
     breaks,
     holds,
   }: Partial<Pick<BrokenService, "breaks">> & {
-    /** An answer that the service has given is passed on when this resolves. */
+    /** The proxy forwards an answer of the service when this resolves. */
     readonly holds?: (passing: Passing) => Promise<void>;
   },
   address: string,

@@ -1,4 +1,4 @@
-/** Services that break a rule of the contract somewhere else than where it is written: at another state, party or time. */
+/** Services that break a rule of the contract in a case that its sentence does not name: another state, party or time. */
 import {
   accept,
   atDevice,
@@ -19,7 +19,7 @@ import {
 const DEVICE = "/api/payments/v1/devices/";
 const ENTRY = "POST /api/payments/v1/devices/enroll/";
 
-/** Remembers what a cashier's request has done, and then changes what devices or cashiers read. */
+/** Stores the effect of a cashier's request, and later changes what devices or cashiers read. */
 const once =
   (happens: (...args: Parameters<Breaks>) => boolean, then: Breaks): Breaks =>
   (passing, answer, memory) => {
@@ -468,7 +468,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   ),
 ];
 
-/** Services that keep something after a run, with what the run says of it: its exit code is 3. */
+/** Services that keep something after a run, with the run's line about it: the exit code is 3. */
 export const KEEPING_SERVICES: readonly (Pick<BrokenService, "name" | "breaks"> & { readonly leaves: string })[] = [
   {
     name: "a reset leaves the credentials valid",

@@ -1,4 +1,4 @@
-/** A way to break the service, and what such ways are made of. The proxy applies them to the answers that it forwards. */
+/** A way to break the service, and the parts of such ways. The proxy applies them to the answers that it forwards. */
 
 export interface Passing {
   readonly method: string;

@@ -1,6 +1,6 @@
 /**
- * The suite against services that are broken in one way each: the check of the broken sentence fails, and those that it
- * builds on pass. Some of them, by a seed, in each test run; all with CONFORMANCE_BROKEN=all, as `npm run soak` does.
+ * The suite against services that are broken in one way each: the check of the broken sentence fails, and the checks that it
+ * depends on pass. Each test run takes some of them by a seed; CONFORMANCE_BROKEN=all, as in `npm run soak`, takes all.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CHECKS } from "../../clients/conformance/checks.ts";
@@ -13,7 +13,7 @@ import { KEEPING_SERVICES } from "./broken-rules.ts";
 import type { BrokenService } from "./broken-service.ts";
 import { BROKEN_SERVICES } from "./broken-services.ts";
 
-/** How many of each kind one test run has: others each day. */
+/** How many of each kind one test run takes; which ones changes each day. */
 const SHARE = 5;
 const KEEPING_SHARE = 1;
 const SEED = Number(process.env.CONFORMANCE_SEED ?? Math.floor(Date.now() / 86_400_000));

@@ -1,4 +1,4 @@
-/** Services that answer in the right form and say something else than is true, or that let pass what they must refuse. */
+/** Services whose answers have the right form and a false content, or that accept what they must refuse. */
 import {
   accept,
   atDevice,

@@ -1,6 +1,6 @@
 /**
- * Certification artifacts by API and by command. What the suite does at a device is done here by hand, so that the audit log
- * has it within a second; `certify` itself runs against a device in `npm run soak`.
+ * Certification artifacts by API and by command. The test does by itself what the suite does at a device, so that the audit log
+ * has it within a second; `npm run soak` runs `certify` against a device.
  */
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -89,7 +89,7 @@ describe("a passed run", () => {
     }
   });
 
-  test("is recorded once, with one artifact for each capability, which the verifier takes", async () => {
+  test("is recorded once, with one artifact for each capability, which the verifier accepts", async () => {
     const run = await footprint(system, owner, "companion");
     const body = { ...resultOf("companion", run), software_sha256: "ab".repeat(32), model: "P2" };
     const [first, second] = await Promise.all([record(body), record(body)]);
@@ -129,7 +129,7 @@ describe("a passed run", () => {
     expect(refused.body).toMatchObject({ reason: "run_recorded" });
   });
 
-  test("of one capability certifies that one alone", async () => {
+  test("of one capability: certifies only that capability", async () => {
     const run = await footprint(system, owner, "display");
     const { certification_artifacts: artifacts } = await record(resultOf("display", run, ["display_total"]));
     expect(artifacts.map(({ capability }) => capability)).toEqual(["display_total"]);
@@ -141,7 +141,7 @@ describe("a passed run", () => {
   });
 });
 
-describe("a run that writes nothing", () => {
+describe("a run for which no artifact is written", () => {
   type Body = ReturnType<typeof resultOf>;
   let run: Awaited<ReturnType<typeof footprint>>;
   beforeAll(async () => {
@@ -191,7 +191,7 @@ describe("a run that writes nothing", () => {
     expect(await readLog()).toEqual(before);
   });
 
-  test("one that the audit log does not have: a result alone proves nothing", async () => {
+  test("a run that the audit log does not have: a result alone proves nothing", async () => {
     const { sandbox_id: sandboxId } = await owner.good<Sandbox>("POST", "sandboxes/", {
       body: { filial_id: system.sandbox.filialId, name: "Unseen", currency: "EUR" },
     });
@@ -205,7 +205,7 @@ describe("a run that writes nothing", () => {
     await owner.refused("not_found", "POST", "certification-artifacts/", { body: theirs });
   });
 
-  test("one that a device's credential, a cashier or a request without a session sends", async () => {
+  test("a run that a device's credential, a cashier or a request without a session sends", async () => {
     const path = "/api/backoffice/v1/certification-artifacts/";
     const json = resultOf("display", run);
     expect((await send(system.baseUrl, "POST", path, { json })).status).toBe(401);
@@ -215,7 +215,7 @@ describe("a run that writes nothing", () => {
 });
 
 describe("the log", () => {
-  test("a revocation is a new leaf, which the newest certificate has; the old leaf stays", async () => {
+  test("a revocation: is a new leaf, which the newest certificate has; the old leaf stays", async () => {
     const run = await footprint(system, owner, "display");
     const { certification_artifacts: artifacts } = await record(resultOf("display", run));
     const [artifact, other] = artifacts as [Artifact, Artifact];
@@ -234,7 +234,7 @@ describe("the log", () => {
     expect(partsOf(await certificateOf(artifact)).envelope).toBe(partsOf(earlier).envelope);
   });
 
-  test("each later checkpoint is consistent with each earlier one, for anybody", async () => {
+  test("each later checkpoint: consistent with each earlier one, as every reader can check", async () => {
     const { size } = await readLog();
     expect(size).toBeGreaterThanOrEqual(6);
     for (const [from, to] of [
@@ -267,7 +267,7 @@ describe("the log", () => {
     await expect(sql`truncate ${sql(table)} cascade`).rejects.toThrow("never change");
   });
 
-  test("a role that is no superuser has no right to change the log, triggers or not", async () => {
+  test("a role that is not a superuser: has no right to change the log, also without the triggers", async () => {
     const rows = await sql<{ privilege_type: string }[]>`
       select privilege_type from pg_class, aclexplode(relacl) where relname = 'certification_log' and grantee = relowner`;
     const rights = rows.map(({ privilege_type: right }) => right);
@@ -281,7 +281,7 @@ describe("npm run cli -- certificate", () => {
   async function cli(...args: readonly string[]) {
     const { email: OWNER_EMAIL, password: OWNER_PASSWORD } = system.owner;
     const access = { BASE_URL: system.baseUrl, DATA_DIR: folder.path, OWNER_EMAIL, OWNER_PASSWORD };
-    // As npm starts it: a channel to the parent that stays open must not keep the command alive.
+    // As npm starts it: an open channel to the parent must not keep the command running.
     const program = runProgram(process.execPath, [CLI, ...args], {
       env: programEnvironment(access),
       stdio: ["ignore", "pipe", "pipe", "ipc"],
@@ -325,12 +325,12 @@ describe("npm run cli -- certificate", () => {
     expect(await cli(...args)).toEqual({ code: 2, output: `${sentence}\n` });
   });
 
-  test("verify that cannot begin: exit code 1, for 2 is a certificate that is revoked or expired", async () => {
+  test("verify that cannot begin: exit code 1, because 2 means a revoked or expired certificate", async () => {
     for (const args of [[], ["a.json", "b.json"], ["a.json", "--kye", "k"]])
       expect(await cli("certificate", "verify", ...args)).toMatchObject({ code: 1 });
   });
 
-  test("certify whose reader goes away: it cleans up", async () => {
+  test("certify whose output is closed: it cleans up", async () => {
     const { sandboxId } = await footprint(system, owner, "display");
     const [before] = await sql<
       [{ ids: number[] }]
@@ -362,7 +362,7 @@ describe("npm run cli -- certificate", () => {
   });
 });
 
-/** A second reading of a proof of consistency (RFC 9162, section 2.1.4.2): the roots that it leads to. */
+/** A second implementation of consistency proofs (RFC 9162, section 2.1.4.2): returns the computed roots. */
 
 const node = (left: Buffer, right: Buffer): Buffer =>
   createHash("sha256").update(Buffer.of(1)).update(left).update(right).digest();

@@ -1,4 +1,4 @@
-/** The contract, sentence by sentence: each is held by a check, or there is a reason why none can hold it. */
+/** The contract, sentence by sentence: a check covers each one, or a reason says why none can. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -17,20 +17,20 @@ describe("the contract", () => {
     expect(sentences.length).toBeGreaterThan(190);
   });
 
-  it("is held by the checks, but for sentences with a reason", () => {
+  it("is covered by the checks, except sentences with a reason", () => {
     const held = (sentence: (typeof sentences)[number]) => CHECKS.some((check) => holdsSentence(check, sentence));
     const without = sentences.filter((sentence) => !held(sentence) && exemptionOf(sentence) === undefined);
     expect(without.map(({ text }) => text)).toEqual([]);
   });
 
-  it("would not be: a sentence that no check quotes is found", () => {
+  it("a sentence that no check quotes: it is found", () => {
     const [added] = sentencesOf("## Errors\n\n1. A device is paid by the hour.");
     expect(added).toMatchObject({ section: "Errors", text: "A device is paid by the hour." });
     expect(exemptionOf(added as (typeof sentences)[number])).toBeUndefined();
     expect(CHECKS.some((check) => holdsSentence(check, added as (typeof sentences)[number]))).toBe(false);
   });
 
-  it("has rows that end or begin like a quoted one: that quote does not hold them", () => {
+  it("has rows that end or begin like a quoted one: that quote does not cover them", () => {
     const row = (text: string) => ({ section: "Device snapshot", text });
     const quotes = (quote: string) => ({ quotes: [quote] as const });
     expect(holdsSentence(quotes("name | string"), row("name | string | "))).toBe(true);

@@ -1,4 +1,4 @@
-/** A run at a device as the audit log sees it, done by hand within a second, and its result as `certify` records it. */
+/** The requests of a run at a device that the audit log records, within a second, and its result as `certify` records it. */
 import { expect } from "vitest";
 import { DEVICE_CHECKS } from "../../clients/conformance/devices/checks.ts";
 import { ofCapabilities } from "../../clients/conformance/devices/device-suite.ts";
@@ -28,7 +28,7 @@ export async function enroll({ baseUrl }: Pick<TestSystem, "baseUrl">, code: str
   expect(answer.status, answer.text).toBe(201);
 }
 
-/** What the suite does at a device, seen from the audit log. */
+/** What the audit log records of the suite's work at a device. */
 export async function footprint(system: TestSystem, owner: Person, kind: DeviceKind): Promise<SeenRun> {
   const body = { filial_id: system.sandbox.filialId, name: "Certified", currency: "EUR" };
   const { sandbox_id: sandboxId } = await owner.good<Sandbox>("POST", "sandboxes/", { body });

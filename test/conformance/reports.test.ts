@@ -1,4 +1,4 @@
-/** What a run is reported as: nothing in a report looks like a pass that was none, whatever a device or a service has sent. */
+/** The reports of a run: whatever a device or a service has sent, no report looks like a pass when the run did not pass. */
 import { execFileSync } from "node:child_process";
 import { SaxesParser } from "saxes";
 import { describe, expect, test } from "vitest";
@@ -55,7 +55,7 @@ function elementsOf(xml: string): readonly Element[] {
 const named = (elements: readonly Element[], name: string) => elements.filter((each) => each.name === name);
 
 describe("JUnit", () => {
-  test("a failed check and one that did not run are a failure and an error: no reader takes them for a pass", () => {
+  test("a failed check and one that did not run: a failure and an error, which no reader takes for a pass", () => {
     const elements = elementsOf(junitOf(runOf([check({}), failed, notRun])));
     const [suite] = elements;
     expect(suite?.attributes).toMatchObject({ tests: "4", failures: "1", errors: "1" });
@@ -73,21 +73,21 @@ describe("JUnit", () => {
     expect(named(elements, "skipped")).toEqual([]);
   });
 
-  test("something left behind is a failure, also where every check has passed", () => {
+  test("something left behind: a failure, also when every check has passed", () => {
     const elements = elementsOf(junitOf(runOf([check({})], ["the station is leased", HOSTILE])));
     expect(elements[0]?.attributes).toMatchObject({ tests: "2", failures: "1", errors: "0" });
     expect(named(elements, "failure")[0]?.text).toContain("the station is leased");
   });
 });
 
-test("HTML: what was sent is text, and no mark-up", () => {
+test("HTML: sent content is text and never mark-up", () => {
   const html = htmlOf(runOf([failed, notRun], [HOSTILE]));
   expect(html).not.toContain("<script");
   expect(html.match(/<tr class="(?:failed|not_run)">/g)).toHaveLength(2);
   expect(html).not.toMatch(/(?![\n])\p{Cc}/u);
 });
 
-test("HTML of a device: it names the software, the times, the suite and what came of each capability", () => {
+test("HTML of a device: it names the software, the times, the suite and the result of each capability", () => {
   const html = htmlOf({
     ...runOf([failed]),
     kind: "display",
@@ -139,12 +139,12 @@ describe("the line of curl of a failed check", () => {
     // `--data` and `--data-binary` read a file where the text begins with "@".
     expect(words[words.indexOf("--data-raw") + 1]).toBe(body);
     expect(words).toContain("Authorization: Bearer t");
-    // Without it, curl takes brackets for a list of addresses.
+    // Without this option, curl reads brackets as a list of addresses.
     expect(words).toContain("--globoff");
     expect(words.at(-1)).toBe(exchange.url);
   });
 
-  test("a failed check is five lines, whatever was sent", () => {
+  test("a failed check: prints five lines, whatever was sent", () => {
     const curl = curlLine({ ...exchange, request: { body: "a\nb" } });
     const failure = { what: "status", expected: "200", actual: '"400"', curl };
     expect(lineOf({ ...failed, failure }).split("\n")).toHaveLength(5);

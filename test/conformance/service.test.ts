@@ -1,5 +1,5 @@
 /**
- * The suite against the whole system: it passes, it says so, and nothing is left behind. Each test has an owner and an address of its own.
+ * The suite against the whole system: it passes, reports this, and leaves nothing behind. Each test has an owner and an address.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** As on a machine that has never started the service: the folder is not there yet. */
+/** As on a machine that has never started the service: the folder does not exist. */
 const dataDir = (): string => join(folder.path, "data");
 
 const seed = (): Promise<string> => seedSandbox(owner, system.sandbox.filialId);
@@ -59,8 +59,8 @@ interface Runner {
 
 let runners = 0;
 /**
- * An owner and an address that no other test has: sessions are compared by owner, and throttles count by address. The owner is a
- * copy of the sandbox's, with its password: to hash one for each takes longer than many a run.
+ * An owner and an address for one test: sessions are compared by owner, and throttles count by address. The owner is a
+ * copy of the sandbox's, with its password, because a hash for each test would take too long.
  */
 async function openRunner(broken: Parameters<typeof startBreakingProxy>[1] = {}): Promise<Runner> {
   runners += 1;
@@ -99,7 +99,7 @@ test("kill -9 of the process of a run by API: the suite cleans up, and another r
   await system.processes.services.stop();
   await system.processes.services.restart();
   expect(await readRun(nextId)).toMatchObject({ status: "interrupted", left_behind: [] });
-  // The suite that is left alone cleans up as soon as the service is back.
+  // The suite, whose parent is dead, cleans up as soon as the service is back.
   const { station_id: stationId } = await owner.good<{ station_id: number }>("GET", `sandboxes/${sandboxId}/`);
   await vi.waitFor(
     async () => expect(await owner.good("GET", `stations/${stationId}/lease/`)).toMatchObject({ lease: null }),
@@ -109,10 +109,10 @@ test("kill -9 of the process of a run by API: the suite cleans up, and another r
   expect(runs.map(({ conformance_run_id: id }) => id)).toEqual([nextId, runId]);
 });
 
-/** It comes last and waits for half a minute: a run with it is still under way. */
+/** This check is the last and waits for half a minute: a run that has reached it is still in progress. */
 const GOES_ON = ["--only", "presence.silent_withdrawn"];
 
-/** What runs at the sandbox have begun and not ended. */
+/** What runs have begun at the sandbox and not ended. */
 const begunRuns = (sandboxId: string) =>
   (existsSync(dataDir()) ? readdirSync(dataDir()) : [])
     .filter((name) => name.startsWith(`conformance-${sandboxId}-`))
@@ -135,7 +135,7 @@ const settingsOf = async (sandboxId: string) => {
   };
   return [await read(display.device_id), await read(companion.device_id)];
 };
-/** Switches of the sandbox's station: other runs have theirs. */
+/** The switches of this sandbox's station: other runs have other ones. */
 const frozen = async (sandboxId: string): Promise<Switch[]> => {
   const { station_id: stationId } = await devicesOf(sandboxId);
   const { kill_switches: all } = await owner.good<{ kill_switches: Switch[] }>("GET", "kill-switches/");
@@ -177,7 +177,7 @@ describe("two runs at one sandbox", () => {
     const person = await openSession();
     const before = await openSessions();
     const sandboxId = await seed();
-    // All checks take longer than a renewal of the lease, on each machine.
+    // All checks take longer than the interval of lease renewals, on each machine.
     const first = conformance("--sandbox", sandboxId);
     await first.waitFor(/✓ enroll\.claims_code/);
     const second = conformance("--sandbox", sandboxId, "--only", "settle.cash");
@@ -198,9 +198,9 @@ describe("two runs at one sandbox", () => {
     expect(begunRuns(sandboxId)).toEqual([]);
   });
 
-  test("that begin at the same moment: one of them passes, the other ends with exit code 2 and reports no failure", async () => {
+  test("two runs that begin at the same moment: one passes, the other ends with exit code 2 and reports no failure", async () => {
     const sandboxId = await seed();
-    // Each run goes on when both have reset the sandbox: none has found the lease of the other.
+    // Each run continues when both have reset the sandbox: neither has found the other's lease.
     let resets = 0;
     const bothHaveReset = Promise.withResolvers<void>();
     const holds = async ({ path }: Passing): Promise<void> => {
@@ -225,8 +225,8 @@ describe("two runs at one sandbox", () => {
   });
 });
 
-// From here on the tests run beside one another: most of them wait. Two runs by API may go on at once.
-describe.concurrent("a run that does not come to its end", () => {
+// From here on the tests run in parallel, because most of them wait. Two runs by API are possible at once.
+describe.concurrent("a run that does not complete", () => {
   test("kill -9 in the middle: the next run waits for the lease, and ends the session and the collection that were left", async () => {
     const sandboxId = await seed();
     const { conformance, baseUrl } = await openRunner();
@@ -244,7 +244,7 @@ describe.concurrent("a run that does not come to its end", () => {
     expect(begunRuns(sandboxId)).toEqual([]);
   });
 
-  test("kill -9 while the station is frozen: the next run passes, and then it is not", async () => {
+  test("kill -9 while the station is frozen: the next run passes, and the station is no longer frozen", async () => {
     const sandboxId = await seed();
     const { conformance, frozen: left } = await endedBy("SIGKILL", sandboxId, "kill_switch.station", isFreeze);
     expect(left).toHaveLength(1);
@@ -271,7 +271,7 @@ describe.concurrent("a run that does not come to its end", () => {
     expect(await settingsOf(sandboxId)).toEqual(before);
   });
 
-  test("a run by API that an owner ends: it cleans up, and is no pass; the session of a run that was killed has ended", async () => {
+  test("a run by API that an owner ends: it cleans up, and is not passed; the session of a killed run has ended", async () => {
     const sandboxId = await seed();
     const { openSessions, logIn: openSession } = await openRunner();
     const person = await openSession();
@@ -314,7 +314,7 @@ describe.concurrent("what a check has changed in the sandbox", () => {
   });
 });
 
-test.concurrent("the end of the terminal in the middle: it leaves nothing behind, and is no pass", async () => {
+test.concurrent("the terminal is closed during a run: it leaves nothing behind, and is not passed", async () => {
   const { conformance } = await openRunner();
   const program = conformance("--sandbox", await seed(), "--only", "report.accepted", ...GOES_ON);
   await program.waitFor(/✓ report\.accepted/);
@@ -336,7 +336,7 @@ test.concurrent("Ctrl-C while the owner logs in: the session has ended, exit cod
   expect(await openSessions()).toEqual(before);
 });
 
-test.concurrent("it cannot run: exit code 2, the session has ended, and the files of an earlier result are empty", async () => {
+test.concurrent("a run that cannot begin: exit code 2, the session has ended, and earlier result files are empty", async () => {
   const { conformance, openSessions } = await openRunner();
   const before = await openSessions();
   const file = join(folder.path, "earlier.xml");
@@ -373,7 +373,7 @@ test.concurrent("a service that keeps something, where every check passes: exit 
   expect(readFileSync(file("html"), "utf8")).toContain("Left behind: the station is leased");
 });
 
-test.concurrent("no room for the session of the run: it cannot run, and the session has ended", async () => {
+test.concurrent("no room for the session of the run: it cannot begin, and the session has ended", async () => {
   const { conformanceAt, openSessions } = await openRunner();
   const before = await openSessions();
   const text = join(folder.path, "text");

@@ -1,4 +1,4 @@
-/** The connections of all processes to PostgreSQL: divided within each, and added up at each start. */
+/** The connections of all processes to PostgreSQL: each process divides its share, and each start adds up all shares. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkConnections } from "../../services/db/connection-check.ts";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
@@ -16,7 +16,7 @@ afterAll(() => server.stop());
 const start = (connections: number) => checkConnections({ url: server.url, names: ["settlement"], connections, log });
 
 describe("connections to PostgreSQL", () => {
-  it("one process with more connections than there are: it does not start", async () => {
+  it("one process with more connections than PostgreSQL allows: it does not start", async () => {
     await expect(start(98)).rejects.toMatchObject({
       code: "database_connections",
       message:
@@ -49,13 +49,13 @@ describe("connections to PostgreSQL", () => {
 describe("the services of one process", () => {
   const names = ["registry", "settlement", "audit", "relay"];
 
-  it("no setting: each gets as many as it can use, and one more is the process's own", () => {
+  it("no setting: each service gets as many as it can use, and the process has one more", () => {
     const { total, of } = shareConnections(names, undefined);
     expect(Object.fromEntries(of)).toEqual({ registry: 10, settlement: 8, audit: 6, relay: 11 });
     expect(total).toBe(36);
   });
 
-  it("fewer: they divide them, and never open more than the setting says", () => {
+  it("a lower setting: the services divide it, and never open more", () => {
     for (let total = 11; total <= 80; total += 1) {
       const { of } = shareConnections(names, total);
       expect([...of.values()].reduce((sum, count) => sum + count, 1)).toBeLessThanOrEqual(total);
@@ -63,7 +63,7 @@ describe("the services of one process", () => {
     }
   });
 
-  it("fewer than they need: the process does not start", () => {
+  it("a setting below their need: the process does not start", () => {
     expect(() => shareConnections(names, 10)).toThrow(
       "The setting DATABASE_CONNECTIONS is not usable: registry, settlement, audit, relay in one process need at least 11.",
     );

@@ -8,7 +8,7 @@ import { cloneDatabase } from "../support/servers.ts";
 
 const OBSERVED_MS = 1_200;
 const CALLERS = 20;
-/** With the shortest pauses that chance can give: 25, 50, 100, 200 and 400 ms, then one each half second. */
+/** With the shortest possible random pauses: 25, 50, 100, 200 and 400 ms, then one each half second. */
 const MOST_DIALS = 6;
 
 type Ends = Pick<TestContext, "onTestFinished">;
@@ -89,12 +89,12 @@ describe.concurrent("a pooler that accepts connections", () => {
       );
       return new Set(rows.map(([row]) => row?.pid)).size;
     };
-    // A statement may share a connection while others are being made.
+    // Statements may share a connection while others are being opened.
     await context.expect.poll(backends, { timeout: 15_000 }).toBe(most);
   });
 });
 
-describe.concurrent("a pool that is ended while it waits to dial", () => {
+describe.concurrent("a pool that ends while it waits to dial", () => {
   test("dials no more, and its waiting calls fail", async (context) => {
     const { server, sql } = await pooler(context, NOWHERE, "close");
     await askAgainAndAgain(sql, 500);

@@ -1,4 +1,4 @@
-/** What fails with a connection to PostgreSQL, and what must not: see `patches/README.md`. */
+/** What fails when a connection to PostgreSQL fails, and what must not fail: see `patches/README.md`. */
 import { once } from "node:events";
 import type { Writable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -34,7 +34,7 @@ describe("a transaction whose connection is cut", () => {
     const transaction = sql.begin(async (tx) => {
       await tx`insert into notes values ('first')`;
       await cut();
-      // By now the pool has another connection in this one's place.
+      // By now the pool has replaced this connection.
       await expect.poll(async () => (await sql`select 1 as up`.catch(() => []))[0]).toEqual({ up: 1 });
       await tx`insert into notes values ('second')`;
     });
@@ -67,7 +67,7 @@ describe("a COPY that PostgreSQL refuses", () => {
 });
 
 describe("connections that are cut at any moment", () => {
-  it("refuse what they cannot answer, answer no other question, and are all made again", async () => {
+  it("queries without an answer fail, no query gets another's answer, and the pool replaces all connections", async () => {
     const wrong: unknown[] = [];
     const ask = async (question: number, on: Database | Transaction): Promise<void> => {
       const [row] = await on<{ answer: number }[]>`select ${question}::int as answer`;

@@ -1,4 +1,4 @@
-/** What a service reports of a database that answers and takes no change. */
+/** What a service reports about a database that answers and accepts no change. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { databaseHealth } from "../../services/db/health.ts";
@@ -21,7 +21,7 @@ afterAll(async () => {
   await target.drop();
 });
 
-test("a database that can only be read is not ready, and is ready when it takes changes again", async () => {
+test("a database that can only be read: not ready, and ready when it accepts changes again", async () => {
   const health = databaseHealth(bus.nc, database);
   const ready = { databaseReady: true, fault: null };
   expect(await health()).toEqual(ready);

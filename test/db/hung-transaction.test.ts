@@ -1,4 +1,4 @@
-/** A process that hangs within a transaction, as one that is stopped or swapped out: others still get its locks. */
+/** A process that hangs within a transaction, like a stopped or swapped-out process: others still get its locks. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -8,7 +8,7 @@ import { closeDatabase, type Database, openDatabase, type Transaction } from "..
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 
 const LOCK = 4_711;
-/** In the last statement that arrives. */
+/** A mark in the last statement that arrives. */
 const MARK = "the_last_one";
 
 let database: TestDatabase;

@@ -33,7 +33,7 @@ describe("the installation that a bus belongs to", () => {
     await Promise.all(undo.map((step) => step()));
   });
 
-  it("the first one that starts there, at each of its starts", async () => {
+  it("the first one that starts on it: accepted at each of its starts", async () => {
     const first = await add();
     await claim(first);
     await claim(first);
@@ -77,7 +77,7 @@ describe("the installation that a bus belongs to", () => {
     await claim(first);
   });
 
-  it("a copy of its database, as a restored dump is one: the same installation", async () => {
+  it("a copy of its database, such as a restored dump: the same installation", async () => {
     const first = await add();
     await claim(first);
     const copy = await copyDatabase(first);

@@ -20,7 +20,7 @@ beforeAll(() => {
   folder = temporaryFolder("migrations");
 });
 
-/** These tests need an empty database, where others clone the migrated template. */
+/** These tests need an empty database; other tests clone the migrated template. */
 beforeEach(async () => {
   const database = await createEmptyDatabase();
   made.push(database);
@@ -109,7 +109,7 @@ describe("migrate", () => {
     expect(await appliedNames()).toEqual(before);
   });
 
-  test("a failing migration: taken back as a whole, with the reason", async () => {
+  test("a failing migration: rolled back as a whole, with the reason", async () => {
     await migrate({ databaseUrl: url, log: () => undefined });
     const broken = newerProgram("create table half_done (id bigint); select 1 / 0;");
     await expect(migrate({ databaseUrl: url, log: () => undefined, folder: broken })).rejects.toThrow(

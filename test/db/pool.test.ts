@@ -26,15 +26,15 @@ describe("the pool", () => {
     await expect(sql`select 9007199254740993::int8 as id`.execute()).rejects.toThrow(
       "The integer 9007199254740993 is too large for a number.",
     );
-    // The connection is as good as before.
+    // The connection still works.
     expect(await sql`select 1::int8 as id`).toMatchObject([{ id: 1 }]);
   });
 
-  test("leaves names as they are in SQL", async () => {
+  test("returns column names as they are in SQL", async () => {
     expect(await sql`select 1 as snake_case`).toMatchObject([{ snake_case: 1 }]);
   });
 
-  test("carries arrays of texts, JSON and times both ways", async () => {
+  test("writes and reads arrays of texts, JSON and times", async () => {
     const at = new Date("2026-11-21T10:00:00.123Z");
     const [row] =
       await sql`select ${["a", "b,c"]}::text[] as texts, ${sql.json({ a: 1 })} as json, ${at}::timestamptz as at`;
@@ -48,7 +48,7 @@ describe("the pool", () => {
     expect(row?.connections).toBeLessThanOrEqual(DATABASE_LIMITS.maxConnections);
   });
 
-  test("cuts off a statement that runs too long", async () => {
+  test("cancels a statement that runs too long", async () => {
     const [row] = await sql`select current_setting('statement_timeout') as timeout`;
     expect(row?.["timeout"]).toBe(`${DATABASE_LIMITS.statementTimeoutMs / 1000}s`);
     await expect(

@@ -25,7 +25,7 @@ describe("a restored database", () => {
     });
     return { code: await program.ended, output: program.output() };
   };
-  /** What the bus has after many pulses of a database that was newer. */
+  /** The bus after many pulses of a newer database. */
   const goOnWithout = () => writePulse(fixture.bus, 1_000);
 
   beforeAll(async () => {
@@ -45,7 +45,7 @@ describe("a restored database", () => {
     expect(fail).not.toHaveBeenCalled();
   });
 
-  test("a relay that meets one: ends its process, and leaves the pulse of the bus as it is", async () => {
+  test("a relay on a restored database: its process ends, and the pulse of the bus does not change", async () => {
     await goOnWithout();
     const fail = vi.fn();
     const relay = await fixture.startRelay({ fail });
@@ -64,7 +64,7 @@ describe("a restored database", () => {
     }
   });
 
-  test("`migrate --database-restored`: refuses while a relay works; then empties the bus, and no number comes again", async () => {
+  test("`migrate --database-restored`: refuses while a relay works; then empties the bus; no number is used twice", async () => {
     const { sql, bus } = fixture;
     await bus.js.publish(`$KV.${CREDENTIALS.name}.old`, "1");
     await sql`update relay_lease set lapses_at = clock_timestamp() + interval '1 minute'`;

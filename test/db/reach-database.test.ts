@@ -48,7 +48,7 @@ describe("a database at the start", () => {
     await database.drop();
   });
 
-  test("an answer after a while: the start waits for it", async () => {
+  test("a server that answers later: the start waits for it", async () => {
     const database = await cloneDatabase();
     const server = await startFaultyServer(database.url, "close");
     setTimeout(() => server.become("none"), 300);

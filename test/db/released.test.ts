@@ -50,7 +50,7 @@ describe.each(readdirSync(RELEASED))("a database of version %s", (version) => {
     });
   });
 
-  test("keeps payments and refusals: neither changes when it is asked again", async () => {
+  test("keeps payments and refusals: a repeated request changes neither", async () => {
     const ask = async (intentId: number, orderId: number, money: string | null) => {
       const [row] = await sql`
         select settled_as, refusal from settle_intent(${intentId}, ${`attestation-${intentId}`}, 1, ${orderId},

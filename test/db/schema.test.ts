@@ -65,7 +65,7 @@ describe("the schema as text: a change shows", () => {
   });
 });
 
-/** The text with the change, which is taken back. */
+/** The schema's text with the change, which is rolled back. */
 async function changed(change: string): Promise<string> {
   const kept = new Error("taken back");
   let text = "";

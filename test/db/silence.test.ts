@@ -1,4 +1,4 @@
-/** A network that loses what one of two processes exchanges with PostgreSQL: the other process answers its requests. */
+/** A network that loses all bytes between one of two processes and PostgreSQL: the other process answers its requests. */
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -13,7 +13,7 @@ import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "..
 const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const read = repeatable("test.silence.read", z.object({}), z.object({ copy: z.int() }));
 const write = once("test.silence.write", z.object({}), z.object({ copy: z.int() }));
-/** That of a process that stalls (docs/operations.md, "When something fails"). */
+/** The bound of a process that stalls (docs/operations.md, "When something fails"). */
 const OTHER_ANSWERS_MS = 3_000;
 const CONNECTIONS = 3;
 /** A second pool, which connects in vain. */
@@ -63,7 +63,7 @@ beforeAll(async () => {
 afterEach(async () => {
   asked = [];
   for (const { link } of processes) link.join();
-  // Each connection of the pools once: one that has failed meanwhile is noticed here and not by the next test.
+  // Uses each connection of the pools once, so that a failed one is found here and not by the next test.
   for (const { database } of processes) {
     await Promise.allSettled(Array.from({ length: CONNECTIONS }, () => database`select pg_sleep(0.02)`));
   }

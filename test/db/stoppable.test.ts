@@ -48,7 +48,7 @@ async function stopDuring(work: (tx: Transaction) => Promise<unknown>): Promise<
   return { error: await ended, tookMs: performance.now() - stoppedAtMs };
 }
 
-/** So many bytes that they are under way for longer than a moment. */
+/** So many bytes that their transfer takes some time. */
 async function copyMany(tx: Transaction): Promise<void> {
   const stream = await tx.unsafe("copy written from stdin").writable();
   const finished = once(stream, "finish");
@@ -74,7 +74,7 @@ test.each<[string, (tx: Transaction) => Promise<unknown>]>([
   expect(await database`select from written`).toHaveLength(0);
 });
 
-test("after the stop no transaction begins, and the pool serves other statements", async () => {
+test("after the stop: no transaction begins, and the pool serves other statements", async () => {
   const stopped = stoppable(database, { stopping: AbortSignal.abort(), canceller });
   await expect(stopped.begin(async (tx) => tx`select 1`)).rejects.toBeInstanceOf(WorkStoppedError);
   expect(await stopped`select 1 as one`).toEqual([{ one: 1 }]);

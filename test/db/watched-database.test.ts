@@ -1,4 +1,4 @@
-/** No call waits for ever, whatever the server does. The stalled server's own time-outs do not help. */
+/** No call waits for ever, whatever the server does. The time-outs of a stalled server do not help. */
 
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -82,7 +82,7 @@ test("a transaction that waited too long for its turn: does nothing later, and a
   expect(replacements()).toBe(0);
 });
 
-test("parts of statements and lists of values are no calls, and a failed statement fails as before", async () => {
+test("parts of statements and lists of values: not watched as calls; a failed statement fails as before", async () => {
   const { sql, replacements } = open(1);
   const part = sql`where ${true}`;
   expect(await sql`select * from (values ${sql([[1, 2]])}) as t (a, b) ${part}`).toMatchObject([{ a: "1", b: "2" }]);

@@ -27,20 +27,20 @@ const tools = join(folder.path, "tools");
 const PROJECT = { name: "project", version: "1.0.0" };
 const stamp = join(project, "node_modules", ".device-payments-lock");
 
-/** PATH without this checkout's node, as on a machine that has only its system's. */
+/** PATH without this checkout's node, as on a machine that has only the system's node. */
 const systemPath = (process.env.PATH ?? "")
   .split(":")
   .filter((entry) => !entry.includes("node_modules"))
   .join(":");
 
 function start(args: string[] = [], environment: NodeJS.ProcessEnv = {}) {
-  // The run's bundles are of no use to the programs here.
+  // The programs here do not need the bundles of the test run.
   const { NODE_OPTIONS: _unused, ...run } = process.env;
   const env = { ...run, PATH: systemPath, npm_config_offline: "true", ...environment };
   return runProgram("node", ["deploy/bootstrap.mjs", "target.ts", ...args], { cwd: project, env });
 }
 
-/** The output of the program, which ends with this exit code. */
+/** Expects this exit code of the program; returns its output. */
 async function outputOf(exitCode: number, args?: string[], environment?: NodeJS.ProcessEnv): Promise<string> {
   const program = start(args, environment);
   expect(await program.ended, program.output()).toBe(exitCode);
@@ -147,7 +147,7 @@ describe("the bootstrap", () => {
     expect(existsSync(join(project, "node_modules", "second"))).toBe(true);
   });
 
-  test("packages that a person installed from the same lock file: it accepts them", async () => {
+  test("packages that a person has installed from the same lock file: it accepts them", async () => {
     rmSync(stamp);
     expect(await outputOf(0)).toBe('{"node":"yes","args":[]}\n');
     expect(existsSync(stamp)).toBe(true);
@@ -203,7 +203,7 @@ describe("the bootstrap", () => {
   }, async () => {
     const manifest = join(project, "package.json");
     const original = readFileSync(manifest, "utf8");
-    // As patch-package does it: the patch applies once, and another one does not apply to what is patched.
+    // Like patch-package: the patch applies once, and another one does not apply to patched files.
     const apply = `const fs = require("node:fs");
 const wanted = fs.readFileSync("patches/some.patch", "utf8");
 const file = "node_modules/patched";
@@ -225,7 +225,7 @@ fs.writeFileSync(file, wanted);
     writeFileSync(manifest, original);
   });
 
-  test("npm fails: one sentence has the reason, and where the rest is", { timeout: NPM_MS }, async () => {
+  test("npm fails: one sentence has the reason and the place of npm's log", { timeout: NPM_MS }, async () => {
     const intact = readFileSync(join(project, "package-lock.json"));
     writeFileSync(
       join(project, "package-lock.json"),

@@ -19,9 +19,9 @@ import { serverFolder } from "../support/temporary-folder.ts";
 
 const PROGRAM = join(import.meta.dirname, "programs", "servers.ts");
 const isRoot = process.getuid?.() === 0;
-/** Most tests use the data folder of the test before, because the creation of a database takes longer than the rest of a test. */
+/** Most tests use the data folder of the previous test, because making a database takes longer than the rest of a test. */
 const shared = serverFolder("embedded-shared");
-/** The newest start on it; the next test goes on with the one that still runs. */
+/** The newest start on this folder; the next test uses it when it still runs. */
 let onShared: RunningProgram | undefined;
 const folders: (() => void)[] = [];
 /** The watchdog counts whole seconds, so it may take one or two longer than its grace time. */
@@ -247,7 +247,7 @@ describe("the embedded servers", () => {
   });
 
   test("NATS_URL and DATABASE_URL: no embedded server starts, and the error names a server that does not answer", async () => {
-    // It waits some seconds for that server, beside the two others.
+    // It waits some seconds for that server, in addition to the two others.
     const third = start(folder(), { environment: { NATS_URL: "nats://secret@127.0.0.1:9" } });
     const where = await addresses(running());
     const dataDir = folder();
@@ -344,7 +344,7 @@ describe("an embedded nats-server on a small disk", () => {
   });
 
   test("a start with little space: the server accepts messages, and more of them after space is free again", async () => {
-    // Less space is free than the server has stored. Without our setting it would derive a limit below what it has stored.
+    // Less space is free than the server uses. Without our setting it would choose a limit below what it has stored.
     disk.fill(2 * KILOBYTE * KILOBYTE);
     const server = await startOnDisk();
     expect(await publishUntilRefused(nc as NatsConnection, 20)).toHaveLength(20);

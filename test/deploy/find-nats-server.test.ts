@@ -1,5 +1,5 @@
 /**
- * Which nats-server is used, and how it is fetched: from an archive of this test, also one that is tampered with on its way,
+ * Which nats-server is used, and how it is fetched: from an archive of this test, also from one that is changed in transit,
  * and in the long form of `npm run soak` from Debian's real archive (NATS_SERVER_FROM=debian), whose lists have 70,000
  * packages. A run of the tests on a machine without a nats-server fetches it from there, too.
  */
@@ -104,7 +104,7 @@ describe("the nats-server that is used", () => {
     expect(await find({ named: "/nowhere/nats" })).toMatch(/is not a nats-server that runs here/);
   });
 
-  test("no server, and nothing to fetch it with: one sentence has the three ways", async () => {
+  test("no server, and no way to fetch it: one sentence has the three ways to get one", async () => {
     const sentence = await find({});
     expect(sentence).toMatch(
       /^No nats-server 2\.12\.0 or newer was found \(this system has no apt-get to fetch it with\): /,
@@ -114,7 +114,7 @@ describe("the nats-server that is used", () => {
     }
   });
 
-  test("only a server that is too old, and nothing to fetch another with: the sentence names it", async () => {
+  test("only a server that is too old, and no way to fetch another: the sentence names it", async () => {
     const old = natsServer(join(folder(), "nats-server"), "2.9.10");
     expect(await find({ path: join(old, "..") })).toContain(`to fetch it with, and ${old} is 2.9.10): put a release`);
   });
@@ -122,7 +122,7 @@ describe("the nats-server that is used", () => {
 
 const FILES = join(import.meta.dirname, "archive");
 
-/** One of the archive's files at a path without blanks, as apt needs it for a keyring, whatever the checkout is called. */
+/** One of the archive's files at a path without blanks, which apt needs for a keyring; the checkout's path may have blanks. */
 function copyOf(name: string): string {
   const copy = join(folder(), name);
   cpSync(join(FILES, name), copy);
@@ -223,7 +223,7 @@ describe.runIf(onlyWhere(hasApt, "fetching the nats-server package with apt-get"
     expect(await fetchFrom([without, await mirror()])).toMatchObject({ reason: undefined });
   });
 
-  test("settings of the machine's apt that allow anything: a changed list is still refused", async () => {
+  test("apt settings of the machine that switch off all checks: a changed list is still refused", async () => {
     const settings = join(folder(), "apt.conf");
     writeFileSync(settings, 'Acquire::AllowInsecureRepositories "true";\nAPT::Get::AllowUnauthenticated "true";\n');
     const tampered = await mirror((path, content) => (basename(path) === "InRelease" ? flipped(content) : content));
@@ -252,7 +252,7 @@ describe.runIf(onlyWhere(hasApt, "fetching the nats-server package with apt-get"
     const env = { ...ENVIRONMENT, APT_CONFIG: settings };
     const byPath = ["http://mirror.example/debian", "http://deb.debian.org/debian"];
     expect(await debianMirrors(env)).toEqual(byPath);
-    // The lists of the first one name it; the others are on no network.
+    // The lists of the first mirror name it; no network has the others.
     const update = ["-o", "APT::Sandbox::User=", "-o", "Acquire::Retries=0", "update"];
     await promisify(execFile)("apt-get", update, { env }).catch(() => undefined);
     expect(await debianMirrors(env)).toEqual([described, ...byPath]);
@@ -284,7 +284,7 @@ describe.runIf(onlyWhere(hasApt, "fetching the nats-server package with apt-get"
     const isReal = process.env["NATS_SERVER_FROM"] === "debian";
     if (isReal) expect(debianKeyring()).toBeDefined();
     const archive = isReal ? {} : { MIRROR: await mirror(), KEYRING: keyring };
-    // Debian keeps nats-server in /usr/sbin, so with this PATH an installed one is out of sight.
+    // Debian installs nats-server in /usr/sbin, so with this PATH an installed one is not found.
     const env = { ...ENVIRONMENT, HOME: "/nonexistent", DEVICE_PAYMENTS_CACHE_DIR: cache, ...archive };
     const first = runProgram(process.execPath, [search], { env, cwd: "/", ...account });
     await first.ended;

@@ -29,10 +29,10 @@ const disk = mountSmallDisk("full-disk", 400);
 const RESERVE_MB = 160;
 const TEST_MS = 400_000;
 const WAIT = { timeout: 120_000, interval: 100 };
-/** A gateway that hangs answers nothing at all; one on a busy machine takes its time. */
+/** A gateway that hangs never answers; a gateway on a busy machine answers slowly. */
 const ANSWER_MS = 5_000;
 
-/** The codes that a request may get meanwhile: it was not done, or its outcome is unknown. */
+/** The codes that a request may get meanwhile: it was not carried out, or its outcome is unknown. */
 const TRUE_CODES = ["storage_low", "unavailable", "replica_stale", "busy"];
 
 let program: RunningProgram;
@@ -97,7 +97,7 @@ async function needSpace(): Promise<void> {
       await sql`select pg_switch_wal()`;
     }
   } catch {
-    // It has crashed, or ended.
+    // PostgreSQL has crashed, or has ended.
   } finally {
     await sql.end({ timeout: 1 }).catch(() => undefined);
   }
@@ -136,7 +136,7 @@ async function uploadSlowly(operator: Person, path: string, { pieces, bytes }: S
 interface Statements {
   /** Sends the rest of the second statement. */
   readonly goOn: () => void;
-  /** Once there is space: each of the two is imported, and its lines are stored once. */
+  /** Once there is space: each of the two statements is imported, and its lines are stored once. */
   readonly complete: () => Promise<void>;
 }
 
@@ -200,9 +200,9 @@ interface Acknowledged {
 }
 
 /**
- * Collects cash at another station, one collection after the other, as a good client does: it repeats each step with the
- * same key until it is done. Stopped, it completes the collection under way. Returns the orders that were acknowledged as
- * opened and as paid, and the codes that it was answered with in between.
+ * Collects cash at another station, one collection after the other, like a correct client: it repeats each step with the
+ * same key until it succeeds. When stopped, it completes the current collection. Returns the orders that were acknowledged as
+ * opened and as paid, and the error codes in between.
  */
 function collectCash(): { hasPaid: () => boolean; stop: () => Promise<Acknowledged> } {
   const orders: number[] = [];
@@ -265,7 +265,7 @@ describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
     expect(program.output()).toMatch(/less than DISK_RESERVE_MB: registrations, offers and webhooks wait/);
   });
 
-  test("full to the last byte: its errors are true, and it collects again by itself when there is space", async () => {
+  test("full to the last byte: its errors are correct, and it collects again by itself when there is space", async () => {
     disk.empty();
     await vi.waitFor(async () => expect(await diskDetail()).not.toBe("disk_below_reserve"), WAIT);
     const facts = sandboxFacts(dataDir);
@@ -277,10 +277,10 @@ describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
     statements.goOn();
     await needSpace();
     await program.waitFor(/PostgreSQL .*\. The disk of \S+ has \d+ MB left, and 64 MB are needed to start it again/);
-    // Its end may have freed some kilobytes, which hold the leases of many minutes.
+    // Its end may have freed some kilobytes, enough for the leases of many minutes.
     disk.fill(0);
     await program.waitFor(/nats-server cannot store messages now\. The disk of \S+ has \d+ MB left/);
-    // Each answer is a true one, and comes in time.
+    // Each answer is correct and in time.
     for (let round = 0; round < 5; round += 1) {
       const askedAtMs = performance.now();
       expect((await send(facts.baseUrl, "GET", "/healthz")).status).toBe(200);
@@ -319,7 +319,7 @@ describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
     expect(codes.filter((code) => !TRUE_CODES.includes(code))).toEqual([]);
   });
 
-  test("a start on a full disk: it waits for space, and is up when there is some", async () => {
+  test("a start on a full disk: it waits for space, and runs when there is some", async () => {
     program.process.kill("SIGTERM");
     expect(await program.ended).toBe(0);
     disk.fill(0);

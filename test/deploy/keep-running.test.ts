@@ -1,4 +1,4 @@
-/** What happens to one part of the system that ends by itself; the parts are real processes that end in different ways. */
+/** A part of the system that ends by itself; the parts are real processes that end in different ways. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ function runningParts(): string[] {
   return rows.filter((row) => Number.parseInt(row, 10) === process.pid && row.includes(SCRIPT));
 }
 
-/** Keeps a part running that behaves as the words print, one for each start; the last one repeatedly. */
+/** Keeps a part running that behaves as the words say, one word for each start; the last word applies to all later starts. */
 async function keep(
   lives: readonly string[],
   options: { readonly limits?: typeof QUICK; readonly disk?: Disk; readonly spaceIsShort?: boolean } = {},
@@ -99,7 +99,7 @@ describe("a part that ends by itself", () => {
     expect(clerk.starts()).toBe(3);
   });
 
-  test("a reason that another start would not change: it is not started again, and its sentence ends the system", async () => {
+  test("a reason that a restart cannot remove: the part is not started again, and its sentence ends the system", async () => {
     const clerk = await keep(["resigns", "well"]);
     await vi.waitFor(() => expect(clerk.fail).toHaveBeenCalledOnce(), WAIT);
     expect(clerk.fail.mock.calls[0]?.[0].message).toBe("The database is newer than this.");
@@ -127,7 +127,7 @@ describe("a part that ends while the disk is full", () => {
     expect(clerk.fail).not.toHaveBeenCalled();
   });
 
-  test("more ends than a part may have: it is not abandoned", async () => {
+  test("more ends than the limit: the part is not abandoned", async () => {
     const disk: Disk = { freeBytes: () => ENOUGH_BYTES, tier: () => "ok" };
     const clerk = await keep(["dies", "dies", "dies", "dies", "well"], { disk, spaceIsShort: true });
     await vi.waitFor(() => expect(clerk.pids).toHaveLength(QUICK.restartMaxEnds + 2), WAIT);
@@ -193,7 +193,7 @@ describe("the restart policy", () => {
     expect(policy.ended(200_000 + restartQuietMs)).toEqual({ afterMs: restartFirstMs });
   });
 
-  test("one end a day: it counts alone, so the part is always started again", () => {
+  test("one end a day: each end counts alone, so the part is always started again", () => {
     const policy = new RestartPolicy(0);
     for (let day = 1; day <= 3 * restartMaxEnds; day += 1) {
       expect(policy.ended(day * restartWindowMs)).toEqual({ afterMs: restartFirstMs });
@@ -230,7 +230,7 @@ describe("a service process", () => {
     expect(await running.ended).toEqual({ exit: { code: 0, signal: null }, reason: undefined });
   });
 
-  test("it refuses to start: the error has its sentence", async () => {
+  test("it refuses to start: the error contains its sentence", async () => {
     await expect(start("refuses")).rejects.toMatchObject({ message: "There is no luck today.", code: "no_luck" });
   });
 

@@ -1,4 +1,4 @@
-/** `npm ci` refuses a lock file that leaves a package out, and a fresh machine tries nothing but `npm ci`. */
+/** `npm ci` refuses a lock file that lacks a package, and a new machine uses only `npm ci`. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -17,7 +17,7 @@ type Packages = Readonly<Record<string, LockedPackage>>;
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const json = (file: string): unknown => JSON.parse(readFileSync(join(CHECKOUT, file), "utf8"));
 
-/** Where Node would find a package from that folder of the lock file: in its own node_modules or in those above. */
+/** Where Node finds a package from that folder of the lock file: in its node_modules or in those of a parent folder. */
 function isFound(packages: Packages, from: string, name: string): boolean {
   for (let folder = from; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf("/node_modules/")))) {
     if (packages[folder === "" ? `node_modules/${name}` : `${folder}/node_modules/${name}`] !== undefined) return true;

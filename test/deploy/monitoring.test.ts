@@ -55,13 +55,13 @@ describe("alert rules", () => {
     expect(labels).toEqual(["device-payments", "device-payments", "device-payments"]);
   });
 
-  it("promtool's unit tests: a well installation raises none, each fault raises its own", () => {
+  it("promtool's unit tests: an installation without faults raises no alert, and each fault raises its alert", () => {
     expect(promtool("test", "rules", "alerts.test.yaml")).toContain("SUCCESS");
     const tests = readFileSync(join(FOLDER, "alerts.test.yaml"), "utf8");
     for (const { alert } of rules) expect(tests).toContain(`- name: ${alert}\n`);
   });
 
-  it("the operators' guide: it says of each alert what to do", () => {
+  it("the operators' guide: it says for each alert what to do", () => {
     const section = operationsGuide.slice(operationsGuide.indexOf("## Alerts"));
     const rows = section.slice(0, section.indexOf("\n## ", 1)).match(/^\| `.*$/gm) ?? [];
     const named = rules.map(

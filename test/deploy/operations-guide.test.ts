@@ -1,4 +1,4 @@
-/** `docs/operations.md`: its configurations equal the files, and its numbers those of the program. */
+/** `docs/operations.md`: its configurations equal the files, and its numbers equal those of the program. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -22,7 +22,7 @@ const LANGUAGES: Readonly<Record<string, string>> = {
   Caddyfile: "caddyfile",
 };
 
-/** As the guide's sentence names a service. */
+/** The name of a service in the guide's sentence. */
 function spoken(name: string): string {
   if (name.includes("-") || name === "registry" || name === "relay") return `the ${name.replace("-", " ")}`;
   return name;

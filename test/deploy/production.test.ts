@@ -1,5 +1,5 @@
 /**
- * What `deploy/production/` publishes: the image, compose.yaml, the Kubernetes manifests, systemd's units, and the samples for NATS
+ * What `deploy/production/` publishes: the image, compose.yaml, the Kubernetes manifests, systemd units, and the samples for NATS
  * and PostgreSQL.
  */
 import { execFileSync } from "node:child_process";
@@ -58,7 +58,7 @@ const FORMATS = {
   subnet_ip_address: true,
 } as const;
 
-/** It marks its parts by `id`, which later drafts of JSON Schema call `$id` and which no reference in it uses. */
+/** It names its parts by `id`, which later drafts of JSON Schema call `$id`; none of its references uses it. */
 function publishedSchema(): object {
   const isMark = (key: string, value: unknown): boolean =>
     (key === "id" || key === "$schema") && typeof value === "string";
@@ -178,7 +178,7 @@ describe("the manifests", () => {
       expect(pod?.terminationGracePeriodSeconds, name).toBeGreaterThan(15);
       const [container] = pod?.containers ?? [];
       expect(container?.readinessProbe?.httpGet, name).toEqual({ path: "/readyz", port: "metrics" });
-      // What it waits for ends no process, also at its start.
+      // A service that it waits for never makes the process end, not even at its start.
       for (const probe of [container?.livenessProbe, container?.startupProbe]) {
         expect(probe?.httpGet, name).toEqual({ path: "/healthz", port: "metrics" });
       }
@@ -378,7 +378,7 @@ describe("the Dockerfile", () => {
     expect(of("ADD")).toEqual([]);
   });
 
-  it("the guide: who installs without the image does the same steps", () => {
+  it("the guide: an installation without the image has the same steps", () => {
     for (const step of of("RUN").flatMap((run) => textOf(run).split(" && ").slice(0, 1)))
       expect(operationsGuide).toContain(`\n${step} `);
   });
@@ -425,7 +425,7 @@ describe("the steps in a clean folder", () => {
     expect(commands).toHaveLength(8);
     for (const file of commands.filter((each) => each !== "gateway/web/build.ts"))
       expect(run(file, "--help"), file).toContain("npm run");
-    // What an owner's run by the API needs beside the program.
+    // What a conformance run by API needs beside the program.
     const suite = 'const { SUITE } = await import("./clients/conformance/suite-version.ts");';
     expect(run("--input-type=module", "-e", `${suite} console.log(SUITE.contractSha256());`)).toMatch(
       /^[\da-f]{64}\n$/,
@@ -453,7 +453,7 @@ function perform(instruction: Instruction, inImage: (path: string) => string): v
   if (keyword === "RUN") runStep(textOf(instruction), inImage("/app"));
   if (keyword !== "COPY") return;
   const copy = instruction as Copy;
-  // Both stages have one folder here, so what one takes from the other is in its place.
+  // Both stages have one folder here, so files that one stage copies from the other are already in place.
   if (copy.getFromFlag() !== null) return;
   const sources = sourcesOf(copy);
   // A clean checkout has no pages built.

@@ -1,6 +1,6 @@
 /**
  * The published configurations of nginx, HAProxy and Caddy, run by the distribution's programs in front of a real gateway:
- * what clients see through each, which address the gateway counts them by, and that no request meets a connection that ends.
+ * what clients see through each, by which address the gateway counts them, and that no request is lost on an ending connection.
  */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
@@ -36,7 +36,7 @@ const FETCH_MS = 200_000;
  */
 const RACE_AFTER_IDLE_MS = 6_500;
 const WAIT_MS = 7_000;
-/** What ends sooner than this after its last answer was not idle. */
+/** A connection that ends sooner than this after its last answer was not idle. */
 const CLOSED_AT_ONCE_MS = 500;
 
 const authority = createAuthority();
@@ -135,14 +135,14 @@ async function get({ agent }: Guest, { baseUrl }: ReverseProxy, path: string) {
   return { status: response.statusCode, isOfGateway: response.headers["x-request-id"] !== undefined };
 }
 
-/** Claims a code that there is not, and writes headers as if another address had asked. */
+/** Claims an unknown code, with headers that name another address. */
 const claim = (who: Guest, forged: string): Promise<Answer<Refused>> =>
   who.send<Refused>("POST", "/api/payments/v1/devices/enroll/", {
     json: { code: "7K3QX-9M2TB" },
     headers: { "x-forwarded-for": forged, forwarded: `for=${forged}`, "x-real-ip": forged },
   });
 
-/** One claim more than an address may make, each as if from another address; returns the codes. */
+/** One claim more than one address may make, each with another address in its headers; returns the codes. */
 async function claimAsMany(who: Guest): Promise<string[]> {
   const codes: string[] = [];
   for (let attempt = 0; attempt < 11; attempt += 1) codes.push((await claim(who, `203.0.113.${attempt}`)).body.code);
@@ -230,7 +230,7 @@ describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index 
       const socket = connectTls({ port: proxy.port, host: "127.0.0.1", servername: SITE, ca: authority.cert });
       socket.write(`GET /healthz HTTP/1.1\r\n${lines.join("\r\n")}${smuggled}`);
       const text = (await socket.toArray()).join("");
-      // One answer: its body was taken for one, or the line was refused.
+      // One answer: the rest was read as its body, or the line was refused.
       expect(text.split("HTTP/1.1 ")).toHaveLength(2);
     });
 
@@ -364,7 +364,7 @@ async function requestHttp2(
 describe("a connection from a proxy to the gateway", () => {
   const beat = async (proxy: ReverseProxy, token: string): Promise<number> => {
     const guest = guestAt("127.0.9.1", proxy);
-    // A proxy may not repeat a POST by itself, so a lost one is seen.
+    // A proxy may not repeat a POST by itself, so the test notices a lost one.
     const json = { summary: {} };
     const response = await guest.agent.request({
       origin: proxy.baseUrl,
@@ -388,7 +388,7 @@ describe("a connection from a proxy to the gateway", () => {
     others.push(careless, spy);
     const published = PROXY_NAMES.map((name) => proxies.get(name) as ReverseProxy);
     const seen = new Map(PROXY_NAMES.map((name) => [name, spies.get(name)?.connections.length]));
-    // As many connections as a busy moment opens.
+    // As many connections as in a busy moment.
     const crowd = published.flatMap((proxy) => Array.from({ length: 20 }, () => guestAt("127.0.9.2", proxy)));
     await Promise.all(crowd.map((guest) => guest.send("GET", "/healthz")));
     expect(await beats([...published, careless])).toEqual([200, 200, 200, 200]);

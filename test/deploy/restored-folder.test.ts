@@ -1,4 +1,4 @@
-/** `npm start` with a database that was restored from a backup, while the numbers given after it are known to devices and guests. */
+/** `npm start` with a database restored from a backup, while devices and guests have numbers that were given after it. */
 import { execFileSync } from "node:child_process";
 import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -82,7 +82,7 @@ describe("the log of a part", () => {
     const log = open(logFile, 400 * KILOBYTE);
     const line = Buffer.from(`${"x".repeat(999)}\n`);
     for (let count = 0; count < 100; count += 1) log.write(line);
-    // Only when the first write has begun is there anything to fail.
+    // Before the first write has begun, nothing can fail.
     await vi.waitFor(() => expect(existsSync(logFile)).toBe(true), WAIT);
     await new Promise((resolve) => setTimeout(resolve, 100));
     disk.empty();
@@ -100,7 +100,7 @@ describe("the log of a part", () => {
   test("a disk that is too slow: it keeps a bounded number of bytes, and counts the lines that it drops", async () => {
     const log = open(join(folder.path, "slow.log"), 64 * 1_024 * KILOBYTE);
     const line = Buffer.from(`${"x".repeat(KILOBYTE - 1)}\n`);
-    // All within one turn of the event loop: no write can have ended.
+    // All in one turn of the event loop, so no write can have ended.
     const lines = deployLimits.logWaitingBytes / KILOBYTE + 50;
     for (let count = 0; count < lines; count += 1) log.write(line);
     await vi.waitFor(() => {

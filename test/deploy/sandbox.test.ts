@@ -1,6 +1,6 @@
 /**
- * `npm start` from the newcomer's first minute on: the demos that its printout names work, every part that is killed comes
- * back by itself, and a second start, now with TLS at the gateway, keeps everything. The certificate is one that no
+ * `npm start` from a new user's first minute on: the demos that it prints work, every killed part is started again
+ * automatically, and a second start, now with TLS at the gateway, keeps everything. The certificate is one that no
  * authority has signed and that names another host.
  */
 import { execFile } from "node:child_process";
@@ -40,7 +40,7 @@ type Part = keyof typeof PARTS;
 const PART_NAMES = Object.keys(PARTS) as Part[];
 const LINES_MS = 120_000;
 const TEST_MS = 600_000;
-/** The goal is five seconds on a machine with nothing else to do; on a busy one the first start is the measure. */
+/** The goal is five seconds on an idle machine; on a busy one the first start is the reference. */
 const SECOND_START_MS = 15_000;
 /** Processes that got a stop signal, or that a killed supervisor leaves to its watchdog, are gone by then. */
 const GONE_MS = deployLimits.orphanGraceMs + 5_000;
@@ -49,7 +49,7 @@ const started: RunningProgram[] = [];
 
 afterAll(() => folder.remove());
 
-/** A program that a failed test leaves would keep the data folder from the next start. */
+/** A program that a failed test leaves behind would prevent the next start on the data folder. */
 async function endAll(): Promise<void> {
   for (const program of started.splice(0)) {
     if (isRunning(program.pid)) program.process.kill("SIGTERM");
@@ -74,7 +74,7 @@ const client = async (name: string, ...args: readonly string[]): Promise<string>
   return (await run(process.execPath, [program, ...args], { env, timeout: LINES_MS })).stdout;
 };
 
-/** A demo as a newcomer types it. */
+/** A demo as a new user types it. */
 const demo = (...args: readonly string[]): Promise<string> => client("demo", ...args);
 
 /** The same demo as lines, pasted into a shell. */
@@ -206,7 +206,7 @@ describe("the first start", { timeout: TEST_MS }, () => {
     expect(before.station.devices.every((device) => device.enrollmentCode !== null)).toBe(true);
     expectMagicInputs(before);
     expectWholeCollection(await demo());
-    // The demo has devices of its own: the printed codes are still good.
+    // The demo uses other devices, so the printed codes are still valid.
     for (const { deviceId, enrollmentCode } of before.station.devices) {
       const json = { code: enrollmentCode };
       const enrolled = await send(before.baseUrl, "POST", "/api/payments/v1/devices/enroll/", { json });
@@ -316,7 +316,7 @@ describe("a second start, with TLS, after the credential file of a virtual devic
   });
 
   test("the demo by QR with TLS: it ends well, run and as curl lines, and the callback comes over TLS too", async () => {
-    // Each ends what an earlier one may have left, here a QR that waits for its guest.
+    // Each demo ends what an earlier one may have left, here a QR that waits for its guest.
     await showQr(after, after.demoStation.stationId);
     expectWholeQr(await demo("qr"));
     expectWholeQr(await paste("qr"));
@@ -352,7 +352,7 @@ describe("a second start, with TLS, after the credential file of a virtual devic
 
   test("a collection at the demo station needs only an intent: the virtual devices do the rest", async () => {
     const { baseUrl, cashier: person, demoStation, links } = after;
-    // The first line of the screen is a link that signs the newcomer in.
+    // The first line of the screen is a link that signs the new user in.
     const [, link = ""] = /\n\nOpen (\S+)\n.+\n\nDevice payments is running at/.exec(program.output()) ?? [];
     expect(link).toBe(links.start);
     const [page, token] = link.split("#");
@@ -386,7 +386,7 @@ test("a demo without a sandbox, an unknown one and one without a service: one se
     output: `No sandbox was found (there is no ${join(elsewhere, "sandbox.json")}); start it with \`npm start\`, as the same user.\n`,
   });
   mkdirSync(elsewhere, { mode: 0 });
-  // Root may read everything, so for root another account has to try.
+  // Root may read everything, so as root the test uses another account.
   const account = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534, cwd: "/" } : {};
   expect((await ended([], elsewhere, account)).output).toContain(
     `(${join(elsewhere, "sandbox.json")} cannot be read (EACCES))`,

@@ -100,7 +100,7 @@ describe("npm start: one sentence and exit code 1", () => {
     const dataDir = join(folder(), "data");
     mkdirSync(dataDir);
     chmodSync(dataDir, 0o555);
-    // Root may write everywhere, so for root another account has to try.
+    // Root may write everywhere, so as root the test uses another account.
     const account = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
     chmodSync(join(dataDir, ".."), 0o755);
     expect(await refusal({ DATA_DIR: dataDir }, account)).toMatch(
@@ -159,7 +159,7 @@ describe("a bus of another installation", () => {
   });
 });
 
-describe("a port that the next start takes again", () => {
+describe("a port that the next start uses again", () => {
   test("a second start on one data folder: it gets the same port, and each name has a different one", async () => {
     const dataDir = folder();
     const first = await keptPort(dataDir, "sandboxProvider");
@@ -169,7 +169,7 @@ describe("a port that the next start takes again", () => {
     expect(await keptPort(dataDir, "other")).toBe(other);
   });
 
-  test("another program listens on it by now: another one is chosen and stored", async () => {
+  test("another program listens on it: another port is chosen and stored", async () => {
     const dataDir = folder();
     const first = await keptPort(dataDir, "taken");
     await listener(first);

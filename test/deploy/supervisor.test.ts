@@ -1,4 +1,4 @@
-/** Steps start in order, stop in the reverse one, and none is left over. */
+/** Steps start in order and stop in the reverse order, and none keeps running. */
 import { once } from "node:events";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -64,7 +64,7 @@ describe("the supervisor", () => {
     ]);
   });
 
-  test("a step that does not stop in time: a sentence names it, and the others are stopped all the same", async () => {
+  test("a step that does not stop in time: a sentence names it, and the others are still stopped", async () => {
     const program = run("stuck=third");
     await program.waitFor(/all up/);
     program.process.kill("SIGTERM");

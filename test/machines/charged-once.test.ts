@@ -1,6 +1,6 @@
 /**
- * Money conservation as the guest sees it: random collections of one order over companions and QRs, beside the truth of
- * whether the guest has paid. The station does not know that truth; it must ask before it charges a guest again.
+ * Money conservation from the guest's side: random collections of one order by companions and QRs. The test knows
+ * whether the guest has paid; the station does not know it, and must ask before it charges a guest again.
  */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -9,8 +9,8 @@ import { STATE_LIMITS } from "../../machines/settings.ts";
 import { assignedIntent } from "../../machines/views/assignment.ts";
 import { aQrCounter, COMPANION, type Scenario } from "./scenario.ts";
 
-/** How often each happens, of all of them together. */
-const DEEDS = {
+/** The relative frequency of each step. */
+const STEP_WEIGHTS = {
   "hand over": 6,
   "collect by smart POS": 1,
   "show a QR": 3,
@@ -28,14 +28,14 @@ const DEEDS = {
   "freeze the companion": 1,
   "lift the freeze": 2,
 } as const;
-interface Deed {
-  readonly what: keyof typeof DEEDS;
+interface CollectionStep {
+  readonly what: keyof typeof STEP_WEIGHTS;
   readonly confirms: boolean;
 }
-const WEIGHED = Object.entries(DEEDS).flatMap(([what, weight]) =>
-  Array<Deed["what"]>(weight).fill(what as Deed["what"]),
+const WEIGHED = Object.entries(STEP_WEIGHTS).flatMap(([what, weight]) =>
+  Array<CollectionStep["what"]>(weight).fill(what as CollectionStep["what"]),
 );
-const deed: fc.Arbitrary<Deed> = fc.record({ what: fc.constantFrom(...WEIGHED), confirms: fc.boolean() });
+const step: fc.Arbitrary<CollectionStep> = fc.record({ what: fc.constantFrom(...WEIGHED), confirms: fc.boolean() });
 
 /** What is true of one collection, whether or not it was reported. */
 interface Truth {
@@ -54,7 +54,7 @@ class Guest {
   confirmed = 0;
   refused = 0;
 
-  does({ what, confirms }: Deed): void {
+  does({ what, confirms }: CollectionStep): void {
     const counter = this.#counter;
     const last = this.#collections.at(-1);
     const earlier = this.#collections.at(-2);
@@ -155,9 +155,9 @@ describe("a guest who may have paid", () => {
     let confirmed = 0;
     let refused = 0;
     fc.assert(
-      fc.property(fc.array(deed, { minLength: 15, maxLength: 30 }), (deeds) => {
+      fc.property(fc.array(step, { minLength: 15, maxLength: 30 }), (steps) => {
         const guest = new Guest();
-        for (const each of deeds) guest.does(each);
+        for (const each of steps) guest.does(each);
         confirmed += guest.confirmed;
         refused += guest.refused;
       }),
@@ -189,7 +189,7 @@ const collection = fc.record({
 });
 
 describe("a late report between creation and attestation", () => {
-  it("any evidence about any collections of one order: a cashier settles only what is confirmed since", () => {
+  it("any evidence about any collections of one order: a cashier settles only after a newer confirmation", () => {
     let asked = 0;
     let confirmed = 0;
     fc.assert(
@@ -235,7 +235,7 @@ describe("a late report between creation and attestation", () => {
     expect(counter.settles().intent?.status).toBe("succeeded");
   });
 
-  it("the confirmation of the creation is older than the report: the attestation asks again", () => {
+  it("a report after the confirmation at the creation: the attestation asks again", () => {
     const counter = aQrCounter().picks("smart_pos").fetches().cancels().picks("cash", { confirms: true });
     expect(reportsLate(counter).attests().reply).toEqual(NEWS);
   });
@@ -267,7 +267,7 @@ describe("a late report between creation and attestation", () => {
     expect(counter.attests({ confirmsMoney: true }).settles().intent?.status).toBe("succeeded");
   });
 
-  it("a hand-off that its device has not fetched: held back; a fetched one stays", () => {
+  it("a hand-off that its device has not fetched: the device no longer gets it; a fetched hand-off stays assigned", () => {
     const isAssigned = ({ station, atMs }: Scenario) => assignedIntent(station, COMPANION.id, atMs) !== null;
     const counter = declined().picks("smart_pos");
     expect([isAssigned(counter), isAssigned(reportsLate(counter))]).toEqual([true, false]);
@@ -276,14 +276,14 @@ describe("a late report between creation and attestation", () => {
     expect([isAssigned(fetched), fetched.reports("reported_success").attests().reply]).toEqual([true, NEWS]);
   });
 
-  it("an earlier QR's payment that its provider takes back: nothing is left to confirm", () => {
+  it("an earlier QR's payment that its provider withdraws: nothing is left to confirm", () => {
     const counter = aQrCounter().picks("dynamic_qr").givesQr().fails("payment_declined").picks("cash");
     counter.differs("amount_mismatch", { intentId: 1_001 });
     expect(counter.attests().reply).toMatchObject({ code: "money_may_have_moved", reason: "money_differs" });
     expect(counter.clears(1_001).attests().happened).toEqual(["settlement_started"]);
   });
 
-  it("a flood of late money of other orders: the reasons that the current collection has to confirm stay", () => {
+  it("late money of very many other orders: the reasons that the current collection has to confirm stay", () => {
     const counter = aQrCounter();
     const orderId = 900;
     for (let turn = 1; turn <= STATE_LIMITS.unclearCollections; turn += 1)

@@ -1,10 +1,10 @@
-/** One collection in the words of `Scenario`: the contract's rules as the station applies them. */
+/** One collection as sentences of `Scenario`: how the station applies the rules of the contract. */
 import { describe, expect, it } from "vitest";
 import { REPORTED_OUTCOMES } from "../../machines/payment-intent.ts";
 import { aCounter, aServedCounter, COMPANION_DEVICE, DISPLAY, ROBIN, SECOND_COMPANION } from "./scenario.ts";
 
 describe("a smart POS collection", () => {
-  it("the ordinary way: from the open order over evidence and attestation to paid", () => {
+  it("the usual steps: open order, evidence, attestation, paid", () => {
     const counter = aServedCounter();
     expect(counter.display).toMatchObject({ state: "total", amount: "12.50", intent_status: "" });
     counter.picks("smart_pos");
@@ -45,7 +45,7 @@ describe("a smart POS collection", () => {
     expect(counter.reports("reported_unknown").attests().intent?.attestation?.reference).toBe("A");
   });
 
-  it("a flood of reports without a reference: the reference stays", () => {
+  it("very many reports without a reference: the reference stays", () => {
     const counter = aServedCounter().picks("smart_pos").reports("reported_success", { reference: "SLIP" });
     for (let n = 0; n < 12; n += 1) counter.reports("reported_unknown");
     expect(counter.intent?.reports.length).toBe(8);
@@ -59,7 +59,7 @@ describe("a smart POS collection", () => {
     expect(unknown.attests({ reference: " typed " }).intent?.attestation?.reference).toBe("typed");
   });
 
-  it("no evidence: it is not attested", () => {
+  it("no evidence: the attestation is refused", () => {
     expect(aServedCounter().picks("smart_pos").attests().reply).toMatchObject({ code: "evidence_required" });
     expect(aServedCounter().picks("smart_pos").fetches().attests().reply).toEqual({
       ok: false,
@@ -68,7 +68,7 @@ describe("a smart POS collection", () => {
     });
   });
 
-  it("the preferred companion: gets it, and no other companion does when that one is silent", () => {
+  it("a preferred companion: it gets the collection; when it is silent, no other companion gets it", () => {
     const counter = aServedCounter().describesDevice({ ...COMPANION_DEVICE, deviceId: SECOND_COMPANION.id });
     expect(counter.picks("smart_pos", { deviceId: SECOND_COMPANION.id }).reply).toMatchObject({
       code: "route_not_offered",
@@ -115,7 +115,7 @@ describe("cash and the attested terminal", () => {
     expect(counter.attests({ reference: "SLIP-9" }).settles().intent?.attestation?.reference).toBe("SLIP-9");
   });
 
-  it("I15 cash collects through every freeze, and nothing else begins", () => {
+  it("I15 every freeze: a cash collection can begin, and no other one", () => {
     for (const freeze of [{ platform: true }, { organizations: new Set([11]) }, { stations: new Set([12_345]) }]) {
       const counter = aServedCounter().freezes(freeze);
       for (const route of ["smart_pos", "attested_terminal"] as const)
@@ -162,7 +162,7 @@ describe("a collection that is refused", () => {
 });
 
 describe("the lease", () => {
-  it("every step of a collection: needs it", () => {
+  it("every step of a collection: needs the lease", () => {
     expect(aCounter().order().picks("cash").reply).toEqual({ ok: false, code: "lease_required" });
     expect(aServedCounter().picks("cash", { by: ROBIN }).reply).toEqual({
       ok: false,
@@ -180,21 +180,21 @@ describe("the lease", () => {
     });
   });
 
-  it("its lapse: it is free for every cashier", () => {
+  it("the lease expires: every cashier can acquire it", () => {
     const counter = aCounter()
       .leased()
       .waits(15 * 60_000);
     expect(counter.leased(ROBIN).happened).toEqual(["lease_lapsed", "lease_acquired"]);
   });
 
-  it("devices and owners: need none", () => {
+  it("devices and owners: need no lease", () => {
     expect(aCounter().leased({ kind: "owner", id: 31 }).reply).toMatchObject({ code: "lease_required" });
     expect(aServedCounter().picks("cash", { by: { kind: "owner", id: 31 } }).reply).toMatchObject({
       code: "station_leased",
     });
   });
 
-  it("a release: by its holder only, and without effect on a free one", () => {
+  it("a release: only the holder can release the lease; the release of a free lease has no effect", () => {
     expect(aCounter().releases().reply).toEqual({ ok: true, type: "lease", lease: null, lostLease: null });
     expect(aCounter().leased().releases(ROBIN).reply).toMatchObject({ code: "station_leased" });
   });

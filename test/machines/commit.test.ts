@@ -1,4 +1,4 @@
-/** The bytes of a commit: small, exact, and readable for as long as any log holds them. */
+/** The bytes of a commit: few, exact, and readable for as long as a log stores them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
@@ -17,12 +17,12 @@ import { SYSTEM } from "./scenario.ts";
 const TYPICAL_COMMIT_BYTES = 4_096;
 
 describe("a commit", () => {
-  it.each(Object.entries(STORIES))("%s: is the same after its bytes", (_name, story) => {
+  it.each(Object.entries(STORIES))("%s: decoding its bytes gives the same commit", (_name, story) => {
     const commit = commitOf(story);
     expect(decodeCommit(encodeCommit(commit))).toEqual(commit);
   });
 
-  it("a round trip: the same bytes, because the order of its members is part of it", () => {
+  it("a round trip: the same bytes, because the order of the members is part of a commit", () => {
     for (const story of Object.values(STORIES)) {
       const bytes = encodeCommit(commitOf(story));
       expect(encodeCommit(decodeCommit(bytes))).toBe(bytes);
@@ -82,7 +82,7 @@ describe("a commit", () => {
 const VERSIONS = readdirSync(fileURLToPath(new URL("golden", import.meta.url))).map((name) => Number(name.slice(1)));
 
 describe("golden commits", () => {
-  it("every machine version up to the current one: has some", () => {
+  it("every machine version up to the current one: has golden commits", () => {
     const expected = Array.from({ length: MACHINE_VERSION }, (_, index) => index + 1);
     expect(
       VERSIONS.toSorted((a, b) => a - b),
@@ -117,7 +117,7 @@ describe("golden commits", () => {
   }
 
   it.each(Object.entries(STORIES))("%s: committed in the shape of the current version", (name, story) => {
-    // The formatter spaces the file out; the order of its members and every value count.
+    // The formatter adds white space to the file; only the order of its members and the values are compared.
     const kept: unknown = JSON.parse(readFileSync(`${goldenFolder(MACHINE_VERSION)}/${name}.json`, "utf8"));
     const hint = "The committed shape changed: raise MACHINE_VERSION, see write-golden.ts.";
     expect(encodeCommit(commitOf(story)), hint).toBe(JSON.stringify(kept));

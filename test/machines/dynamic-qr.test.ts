@@ -1,4 +1,4 @@
-/** A collection by a provider's QR: the way to paid, what goes wrong on it, and unclear collections. */
+/** A collection by a provider's QR: its steps until it is paid, its failures, and unclear collections. */
 
 import { describe, expect, it } from "vitest";
 import { PROVIDER_DECLINES, PROVIDER_END_REASONS } from "../../machines/payment-intent.ts";
@@ -54,7 +54,7 @@ describe("M41 an overdue QR", () => {
     expect(recordedOf(counter).confirms().reply).toMatchObject({ code: "intent_not_actionable", status: "expired" });
   });
 
-  it("an unknown record: it stays as it is, shows no QR, and its cashier ends it", () => {
+  it("unknown whether a confirmation was recorded: the intent stays, no QR is shown, and its cashier can end it", () => {
     const counter = overdue();
     counter.recordedConfirmation = "unknown";
     expect(counter.ticks().happened).toEqual([]);
@@ -73,7 +73,7 @@ describe("M41 an overdue QR", () => {
 });
 
 describe("a QR collection", () => {
-  it("the ordinary way: from the asked provider over the QR and its confirmation to paid", () => {
+  it("the usual steps: provider asked, QR, confirmation, paid", () => {
     const counter = asked();
     expect(counter.intent).toMatchObject({ status: "created", deviceId: null, provider: { configId: PROVIDER.id } });
     expect(counter.display).toMatchObject({ state: "total", qr_payload: "" });
@@ -110,7 +110,7 @@ describe("a QR collection", () => {
     expect(counter.happened).toEqual([]);
   });
 
-  it("another config for the station: it keeps collecting by the config that it asked", () => {
+  it("another config for the station: the collection keeps the config of the provider that it asked", () => {
     const counter = shown().uses(82);
     expect(counter.confirms({ by: { kind: "provider", id: 82 } }).reply).toMatchObject({ code: "intent_unknown" });
     expect(counter.confirms({ by: CASEY }).reply).toMatchObject({ code: "intent_unknown" });
@@ -125,7 +125,7 @@ describe("a QR collection", () => {
     expect(counter.picks("dynamic_qr").happened).toEqual(["intent_created"]);
   });
 
-  it("a failure after its payment: does not end it", () => {
+  it("a failure that the provider reports after the payment: does not end the collection", () => {
     const counter = shown().confirms();
     expect(counter.fails("payment_declined").reply).toMatchObject({ code: "settlement_in_progress" });
     counter.refusesToSettle("order_changed");
@@ -198,7 +198,7 @@ describe("M25 a payment that comes too late", () => {
     expect(counter.station.unclearCollections).toEqual([]);
   });
 
-  it("a second payment during the seam's answer about the first: waits, and is late after a refusal", () => {
+  it("a second payment before the seam has answered about the first: waits, and is late after a refusal", () => {
     const counter = shown().confirms().confirms({ reference: "PAY-2" });
     expect(counter.reply).toMatchObject({ code: "settlement_in_progress" });
     counter.refusesToSettle("order_changed").confirms({ reference: "PAY-2" });
@@ -225,7 +225,7 @@ describe("the id of the HTTP request", () => {
     expect(counter.waits(300).givesQr().intent?.provider?.requestId).toBeUndefined();
   });
 
-  it("that created a collection which is confirmed without its QR: is kept no longer", () => {
+  it("that created a collection which is confirmed before its QR: is no longer kept", () => {
     const counter = aQrCounter();
     counter.requestId = "request-1";
     counter.picks("dynamic_qr");
@@ -241,7 +241,7 @@ describe("the id of the HTTP request", () => {
 });
 
 describe("an intent that has left the bounded state", () => {
-  it("the provider's word that nothing moved, where only the audit log has its reason: the event takes it back there", () => {
+  it("the provider reports that nothing moved, and only the audit log has the reason: the event removes it there", () => {
     const counter = shown().cancels();
     const [recalled] = counter.station.ended;
     if (recalled === undefined) throw new Error("none has ended");
@@ -257,7 +257,7 @@ describe("an intent that has left the bounded state", () => {
     }
   });
 
-  it("the provider's word that nothing moved, where only an older reason names its order: the reason is taken back", () => {
+  it("the provider reports that nothing moved, and only an older reason names the order: the reason is removed", () => {
     const counter = shown().cancels();
     const { orderId } = ORDER;
     const older = { orderId, intentId: 900, reason: "qr_presented" as const };
@@ -361,7 +361,7 @@ describe("an unclear order", () => {
     expect(cleared.picks("dynamic_qr").happened).toEqual(["intent_created"]);
   });
 
-  it("the newest unclearCollections: kept within the bound", () => {
+  it("many unclear collections: the newest ones are kept within the bound", () => {
     const counter = aQrCounter();
     for (let turn = 1; turn <= STATE_LIMITS.unclearCollections + 2; turn += 1) {
       counter
@@ -375,7 +375,7 @@ describe("an unclear order", () => {
     expect(counter.station.unclearForgottenThrough).toBe(602);
   });
 
-  it("an order whose unclear collection was pushed out, and every older one: need a confirmation, without a name", () => {
+  it("an order whose unclear collection was displaced, and every older order: need a confirmation without a name", () => {
     const counter = aQrCounter();
     for (let turn = 1; turn <= STATE_LIMITS.unclearCollections + 1; turn += 1)
       counter
@@ -393,14 +393,14 @@ describe("an unclear order", () => {
       type: "second_collection_confirmed",
       earlierIntentId: null,
     });
-    // A paid order is clear, and orders since then were never unclear.
+    // A paid order is not unclear, and no later order was ever unclear.
     expect(counter.attests().settles().picks("cash").reply).toMatchObject({ code: "order_already_paid" });
     expect(counter.order({ orderId: 650 }).picks("cash").happened).toEqual(["intent_created"]);
   });
 });
 
 describe("the station's provider", () => {
-  it("an older choice: ignored, and the newest one holds", () => {
+  it("an older choice of the provider: ignored, and the newest one stays", () => {
     const counter = aServedCounter().uses(81, 5).uses(82, 4);
     expect(counter.station.provider).toEqual({ configId: 81, revision: 5 });
     expect(counter.happened).toEqual([]);
@@ -414,7 +414,7 @@ describe("the station's provider", () => {
     expect([offer([]), offer([PROVIDER.id]), offer([82])]).toEqual(["offered", "provider_frozen", "offered"]);
   });
 
-  it("frozen: it collects nothing and confirms everything, because payments that moved are settled", () => {
+  it("frozen: no new collection begins, and each payment is confirmed, because payments that moved are settled", () => {
     const counter = shown().freezes({ providers: new Set([PROVIDER.id]) });
     expect(counter.confirms().settles().intent?.status).toBe("succeeded");
     expect(counter.order({ orderId: 502 }).picks("dynamic_qr").reply).toMatchObject({ reason: "provider_frozen" });

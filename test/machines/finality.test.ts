@@ -1,4 +1,4 @@
-/** The tables of the answers that a host confirms before it gives them: they agree with the documents about each code. */
+/** The tables of the answers that a host confirms before it sends them: they agree with the documents about each code. */
 import { describe, expect, it } from "vitest";
 import { ERRORS } from "../../gateway/http/errors.ts";
 import { IS_FINAL, needsNewestState, STATION_COMMAND_TYPES } from "../../machines/station/finality.ts";
@@ -11,7 +11,7 @@ describe("an answer without a commit", () => {
       expect(needsNewestState({ type }, { ok: false, code })).toBe(IS_FINAL[code]);
   });
 
-  it("refusals: every code has its row, and nothing else has", () => {
+  it("refusals: every code has a row, and no other row exists", () => {
     expect(Object.keys(IS_FINAL).toSorted()).toEqual(REFUSAL_CODES.toSorted());
   });
 

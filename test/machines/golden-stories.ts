@@ -191,5 +191,5 @@ function aFullMemory(): Scenario {
   return counter;
 }
 
-/** As long as the keys that clients really send. */
+/** As long as the keys of real clients. */
 const uuid = (turn: number): string => `5f0c2a9e-8d1b-4c37-9a55-${String(turn).padStart(12, "0")}`;

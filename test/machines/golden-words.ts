@@ -11,7 +11,7 @@ import {
 import { DEVICE_STATUSES } from "../../machines/standing.ts";
 import { CAPABILITIES, DEVICE_KINDS, ORDER_STATUSES } from "../../machines/station/state.ts";
 
-/** A new word goes to the end: a stored index must mean the same word for ever. */
+/** A new word is added at the end: a stored index must always mean the same word. */
 export const WORDS: Readonly<Record<string, readonly string[]>> = {
   ATTESTERS,
   CAPABILITIES,

@@ -1,6 +1,6 @@
 /**
- * What holds of every single step, whatever came before (machines/SPEC.md, M1–M13, M19–M24). The scenario language checks it after
- * each sentence and the property tests after each random command, so that every test of the station holds it.
+ * Invariants of every single step, after any earlier steps (machines/SPEC.md, M1–M13, M19–M24). The scenario language checks them
+ * after each sentence, and the property tests after each random command. So every test of the station checks them.
  */
 import { expect } from "vitest";
 import { AMOUNT_PATTERN } from "../../machines/currency.ts";
@@ -18,7 +18,7 @@ import { displayView, rendersQrOn } from "../../machines/views/display.ts";
 import { checkProviders, intentsOf } from "./provider-invariants.ts";
 import { quickExpect } from "./quick-expect.ts";
 
-/** Freezes a value all the way down: a step that writes to its input throws (M1). */
+/** Freezes a value and all values in it: a step that writes to its input throws (M1). */
 export function deepFreeze<T>(value: T): T {
   if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);
@@ -71,7 +71,7 @@ function checkBounds(state: StationState): void {
   quickExpect(ids, "devices are sorted and unique").toEqual([...new Set(ids)].toSorted((a, b) => a - b));
 }
 
-/** Beside the newest of each, and the report that an attestation inherits from, only so much of a device's text is kept. */
+/** Except the newest of each, and the report that an attestation inherits from, a device's text is kept up to a bound. */
 function checkText({ intent, ended, replies }: StationState): void {
   const reports = intent?.reports ?? [];
   const inherited = reports.findLast((report) => report.providerReference !== "");
@@ -89,7 +89,7 @@ function checkText({ intent, ended, replies }: StationState): void {
   }
 }
 
-/** Both lists drop the oldest first, the replies one for each that comes. */
+/** Both lists drop the oldest entry first; the replies drop one for each new reply. */
 function checkMemory(before: StationState | null, { replies, ended }: StationState): void {
   if (before === null) return;
   const kept = before.replies.slice(-(STATE_LIMITS.replies - 1));
@@ -192,13 +192,13 @@ function checkRepetition(input: StepInput, after: Step): void {
   const again = step(after.state, { ...input, atMs: input.atMs + 3_600_000 });
   const nothing = { state: after.state, events: [], repeated: true };
   quickExpect(again, "M10: a repetition does nothing").toMatchObject(nothing);
-  // A lease is answered as it is now, and an hour later each has ended.
+  // The answer has the lease as it is now, and every lease has ended an hour later.
   if (LEASE_COMMANDS.has(input.command.type)) return;
   quickExpect(again.reply, "M10: a repetition is answered alike").toEqual(after.reply);
   if (!after.repeated) quickExpect(stored.reply, "M10: the stored reply is the given one").toEqual(after.reply);
 }
 
-/** Their repetition is answered with the lease as it is now. */
+/** The answer to a repetition of these has the lease as it is now. */
 export const LEASE_COMMANDS: ReadonlySet<string> = new Set(["lease_acquire", "lease_release", "lease_break"]);
 
 function checkLease({ command, actor, atMs }: StepInput, { reply, state }: Step): void {
@@ -207,7 +207,7 @@ function checkLease({ command, actor, atMs }: StepInput, { reply, state }: Step)
   quickExpect(state.lease?.expiresAtMs, "M54: the lease has not ended").toBeGreaterThan(atMs);
 }
 
-/** The facts that the intent itself remembers, for when its reply has left the state. */
+/** The facts that the intent itself stores, for the time after its reply has left the state. */
 const KNOWN_BY_INTENT: readonly StationCommandType[] = ["intent_create", "intent_cancel", "intent_report"];
 
 function checkForgottenReply(input: StepInput, after: Step): void {
@@ -221,7 +221,7 @@ function checkForgottenReply(input: StepInput, after: Step): void {
 
 function checkDeadline(input: StepInput, state: StationState): void {
   const deadlineMs = nextDeadlineMs(state);
-  // Only a QR whose confirmation could not be checked waits beyond its deadline.
+  // Only a QR whose confirmation could not be checked stays active after its deadline.
   if (input.recordedConfirmation === "unknown" && needsConfirmationCheck(state, input.atMs)) return;
   if (deadlineMs !== null) quickExpect(deadlineMs, "M11: no deadline is overdue").toBeGreaterThan(input.atMs);
 }

@@ -23,7 +23,7 @@ function collectsOthers(counter: Scenario, orders: number = STATE_LIMITS.endedIn
 const unclear = ({ station }: Scenario) =>
   unclearCollections(station).map(({ intent_id, reason }) => [intent_id, reason]);
 
-describe("a late success after as many unknown outcomes as are kept", () => {
+describe("a late success after the maximum number of unknown outcomes", () => {
   const flooded = (): Scenario => {
     const counter = fetched().cancels();
     for (let turn = 0; turn < STATE_LIMITS.lateEvidencePerIntent; turn += 1)
@@ -31,14 +31,14 @@ describe("a late success after as many unknown outcomes as are kept", () => {
     return counter;
   };
 
-  it("kept, and the attestation of the next collection asks", () => {
+  it("the success is kept, and the attestation of the next collection asks", () => {
     const counter = inCash(flooded()).reports("reported_success", { ...EARLIER, reference: "RRN-9" });
     expect(counter.happened).toEqual(["late_evidence_kept"]);
     expect(counter.attests().reply).toEqual(asked("late_success"));
     expect(unclear(counter)).toContainEqual([1_001, "late_success"]);
   });
 
-  it("any number of reports: as many of each kind are kept", () => {
+  it("any number of reports: the bound of each kind is kept", () => {
     const counter = flooded();
     const before = counter.commits.length;
     for (let turn = 0; turn < 20; turn += 1) {
@@ -102,7 +102,7 @@ describe("a further payment after the cashier's confirmation", () => {
     expect(success(success(first(), "RRN-2"), "RRN-1").attests().reply).toEqual(asked("late_success"));
   });
 
-  it("more successes than are kept: each asks again once the one before is confirmed, and else commits nothing", () => {
+  it("more successes than the bound: each asks again once the one before is confirmed, and otherwise commits nothing", () => {
     const counter = inCash(fetched().cancels());
     for (let turn = 0; turn < 3 * STATE_LIMITS.lateEvidencePerIntent; turn += 1) {
       counter.reports("reported_success", { ...EARLIER, reference: `RRN-${turn}` });
@@ -186,12 +186,12 @@ describe("a collection that has left the state", () => {
     expect(unclear(counter.reports("reported_success", EARLIER))).toEqual([[1_001, "late_success"]]);
   });
 
-  it("it was silent and reports a decline: nothing is left to find out", () => {
+  it("it was silent and reports a decline: the reason is removed", () => {
     const counter = left(fetched()).reports("reported_declined", EARLIER);
     expect([counter.happened, unclear(counter)]).toEqual([["late_evidence_kept", "unclear_resolved"], []]);
   });
 
-  it("it is a QR: late money is named until its provider takes it back", () => {
+  it("it is a QR: late money is named until its provider withdraws it", () => {
     const counter = left(shown()).confirms(EARLIER);
     expect(unclear(counter)).toEqual([[1_001, "late_money"]]);
     expect([counter.clears(1_001).happened, unclear(counter)]).toEqual([["unclear_resolved"], []]);

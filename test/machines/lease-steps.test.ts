@@ -17,14 +17,14 @@ const HOUR_MS = 3_600_000;
 const aSignedInCounter = () => aCounter().leased(CASEY, undefined, CASEYS).order();
 
 describe("a lease of a session", () => {
-  it("the end of its session: the station is free in the same commit, and a current collection goes on", () => {
+  it("the session of the lease ends: the station is free in the same commit, and a current collection goes on", () => {
     const counter = aSignedInCounter().picks("cash").endsSessions(CASEYS.sessionId);
     expect(counter.happened).toEqual(["sessions_ended", "lease_ended"]);
     expect(counter.station).toMatchObject({ lease: null, lostLease: null, intent: { status: "created" } });
     expect(counter.leased(ROBIN).attests({ by: ROBIN }).reply).toMatchObject({ ok: true });
   });
 
-  it("the end of another session: the lease stays", () => {
+  it("another session ends: the lease stays", () => {
     const counter = aSignedInCounter().endsSessions(CASEYS_OTHER.sessionId, ROBINS.sessionId);
     expect(counter.station.lease).toMatchObject({ cashierId: CASEY.id });
   });
@@ -47,7 +47,7 @@ describe("a lease of a session", () => {
     expect(counter.reply).toMatchObject({ code: "session_ended" });
   });
 
-  it("ended sessions: a repeated one is kept once, and removed when no request of it can be in progress", () => {
+  it("ended sessions: a repeated end is stored once, and removed when no request of the session can be in progress", () => {
     const counter = aCounter().endsSessions(1, 2).endsSessions(2);
     expect(counter.happened).toEqual([]);
     counter.waits(ENDED_SESSION_KEPT_MS).endsSessions(3);
@@ -93,7 +93,7 @@ describe("a take-over", () => {
     expect(counter.cancels({ by: ROBIN }).reply).toMatchObject({ ok: true });
   });
 
-  it("a station that is free by now, or the cashier's own: an ordinary acquisition", () => {
+  it("a station that is free by now, or that the cashier already holds: an ordinary acquisition", () => {
     expect(aCounter().takesOver(ROBIN, CASEY).happened).toEqual(["lease_acquired"]);
     expect(aServedCounter().takesOver(CASEY, ROBIN).happened).toEqual(["lease_acquired"]);
   });
@@ -137,7 +137,7 @@ describe("an acquisition under the same id", () => {
     expect(counter.station.lease?.cashierId).toBe(ROBIN.id);
   });
 
-  it("a take-over that was taken back: its repetition does not take over again", () => {
+  it("a lease that was taken back after a take-over: the repeated take-over does not take it again", () => {
     const counter = aCounter().leased(ROBIN);
     expect(acquires(counter, "first", ROBIN.id).happened).toEqual(["lease_taken_over"]);
     counter.takesOver(ROBIN, CASEY);

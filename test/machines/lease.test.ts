@@ -64,7 +64,7 @@ for (const [who, by] of [
 }
 
 describe("a held lease", () => {
-  it("renewal: it keeps its name and its beginning, and is bound to the renewing session", () => {
+  it("renewal: it keeps its holder and its beginning, and is bound to the renewing session", () => {
     const renewal: LeaseEvent = { type: "RENEW", cashierId: 31, sessionId: 69, expiresAtMs: 99_000 };
     expect(take(leaseMachine, HELD, renewal)?.context.holder).toEqual({ ...CASEY, sessionId: 69, expiresAtMs: 99_000 });
   });
@@ -75,14 +75,14 @@ describe("a held lease", () => {
     expect(extended?.context.holder).toEqual({ ...CASEY, sessionId: 69, expiresAtMs: 65_000 });
   });
 
-  it("lapse: it leaves no holder", () => {
+  it("lapse: it has no holder afterwards", () => {
     expect(take(leaseMachine, HELD, { type: "LAPSE" })).toEqual({
       value: "free",
       context: { holder: null, lost: null },
     });
   });
 
-  it("take-over: the new holder begins, and the first one's loss is kept with both names", () => {
+  it("take-over: the lease of the new holder begins, and the loss of the first holder is kept with both names", () => {
     expect(take(leaseMachine, HELD, eventOf(ROBIN).TAKE_OVER)?.context).toEqual({
       holder: ROBIN,
       lost: { cashierId: 31, cashierName: "Casey", reason: "taken_over", byName: "Robin", atMs: 2_000 },
@@ -93,7 +93,7 @@ describe("a held lease", () => {
     expect(take(leaseMachine, HELD, { type: "TAKE_OVER", holder: ROBIN, fromCashierId: 33 })).toBeUndefined();
   });
 
-  it("broken: its holder's loss is kept until the station is acquired again", () => {
+  it("break: the loss of its holder is kept until the station is acquired again", () => {
     const broken = take(leaseMachine, HELD, eventOf(CASEY).BREAK) ?? expect.unreachable();
     const lost = { cashierId: 31, cashierName: "Casey", reason: "broken", byName: "Olga", atMs: 5_000 };
     expect(broken.context).toEqual({ holder: null, lost });

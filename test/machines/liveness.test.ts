@@ -1,4 +1,4 @@
-/** Device liveness: every state, every event, in order and overtaken. */
+/** Device liveness: every state, every event, in order and out of order. */
 import { describe, expect, it } from "vitest";
 import {
   type LivenessEvent,
@@ -58,7 +58,7 @@ describe("a device without any heartbeat", () => {
     });
   });
 
-  it("keeps the time of the last heartbeat and the begin of the silence", () => {
+  it("keeps the time of the last heartbeat and of the beginning of the silence", () => {
     const online = take(livenessMachine, never, { type: "SEEN", seenAtMs: 7 }) ?? never;
     expect(take(livenessMachine, online, { type: "SILENT", lastSeenAtMs: 20, atMs: 45 })).toEqual({
       value: "offline",

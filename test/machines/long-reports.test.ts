@@ -1,4 +1,4 @@
-/** A device's reference and code are kept verbatim, as long as a request may be, and the state stays small. */
+/** A device's reference and code are kept verbatim up to the length of a request, and the state stays small. */
 import { describe, expect, it } from "vitest";
 import { withinText } from "../../machines/report-text.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
@@ -19,7 +19,7 @@ const collected = (counter: Scenario, turn: number): Scenario =>
     .attests()
     .settles(9_000 + turn);
 
-describe("things of which the newest are kept whose text fits together", () => {
+describe("a list that keeps the newest entries whose texts fit together", () => {
   const most = STATE_LIMITS.olderReportText;
   it.each([
     ["as long as the bound", [1, most - 1, 1], [most - 1, 1]],
@@ -32,7 +32,7 @@ describe("things of which the newest are kept whose text fits together", () => {
 });
 
 describe("the reports of a current collection", () => {
-  it("one as long as a request: it is kept verbatim, and the attestation inherits it", () => {
+  it("a report as long as a request: it is kept verbatim, and the attestation inherits it", () => {
     const counter = aServedCounter()
       .picks("smart_pos")
       .reports("reported_success", { reference: long(1), code: "00" });
@@ -40,7 +40,7 @@ describe("the reports of a current collection", () => {
     expect(counter.attests().settles().intent?.attestation?.reference).toBe(long(1));
   });
 
-  it("many long ones: the newest and the newest with a reference are kept, the others as far as they fit", () => {
+  it("many long reports: the newest one and the newest one with a reference are kept, the others as far as they fit", () => {
     const counter = aServedCounter().picks("smart_pos");
     for (let turn = 1; turn <= 8; turn += 1) counter.reports("reported_unknown", { reference: long(turn) });
     counter.reports("reported_unknown", { code: "68" }).reports("reported_declined", { code: long(9) });
@@ -50,7 +50,7 @@ describe("the reports of a current collection", () => {
     expect(counter.intent?.reportCount).toBe(10);
   });
 
-  it("many of the usual length: as many as the bound allows", () => {
+  it("many reports of the usual length: as many as the bound allows are kept", () => {
     const counter = aServedCounter().picks("smart_pos");
     for (let turn = 1; turn <= 12; turn += 1)
       counter.reports("reported_unknown", { reference: `RRN-20495731900${turn}` });
@@ -78,7 +78,7 @@ describe("a repetition of a report whose text has left the state", () => {
     expect([counter.repeated, counter.state]).toEqual([true, before]);
   });
 
-  it("many of them: as many as the bound allows are known", () => {
+  it("many such reports: as many as the bound allows are known", () => {
     const counter = aServedCounter().picks("smart_pos");
     for (let turn = 1; turn <= 50; turn += 1) report(counter, turn);
     expect(counter.intent?.formerReports).toHaveLength(STATE_LIMITS.formerReports);
@@ -86,7 +86,7 @@ describe("a repetition of a report whose text has left the state", () => {
 });
 
 describe("ended collections with long texts", () => {
-  it("leave the state earlier: the newest stays", () => {
+  it("long texts: the collections leave the state earlier, and the newest one stays", () => {
     const counter = aServedCounter();
     for (let turn = 1; turn <= 3; turn += 1) collected(counter, turn);
     expect(counter.station.ended.map(({ intentId }) => intentId)).toEqual([1_003]);

@@ -1,4 +1,4 @@
-/** A station's log is lost: the station gets back the collections that may have moved money, and asks as before. */
+/** A station's log is lost: the station gets the collections that may have moved money again, and asks as before. */
 import { describe, expect, it } from "vitest";
 import { collectionsOf } from "../../machines/station/lost-collections.ts";
 import type { LostCollections } from "../../machines/station/state.ts";
@@ -95,7 +95,7 @@ describe("a log that is lost completely", () => {
     expect(reasons.map(({ intentId }) => intentId)).toEqual([1_001, 1_002]);
   });
 
-  it("an order of which only its id was known: asks", () => {
+  it("an order of which only the id was known: the next collection asks", () => {
     const counter = restore(aServedCounter(), { ...NOTHING, unclearThrough: ORDER.orderId });
     expect(counter.picks("cash").reply).toEqual({ ok: false, code: "money_may_have_moved" });
   });
@@ -115,7 +115,7 @@ describe("a log that has lost its end", () => {
     expect(reasonsOf(counter.cancels())).toEqual([]);
   });
 
-  it("a hand-off that is active again and has a reason: keeps its own", () => {
+  it("a hand-off that is active again and has a reason: keeps this reason", () => {
     const lost: LostCollections = {
       ...NOTHING,
       unclear: [{ orderId: ORDER.orderId, intentId: 1_001, reason: "handoff_presented" }],
@@ -141,7 +141,7 @@ describe("a log that has lost its end", () => {
     expect(counter.reply).toMatchObject({ code: "money_may_have_moved", earlierIntentId: 900 });
   });
 
-  it("the same once more: nothing happens, and a confirmation stays valid", () => {
+  it("the same collections once more: nothing happens, and a confirmation stays valid", () => {
     const lost = collectionsOf(fetched().cancels().station);
     const counter = afterLoss(fetched().cancels()).picks("cash", { confirms: true, intentId: 1_002 });
     expect(restore(counter, lost).happened).toEqual([]);

@@ -1,5 +1,5 @@
 /**
- * Model-based tests: xstate/graph walks each machine's own graph, and each walk runs through the machine's caller:
+ * Model-based tests: xstate/graph makes paths through each machine's graph, and each path runs through the machine's caller:
  * the station's real commands for intent, lease and liveness. The station must show what the model states.
  */
 
@@ -35,13 +35,13 @@ import {
 
 type WalkedRoute = "smart_pos" | "cash" | "dynamic_qr";
 
-/** A walk without the graph's own initial step: the events that were sent and their target states. */
+/** A path without the initial step of the graph: the events that were sent and their target states. */
 interface Walk<TEvent> {
   readonly name: string;
   readonly steps: readonly { readonly event: TEvent; readonly value: string }[];
 }
 
-/** Longer walks repeat a circle that a shorter one has shown already. */
+/** Longer paths repeat a cycle that a shorter path contains already. */
 const MAX_STATES_WALKED = 5_000;
 
 function walksOf<TMachine extends AnyStateMachine>(
@@ -65,7 +65,7 @@ function walksOf<TMachine extends AnyStateMachine>(
   });
 }
 
-/** States that differ only in times and counts above one are one situation; the walk would never end otherwise. */
+/** States that differ only in times and counts above one are one state here; otherwise the search would never end. */
 function situationOf(state: AnyMachineSnapshot): string {
   const { presentedAtMs, reportCount, provider, holder, lost, lastSeenAtMs, moneyMayHaveMoved } =
     state.context as Record<string, unknown>;
@@ -89,7 +89,7 @@ const reached = (walks: readonly Walk<unknown>[], initial: string): readonly str
   ...new Set([initial, ...walks.flatMap((walk) => walk.steps.map((step) => step.value))]),
 ];
 
-describe("the payment intent's paths, walked by the station", () => {
+describe("the payment intent's paths, run through the station", () => {
   const attestation = {
     by: "cashier",
     commandId: "a",
@@ -142,7 +142,7 @@ describe("the payment intent's paths, walked by the station", () => {
         : counter.differs(),
     CLEAR: (counter) => counter.clears(),
   };
-  /** Events that are impossible on a route are not tried; events that the machine refuses there are not walked. */
+  /** Events that are impossible on a route are not tried; events that the machine refuses are not part of a path. */
   const NOT_ON: Record<WalkedRoute, readonly IntentEvent["type"][]> = {
     smart_pos: [],
     cash: ["PRESENT", "REPORT", "MARK"],
@@ -204,7 +204,7 @@ function sayLease(counter: Scenario, event: LeaseEvent): void {
   }
 }
 
-describe("the lease's paths, walked by the station", () => {
+describe("the lease's paths, run through the station", () => {
   const holder = {
     cashierId: CASEY.id,
     cashierName: "Casey",
@@ -229,7 +229,7 @@ describe("the lease's paths, walked by the station", () => {
   it.each(walks)("$name", ({ steps }) => {
     const counter = aCounter();
     for (const { event, value } of steps) {
-      // Longer than an ended session is remembered: the machine itself remembers none.
+      // Longer than the station stores an ended session: the machine itself stores none.
       sayLease(counter.waits(61_000), event);
       expect(counter.station.lease === null ? "free" : "held", event.type).toBe(value);
     }
@@ -241,7 +241,7 @@ describe("the lease's paths, walked by the station", () => {
 });
 
 describe("liveness paths, walked by the station", () => {
-  // The graph needs a finite world: three moments at which a device may send a heartbeat or be silent.
+  // The graph must be finite: it has three moments at which a device may send a heartbeat or be silent.
   const MOMENTS_MS = [10_000, 20_000, 30_000];
   const EVENTS: readonly LivenessEvent[] = MOMENTS_MS.flatMap((atMs) => [
     { type: "SEEN", seenAtMs: START_MS + atMs } as const,

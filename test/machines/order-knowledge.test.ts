@@ -1,4 +1,4 @@
-/** What a station's state alone shows about an order: why the payment seam would refuse it, and why money may have moved. */
+/** What the state of a station shows about an order: why the payment seam would refuse it, and why money may have moved. */
 import { expect, it } from "vitest";
 import { type OrderKnowledge, orderObstacle, type StationState } from "../../machines/station/state.ts";
 import { unclearReason } from "../../machines/station/unclear-collections.ts";

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { PARTITION_COUNT, partitionOf, partitionToken } from "../../machines/partition.ts";
 
 describe("partitionOf", () => {
-  it("an id: its partition never changes, because subjects and credentials contain it", () => {
+  it("an id: always the same partition, because subjects and credentials contain it", () => {
     expect(
       [1, 2, 3, 12_345, 1_000_000, 123_456_789, 4_000_000_000].map((id) => partitionToken(partitionOf(id))),
     ).toEqual(STABLE);

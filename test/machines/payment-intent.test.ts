@@ -112,7 +112,7 @@ const BY_PROVIDER: Table = {
   expired: NOTHING,
 };
 
-/** Routes that a cashier attests at once: the cash or the terminal's slip is in their hand. */
+/** Routes that a cashier attests at once: the cashier has the cash or the terminal's slip. */
 const DIRECT: Table = {
   ...BY_EVIDENCE,
   created: { ...BY_EVIDENCE.created, ATTEST: "settling" },
@@ -207,7 +207,7 @@ const QR_WAY: Record<IntentState, readonly IntentEventType[]> = {
   expired: ["EXPIRE"],
 };
 
-/** The record as it is when an intent of this route is in this state by the ordinary way. */
+/** The record of an intent of this route that reached this state by the usual steps. */
 function recordIn(route: Route, state: IntentState): IntentRecord {
   if (route === "dynamic_qr") return walk(created(route), QR_WAY[state]).context;
   const way: Record<IntentState, readonly IntentEventType[]> = {
@@ -251,7 +251,7 @@ describe("the record of an intent", () => {
     });
   });
 
-  it("a report during the seam's answer, and then a refusal: processing", () => {
+  it("a report before the seam's answer, which is a refusal: processing", () => {
     const settling = walk(created("smart_pos"), ["REPORT", "ATTEST", "REPORT", "REFUSED"]);
     expect(settling).toMatchObject({ value: "processing", context: { reportCount: 2, attestation: null } });
   });
@@ -263,7 +263,7 @@ describe("the record of an intent", () => {
     expect(context.reportCount).toBe(STATE_LIMITS.activeReports + 3);
   });
 
-  it("a report that money may have moved: kept after newer reports have displaced it, and never weakened", () => {
+  it("a report that money may have moved: kept after newer reports have displaced it, and no weaker reason replaces it", () => {
     const reported = (...outcomes: Report["outcome"][]) => {
       let at = walk(created("smart_pos"), []);
       for (const outcome of outcomes) {
@@ -303,7 +303,7 @@ describe("the record of an intent", () => {
     expect(context.endedAtMs).toBe(CREATED_AT_MS + 4_000);
   });
 
-  it("a lost attestation: the seam's record is adopted, and only then", () => {
+  it("a lost attestation: the seam's record is adopted, and in no other case", () => {
     const attestation = { cashierId: 5, cashierName: "Eva", reference: "slip", atMs: CREATED_AT_MS + 3_000 };
     const settled = { type: "SETTLED", atMs: CREATED_AT_MS + 4_000, transactionId: 9, attestation } as const;
     const lost = take(paymentIntentMachine, walk(created("smart_pos"), ["REPORT"]), settled);
@@ -331,7 +331,7 @@ describe("an intent's record of its provider", () => {
 
   const provider = (way: readonly IntentEventType[]) => walk(created("dynamic_qr"), way).context.provider;
 
-  it("a payload: kept only while it is presented", () => {
+  it("a payload: kept only while the intent is presented", () => {
     expect(provider(["QR_READY"])).toMatchObject({ qrPayload: "000201", providerReference: "PAY-1" });
     for (const way of [
       ["QR_READY", "CONFIRM"],
@@ -354,12 +354,12 @@ describe("an intent's record of its provider", () => {
     });
   });
 
-  it("an end by the provider's side: its reason is named, and none for another end", () => {
+  it("an end by the provider: its reason is named; any other end has none", () => {
     expect(walk(created("dynamic_qr"), ["FAIL"]).context.endReason).toBe("provider_timed_out");
     expect(walk(created("dynamic_qr"), ["CANCEL"]).context.endReason).toBe("");
   });
 
-  it("an order paid by another route: named, with whether it had been handed over", () => {
+  it("an order paid by another route: the end says so, and whether the intent had been handed over", () => {
     const overtaken = (route: Route, way: readonly IntentEventType[]) => {
       const { endReason, moneyMayHaveMoved } = walk(created(route), [...way, "OVERTAKEN"]).context;
       return [endReason, moneyMayHaveMoved];

@@ -1,6 +1,6 @@
 /**
- * Random lives of a station. `checkStep` (invariants.ts) holds of every step; this file checks whole lives, and proves
- * that the lives are varied: every command, event and refusal is met somewhere.
+ * Random lives of a station. `checkStep` (invariants.ts) checks every step; this file checks whole lives, and proves
+ * that the lives are varied: every command, event and refusal occurs.
  */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -13,7 +13,7 @@ import { MoneyWitness, NewsWitness } from "./provider-invariants.ts";
 import { type Happening, inputOf, LIFE_BEGINS_MS, life, OPENING } from "./random-commands.ts";
 import { STATION_EVENT_TYPES } from "./vocabulary.ts";
 
-/** Enough that a fault planted in any guard is found; see "the lives are varied". */
+/** So many that a defect in any guard is found; see "the lives are varied". */
 const RUNS = 150;
 
 interface Lived {
@@ -89,7 +89,7 @@ describe("every random life of a station", () => {
     );
   });
 
-  it("I7 an intent ends once, by one of five events, and never expires or is cancelled while settling", () => {
+  it("I7 an intent ends once, by one of five events; while settling it is never cancelled and never expires", () => {
     fc.assert(
       fc.property(life, (happenings) => {
         const ended = new Map<number, string>();
@@ -140,8 +140,8 @@ describe("every random life of a station", () => {
 });
 
 describe("every random life of a station's money", () => {
-  /** The seam as PostgreSQL keeps it: one sale per order, whatever the station asks and however often. */
-  it("sums up: succeeded intents are those that the seam paid, once per order, and the provider's other payments are named", () => {
+  /** The seam as PostgreSQL stores it: one transaction per order, whatever the station asks and however often. */
+  it("succeeded intents are those that the seam paid, once per order, and the provider's other payments are named", () => {
     fc.assert(
       fc.property(life, (happenings) => {
         const succeeded = new Map<number, number>();
@@ -178,7 +178,7 @@ describe("every random life of a station's money", () => {
   });
 });
 
-/** Of this seed the first 494 meet everything; ten other seeds need 187 to 708. */
+/** With this seed the first 494 lives contain everything; ten other seeds need 187 to 708 lives. */
 const LIVES = 800;
 
 describe("the lives are varied", () => {
@@ -208,7 +208,7 @@ describe("the lives are varied", () => {
   });
 });
 
-/** Codes that need a world larger than the random one, or that are reasons of `route_not_offered` only. */
+/** Codes that no random life can cause, or that are reasons of `route_not_offered` only. */
 const MADE_ELSEWHERE: readonly string[] = [
   "station_unknown",
   "device_limit_reached",

@@ -1,4 +1,4 @@
-/** Invariants of every single step about providers and about unclear collections (machines/SPEC.md, M9, M20–M24, M26, M57 and M58). */
+/** Invariants of every step about providers and unclear collections (machines/SPEC.md, M9, M20–M24, M26, M57 and M58). */
 import { expect } from "vitest";
 import { END_REASONS, isConfirmed, type PaymentIntent, PROVIDER_DECLINES } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
@@ -61,7 +61,7 @@ function checkDoubts({ unclearCollections, knownOrders }: StationState): void {
   ).toEqual([]);
 }
 
-/** An unclear collection leaves by payment or void of its order, by the clearing of its own intent, or by the bound: by nothing else. */
+/** An unclear collection leaves only by payment or void of its order, by the clearing of its intent, or by the bound. */
 function checkDoubtsStay(before: StationState | null, { command, recalled }: StepInput, state: StationState): void {
   const { unclearCollections, knownOrders } = state;
   const settledId = command.type === "settlement_succeeded" ? command.intentId : undefined;
@@ -74,7 +74,7 @@ function checkDoubtsStay(before: StationState | null, { command, recalled }: Ste
     const isCleared = command.type === "provider_cleared" && command.intentId === intentId;
     const isAnswered =
       reason === "handoff_presented" && command.type === "intent_report" && command.intentId === intentId;
-    // The lost evidence of the same collection is more than silence: the order stays unclear by that reason.
+    // Lost evidence of the same collection is stronger than silence: the order stays unclear for that reason.
     const hasMore =
       reason === "handoff_presented" && unclearCollections.some((unclear) => unclear.intentId === intentId);
     const isPushedOut =
@@ -84,7 +84,7 @@ function checkDoubtsStay(before: StationState | null, { command, recalled }: Ste
   });
   quickExpect(
     unexplained,
-    "M22: an unclear collection leaves by payment, void, its own clearing, a report or another reason after silence, or the bound",
+    "M22: an unclear collection leaves by payment, void, its clearing, a report or another reason after silence, or the bound",
   ).toEqual([]);
 }
 
@@ -101,7 +101,7 @@ function checkUnreportedEnds(before: StationState | null, { command }: StepInput
   quickExpect(state.unreportedEnds, "M26: the end of a QR stays unreported until `end_reported`").toEqual(left);
 }
 
-/** What the events have reported about the payment of an intent, also what the bounded state no longer has. */
+/** What the events have reported about the payment of an intent, including what the bounded state no longer has. */
 interface Reports {
   byDevice: boolean;
   /** A companion has fetched it and reported nothing that was accepted. */
@@ -117,13 +117,13 @@ interface Reports {
 const END_EVENTS: readonly string[] = ["intent_cancelled", "intent_expired", "provider_failed", "intent_overtaken"];
 const MAY_HAVE_MOVED: readonly string[] = ["reported_success", "reported_unknown"];
 
-/** Counts from the events of one station's whole life (M23), without the machine's own memory. */
+/** Derives from all events of one station (M23), without the machine's state, whose money may have moved. */
 export class MoneyWitness {
   readonly #reports = new Map<number, Reports>();
   /** Orders that the seam has settled although their intent had ended: they are paid, and the station learns it later. */
   readonly #settledLate = new Set<number>();
   readonly #succeeded = new Set<number>();
-  /** From then on a reason of an intent that has left the state may be pushed out. */
+  /** Once true, a reason of an intent that has left the state may be displaced. */
   #wasFull = false;
 
   see({ state, events }: Step): void {
@@ -173,7 +173,7 @@ export class MoneyWitness {
     const reports = this.#reportsOf(intentId);
     if (event.type === "outcome_reported" || event.type === "late_evidence_kept") {
       reports.byDevice ||= MAY_HAVE_MOVED.includes(event.outcome);
-      // A report of a blocked device takes nothing back.
+      // A report of a blocked device removes no reason.
       if (event.type === "outcome_reported" || event.blockedReason === "") reports.silent = false;
     }
     if (event.type === "intent_presented") reports.silent = true;
@@ -182,11 +182,11 @@ export class MoneyWitness {
     if (event.type === "provider_confirmed") reports.confirmed = true;
     if (event.type === "unclear_resolved") {
       Object.assign(reports, { silent: false, byProvider: false, restored: false });
-      // While a QR is shown it can be paid yet, whatever its provider has reported.
+      // While a QR is shown it can still be paid, whatever its provider has reported.
       if (reports.ended) Object.assign(reports, { shown: false, confirmed: false });
     }
     if (END_EVENTS.includes(event.type)) reports.ended = true;
-    // By the provider's decline nothing was paid by the QR that was shown.
+    // The provider's decline means that the shown QR was not paid.
     if (event.type === "provider_failed" && PROVIDER_DECLINES.some((decline) => decline === event.reason))
       reports.shown = false;
     if (event.type === "intent_succeeded") this.#succeeded.add(intentId);
@@ -200,7 +200,7 @@ export class MoneyWitness {
   ): void {
     const reports = this.#reports.get(intentId);
     if (reports === undefined || status === "succeeded") return;
-    // Whatever the order's state: paid by another collection, it may have been paid twice.
+    // In any state of the order: when another collection has paid it, it may have been paid twice.
     quickExpect(reasonSinceEnd !== "", "M58: an intent that ended unpaid keeps that its money may have moved").toBe(
       mayHaveMoved(reports),
     );
@@ -218,7 +218,7 @@ function mayHaveMoved({ confirmed, byDevice, silent, byProvider, shown, restored
   return confirmed || byDevice || silent || byProvider || shown || restored;
 }
 
-/** No unclear collection leaves the state for want of room without its order staying in question. */
+/** When an unclear collection leaves the state because of the bound, its order still needs a confirmation. */
 function checkForgottenDoubts(
   before: StationState | null,
   { unclearCollections, unclearForgottenThrough }: StationState,
@@ -239,8 +239,8 @@ function checkForgottenDoubts(
 }
 
 /**
- * Counts from the events of one station's whole life which earlier collections of the current order have got a reason
- * since it was created or last confirmed (M57), without the machine's own memory.
+ * Derives from all events of one station which earlier collections of the current order have got a reason since the order's
+ * collection was created or last confirmed (M57), without the machine's state.
  */
 export class NewsWitness {
   readonly #orders = new Map<number, number>();
@@ -259,35 +259,35 @@ export class NewsWitness {
     if (event.type === "intent_created") {
       this.#orders.set(intentId, event.orderId);
       this.#active = { intentId, orderId: event.orderId };
-      this.#settleFindings();
+      this.#markAllKnown();
     }
     if (END_EVENTS.includes(event.type)) this.#ended.add(intentId);
-    const kind = findingOf(event);
+    const kind = evidenceOf(event);
     const isOfOrder = this.#orders.get(intentId) === this.#active?.orderId && intentId !== this.#active?.intentId;
     const key = `${intentId} ${kind}`;
     const isNamed = kind === "late_money" && [...this.#reports.keys()].some((known) => known.startsWith(key));
     if (kind !== undefined && !isNamed && !this.#reports.has(key))
       this.#reports.set(key, { intentId, isNew: isOfOrder });
-    // While the intent is active, its provider takes back only the differing payment.
+    // While the intent is active, its provider withdraws only the differing payment.
     if (event.type === "unclear_resolved" && this.#ended.has(intentId))
       for (const [finding, { intentId: cleared }] of this.#reports)
         if (cleared === intentId) this.#reports.delete(finding);
     if (event.type !== "settlement_started") return;
     const news = [...this.#reports.values()].filter(({ isNew }) => isNew);
     if (!wasConfirmed) quickExpect(news, "M57: what is new is confirmed before a cashier settles").toEqual([]);
-    this.#settleFindings();
+    this.#markAllKnown();
   }
 
-  #settleFindings(): void {
+  #markAllKnown(): void {
     for (const finding of this.#reports.values()) finding.isNew = false;
   }
 }
 
 /**
  * The evidence that a collection's money may have moved: reports after its end, and the payments that were
- * reported or confirmed before it, which are no news afterwards. Each payment is news of its own.
+ * reported or confirmed before it, which are not new afterwards. Each further payment is new.
  */
-function findingOf(event: StationEvent): string | undefined {
+function evidenceOf(event: StationEvent): string | undefined {
   if (event.type === "provider_confirmed") return `late_money ${event.providerReference}`;
   if (event.type === "outcome_reported" && event.outcome === "reported_success" && event.providerReference !== "")
     return `reported_success ${event.providerReference}`;
@@ -297,7 +297,7 @@ function findingOf(event: StationEvent): string | undefined {
     return `reported_success ${event.providerReference}`;
   if (event.type === "late_evidence_kept") return event.outcome === "reported_unknown" ? event.outcome : undefined;
   if (event.type === "late_money_kept") return `late_money ${event.providerReference}`;
-  // The event has no id of its issue: that another one asks again is tested in late-payments.test.ts.
+  // The event has no issue id; late-payments.test.ts tests that another issue makes the station ask again.
   return event.type === "money_differs" ? event.issue : undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * `expect` for the invariants of every step, which random lives check a million times: it compares first, and leaves only what
- * differs to `vitest`, which judges it and words the failure. `vitest` alone costs more than the steps.
+ * `expect` for the invariants of every step, which random lives check a million times. It compares first, and calls `vitest`
+ * only for a difference, to decide and to print the failure. `vitest` for each check would take longer than the steps.
  */
 import { isDeepStrictEqual } from "node:util";
 import { expect } from "vitest";
@@ -21,7 +21,7 @@ class QuickExpectation<T> {
     if (!Object.is(this.#actual, expected)) expect(this.#actual, this.#message).toBe(expected);
   }
 
-  /** What is strictly equal is equal to `vitest`, which also passes over fields that are undefined. */
+  /** Strictly equal values are equal for `vitest` as well, which also ignores fields that are undefined. */
   toEqual(expected: unknown): void {
     if (!isDeepStrictEqual(this.#actual, expected)) expect(this.#actual, this.#message).toEqual(expected);
   }

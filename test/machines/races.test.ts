@@ -1,4 +1,4 @@
-/** Messages that meet, overtake or repeat one another. Each test is one race, and its title is the result. */
+/** Messages that arrive at the same time, out of order or twice. Each test is one race, and its title is the result. */
 
 import { describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
@@ -17,7 +17,7 @@ import {
 
 const reported = (): Scenario => aServedCounter().picks("smart_pos").fetches().reports("reported_success");
 
-describe("settling against cancelling and expiring", () => {
+describe("an attestation against a cancellation and the deadline", () => {
   it("I7 an attested intent is not cancelled during the seam's answer", () => {
     const counter = reported().attests();
     expect(counter.cancels().reply).toEqual({ ok: false, code: "settlement_in_progress", status: "processing" });
@@ -115,14 +115,14 @@ describe("the same command twice", () => {
     expect(counter.repeated).toBe(true);
   });
 
-  it("an answer whose intent has left the state is not rendered", () => {
+  it("the answer about an intent that has left the state is not rendered", () => {
     const counter = aServedCounter().picks("cash", { key: "k" });
     const { reply } = counter;
     for (let made = 0; made <= STATE_LIMITS.endedIntents; made += 1) counter.cancels().picks("cash");
     expect(renderReply(counter.station, reply ?? { ok: true, type: "accepted" })).toBeUndefined();
   });
 
-  it("renewals and fetches displace no reply", () => {
+  it("renewals and fetches displace no stored reply", () => {
     const counter = aServedCounter().picks("smart_pos", { key: "k" });
     for (let times = 0; times < 50; times += 1) counter.waits(1_000).renews().fetches();
     expect(counter.picks("smart_pos", { key: "k" }).repeated).toBe(true);
@@ -142,7 +142,7 @@ describe("late evidence", () => {
     }
   });
 
-  it("a report on an intent that the host had to recall is kept as well", () => {
+  it("a late report on an intent that the host had to recall is kept as well", () => {
     const counter = reported().cancels();
     const recalled = counter.intent;
     const intentId = counter.intentId;
@@ -187,7 +187,7 @@ describe("a fetch that arrives late", () => {
   });
 });
 
-describe("descriptions that overtake one another", () => {
+describe("descriptions that arrive out of order", () => {
   it("an older description of a station or a device is ignored", () => {
     const counter = aCounter()
       .describesStation({ name: "New", revision: 3 })
@@ -280,7 +280,7 @@ describe("descriptions that overtake one another", () => {
 });
 
 describe("heartbeats and silences out of order", () => {
-  it("a silence that a sleeping host noticed does not undo a heartbeat that another host received", () => {
+  it("a silence that a host reports after its sleep does not undo a heartbeat that another host received", () => {
     const counter = aCounter().noticesSilence().waits(60_000).receivesHeartbeat();
     const lastHeartbeatAtMs = counter.atMs;
     expect(counter.waits(1_000).noticesSilence(COMPANION, lastHeartbeatAtMs - 60_000).happened).toEqual([]);
@@ -320,7 +320,7 @@ describe("heartbeats and silences out of order", () => {
 });
 
 describe("a device that lost its standing", () => {
-  it("I8 is refused by the station itself, whatever a gateway passed on", () => {
+  it("I8 is refused by the station itself, whatever the gateway forwards", () => {
     const counter = aServedCounter().picks("smart_pos");
     counter.describesDevice({ ...COMPANION_DEVICE, status: "suspended", revision: 2 });
     expect(counter.fetches().reply).toEqual({ ok: false, code: "device_suspended" });
@@ -342,7 +342,7 @@ describe("a device that lost its standing", () => {
 });
 
 describe("deadlines", () => {
-  it("the earlier of the intent's and the lease's; the intent's does not count while settling", () => {
+  it("the next deadline is the earlier one of intent and lease; while settling the intent's does not count", () => {
     const counter = reported();
     const leaseMs = counter.station.lease?.expiresAtMs;
     expect(nextDeadlineMs(counter.station)).toBe(counter.intent?.expiresAtMs);
@@ -350,7 +350,7 @@ describe("deadlines", () => {
     expect(nextDeadlineMs(counter.settles().releases().station)).toBeNull();
   });
 
-  it("an overdue one is applied by any command, before the command", () => {
+  it("any command applies an overdue deadline before the command itself", () => {
     const counter = aServedCounter().picks("cash").waits(180_000).receivesHeartbeat();
     expect(counter.happened).toEqual(["intent_expired"]);
     expect(counter.waits(15 * 60_000).picks("cash").happened).toEqual(["lease_lapsed"]);

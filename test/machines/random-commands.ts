@@ -1,4 +1,4 @@
-/** Random lives of a station: a small world, so that commands meet each other often. */
+/** Random lives of a station with few objects, so that many commands are about the same object. */
 
 import * as fc from "fast-check";
 import type { Actor } from "../../machines/actor.ts";
@@ -33,7 +33,7 @@ import {
   SYSTEM,
 } from "./scenario.ts";
 
-/** When an event happens: which objects it names is decided then. */
+/** The state when an event happens, from which the event takes the ids of its objects. */
 interface Moment {
   readonly state: StationState | null;
   readonly atMs: number;
@@ -47,7 +47,7 @@ export interface Happening {
   readonly key: string | undefined;
   readonly waitMs: number;
   readonly switches: KillSwitches;
-  /** What a check for the provider's confirmation finds. */
+  /** The result of a check for the provider's confirmation. */
   readonly recorded: "none" | "unknown" | "recorded";
 }
 
@@ -55,7 +55,7 @@ type By = fc.Arbitrary<Happening["by"]>;
 type Build = fc.Arbitrary<Happening["build"]>;
 type RandomCommand = readonly [weight: number, by: By, build: Build];
 
-/** The usual value most of the time, any of the others now and then. */
+/** The usual value most of the time, otherwise any of the others. */
 function mostly<const T>(usual: T, ...others: readonly T[]): fc.Arbitrary<T> {
   return fc.oneof(
     { weight: 8, arbitrary: fc.constant(usual) },
@@ -74,7 +74,7 @@ const deviceId = mostly(701, 702, 703);
 const revision = fc.integer({ min: 1, max: 9 });
 const reference = fc.constantFrom("", "RRN-1", "RRN-2");
 
-/** The id of the current collection, of one that ended last or long ago, or of none. */
+/** The id of the current collection, of one that ended recently or long ago, or of no collection. */
 const intentId = mostly<"active" | "last" | "oldest" | "none">("active", "last", "oldest", "none").map(
   (which) =>
     ({ state }: Moment): number => {
@@ -89,7 +89,7 @@ const intentId = mostly<"active" | "last" | "oldest" | "none">("active", "last",
 const WRITABLE = ["1", "1250", "9999999990", "0"] as const;
 const UNWRITABLE = "1000000000000";
 
-/** The order with this number's turn: few at a time, fresh ones as life goes on. */
+/** The order with this number: few orders at a time, and new ones later in the life. */
 const orderWith = (...unusual: readonly string[]) =>
   fc
     .record({
@@ -104,7 +104,7 @@ const orderWith = (...unusual: readonly string[]) =>
       return { ...ORDER, ...change, orderId: 500 + orderDisplayNumber, orderDisplayNumber };
     });
 
-/** What the log may have lost of an intent that is still known, and of one that is not. */
+/** What the log may have lost of an intent that the state has, and of one that it does not have. */
 const lostCollections = fc
   .record({
     intentId,
@@ -186,7 +186,7 @@ const FEEDS: readonly RandomCommand[] = [
   ],
 ];
 
-/** One of a few sessions, now and then one that is about to expire or has expired; or none. */
+/** One of a few sessions, sometimes one that is about to expire or has expired; or none. */
 const session = fc.tuple(mostly<number | undefined>(61, 62, 63, 64, undefined), mostly(3_600_000, 0)).map(
   ([sessionId, leftMs]) =>
     ({ atMs }: Moment) =>
@@ -236,7 +236,7 @@ const PEOPLE: readonly RandomCommand[] = [
       type: "intent_attest",
       intentId: id(at),
       reference: typed,
-      // One cashier in three confirms whatever an earlier collection may have moved.
+      // One request in three confirms that an earlier collection may have moved money.
       confirmsMoneyMayHaveMoved: typed === "RRN-2",
     })),
   ],
@@ -277,7 +277,7 @@ const SEAM: readonly RandomCommand[] = [
   ],
 ];
 
-/** The asked config, most of the time: another one's reports do not count. */
+/** Mostly the config of the provider that was asked; reports of another config do not count. */
 const CONFIG: By = mostly<number | undefined>(undefined, 81, 82).map((id) => ({ state }) => ({
   kind: "provider",
   id: id ?? state?.intent?.provider?.configId ?? PROVIDER.id,
@@ -340,7 +340,7 @@ const PROVIDERS: readonly RandomCommand[] = [
   [3, always(SYSTEM), fc.constant(({ state }) => ({ type: "end_reported", intentId: state?.unreportedEnds[0] ?? 1 }))],
 ];
 
-/** Mostly moments, sometimes past a deadline, sometimes a little back: the next host's clock is another one. */
+/** Mostly short, sometimes past a deadline, sometimes negative, because the next host has another clock. */
 const waitMs = fc.oneof(
   { weight: 16, arbitrary: fc.integer({ min: 0, max: 3_000 }) },
   { weight: 1, arbitrary: fc.constantFrom(30_000, 180_000, 900_000) },
@@ -357,7 +357,7 @@ const switches = mostly<KillSwitches>(
 /** Few keys, so that repetitions happen. */
 const key = mostly(undefined, "k1", "k2", "k3", "k4");
 
-/** What a check for a confirmation finds, when there is one. */
+/** The result of a check for a confirmation, when there is a check. */
 const recorded = mostly("none" as const, "unknown" as const, "recorded" as const);
 
 /** A life of a described station. */
@@ -395,7 +395,7 @@ function recordedOf(found: Happening["recorded"], state: StationState | null): R
   return active === null ? "none" : { providerReference: `PAY-${active.intentId}` };
 }
 
-/** The start of every random life, so that collections happen at all. */
+/** The first events of every random life, without which no collection is possible. */
 export const OPENING: readonly Happening[] = [
   opening(REGISTRY, () => ({ type: "station_put", stationId: STATION_ID, station: { ...STATION, revision: 0 } })),
   opening(REGISTRY, () => ({ type: "device_put", device: { ...COMPANION_DEVICE, revision: 0 } })),

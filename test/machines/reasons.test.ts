@@ -1,4 +1,4 @@
-/** How the reason of an ended intent follows from the events after it has left the state of its station. */
+/** How later events change the reason of an ended intent that has left the state of its station. */
 import { describe, expect, it } from "vitest";
 import type { UnclearReason } from "../../machines/payment-intent.ts";
 import type { StationEvent } from "../../machines/station/event.ts";
@@ -51,7 +51,7 @@ describe("the reason of an ended intent after later events", () => {
   });
 });
 
-describe("the entry that leaves a full list", () => {
+describe("the entry that a full list drops", () => {
   const entries = [
     { id: 1, reason: "late_money" },
     { id: 2, reason: "qr_presented" },

@@ -86,7 +86,7 @@ describe("a repetition whose reply has left the state", () => {
     expect(counter.happened).toEqual([]);
   });
 
-  it("another key: another command", () => {
+  it("another key: it is another command", () => {
     const counter = forgetReplies(cancel(create(aServedCounter())));
     counter.send({ type: "intent_cancel", intentId: 7_001 }, CASEY, "another");
     expect(counter.reply).toMatchObject({ ok: false, code: "intent_not_actionable", status: "cancelled" });

@@ -40,7 +40,7 @@ export const START_MS = Date.UTC(2026, 10, 21, 12);
 export const CASEY: Actor = { kind: "cashier", id: 31, name: "Casey" };
 export const ROBIN: Actor = { kind: "cashier", id: 32, name: "Robin" };
 export const OWNER: Actor = { kind: "owner", id: 41, name: "Olga" };
-/** The sessions of a day: one of Casey's, another one of Casey's, and Robin's. */
+/** Two sessions of Casey and one of Robin. */
 export const CASEYS = { sessionId: 61, expiresAtMs: START_MS + 12 * 3_600_000 };
 export const CASEYS_OTHER = { ...CASEYS, sessionId: 62 };
 export const ROBINS = { ...CASEYS, sessionId: 63 };
@@ -91,7 +91,7 @@ export const ORDER: OrderSnapshot = {
   revision: 1,
 };
 
-/** How one command is sent where a sentence's defaults do not fit. */
+/** How one command is sent when the defaults of its sentence do not fit. */
 interface Sending {
   readonly by?: Actor;
   readonly key?: string;
@@ -304,7 +304,7 @@ export class Scenario {
   get happened(): readonly string[] {
     return this.#last === undefined || this.#last.state === null ? [] : this.#last.events.map((event) => event.type);
   }
-  /** The newest intent, wherever it is stored. */
+  /** The newest intent, active or ended. */
   get intent(): PaymentIntent | undefined {
     return findIntent(this.station, this.#intents);
   }

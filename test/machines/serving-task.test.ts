@@ -1,4 +1,4 @@
-/** The serving task: every status, every event, and every life that they make. */
+/** The serving task: every status, every event, and random sequences of events. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {

@@ -51,7 +51,7 @@ describe("a hand-off that was presented and ends without a report", () => {
     expect(fetched().waits(LIFETIME_MS).leased().picks("cash").reply).toMatchObject({ code: "money_may_have_moved" });
   });
 
-  it("the order is paid after the confirmation: nothing asks any more", () => {
+  it("the order is paid after the confirmation: no collection is unclear any more", () => {
     const counter = fetched().cancels().picks("cash", { confirms: true }).attests().settles();
     expect(counter.station.unclearCollections).toEqual([]);
   });
@@ -119,7 +119,7 @@ describe("a report that comes after the silent end", () => {
   it("from a blocked device: a decline clears nothing until the block ends, a success counts at once", () => {
     const declined = frozen(fetched().cancels()).reports("reported_declined", { key: "k" });
     expect([declined.happened, reasonsOf(declined)]).toEqual([["late_evidence_kept"], SILENT]);
-    // The content is kept already; the same report is accepted once the block has ended.
+    // The report is stored already; the same report is accepted once the block has ended.
     expect(declined.freezes({}).reports("reported_declined", { key: "k" }).happened).toEqual(["unclear_resolved"]);
     expect(declined.station.unclearCollections).toEqual([]);
     const success = frozen(fetched().cancels()).reports("reported_success");
@@ -145,7 +145,7 @@ describe("a report that comes after the silent end", () => {
     expect(counter.picks("cash").happened).toEqual(["intent_created"]);
   });
 
-  it("about another collection than the silent one: the silent one stays", () => {
+  it("about another collection than the silent one: the silent collection stays unclear", () => {
     const counter = fetched().cancels().picks("smart_pos", { confirms: true }).fetches().reports("reported_declined");
     expect(reasonsOf(counter.cancels().reports("reported_declined"))).toEqual(SILENT);
   });
@@ -184,7 +184,7 @@ describe("a silent hand-off whose order was voided or paid by another route", ()
     expect(counter.reports("reported_declined").intent?.reasonSinceEnd).toBe(reason);
   });
 
-  it("never fetched, and a success is reported all the same: the reason is late_success", () => {
+  it("a hand-off that was never fetched, and a late reported_success: the reason is late_success", () => {
     const counter = aServedCounter().picks("smart_pos").order({ status: "paid", revision: 2 });
     expect(counter.reports("reported_success").intent?.reasonSinceEnd).toBe("late_success");
   });
@@ -217,12 +217,12 @@ describe("an order that another collection has paid", () => {
     },
   );
 
-  it("the earlier collection was silent, and declines late: nothing is left to find out", () => {
+  it("the earlier collection was silent, and declines late: its reason is removed", () => {
     const counter = paidInCash(fetched()).reports("reported_declined", { intentId: 1_001 });
     expect([counter.happened, reasonOf(counter)]).toEqual([["late_evidence_kept", "unclear_resolved"], ""]);
   });
 
-  it("the earlier collection is a QR: late money is named there until its provider takes it back", () => {
+  it("the earlier collection is a QR: late money is named there until its provider withdraws it", () => {
     const counter = paidInCash(aQrCounter().picks("dynamic_qr").givesQr());
     expect(reasonOf(counter)).toBe("qr_presented");
     expect(reasonOf(counter.confirms({ intentId: 1_001 }))).toBe("late_money");

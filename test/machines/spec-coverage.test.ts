@@ -1,4 +1,4 @@
-/** SPEC.md is true: it names every word of the machines, and every test that it names exists. */
+/** SPEC.md is complete and correct: it names every word of the machines, and every test that it names exists. */
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
@@ -23,7 +23,7 @@ import { STATION_EVENT_TYPES } from "./vocabulary.ts";
 
 const fromRoot = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const spec = readFileSync(fromRoot("machines/SPEC.md"), "utf8");
-/** Diagrams do not explain; a word counts as named where the prose or a table names it. */
+/** Diagrams do not explain a word: it counts only when the prose or a table names it. */
 const prose = spec.replaceAll(/```[^]*?```/g, "");
 const named = new Set([...prose.matchAll(/`([^`]+)`/g)].map(([, word]) => word));
 
@@ -80,12 +80,12 @@ describe("SPEC.md", () => {
 });
 
 describe("the invariants of SPEC.md", () => {
-  it("the design: from I1 to I15", () => {
+  it("the design's invariants: I1 to I15, without a gap", () => {
     const numbers = new Set(rows.map(({ number }) => number).filter((number) => number.startsWith("I")));
     expect([...numbers]).toEqual(Array.from({ length: 15 }, (_, index) => `I${index + 1}`));
   });
 
-  it("the machines: without a gap", () => {
+  it("the machines' invariants: numbered without a gap", () => {
     const ofMachines = rows.map(({ number }) => number).filter((number) => number.startsWith("M"));
     const numbers = [...new Set(ofMachines)];
     expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, index) => `M${index + 1}`));

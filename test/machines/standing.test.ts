@@ -69,7 +69,7 @@ describe("the blocked reason", () => {
     device: { deviceId: 701, status: "active" },
   };
 
-  /** How each reason comes about, alone. */
+  /** A situation with each reason alone. */
   const CAUSES: Record<BlockedReason, { readonly subject: StandingSubject; readonly switches: KillSwitches }> = {
     device_suspended: {
       subject: { ...SUBJECT, device: { deviceId: 701, status: "suspended" } },
@@ -103,7 +103,7 @@ describe("the blocked reason", () => {
     expect(blockedReason(SUBJECT, others)).toBe("");
   });
 
-  it("all reasons at once: the nearest one is named", () => {
+  it("all reasons at once: the device's are named first, then the station's, then the organization's", () => {
     const switches: KillSwitches = {
       platform: true,
       devices: new Set([701]),

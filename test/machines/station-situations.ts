@@ -1,4 +1,4 @@
-/** The situations in which a station can be asked, and one command of each type to ask with. */
+/** The situations in which a station receives a command, and one command of each type. */
 import type { Actor } from "../../machines/actor.ts";
 import type { StationCommand, StationCommandType } from "../../machines/station/command.ts";
 import type { StationReply } from "../../machines/station/reply.ts";
@@ -29,7 +29,7 @@ export const SITUATIONS = {
   unknown: () => new Scenario(),
   /** The lease is free; an order is open. */
   unattended: () => aCounter().order(),
-  /** Casey holds the lease; an order is open; nothing is collected. */
+  /** Casey holds the lease; an order is open; no collection is active. */
   served: () => aServedCounter(),
   /** Another cashier holds the lease and has a reported intent. */
   elsewhere: () => aCounter().order().leased(ROBIN).picks("smart_pos", { by: ROBIN }).reports("reported_success"),
@@ -74,7 +74,7 @@ export type Situation = keyof typeof SITUATIONS;
 
 type Asked<T extends StationCommandType> = (counter: Scenario) => Extract<StationCommand, { type: T }>;
 
-/** One fresh command of every type, about the situation's own intent, device and order. */
+/** One new command of every type, about the intent, device and order of the situation. */
 const COMMANDS: { readonly [T in StationCommandType]: { readonly by: Actor; readonly ask: Asked<T> } } = {
   station_put: {
     by: REGISTRY,

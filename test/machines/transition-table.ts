@@ -1,11 +1,11 @@
-/** Runs an exhaustive transition table: the compiler asks for every cell, this asks the machine for every one. */
+/** Runs an exhaustive transition table: the compiler requires every cell, and this file tests each one on the machine. */
 
 import { describe, expect, it } from "vitest";
 import type { AnyStateMachine, ContextFrom, EventFrom } from "xstate";
 import { transition } from "xstate";
 import { type MachineStep, take } from "../../machines/pure-transition.ts";
 
-/** A cell: the state that the event leads to, or that the machine does not accept it. */
+/** A cell: the next state, or that the machine does not accept the event. */
 export type Cell<TState extends string> = TState | "not taken";
 export type TransitionTable<TState extends string, TEventType extends string> = Record<
   TState,

@@ -1,4 +1,4 @@
-/** A reason why money may have moved stays, whatever follows: differing payments, displaced reports, blocked devices. */
+/** A reason why money may have moved stays after later events: differing payments, displaced reports, blocked devices. */
 import { describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { aQrCounter, aServedCounter, COMPANION, COMPANION_DEVICE, ORDER, QR, type Scenario } from "./scenario.ts";
@@ -58,7 +58,7 @@ describe("a payment that differs from the registered one", () => {
     expect(doubtsOf(counter.clears(1_001))).toEqual([]);
   });
 
-  it("late money when it differs in nothing else, and reported again after it was cleared", () => {
+  it("a payment that is only late: late money, and reported again after it was cleared", () => {
     const LATE = [1_001, "late_money"];
     const counter = shown().fails("payment_declined").confirms();
     expect(doubtsOf(counter)).toEqual([LATE]);
@@ -221,7 +221,7 @@ describe("an order that is paid by another route", () => {
     ["dynamic_qr", "presented with money that differs", "money_differs", () => shown().differs()],
     ["cash", "created", "", () => aServedCounter().picks("cash")],
   ] as const)(
-    "ends a %s collection that is %s, and keeps whether it may be paid twice: %s",
+    "a %s collection that is %s: ends, and keeps whether the order may be paid twice: %s",
     (route, _at, mark, build) => {
       const counter = paid(build());
       expect(counter.happened).toEqual(["order_cleared", "intent_overtaken"]);
@@ -236,7 +236,7 @@ describe("an order that is paid by another route", () => {
     },
   );
 
-  it("settlements and offers in progress: left to the cashier and to the seam", () => {
+  it("a reported success and a settlement in progress: the collection goes on", () => {
     expect(paid(aServedCounter().picks("smart_pos").reports("reported_success")).intent?.status).toBe("processing");
     expect(paid(shown().confirms()).settles().intent?.status).toBe("succeeded");
     expect(paid(shown().confirms().refusesToSettle()).intent?.status).toBe("processing");
@@ -255,7 +255,7 @@ describe("an order that is paid by another route", () => {
     expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_already_paid" });
   });
 
-  it("the question whether it is being collected: answered without a commit", () => {
+  it("the question whether the order is being collected: answered without a commit", () => {
     const counter = shown();
     expect(counter.inquires().reply).toEqual({ ok: false, code: "collection_active", status: "presented" });
     expect(counter.happened).toEqual([]);
@@ -352,7 +352,7 @@ describe("an order whose amount changes", () => {
 });
 
 describe("M26 the end of a QR", () => {
-  it("stays unreported until the providers service has it, once for each", () => {
+  it("stays unreported until the providers service has received it, once for each", () => {
     const counter = shown().cancels().picks("dynamic_qr", { confirms: true }).fails("provider_timed_out");
     expect(counter.station.unreportedEnds).toEqual([1_001, 1_002]);
     expect(counter.reportsEnd(1_001).station.unreportedEnds).toEqual([1_002]);
@@ -360,12 +360,12 @@ describe("M26 the end of a QR", () => {
     expect(counter.reportsEnd(1_002).station.unreportedEnds).toEqual([]);
   });
 
-  it("a paid one, or another route: nothing to report", () => {
+  it("a paid QR, or another route: nothing to report", () => {
     expect(shown().confirms().settles().station.unreportedEnds).toEqual([]);
     expect(aServedCounter().picks("smart_pos").cancels().station.unreportedEnds).toEqual([]);
   });
 
-  it("bounded: the oldest, which the providers service finds by its deadline, make room", () => {
+  it("bounded: the oldest ends, which the providers service finds by their deadline, are dropped", () => {
     const counter = aQrCounter();
     for (let made = 0; made < STATE_LIMITS.unreportedEnds + 2; made += 1) counter.picks("dynamic_qr").cancels();
     expect([counter.station.unreportedEnds.length, counter.station.unreportedEnds[0]]).toEqual([

@@ -1,4 +1,4 @@
-/** A slip that has settled an order already: the seam names that order, and the cashier's confirmation settles with it. */
+/** A slip that has already settled an order: the seam names that order, and the cashier's confirmation settles this one. */
 import { describe, expect, it } from "vitest";
 import type { EarlierSale } from "../../machines/payment-intent.ts";
 import { aServedCounter, type Scenario } from "./scenario.ts";

@@ -1,4 +1,4 @@
-/** The views as decision tables: what a display, a companion and a cashier are shown, row by row. */
+/** The views as decision tables: what a display, a companion and a cashier see, row by row. */
 import { describe, expect, it } from "vitest";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import type { StationState } from "../../machines/station/state.ts";
@@ -38,9 +38,9 @@ describe("the display", () => {
       "total 7 12.50 EUR 'processing'",
       "until",
     ],
-    ["the seam is at work", () => aServedCounter().picks("cash").attests(), "total 7 12.50 EUR 'processing'", "always"],
+    ["the seam settles it", () => aServedCounter().picks("cash").attests(), "total 7 12.50 EUR 'processing'", "always"],
     [
-      "the seam is at work past the deadline",
+      "the seam settles it past the deadline",
       () => aServedCounter().picks("cash").attests().waits(3_600_000),
       "total 7 12.50 EUR 'processing'",
       "always",
@@ -373,7 +373,7 @@ describe("the routes offered", () => {
     });
   });
 
-  it("of two silent companions: have the time of the one that was heard last, whichever is listed first", () => {
+  it("of two silent companions: have the time of the newest heartbeat, whichever is listed first", () => {
     const counter = aCounter().waits(20_000).describesDevice(second).receivesHeartbeat(SECOND_COMPANION).waits(10_000);
     const earlierMs = counter.noticesSilence(COMPANION, START_MS + 500).atMs;
     const laterMs = counter.waits(60_000).noticesSilence(SECOND_COMPANION).atMs;
@@ -385,7 +385,7 @@ describe("the routes offered", () => {
       expect(offerOf(listed)).toMatchObject({ reason: "device_offline", sinceMs: laterMs });
   });
 
-  it("show no time of offline for a device that never sent a heartbeat", () => {
+  it("show no time since which a device is silent that never sent a heartbeat", () => {
     const never = aCounter()
       .describesDevice({ ...COMPANION_DEVICE, status: "revoked", revision: 2 })
       .describesDevice(second);

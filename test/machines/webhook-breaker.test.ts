@@ -48,7 +48,7 @@ describe("the table of the breaker", () => {
   }
 });
 
-/** The results of attempts, one after another, each so long after the one before. */
+/** Applies the results of attempts one after another, with this time between them. */
 const history = fc.array(fc.record({ succeeded: fc.boolean(), afterMs: fc.nat(20 * MINUTE) }), { maxLength: 60 });
 
 function run(steps: readonly { readonly succeeded: boolean; readonly afterMs: number }[]): {
@@ -108,7 +108,7 @@ describe("the breaker", () => {
     expect(failures(3, open, 5 * SECOND).openUntilMs).toBe(open.openUntilMs);
   });
 
-  test("M65 disables after five days and twenty failures without a success, by neither alone, and at once by 410", () => {
+  test("M65 disables after five days and twenty failures without a success (both are needed), and at once after a 410", () => {
     const failing = (count: number, forMs: number): string | undefined =>
       disabledBy(failures(count), { status: 500, nowMs: forMs });
     expect(failing(19, 6 * DAY)).toBeUndefined();

@@ -1,4 +1,4 @@
-/** The webhook delivery: every state, every event, every next attempt, and every life that they make. */
+/** The webhook delivery: every state, every event, every next attempt, and random sequences of events. */
 import * as fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { take } from "../../machines/pure-transition.ts";
@@ -49,7 +49,7 @@ describe("the schedule", () => {
     );
   });
 
-  test("spreads over the whole of its 40 %", () => {
+  test("its random part covers the whole range of 40 %", () => {
     expect(retryInMs({ attempts: 1, retryAfterMs: null, random: 0 })).toBe(4_000);
     expect(retryInMs({ attempts: 1, retryAfterMs: null, random: 1 })).toBe(6_000);
   });
@@ -98,7 +98,7 @@ const EVENTS = {
 } as const satisfies Record<string, DeliveryEvent>;
 type EventName = keyof typeof EVENTS;
 
-/** Ended deliveries count an attempt and keep their state; only a first success moves them. */
+/** Ended deliveries count an attempt and keep their state; only a first success changes it. */
 const ENDED = { LAPSE: "not taken", END: "not taken", REQUEST: "requested" } as const;
 const ended = <TState extends DeliveryState>(state: TState) => ({
   SUCCEED: "delivered" as const,
@@ -111,7 +111,7 @@ const ended = <TState extends DeliveryState>(state: TState) => ({
   "FAIL requested late": state,
   ...ENDED,
 });
-/** Of events that are no offers; `requested` was `failed` before. */
+/** For deliveries that are not offers; `requested` was `failed` before. */
 const TABLE: TransitionTable<DeliveryState, EventName> = {
   pending: {
     SUCCEED: "delivered",
@@ -204,7 +204,7 @@ describe("an offer", () => {
     expect(nextDelivery(stepIn(state, LAPSED), EVENTS.REQUEST)).toBeUndefined();
   });
 
-  it("with its next attempt at its expiry or later: its failure is its end", () => {
+  it("its next attempt would be at its expiry or later: it lapses with the failure", () => {
     const fail = (lapsesAtMs: number) => nextDelivery(stepIn("pending", { lapsesAtMs }), EVENTS.FAIL);
     expect(fail(NOW + RETRY)?.value).toBe("lapsed");
     expect(fail(NOW + RETRY + 1)).toMatchObject({ value: "pending", context: { dueAtMs: NOW + RETRY } });
@@ -221,7 +221,7 @@ describe("a request", () => {
     expect(twice?.context).toMatchObject({ requests: 3, before: "pending", plannedAtMs: dueAtMs });
   });
 
-  it("a failure: uses up no attempt of the schedule, and the delivery is due when it was", () => {
+  it("fails: it uses up no attempt of the schedule, and the delivery is due at the same time as before", () => {
     const from = stepIn("requested", { before: "pending", plannedAtMs: NOW + 300_000 });
     const after = nextDelivery(from, { ...EVENTS["FAIL requested"], retryInMs: null });
     const context = { attempts: 4, manualAttempts: 1, dueAtMs: NOW + 300_000, before: null, plannedAtMs: null };
@@ -239,7 +239,7 @@ describe("a request", () => {
     expect(step).toMatchObject({ value: after, context: { dueAtMs: null, before: null } });
   });
 
-  it("an attempt that began before it: does not answer it, and leaves its result for later", () => {
+  it("an attempt that began before the request: it does not end the request, and its result is stored for later", () => {
     const from = stepIn("requested", { before: "pending", plannedAtMs: NOW });
     const failed = nextDelivery(from, EVENTS.FAIL);
     expect(failed).toMatchObject({ value: "requested", context: { before: "pending", plannedAtMs: NOW + RETRY } });
@@ -286,7 +286,7 @@ describe("any events in any order", () => {
     );
   });
 
-  it("M67 a success is never lost: an arrived delivery ends as delivered, whatever comes later", () => {
+  it("M67 a success is never lost: an arrived delivery ends as delivered, whatever events follow", () => {
     fc.assert(
       fc.property(lives, (events) => {
         const end = live([...events, ["SUCCEED late", 3, 2, false]]).at(-1) as DeliveryStep;

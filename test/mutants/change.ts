@@ -1,12 +1,12 @@
-/** Small changes of a program, each of which a test should notice, and the program that has them all, switched off. */
+/** Small changes of a program, each of which a test should notice, and the program with all of them, switched off. */
 import { parseAst } from "rolldown/parseAst";
 
-/** One change: in the program this text stands from `start` to `end` instead of what was there. */
+/** One change: this text replaces the program's text from `start` to `end`. */
 export interface Change {
   readonly start: number;
   readonly end: number;
   readonly text: string;
-  /** What changes, in a few words. */
+  /** A short description of the change. */
   readonly what: string;
   readonly form: "expression" | "statement" | "first statement" | "member";
   /** Happens while the module is loaded, so that it cannot be switched on later. */
@@ -163,7 +163,7 @@ function short(text: string): string {
 
 type Numbered = Change & { readonly id: number };
 
-/** In a process that a test starts, the number of the one that is on is in the file. */
+/** For a process that a test starts, the file contains the number of the mutant that is on. */
 const switchOf = (file: string): string =>
   `function isMutant(id) { return globalThis.isMutant ? globalThis.isMutant(id) : id === (isMutant.on ??= Number(process.getBuiltinModule("node:fs").readFileSync(${JSON.stringify(file)}))); }`;
 

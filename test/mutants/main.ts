@@ -10,7 +10,7 @@ import { copyCheckout, type Mutant, refusedByCompiler, type TestsOf, tryMutants 
 interface Part extends TestsOf {
   readonly group: "machines" | "seam" | "signatures";
   readonly files: readonly string[];
-  /** In a file of SQL, the functions that are changed. */
+  /** The functions that are changed in a file of SQL. */
   readonly functions?: readonly string[];
 }
 

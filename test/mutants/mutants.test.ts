@@ -1,4 +1,4 @@
-/** The short form of `npm run mutants`: of a small program, a change that its test notices and one that it does not. */
+/** The short form of `npm run mutants`: a small program with a change that its test notices and one that it does not. */
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -27,7 +27,7 @@ test("18 is an adult, 17 is none", () => {
 const folder = temporaryFolder("mutants-test");
 afterAll(() => folder.remove());
 
-test("a small program: what its test notices is killed, what it does not notice survives", async () => {
+test("a small program: a mutant that its test notices is killed, another one survives", async () => {
   mkdirSync(folder.path, { recursive: true });
   symlinkSync(join(CHECKOUT, "node_modules"), join(folder.path, "node_modules"));
   writeFileSync(join(folder.path, "program.ts"), PROGRAM);
@@ -36,7 +36,7 @@ test("a small program: what its test notices is killed, what it does not notice 
     return { ...change, id: index + 1, file: "program.ts", line: lineOf(PROGRAM, change), unseen: undefined };
   });
   const messages: string[] = [];
-  // What this run has compiled stays: files that other workers load now are in it.
+  // The compiled files of this run stay, because other workers load some of them now.
   const cache = join(CHECKOUT, "node_modules", ".vitest-cache");
   const compiled = () => readdirSync(cache).filter((name) => /^[0-9a-f]{40}$/.test(name));
   const compiledBefore = compiled();
@@ -61,7 +61,7 @@ test("a small program: what its test notices is killed, what it does not notice 
   expect(readFileSync(join(folder.path, "program.ts"), "utf8")).toBe(PROGRAM);
 });
 
-test("a program with every switch off: does what it did", async () => {
+test("a program with every mutant switched off: behaves as before", async () => {
   const changes = changesOf(PROGRAM, "ts").map((change, index) => ({ ...change, id: index + 1 }));
   const none = join(folder.path, "none");
   writeFileSync(none, "0");

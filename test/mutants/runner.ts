@@ -6,21 +6,21 @@ import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import postgres from "postgres";
 import { inject, type RunnerTestCase, TestRunner } from "vitest";
 
-/** What the worker is to do. */
+/** The task of the worker. */
 export interface Plan {
-  /** Where it writes what it finds, a line each. */
+  /** The file for its findings, one line each. */
   readonly report: string;
-  /** Where it writes which mutant is on, for processes that tests start. */
+  /** The file with the mutant that is on, for processes that tests start. */
   readonly active: string;
-  /** Those that are tried one after another. */
+  /** The mutants that are tried one after another. */
   readonly mutants: readonly number[];
-  /** Those that run where no test sees it: in the database, with this definition, or in a process of their own. */
+  /** The mutants that run outside the worker: in the database, with this definition, or in a separate process. */
   readonly unseen: Readonly<Record<number, { readonly sql?: string; readonly original?: string }>>;
   /** No test needs servers: all mutants are tried in the last test. */
   readonly isAtEnd: boolean;
-  /** None is tried after this time. */
+  /** No mutant is tried after this time. */
   readonly untilMs: number;
-  /** The only one, on from the start; nothing is tried then. */
+  /** The only mutant, which is on from the start; then no other one is tried. */
   readonly alone: number | undefined;
 }
 
@@ -29,11 +29,11 @@ export type Finding =
   | { readonly started: number }
   | { readonly tried: number }
   | { readonly killed: number; readonly by: string }
-  /** What the test reached; what was reached before it, while modules were loaded. */
+  /** The mutants that the test reached, and those reached before it, while modules were loaded. */
   | { readonly reached: readonly number[]; readonly loaded: readonly number[] }
   | { readonly spoiled: string };
 
-/** The test, in a file of its own, during which all mutants are tried. */
+/** The test, in a separate file, during which all mutants are tried. */
 const LAST_TEST = "all mutants";
 
 /** A mutant may make a test this much slower. */
@@ -53,7 +53,7 @@ interface RunTest {
   readonly reached: ReadonlySet<number>;
 }
 
-/** Is kept while the worker goes from file to file. */
+/** The state that the worker keeps from file to file. */
 class State {
   readonly killed = new Set<number>();
   readonly tests: RunTest[] = [];
@@ -111,7 +111,7 @@ async function tryAll(): Promise<void> {
       if ((plan.unseen[id] === undefined && !test.reached.has(id)) || state.unrepeatable.has(test)) continue;
       find({ started: id });
       const isNoticed = await isFailing(test, id);
-      // What a mutant leaves behind must not be taken for another mutant's doing.
+      // The effects of one mutant must not count as those of another one.
       if (isNoticed && (await isFailing(test, undefined))) {
         state.unrepeatable.add(test);
         find({ spoiled: test.name });

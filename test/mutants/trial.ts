@@ -12,14 +12,14 @@ export interface Mutant extends Change {
   readonly id: number;
   readonly file: string;
   readonly line: number;
-  /** Where it runs so that the worker does not see it: in processes that tests start, or in this SQL function. */
+  /** Where it runs outside the worker: in processes that tests start, or in this SQL function. */
   readonly unseen: "process" | { readonly start: number; readonly end: number } | undefined;
 }
 
 export interface TestsOf {
   /** In the order in which they run. */
   readonly tests: readonly string[];
-  /** Those of them that are left out where each mutant takes a run of the tests. */
+  /** Those of them that are left out when each mutant needs a run of the tests. */
   readonly slow?: readonly string[];
   /** They need PostgreSQL or NATS. */
   readonly servers: boolean;
@@ -42,7 +42,7 @@ export function copyCheckout(): TemporaryFolder {
   return folder;
 }
 
-/** Returns those that a test notices, each with how, and all that were tried in time. Throws where a test fails without a mutant. */
+/** Returns the mutants that a test notices, each with how, and all that were tried. Throws if a test fails without a mutant. */
 export async function tryMutants(
   { path }: Pick<TemporaryFolder, "path">,
   mutants: readonly Mutant[],
@@ -121,7 +121,7 @@ export async function tryMutants(
       if (failure !== undefined) throw new Error(`A test fails without a mutant: ${failure}`);
       return;
     }
-    // The worker has not come back from this one; the others go on without it.
+    // The worker did not end this mutant; the others continue without it.
     killed.set(last.started, "it does not end");
     tried.add(last.started);
     await tryTogether(left.filter(({ id }) => !killed.has(id)));
@@ -129,7 +129,7 @@ export async function tryMutants(
 
   try {
     await tryTogether(mutants.filter(({ isAtLoad }) => !isAtLoad));
-    // What acts while modules are loaded takes a run each, until the first test that fails.
+    // A mutant that acts while modules are loaded needs a separate run, until the first test that fails.
     const alone = mutants.filter(
       ({ id, isAtLoad }) => isAtLoad || (loaded.has(id) && !reached.has(id) && !killed.has(id)),
     );
@@ -189,7 +189,7 @@ function watchOver(report: string): NodeJS.Timeout {
   }, 10_000);
 }
 
-/** Those that the compiler refuses: they cannot get into the program. */
+/** The mutants that the compiler refuses: they cannot get into the program. */
 export async function refusedByCompiler(
   { path }: Pick<TemporaryFolder, "path">,
   mutants: readonly Mutant[],
@@ -203,7 +203,7 @@ export async function refusedByCompiler(
     });
   if (files.length === 0) return new Set();
   const project = join(path, "tsconfig.mutants.json");
-  // Who takes something out takes out what it alone used, too.
+  // A mutant that removes code may remove the only use of a local or a parameter.
   const compilerOptions = { incremental: false, noUnusedLocals: false, noUnusedParameters: false };
   writeFileSync(project, JSON.stringify({ extends: "./tsconfig.json", compilerOptions, include: [], files }));
   const options = ["-p", project, "--pretty", "false"];

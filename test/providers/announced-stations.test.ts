@@ -1,4 +1,4 @@
-/** Which reports of a provider a station receives: each issue of its intents, also those raised while it was away. */
+/** Which reports of a provider a station receives: each issue of its intents, including those raised while it was away. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
@@ -53,7 +53,7 @@ test("two issues of one intent: the station is notified of both when it is back"
   await waitFor("the first attempt", () => noticesOf(scene).length === 1);
   await scenes.pay(scene, { merchant_id: "M-2", transaction_id: `B-${scene.intent.intentId}` });
   await waitFor("the attempt after it", () => noticesOf(scene).length >= 2);
-  // Until every attempt that was begun has failed.
+  // Waits until every attempt that has begun has failed.
   await delay(PROVIDER_LIMITS.stationAttemptMs + 500);
   const whileAway = noticesOf(scene).length;
   isBack = true;
@@ -77,7 +77,7 @@ async function declineEnded(scene: Scene, whileClearing: () => Promise<void>): P
   await scenes.send(scene, JSON.stringify(declined));
 }
 
-/** The newest command ids about differing money, once one of them has this end. */
+/** The newest command ids about differing payments, once one of them ends like this. */
 const noticesUntil = (scene: Scene, end: RegExp): Promise<string[]> =>
   waitFor(`a notice ${end}`, () => noticesOf(scene).some((commandId) => end.test(commandId)) && noticesOf(scene));
 
@@ -128,7 +128,7 @@ test("a closed issue: a payment asserted while the station clears the order is n
   expect(notices).toHaveLength(2);
 });
 
-test("an issue raised while the station clears the order: after a PostgreSQL error the station is still notified again", async () => {
+test("an issue raised while the station clears the order: after a PostgreSQL error the station is notified again", async () => {
   const scene = await scenes.open();
   await declineEnded(scene, async () => {
     await scenes.pay(scene, { amount: "7.00" });
@@ -140,7 +140,7 @@ test("an issue raised while the station clears the order: after a PostgreSQL err
   expect(scenes.commandTypes(scene.intent).filter((type) => type === "provider_cleared")).toHaveLength(1);
 });
 
-/** PostgreSQL refuses the next change of the intent's task of this kind, and takes those after it. */
+/** PostgreSQL refuses the next change of the intent's task of this kind, and accepts the later ones. */
 async function failNextChange({ intent: { intentId } }: Scene, kind: string): Promise<void> {
   const name = `fail_${kind}_${intentId}`;
   await world.database.unsafe(`
@@ -178,7 +178,7 @@ test("many bodies of one event: a bounded number is recorded, the others are cou
     paidBody(scenes.money(scene, { reference: "UNKNOWN", transaction_id: `V-${nth}` }), "many"),
   );
   const answers: unknown[] = [];
-  // Side by side, but no more than wait for the row of one event within PostgreSQL's time.
+  // In parallel, but no more than can wait for the row of one event within PostgreSQL's lock timeout.
   for (const few of [bodies.slice(0, 8), bodies.slice(8, 16), bodies.slice(16)]) {
     answers.push(...(await Promise.all(few.map((body) => scenes.send(scene, body)))));
   }

@@ -1,4 +1,4 @@
-/** A provider with the sandbox's API that answers as a test sets it, in the place of the sandbox. */
+/** A provider with the sandbox's API, instead of the sandbox; a test sets its answers. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ProvidersWorld } from "./providers-world.ts";
@@ -12,10 +12,10 @@ export interface Asked {
 type Answer = (asked: Asked) => object | Promise<object>;
 
 export interface AnsweringProvider {
-  /** What it was asked, in its order. */
+  /** The requests that it has received, in order. */
   readonly asked: Asked[];
   answer: Answer;
-  /** The service asks this one from now on, instead of the sandbox. */
+  /** From now on the service asks this provider instead of the sandbox. */
   takeOver(world: ProvidersWorld): Promise<void>;
   /** The service asks the sandbox again. */
   giveBack(world: ProvidersWorld): Promise<void>;

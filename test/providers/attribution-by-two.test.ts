@@ -13,7 +13,7 @@ import { Scenes, SECRET } from "./emvco-scene.ts";
 import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 
 const REASON = "The guest showed the receipt";
-/** Above the limit of an organization that has set none. */
+/** Above the default limit, which applies to an organization without its own. */
 const LARGE = 25_000;
 
 let world: ProvidersWorld;
@@ -110,7 +110,7 @@ describe("one person alone", () => {
     expect(await read(scene)).toMatchObject({ aloneUpToMinor: String(LARGE - 1) });
     expect(await reasonOf(attribute(scene))).toBe("second_person_needed");
     await setLimit(scene, String(LARGE));
-    // Repeated: the same answer, and no other entry of the audit log.
+    // Repeated: the same answer, and no second entry in the audit log.
     await setLimit(scene, String(LARGE));
     const { limits } = await world.ask(attributions.listAttributionLimits, { caller: scene.place.owner });
     expect(limits).toMatchObject([{ currency: "EUR", aloneUpToMinor: String(LARGE) }]);
@@ -248,7 +248,7 @@ describe("a proposal ends", () => {
       world.ask(issues.closeIssue, { caller: place.operator, issueId, reason: "Paid back" }),
   };
 
-  // In parallel: each waits for the next run of the job that records ends.
+  // In parallel, because each waits for the next run of the job that records ends.
   test.concurrent.each(Object.entries(ENDINGS))("%s: at once, and soon in the audit log", async (_name, end) => {
     const scene = await openScene();
     const id = await proposed(scene);
@@ -327,7 +327,7 @@ describe("issue events on the bus", () => {
         where kind = 'issue_event' and key = ${`organization.${place.organizationId}`} order by outbox_id`
     ).map(({ type }) => type);
 
-  test("each step is an event: opened by the callback, changed, closed; a repetition is none", async () => {
+  test("each step is an event: opened by the callback, changed, closed; a repetition causes no event", async () => {
     const scene = await openScene();
     await assert(scene, LARGE);
     expect(await types(scene)).toEqual(["issues_opened"]);
@@ -349,7 +349,7 @@ describe("issue events on the bus", () => {
   });
 });
 
-/** The person of the place is stored nowhere else. */
+/** The user of this place is stored nowhere else. */
 const suspend = ({ organizationId, userId }: Caller) => world.database`
   insert into users (user_id, organization_id, email, name, role, password_hash, status) overriding system value
   values (${userId}, ${organizationId}, ${`rosa${userId}@proposals.example`}, 'Rosa', 'reconciliation_operator', 'x', 'suspended')`;
@@ -361,7 +361,7 @@ async function payInCash(place: Place, order: Intent): Promise<void> {
       ${order.currency}, '', ${place.cashier.userId})`;
 }
 
-test("a proposal that a stalled process carries out late: none waits after it was withdrawn", async () => {
+test("a withdrawn proposal that a stalled process carries out late: no proposal waits afterwards", async () => {
   const scene = await openScene();
   const { place, issueId, order } = scene;
   const request = { caller: place.operator, issueId, orderId: order.orderId, reason: REASON };

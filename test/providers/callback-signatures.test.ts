@@ -1,4 +1,4 @@
-/** Which signatures of callbacks are accepted, what happens to the other callbacks, and whose the secrets are. */
+/** Which signatures of callbacks are accepted, what happens to the other callbacks, and to which config a secret belongs. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as callbackMessages from "../../services/bus/messages/callbacks.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
@@ -50,7 +50,7 @@ test("a signature: valid over the raw bytes, with a live secret, at a time withi
   expect(verdict(signature('{"a": 1}', SECRET, nowMs + TOLERANCE_MS + 1_000))).toBe("stale");
   expect(verdict(undefined)).toBe("missing");
   expect(verdict("")).toBe("missing");
-  // Another time than the one that was signed.
+  // A time that differs from the signed one.
   expect(verdict(right.replace(/^t=\d+/, `t=${nowMs / 1_000 + 1}`))).toBe("invalid");
   for (const broken of ["t=1", "v1=00", "t=x,v1=00", `t=1,t=2,v1=${"0".repeat(64)}`, `${right}${",x=1".repeat(400)}`]) {
     expect(verdict(broken), broken).toBe("invalid");
@@ -93,7 +93,7 @@ test("wrong signatures: throttled by address and config, and right signatures st
   expect(await refusalsOf(configId)).toHaveLength(refusalsPerSource);
   const right = { configId, body: BODY, secret: SECRET, address: "192.0.2.77" };
   expect((await sendCallback(world, right)).status).toBe(200);
-  // Another address is another source.
+  // Another address counts as another source.
   expect((await sendCallback(world, { configId, body: "{}", secret, address: "192.0.2.78" })).status).toBe(401);
 });
 
@@ -107,7 +107,7 @@ test("a rotation: both secrets are valid during the overlap, and then only the n
   expect(config.secrets.map((secret) => secret.expiresAtMs !== null)).toEqual([false, true]);
   expect((await send("old", SECRET)).status).toBe(200);
   expect((await send("new", next)).status).toBe(200);
-  // A second rotation ends the oldest at once: two are live at most.
+  // A second rotation ends the oldest secret at once: at most two are live.
   const { newSecrets: third } = await rotate(configId, owner, 0);
   expect((await send("old again", SECRET)).status).toBe(401);
   expect((await send("second", next)).status).toBe(401);
@@ -154,7 +154,7 @@ test("a secret that another config has or had: refused, and the answer names tha
   await scenes.openConfig(await world.openPlace(), "test", secretOf("one"));
 });
 
-test("two configs that get one secret at once: one has it", async () => {
+test("two configs that get one secret at once: one of them has it", async () => {
   const place = await world.openPlace();
   const places = [place, await otherFilial(place), await otherFilial(place), await otherFilial(place)];
   const given = await Promise.allSettled(places.map((each) => scenes.openConfig(each, "test", secretOf("same"))));

@@ -1,4 +1,4 @@
-/** Callbacks: their signatures, repetitions, payments and issues, and what of them a deadline leaves. */
+/** Callbacks: their signatures, repetitions, payments and issues, and which of them count after a deadline. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findRecordedConfirmation } from "../../services/bus/messages/provider-payments.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
@@ -53,7 +53,7 @@ describe("the provider payment of a registered intent", () => {
     await waitFor("a transaction", async () => (await transactions(scene.intent.orderId)).length > 0);
     const confirms = world.stations.about(scene.intent.intentId);
     expect(confirms).toHaveLength(1);
-    // Whatever has happened since: the order is paid, and the service is another process.
+    // Also after the order is paid and another process runs the service.
     await world.restartProviders();
     expect(await send(scene, body, { header })).toEqual(answers[0]);
     expect(await send(scene, body)).toEqual(answers[0]);
@@ -78,7 +78,7 @@ describe("the provider payment of a registered intent", () => {
     const first = await send(scene, body);
     expect(first.status).toBe(200);
     expect(await send(scene, body)).toEqual(first);
-    // The same payment in other bytes is another event, and the same payment.
+    // The same payment in other bytes: another event about the same payment.
     const again = await send(scene, JSON.stringify({ data: scenes.money(scene), type: "payment.paid" }));
     expect(again.status).toBe(200);
     expect(again).not.toEqual(first);
@@ -95,7 +95,7 @@ describe("the provider payment of a registered intent", () => {
     await world.restartProviders();
     expect(await transactions(scene.intent.orderId)).toHaveLength(0);
     world.stations.answer(scene.intent.intentId, "provider_confirm", () => ({ ok: true, type: "accepted" }));
-    // What the stopped process had claimed is due again once its claim has ended; the test does not wait that long.
+    // Tasks that the stopped process had claimed are due when its claim ends; the test does not wait that long.
     await world.database`update provider_tasks set due_at = now() where intent_id = ${scene.intent.intentId}`;
     await waitFor("a finished task", async () => {
       const [row] = await world.database<{ outcome: string | null }[]>`
@@ -143,7 +143,7 @@ describe("a provider payment that does not match", () => {
     await waitFor("a transaction", async () => (await transactions(scene.intent.orderId)).length > 0);
   });
 
-  test("reference_mismatch: the provider's reference is ours, and the intent that it names is not", async () => {
+  test("reference_mismatch: the provider's reference is of our payment, and the callback names another intent", async () => {
     const scene = await scenes.open();
     await send(scene, paidBody(scenes.money(scene)));
     expect((await send(scene, paidBody(scenes.money(scene, { reference: "SOMETHINGELSE" })))).status).toBe(200);
@@ -256,12 +256,12 @@ const endNow = async ({ intent }: Scene): Promise<void> => {
 
 // The database's clock decides whether a confirmation was recorded before the intent's deadline, also in a race.
 describe("the check for a recorded confirmation", () => {
-  test("a check before the deadline: the time has not ended", async () => {
+  test("a check before the deadline: it reports that the deadline has not passed", async () => {
     const scene = await scenes.open();
     expect(await check(scene)).toEqual({ isOver: false, providerReference: null });
   });
 
-  test("an intent without a provider payment: the time has ended, without a confirmation", async () => {
+  test("an intent without a provider payment: the deadline has passed without a confirmation", async () => {
     expect(await world.ask(findRecordedConfirmation, { intentId: 77_777 })).toEqual({
       isOver: true,
       providerReference: null,

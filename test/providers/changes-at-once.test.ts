@@ -1,4 +1,4 @@
-/** Changes at the same time: two in one filial run one after the other, and the audit log of an organization has an order. */
+/** Simultaneous changes: two in one filial run one after the other, and the audit log of an organization has an order. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { stationKey } from "../../services/db/outbox.ts";
@@ -51,7 +51,7 @@ async function isLockAwaited(): Promise<boolean> {
 }
 
 describe("two changes of one filial", () => {
-  test("run one after the other: the second sees the result of the first", async () => {
+  test("at once: they run one after the other, and the second sees the result of the first", async () => {
     const { place, first, second } = await twoDisabled();
     const { organizationId, filialId } = place;
     const settings = SETTINGS;
@@ -84,13 +84,13 @@ describe("two changes of one filial", () => {
   });
 });
 
-describe("a change while another process announces to a station of its filial", () => {
-  test("waits for that process, and announces itself when that process has failed", async () => {
+describe("a change while another process notifies a station of its filial", () => {
+  test("waits for that process, and notifies the station when that process has failed", async () => {
     const place = await world.openPlace();
     const configId = await create(place);
     const failed = new Error("the other process has failed");
     let changing: Promise<unknown> | undefined;
-    /** Resolves to the station, or undefined when the service has announced to it first. */
+    /** Resolves to the station, or to undefined when the service has notified it first. */
     const announceAndFail = async (): Promise<number | undefined> => {
       const stationId = await addStation(place);
       const announcing = world.database.begin(async (sql) => {
@@ -114,7 +114,7 @@ describe("a change while another process announces to a station of its filial", 
 });
 
 describe("the audit log", () => {
-  test("a new event comes after all events that were read before: it waits only for events of its organization", async () => {
+  test("a new event: comes after all events that were read before, and waits only for events of its organization", async () => {
     const [place, elsewhere] = [await world.openPlace(), await world.openPlace()];
     const { organizationId, owner: caller } = place;
     let isAnswered = false;

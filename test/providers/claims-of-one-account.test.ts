@@ -1,4 +1,4 @@
-/** A payment is settled one way only, also where its merchant account has several configs, or has lost one to another account. */
+/** A payment settles once only, also when several configs have its merchant account or a config has moved to another one. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { StationReply } from "../../machines/station/reply.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -53,7 +53,7 @@ describe("a payment that an intent has claimed at one config", () => {
     },
   );
 
-  test("is not closed as another intent's duplicate while its own cashier may settle it", async () => {
+  test("is not closed as a duplicate of another intent while its cashier may still settle it", async () => {
     const scene = await scenes.open();
     world.stations.answer(scene.intent.intentId, "provider_confirm", { ok: false, code: "order_changed" });
     await scenes.pay(scene, { transaction_id: "TAKEN" });
@@ -94,13 +94,13 @@ test.each(["its own config", "the sibling of its config"])(
   },
 );
 
-test("a claim: held before and after the station has answered", async () => {
+test("a claim: it holds before and after the station has answered", async () => {
   const scene = await scenes.open();
   const station = Promise.withResolvers<StationReply>();
   world.stations.answer(scene.intent.intentId, "provider_confirm", () => station.promise);
   await scenes.pay(scene, { transaction_id: "OLD" });
   const issue = await siblings.notifyUnmatched(scene, await siblings.replace(scene), { transaction_id: "OLD" });
-  // Before its station has answered, too.
+  // Also before its station has answered.
   expect(await refusalOf(scenes.close(scene.place, issue))).toMatchObject({ reason: "money_may_settle" });
   expect(await siblings.askSeam(scene, scene.intent, "OLD")).toBeNull();
   station.resolve({ ok: true, type: "accepted" });
@@ -123,7 +123,7 @@ test("a payment that one issue is attributing: another issue cannot close it", a
   expect((await scenes.close(scene.place, second)).issue.status).toBe("closed");
 });
 
-test("a closed payment: the operator sees it, also where only another issue's keys lead there", async () => {
+test("a closed payment: the operator sees it, also when only the keys of another issue lead to it", async () => {
   const scene = await scenes.open();
   const { place } = scene;
   const transaction_id = "LED";
@@ -199,7 +199,7 @@ describe("reports about a payment at the sibling config", () => {
     expect(await scenes.salesOf(order)).toEqual([]);
   });
 
-  test("the accounts reported there count at the seam, for payments and for attributions", async () => {
+  test("the accounts that were reported there: count at the seam, for payments and for attributions", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { merchant_id: "M-2", transaction_id: "ATTRIBUTED" });
     await scenes.attribute(
@@ -217,14 +217,14 @@ describe("reports about a payment at the sibling config", () => {
     expect(await siblings.askSeam(ofSaid, await world.openIntent(place, 1250), "ATTRIBUTED")).toBe(
       "money_already_used",
     );
-    // The same config, moved to where the payment's money went.
+    // The same config, moved to the account that received the payment.
     await siblings.move(ofSaid, "M-1");
     expect(await siblings.askSeam(ofSaid, await world.openIntent(place, 1250), "CONFIRMED")).toBe("money_already_used");
   });
 });
 
 test("two intents for which the same payment is asserted at the same moment: one claims it", async () => {
-  // The claim is slowed down, so that the other intent could overtake it.
+  // The claim is slow, so that the other intent could claim the payment first.
   await world.database.unsafe(`
     create function pause_before_paid() returns trigger language plpgsql as $$
     begin perform pg_sleep(0.3); return new; end $$;

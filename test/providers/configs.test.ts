@@ -23,7 +23,7 @@ const emvco = ({ owner: caller, filialId }: Place, more: object = {}) =>
   ({ caller, filialId, kind: "emvco_generic", mode: "test", name: "Acquirer", settings: SETTINGS, ...more }) as const;
 const create = (place: Place, more: object = {}) => world.ask(configMessages.createProviderConfig, emvco(place, more));
 
-/** What the outbox holds for a station of its provider. */
+/** The outbox messages for a station about its provider. */
 const providerUpdatesOf = async (stationId: number) => {
   const rows = await world.database<{ provider: { configId: number | null; revision: number } }[]>`
     select payload -> 'command' -> 'provider' as provider from outbox
@@ -269,7 +269,7 @@ describe("notices to stations", () => {
       const { config_id: configId } = await createProviderConfig(sql, row);
       await choose(sql, { filialId, mode: "test", configId });
       adding = addStation(place);
-      // Long enough for the station to be found as one without updates, if it were there already.
+      // Long enough that the job would find the station without updates if it existed already.
       await new Promise((resolve) => setTimeout(resolve, 1_500));
     });
     const stationId = (await adding) ?? 0;
@@ -300,7 +300,7 @@ describe("notices to stations", () => {
     );
   });
 
-  test("ten active configs at once: a station has one at most", async () => {
+  test("ten configs made active at once: a station has at most one", async () => {
     const place = await world.openPlace();
     const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => create(place)));
     expect(outcomes.filter((outcome) => outcome.status === "fulfilled")).toHaveLength(1);
@@ -322,7 +322,7 @@ describe("notices to stations", () => {
 });
 
 describe("a config of a filial with more stations than the relay is asked for", () => {
-  test("a change: is undelivered while a station's row waits, and its repetition covers all once they are delivered", async () => {
+  test("a change: is undelivered while a station's row waits; once delivered, its repetition covers all", async () => {
     const place = await world.openPlace();
     const { configId } = (await create(place)).config;
     await Promise.all(Array.from({ length: PROVIDER_LIMITS.flushedStations }, () => addStation(place)));

@@ -1,4 +1,4 @@
-/** A provider whose answers to two polls differ: the right answer still counts. */
+/** A provider whose answers to two polls differ: the correct answer still counts. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { takeAsPaid } from "../../services/providers/sql/tasks.ts";
@@ -33,7 +33,7 @@ async function open(): Promise<{ place: Place; intent: Intent; paid: Readonly<Re
   return { place, intent, paid: { ...payment, amount: "12.03", currency: "EUR", status: "paid" } };
 }
 
-/** Until the provider was polled once more. */
+/** Waits until the provider was polled once more. */
 async function poll({ intentId }: Intent): Promise<{ readonly outcome: string | null }> {
   const read = async () => {
     const [row] = await world.database<[{ attempts: number; outcome: string | null; is_due: boolean }]>`
@@ -65,7 +65,7 @@ test.each([{ account: "A-thief" }, { amount: "0.01" }])(
   40_000,
 );
 
-test("the poll after the deadline: is the last one, whatever it reports", async () => {
+test("the poll after the deadline: is the last one, with any answer", async () => {
   const { place, intent, paid } = await open();
   provider.answer = () => ({ ...paid, amount: "0.01" });
   await world.database`

@@ -1,4 +1,4 @@
-/** Differing reports about one payment: later, under an old event id, or in unreadable words. */
+/** Differing reports about one payment: later, under an old event id, or with unreadable fields. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";

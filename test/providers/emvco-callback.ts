@@ -11,7 +11,7 @@ export interface SignedBody {
   readonly secret: string;
   readonly atMs?: number;
   readonly address?: string;
-  /** In place of the right one. */
+  /** Replaces the correct one. */
   readonly header?: string;
 }
 

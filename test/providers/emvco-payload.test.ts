@@ -1,4 +1,4 @@
-/** The EMVCo payload against another implementation, and against the specification's own words. */
+/** The EMVCo payload against another implementation and against the text of the specification. */
 import * as fc from "fast-check";
 import { parse } from "promptparse";
 import { describe, expect, test } from "vitest";
@@ -60,7 +60,7 @@ describe("an EMVCo payload", () => {
         expect(merchantDataSchema.parse(merchant)).toEqual(merchant);
         const reference = newReference();
         const payload = merchantPayload(merchant, { amountMinor: amount.toString(), currency, reference });
-        // Strict: the oracle checks the CRC over everything before it.
+        // Strict: the other implementation checks the CRC over everything before it.
         const read = parse(payload, true, true);
         expect(read).not.toBeNull();
         const { tag, guid, merchant_id, terminal_id } = merchant.merchant_account;
@@ -110,7 +110,7 @@ describe("an EMVCo payload", () => {
     expect(currencyNumber("constructor")).toBeUndefined();
   });
 
-  test("another reader counts each of its characters alike", () => {
+  test("another implementation counts each character in the same way", () => {
     expect(() => tlv("59", "Café")).toThrow(RangeError);
     expect(() => tlv("59", "")).toThrow(RangeError);
     expect(() => tlv("59", "x".repeat(100))).toThrow(RangeError);
@@ -119,7 +119,7 @@ describe("an EMVCo payload", () => {
   });
 });
 
-test("references: 24 characters each, and no two of a thousand are equal", () => {
+test("references: 24 characters each, and a thousand of them are all different", () => {
   const references = Array.from({ length: 1_000 }, newReference);
   expect(new Set(references).size).toBe(1_000);
   for (const reference of references) expect(reference).toMatch(/^[0-9A-HJKMNP-TV-Z]{24}$/);

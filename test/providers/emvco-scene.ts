@@ -1,4 +1,4 @@
-/** A QR of an `emvco_generic` provider that a guest sees, and what an operator and the provider do about it. */
+/** A QR of an `emvco_generic` provider that a guest sees, and the steps of an operator and of the provider. */
 import { expect } from "vitest";
 import type { Issue } from "../../services/bus/messages/issues.ts";
 import * as issueMessages from "../../services/bus/messages/issues.ts";
@@ -116,7 +116,7 @@ export class Scenes {
     return waitFor("a transaction", async () => (await this.salesOf(scene.intent)).length > 0);
   }
 
-  /** Until the task has ended; how. */
+  /** Waits until the task has ended; returns how. */
   taskEnd({ intentId }: Intent, kind: string): Promise<string> {
     return waitFor(`the end of ${kind}`, async () => {
       const [row] = await this.#world().database<{ outcome: string | null }[]>`

@@ -1,4 +1,4 @@
-/** Under a kill switch of any kind no QR is made or adopted (a QR that is being made: late-answers.test.ts). */
+/** While a kill switch of any kind is on, no QR is made or adopted (a QR that is being made: late-answers.test.ts). */
 import { headers } from "nats";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { waitFor } from "../support/wait-for.ts";
@@ -21,7 +21,7 @@ async function flip(kind: Kind, { organizationId, stationId }: Place, options: {
   await world.bus.js.publish(subject, options.isOn ? "{}" : "", options.isOn ? {} : { headers: deletion });
 }
 
-/** Until the service has received the switch. */
+/** Waits until the service has received the switch. */
 async function freeze(kind: Kind, place: Place, configId: number): Promise<void> {
   await flip(kind, place, { configId, isOn: true });
   await untilFrozen(world, place, configId);
@@ -42,7 +42,7 @@ describe.each(KINDS)("the switch of the %s", (kind) => {
     }
   });
 
-  test("a question that another process would adopt stops, and a payment that may exist is withdrawn", async () => {
+  test("an unanswered question of another process: is not repeated, and its possible payment is withdrawn", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const { intentId, orderDisplayNumber } = await world.openIntent(place, 1203);
@@ -57,7 +57,7 @@ describe.each(KINDS)("the switch of the %s", (kind) => {
       expect(await world.askProvider(place, configId, intent)).toEqual({ created: false, reason: "provider_frozen" });
       const tasks = await world.database`select kind from provider_tasks where intent_id = ${intentId}`;
       expect(tasks).toEqual([{ kind: "withdraw" }]);
-      // The provider was not asked, so there is no reference of its own.
+      // The provider was not asked, so the payment has no provider reference.
       const rows = await world.database`select provider_reference from provider_payments where intent_id = ${intentId}`;
       expect(rows).toEqual([{ provider_reference: "" }]);
     } finally {

@@ -1,4 +1,4 @@
-/** The guide for providers: the service accepts what it shows. */
+/** The guide for providers: the service accepts its examples. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

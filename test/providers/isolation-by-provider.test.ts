@@ -16,7 +16,7 @@ beforeAll(async () => {
   [provider, world] = await Promise.all([startAnsweringProvider(), startProvidersWorld()]);
 });
 afterAll(async () => {
-  // Ends the silent requests, for whose answers the service would wait before it stops.
+  // Ends the unanswered requests; otherwise the service would wait for them before it stops.
   await provider.stop();
   await world.stop();
 });
@@ -36,7 +36,7 @@ describe("a silent provider", () => {
     await answerOneAccount({ world, provider }, healthy.configId);
   });
 
-  it("with a config in each of 8 filials: an answered account of its server gets its QR and its payment", async () => {
+  it("with a config in each of 8 filials: an account of its server that gets answers has its QR and its payment", async () => {
     for (const [nth, account] of silent.slice(0, FILIALS).entries())
       await openDueQrs(world, account, { count: OPEN_QRS, nth });
     const asked = silent
@@ -46,7 +46,7 @@ describe("a silent provider", () => {
     await Promise.all(asked);
   });
 
-  it("with more configs than it has slots: another provider's QR is made at once", async () => {
+  it("with more configs than it may have slots: another provider's QR is made at once", async () => {
     const { creationsAtOnce, creationsWaiting } = PROVIDER_LIMITS;
     const place = await world.openPlace();
     const configId = await scenes.openConfig(place);

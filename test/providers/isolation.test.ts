@@ -18,7 +18,7 @@ beforeAll(async () => {
   [provider, world] = await Promise.all([startAnsweringProvider(), startProvidersWorld()]);
 });
 afterAll(async () => {
-  // Ends the silent requests, for whose answers the service would wait before it stops.
+  // Ends the unanswered requests; otherwise the service would wait for them before it stops.
   await provider.stop();
   await world.stop();
 });
@@ -30,7 +30,7 @@ const BURSTS = 12;
 describe("bursts of callbacks with wrong signatures", () => {
   let sent = 0;
 
-  /** For existing configs and for configs that the sender made up; each from an address that has not been seen before. */
+  /** For existing configs and for invented ones; each from a new address. */
   async function sendWrong(existingId: number): Promise<void> {
     sent += 1;
     const configId = sent % 3 === 0 ? 5_000_000 + sent : existingId;
@@ -42,7 +42,7 @@ describe("bursts of callbacks with wrong signatures", () => {
     });
   }
 
-  it("right callbacks that come behind them are accepted, of the same config and of another", async () => {
+  it("correct callbacks after them: accepted, of the same config and of another one", async () => {
     const [flooded, other] = await Promise.all([scenes.open(), scenes.open()]);
     const sendRight = async (nth: number): Promise<void> => {
       const { configId } = nth % 2 === 0 ? flooded : other;
@@ -65,7 +65,7 @@ describe("bursts of callbacks with wrong signatures", () => {
 
 const OPEN_QRS = 300;
 
-/** The last: its silent requests are under way until the end. */
+/** The last group, because its unanswered requests stay open until the end. */
 describe("a silent provider", () => {
   let healthy: { place: Place; configId: number };
   let silent: { place: Place; configId: number };

@@ -1,4 +1,4 @@
-/** What an operator does about a payment that does not match: attribute it through the seam, or close it; each with a reason. */
+/** How an operator resolves a payment that does not match: by attribution through the seam or by closing it, with a reason. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Issue } from "../../services/bus/messages/issues.ts";
@@ -50,7 +50,7 @@ const transactionsOf = ({ orderId }: Intent) =>
   world.database<{ transaction_id: number; reference: string; attested_by: number; route: string }[]>`
     select transaction_id, reference, attested_by, route from transactions where order_id = ${orderId}`;
 
-/** The same place with another operator. */
+/** The same place, with another operator. */
 const colleagueOf = (place: Place): Place => ({
   ...place,
   operator: { ...place.operator, userId: place.operator.userId + 1_000 },
@@ -142,7 +142,7 @@ describe("an attribution", () => {
   test("a payment without an amount, or one that pays an order by another issue: refused", async () => {
     const nameless = await strayMoney("no amount");
     expect(nameless.issue.amountMinor).toBeNull();
-    // This reason comes before any other: an order that is paid, or another filial's.
+    // This reason comes before all others: a paid order, or an order of another filial.
     const elsewhere = await world.openPlace({ isSandbox: false });
     const orders = [await world.openIntent(nameless.place, 1250), await world.openIntent(elsewhere, 1250)];
     for (const order of orders)
@@ -166,7 +166,7 @@ describe("an attribution", () => {
     const again = await world.openIntent(place, 1250);
     expect((await refusalOf(scenes.attribute(place, second, again))).code).toBe("conflict");
     expect(await transactionsOf(again)).toHaveLength(0);
-    // And it does not pay its own intent either, when the right callback arrives after all.
+    // It does not pay its own intent either when the correct callback arrives later.
     await addStray(configId, { reference, transaction_id: "SAME" });
     const [last] = await world.database<[{ outcome: string }]>`
       select outcome from provider_callbacks where config_id = ${configId} order by callback_id desc limit 1`;
@@ -178,7 +178,7 @@ describe("an attribution", () => {
   test("an order that changes in between: the seam refuses it, and the issue can be attributed again", async () => {
     const { place, issue } = await strayMoney();
     const intent = await world.openIntent(place, 1250);
-    // The attribution as it is stored when the process has died between writing it and asking the seam.
+    // The attribution as stored by a process that died after writing it and before asking the seam.
     await leaveAttribution(issue, intent);
     const lines = [{ name: "Soup", quantity: 1, unitAmountMinor: "1300" }];
     await world.ask(changeOrder, { caller: place.cashier, orderId: intent.orderId, lines });
@@ -200,7 +200,7 @@ describe("an attribution", () => {
     expect((await listOf(place)).issues[0]).toMatchObject({ status: "attributed", orderId: intent.orderId });
   });
 
-  test("an attribution that a crash has left: another process completes it, behind one that cannot be completed", async () => {
+  test("an attribution that a crash has left: another process completes it, also after one that it cannot complete", async () => {
     const stuck = await strayMoney();
     const { place, issue } = await strayMoney();
     const intent = await world.openIntent(place, 1250);
@@ -229,7 +229,7 @@ describe("an attribution", () => {
   });
 });
 
-/** What a process leaves that died after it had written an attribution. */
+/** The rows of a process that died after it had written an attribution. */
 async function leaveAttribution(
   issue: Issue,
   intent: Intent,

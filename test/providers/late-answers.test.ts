@@ -1,4 +1,4 @@
-/** What happens while a provider makes a payment counts for its answer: its QR is not shown, and it is cancelled. */
+/** A switch or an end while a provider makes a payment: the QR of its answer is not shown, and the payment is cancelled. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -15,7 +15,7 @@ afterAll(async () => {
   await provider.stop();
 });
 
-/** A payment is asked for, and the provider answers when the test lets it. */
+/** Requests a payment whose provider answers when the test allows it. */
 async function ask() {
   await provider.giveBack(world);
   const place = await world.openPlace();

@@ -1,4 +1,4 @@
-/** A restored database whose PROVIDER_SECRETS_KEY is lost: what the service says, and the way out that the guide names. */
+/** A restored database whose PROVIDER_SECRETS_KEY is lost: the service's error, and the recovery in the guide. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
@@ -14,7 +14,7 @@ afterAll(() => world.stop());
 const LOST =
   'The database holds provider secrets that PROVIDER_SECRETS_KEY does not open: set the key they were written with, or put it into PROVIDER_SECRETS_OLD_KEYS; where that key is lost, follow "When a secret is lost" in docs/operations.md.';
 
-test("a lost key: the service names the way out; with it, owners bring their secrets again and payments go on", async () => {
+test("a lost key: the service names the recovery; after it, owners set their secrets again and payments work", async () => {
   const [sandbox, emvco] = [await world.openPlace(), await world.openPlace()];
   const configId = await world.addSandboxConfig(sandbox);
   const { config } = await world.ask(configMessages.createProviderConfig, {

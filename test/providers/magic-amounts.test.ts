@@ -1,6 +1,6 @@
 /**
- * Each magic amount of the sandbox provider, driven to what its table says: at a station of the real actor host, over
- * relay, settlement service and HTTP. The rows run side by side; those that wait for a deadline wait for the shortest one.
+ * Each magic amount of the sandbox provider, until the end that its table documents: at a station of the real actor host, over
+ * relay, settlement service and HTTP. The rows run in parallel; those that wait for a deadline have the shortest one.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { EndReason } from "../../machines/payment-intent.ts";
@@ -18,20 +18,20 @@ import { openQrCounter, type QrCounter } from "./qr-counter.ts";
 
 type IssueKind = (typeof ISSUE_KINDS)[number];
 
-/** How a collection ends, and what a second one of the order meets. */
+/** How a collection ends, and how a second one of the order is answered. */
 interface End {
   readonly status: "succeeded" | "cancelled" | "expired";
   readonly endReason?: EndReason;
   /** What the cashier or the guest does once the QR is shown; nothing when left out. */
   readonly shown?: "cancel" | "cancel after the issue" | "approve";
   readonly issues?: readonly IssueKind[];
-  /** The issues when the second callback is taken before the first, as a busy machine may do it. */
+  /** The issues when the second callback is processed before the first, as on a busy machine. */
   readonly overtaken?: readonly IssueKind[];
   /** How many callbacks there are, each answered 200. */
   readonly callbacks: number;
-  /** One more may come: the provider reports its own end when it comes before our cancellation. */
+  /** One more is possible: the provider reports the expiry when it happens before our cancellation. */
   readonly lastCallback?: "may come";
-  /** What the next collection of the order is answered; it begins once all reports about this one have arrived. */
+  /** The answer to the next collection of the order, which begins once all reports about this one have arrived. */
   readonly next: "paid already" | "needs confirmation" | "collects";
 }
 
@@ -52,7 +52,7 @@ const ENDS: Record<Scenario, readonly End[]> = {
   decline: [{ status: "cancelled", endReason: "payment_declined", callbacks: 1, next: "collects" }],
   buyer_cancel: [{ status: "cancelled", endReason: "buyer_cancelled", callbacks: 1, next: "collects" }],
   never_pays: [
-    // It was cancelled at the provider when it had expired, so there is no callback, unless the provider was faster.
+    // The service cancels it at the provider after its expiry, so no callback comes, unless the provider is faster.
     { status: "expired", callbacks: 0, lastCallback: "may come", next: "collects" },
     { ...PAID, shown: "approve" },
   ],
@@ -81,7 +81,7 @@ const ROWS = (Object.entries(ENDS) as [Scenario, readonly End[]][])
   .flatMap(([scenario, ends]) => ends.map((end) => ({ scenario, end, how: end.shown ?? "by itself" })))
   .toSorted((one, other) => Number(other.end.status === "expired") - Number(one.end.status === "expired"));
 
-/** The sandbox provider's late money, the last poll after a deadline and all that follows have come by then. */
+/** By then the sandbox provider's late money, the last poll after a deadline and their effects have arrived. */
 const SETTLED_MS = 60_000;
 const { min: LIFETIME_MS, max: UNHURRIED_MS } = INTENT_LIFETIME_BOUNDS_MS;
 
@@ -165,7 +165,7 @@ function expectCallbacks(counter: QrCounter, { callbacks, lastCallback }: End): 
   for (const { body, answer } of answers) expect(answer.body).toBe(byBody.get(body));
 }
 
-/** A second collection of the order, in cash: what it meets once all that follows from the first is reported. */
+/** The answer to a second collection of the order, in cash, once all reports about the first have arrived. */
 async function expectNext(counter: QrCounter, intentId: number, { next }: End): Promise<void> {
   const { orderId } = counter;
   const again = (confirmsMoneyMayHaveMoved: boolean) =>

@@ -20,7 +20,7 @@ afterAll(() => world.stop());
 
 type Labels = Readonly<Record<string, string>>;
 
-/** How much each of these metrics grows during `work`; those that do not grow are left out. */
+/** By how much each of these metrics grows during `work`, without those that do not grow. */
 async function growth(names: readonly string[], act: () => Promise<unknown>): Promise<Record<string, number>> {
   const before = await world.scrape();
   await act();
@@ -55,7 +55,7 @@ const notify = (configId: number, body: string, more: Partial<SignedBody> = {}) 
 const stray = (transaction_id: string) =>
   paidBody({ reference: "unknown", transaction_id, merchant_id: "M-1", amount: "12.50", currency: "EUR" });
 
-/** EUR 12.50 for what was asked of the provider for this intent. */
+/** A payment of EUR 12.50 for this intent's request to the provider. */
 async function moneyOf(intentId: number, transaction_id: string) {
   const [{ reference }] = await world.database<[{ reference: string }]>`
     select reference from provider_payments where intent_id = ${intentId}`;
@@ -169,7 +169,7 @@ describe("calls to a provider", () => {
       "providers_calls_total payment_create provider_answer_invalid": 1,
       "providers_call_duration_seconds_count payment_create": 4,
     });
-    // What may have taken effect all the same is cancelled there.
+    // A request that may have taken effect is cancelled at the provider.
     await comes("providers_calls_total", { operation: "payment_cancel" }, 2);
   });
 });
@@ -195,7 +195,7 @@ describe("tasks", () => {
       "providers_tasks_total confirm settled": 1,
     });
     const failed = await growth(names, async () => {
-      // Without the reason that it needs, so that the attempt throws.
+      // Lacks the required reason, so that the attempt throws.
       await world.database`insert into provider_tasks (intent_id, kind) values (${intent.intentId}, 'fail')`;
       await comes("providers_tasks_total", { kind: "fail", outcome: "failed" }, 1);
       await world.database`

@@ -1,4 +1,4 @@
-/** A provider payment settles once, also where its merchant account has several configs. */
+/** A provider payment settles once, also when its merchant account has several configs. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { moneyName } from "../../services/bus/messages/intents.ts";
@@ -107,7 +107,7 @@ describe("a payment that its provider has asserted with another account", () => 
     },
   );
 
-  test("a closed payment settles nothing there", async () => {
+  test("a closed payment: settles nothing at the other account's config", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, elsewhere);
     await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
@@ -149,7 +149,7 @@ describe("a payment that its provider has asserted with another account", () => 
     expect(await siblings.askSeam({ place: scene.place, configId }, third, "ELSEWHERE")).toBe("money_already_used");
   });
 
-  test("repeated assertions with other accounts: each account knows it", async () => {
+  test("repeated assertions with other accounts: once attributed, it settles at none of them", async () => {
     const scene = await scenes.open();
     for (const account of ["M-2", "M-3"]) await scenes.pay(scene, { ...elsewhere, merchant_id: account });
     const order = await world.openIntent(scene.place, 1250);
@@ -161,7 +161,7 @@ describe("a payment that its provider has asserted with another account", () => 
 });
 
 describe("reported amounts of a payment", () => {
-  test("another amount blocks the attribution, also where the evidence is full", async () => {
+  test("another amount: blocks the attribution, also when the evidence has reached its bound", async () => {
     const scene = await scenes.open();
     const asserted = { reference: "UNKNOWN", amount: "19.00" };
     for (let nth = 0; nth < 10; nth += 1) await scenes.pay(scene, { ...asserted, nth });
@@ -178,7 +178,7 @@ describe("reported amounts of a payment", () => {
     expect(await scenes.salesOf(order)).toEqual([]);
   });
 
-  test("another amount in another issue blocks the attribution", async () => {
+  test("another amount in another issue: blocks the attribution", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { reference: "UNKNOWN", amount: "19.00" });
     await scenes.pay(scene, { amount: "25.00" });
@@ -193,7 +193,7 @@ describe("reported amounts of a payment", () => {
     ]);
   });
 
-  test("another amount blocks the attribution, also where a later issue of the first amount has reported it", async () => {
+  test("another amount: blocks the attribution, also when a later issue of the first amount has reported it", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { reference: "UNKNOWN", amount: "19.00" });
     await scenes.pay(scene, { amount: "19.00" });

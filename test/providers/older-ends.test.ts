@@ -1,4 +1,4 @@
-/** A provider's report that no money moved counts as of the time of the question: a payment asserted since is newer. */
+/** A provider's report that no money moved is as old as the question: a payment asserted after the question is newer. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeIssue } from "../../services/bus/messages/issues.ts";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
@@ -21,7 +21,7 @@ afterAll(async () => {
   await provider.stop();
 });
 
-/** A payment of another amount than was asked for, always the same one, in these words. */
+/** The same payment each time, of another amount than was asked for, in this callback body. */
 async function assertMoney(sql: Transaction, intentId: number, said: string): Promise<void> {
   const payment = await lockPayment(sql, intentId);
   if (payment === undefined) throw new Error("There is no payment.");
@@ -41,7 +41,7 @@ async function hasEnded(intentId: number): Promise<boolean> {
   return (await findPayment(world.database, intentId))?.ended_at instanceof Date;
 }
 
-test("an end asked for after the payment: kept, and discarded when the provider asserts more of the payment", async () => {
+test("an end asked for after the payment: stored, and discarded when the provider asserts the payment again", async () => {
   const { intentId } = (await scenes.open()).intent;
   await world.database.begin((sql) => assertMoney(sql, intentId, "first"));
   const after = await asked(intentId);
@@ -51,7 +51,7 @@ test("an end asked for after the payment: kept, and discarded when the provider 
   expect(await hasEnded(intentId)).toBe(false);
 });
 
-test("a payment that is written while the end arrives: is newer", async () => {
+test("a payment that is stored while the end arrives: counts as newer", async () => {
   const { intentId } = (await scenes.open()).intent;
   const before = await asked(intentId);
   let ending: Promise<unknown> = Promise.resolve();
@@ -69,7 +69,7 @@ test("a payment that is written while the end arrives: is newer", async () => {
   expect(await hasEnded(intentId)).toBe(false);
 });
 
-/** A payment whose cancellation the provider answers when the test lets it, with another amount. */
+/** A payment of another amount; the provider answers its cancellation when the test allows it. */
 async function openCancellation() {
   await provider.giveBack(world);
   const place = await world.openPlace();
@@ -155,7 +155,7 @@ test.each([
     return open.length === 0;
   });
   await scenes.close(place, await scenes.onlyIssueOf(place));
-  // As if the station had been away all the while.
+  // As if the station had not answered in all this time.
   await world.database`
     update provider_tasks set done_at = null, outcome = null, due_at = now() where intent_id = ${intentId} and kind = 'clear'`;
   expect(await scenes.taskEnd(intent, "clear")).toBe("superseded");

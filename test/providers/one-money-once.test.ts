@@ -32,7 +32,7 @@ describe("a payment that has settled", () => {
     expect(await scenes.salesOf(scene.intent)).toMatchObject([{ money_key: moneyKey({ ...scene, name }) }]);
   });
 
-  test("its account_mismatch of another intent cannot be attributed", async () => {
+  test("an account_mismatch issue of it at another intent cannot be attributed", async () => {
     const first = await scenes.open();
     await scenes.pay(first, { merchant_id: "M-2", transaction_id: "TXB" });
     const second = await scenes.open(first);
@@ -43,7 +43,7 @@ describe("a payment that has settled", () => {
     expect(await scenes.salesOf(first.intent)).toEqual([]);
   });
 
-  test("while its station has not answered: its issue cannot be attributed", async () => {
+  test("a payment whose station has not answered: its issue cannot be attributed", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "7.00" });
     world.stations.answer(scene.intent.intentId, "provider_confirm", "silence");
@@ -51,7 +51,7 @@ describe("a payment that has settled", () => {
     const issue = await scenes.onlyIssueOf(scene.place);
     const other = await world.openIntent(scene.place, 700);
     expect((await refusalOf(scenes.attribute(scene.place, issue, other))).code).toBe("conflict");
-    // The same holds when the time in which cashiers can settle it is over.
+    // The same is true after the time in which cashiers can settle it.
     await world.database`
       update provider_payments set expires_at = now() - interval '1 day' where intent_id = ${scene.intent.intentId}`;
     const refusal = await refusalOf(scenes.attribute(scene.place, issue, other));
@@ -70,7 +70,7 @@ describe("a payment that has settled", () => {
     });
   });
 
-  test("asserted for another intent: an issue of that intent names it, and the station gets no request to settle", async () => {
+  test("asserted for another intent: that intent's issue names it, and the station gets no request to settle", async () => {
     const first = await scenes.open();
     await scenes.pay(first, { transaction_id: "TWICE" });
     await scenes.paid(first);
@@ -99,7 +99,7 @@ describe("a payment that has settled", () => {
     await scenes.paid(scene);
   });
 
-  test("attributed and correctly asserted at the same time: one order is paid", async () => {
+  test("attributed and asserted with matching fields at the same time: one order is paid", async () => {
     const place = await world.openPlace();
     const configId = await scenes.openConfig(place);
     await Promise.all(
@@ -203,14 +203,14 @@ describe("a closed payment", () => {
     const { orderId } = scene.intent;
     world.stations.answer(scene.intent.intentId, "provider_confirm", { ok: true, type: "accepted" });
     await scenes.taskEnd(scene.intent, "confirm");
-    // The test's station only answers that it has settled. A real station has called the seam, as the test does here.
+    // The test's station only answers that it has settled. A real station has also called the seam, as this test does.
     await world.database`
       select settle_intent(${scene.intent.intentId}, 'confirm', ${scene.place.stationId}, ${orderId}, 'dynamic_qr', 1250,
         'EUR', 'T', 0, ${moneyKey({ ...scene, name: moneyName(issue.providerReference, "") })})`;
     expect((await scenes.close(scene.place, issue)).issue.status).toBe("closed");
   });
 
-  test("closed as paid back: settles nothing when it is correctly asserted afterwards", async () => {
+  test("closed as paid back: settles nothing when it is asserted with matching fields afterwards", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "12.51" });
     const issue = await scenes.onlyIssueOf(scene.place);

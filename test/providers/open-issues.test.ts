@@ -114,7 +114,7 @@ describe("a payment that differs", () => {
     expect(await scenes.taskEnd(scene.intent, "clear")).toBe("cleared");
   });
 
-  test("an end that came while an issue was open: sent once its payment is attributed to another order", async () => {
+  test("an end that arrived while an issue was open: sent once the payment is attributed to another order", async () => {
     const scene = await present(await openPlace());
     await scenes.pay(scene, { merchant_id: "M-2" });
     const { intentId } = scene.intent;
@@ -174,7 +174,7 @@ test("a collection that began during an attribution of its order: ends as soon a
   const { issueId, providerReference: reference } = await scenes.onlyIssueOf(scene.place);
   const { stationId, operator } = scene.place;
   const { orderId, amountMinor, currency } = scene.intent;
-  // What an attribution leaves that began before the collection, by a process that has died since.
+  // The rows of an attribution that began before the collection, by a process that has died.
   const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
   const by = { userId: operator.userId, name: operator.name, role: operator.role };
   const attribution = { intentId, stationId, orderId, amountMinor, currency, reference, reason: "the receipt", by };
@@ -201,7 +201,7 @@ describe("a payment that has settled elsewhere", () => {
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId: other.orderId });
     const name = moneyName(`T-${scene.intent.intentId}`, "");
     const { orderId, amountMinor, currency } = other;
-    // As an attribution that reaches the seam just before the confirmation, which waits for its order.
+    // Like an attribution that reaches the seam just before the confirmation, which waits for the order's lock.
     await world.database.begin(async (sql) => {
       await sql`select 1 from orders where order_id = ${scene.intent.orderId} for update`;
       await scenes.pay(scene);
@@ -246,7 +246,7 @@ test("the last issue closed: a provider that can be asked is asked about the end
     values (${place.organizationId}, ${`provider:${configId}`}, ${configId}, 'amount_over', 'money:X', ${intent.intentId},
       'X', '{}', sha256('X'), '{X}')
     returning issue_id`;
-  // As the station has reported its end, and the provider could not answer then.
+  // The station has reported the end, and the provider could not answer at that time.
   await world.database`
     update provider_payments set withdrawn_at = now() where intent_id = ${intent.intentId}`;
   await world.database`

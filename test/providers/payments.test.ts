@@ -1,4 +1,4 @@
-/** Questions to a provider: once per intent, within a deadline, whatever the provider does; and notice of the end. */
+/** Requests to a provider: one per intent, within a deadline, whatever the provider does; and the notice of the end. */
 
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -29,7 +29,7 @@ async function answerRightly(request: IncomingMessage, response: ServerResponse,
   response.writeHead(status, { location: "http://127.0.0.1:1/" }).end(JSON.stringify(body));
 }
 
-/** As a switch is delayed. */
+/** The delay of a switch. */
 function deletion() {
   const made = headers();
   made.set("KV-Operation", "DEL");
@@ -78,7 +78,7 @@ describe("the creation of a payment", () => {
       const configId = await world.addSandboxConfig(place);
       const intent = await world.openIntent(place, 1203);
       const reference = `LEFTBEHIND${intent.intentId}`;
-      // What a killed process leaves: the row past its time, and no answer.
+      // The row of a killed process: its time has passed, and it has no answer.
       await world.database`
       insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
         account, amount_minor, currency, expires_at, asked_until)
@@ -191,7 +191,7 @@ describe("a provider that misbehaves", () => {
     await bad.restartProviders();
     behave.listener = listener;
     const startedAtMs = Date.now();
-    // The config was made with the former address of the sandbox; only the address has changed since.
+    // The config was made with an earlier address of the sandbox; only the address differs now.
     expect(await bad.askProvider(place, configId, intent)).toEqual({ created: false, reason });
     expect(Date.now() - startedAtMs).toBeLessThan(PROVIDER_LIMITS.createTotalMs);
     const polls =
@@ -310,12 +310,12 @@ describe("the end of an intent", () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intents = await Promise.all(Array.from({ length: 20 }, () => world.openIntent(place, 1203)));
-    // As the host does it: a question without a timely answer is asked again, and joins the first.
+    // As the host does: it repeats a question without a timely answer, and the repetition joins the first one.
     const ask = (intent: (typeof intents)[number]) =>
       vi.waitFor(() => world.askProvider(place, configId, intent), { timeout: 30_000, interval: 50 });
     await Promise.all(intents.map(ask));
     const ids = intents.map(({ intentId }) => intentId);
-    // As they are stored when their workers died: claimed once, and the claim has ended.
+    // The tasks of workers that died: claimed once, and the claim has ended.
     await world.database`
       update provider_tasks set due_at = now() - interval '1 second', attempts = 1
       where kind = 'poll' and intent_id = any(${ids}::bigint[])`;
@@ -370,7 +370,7 @@ test("a start without a key: refused in one sentence without the value", async (
       message: `${begin}: it must be 32 random bytes in base64url (43 characters).`,
     });
   }
-  // Another key than the one that the secrets were sealed with.
+  // Not the key that sealed the secrets.
   await world.addSandboxConfig(await world.openPlace());
   await expect(start({ ...world.environment, PROVIDER_SECRETS_KEY: newKey() })).rejects.toMatchObject({
     name: "UserError",

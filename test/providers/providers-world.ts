@@ -1,6 +1,6 @@
 /**
  * The providers service with everything it calls: real NATS, PostgreSQL and settlement service, the sandbox provider
- * over HTTP, an HTTP server that passes callbacks on as the gateway does, and stations that answer as a test sets them.
+ * over HTTP, an HTTP server that forwards callbacks as the gateway does, and stations whose answers a test sets.
  */
 
 import { randomBytes } from "node:crypto";
@@ -84,7 +84,7 @@ export interface ProvidersWorld {
     intent: Intent,
     lifetimeMs?: number,
   ): Promise<ReplyOf<typeof paymentMessages.createProviderPayment>>;
-  /** The same, asked once: rejects with the service's refusal. */
+  /** The same without repetitions: rejects with the service's refusal. */
   askProviderOnce: ProvidersWorld["askProvider"];
   /** A sandbox config of the place's filial, with an account of its own. */
   addSandboxConfig(place: Place): Promise<number>;
@@ -99,7 +99,7 @@ export interface ProvidersWorld {
 
 export async function startProvidersWorld(
   options: {
-    /** The real actor host, registry's outbox relay and audit copy in the place of scripted stations. */
+    /** The real actor host, the registry's outbox relay and the audit copy, instead of scripted stations. */
     readonly hasRealStations?: boolean;
   } = {},
 ): Promise<ProvidersWorld> {
@@ -235,7 +235,7 @@ export async function startProvidersWorld(
   };
 }
 
-/** Until the service has received a kill switch, of any kind. */
+/** Waits until the service has received a kill switch of any kind. */
 export async function untilFrozen(world: ProvidersWorld, place: Place, configId: number): Promise<void> {
   await waitFor("the switch", async () => {
     const answer = await world.askProvider(place, configId, await world.openIntent(place, 1203));

@@ -20,10 +20,10 @@ export interface QrCounter {
   readonly orderId: number;
   act(command: RequestedCommand): Promise<StationResponse>;
   state(): Promise<StationState>;
-  /** Begins a QR collection of the order; its intent's id. */
+  /** Begins a QR collection of the order; returns its intent's id. */
   collect(lifetimeMs: number): Promise<number>;
   presented(intentId: number): Promise<PaymentIntent>;
-  /** Polls that long. */
+  /** How long it polls. */
   ended(intentId: number, timeoutMs: number): Promise<PaymentIntent>;
   order(): Promise<ReplyOf<typeof getOrder>["order"]>;
   issues(): Promise<readonly issueMessages.Issue[]>;
@@ -33,7 +33,7 @@ let commands = 0;
 
 let opening: Promise<unknown> = Promise.resolve();
 
-/** Configs are made one after the other: each asks its provider, which answers in time also under load. */
+/** Makes configs one after the other, so that the provider answers each request in time, also under load. */
 async function openPlace(world: ProvidersWorld): Promise<{ readonly place: Place; readonly configId: number }> {
   const open = async () => {
     const place = await world.openPlace();
@@ -45,7 +45,7 @@ async function openPlace(world: ProvidersWorld): Promise<{ readonly place: Place
   return await turn;
 }
 
-/** The world must have real stations. */
+/** Needs a world with real stations. */
 export async function openQrCounter(world: ProvidersWorld, scenario: Scenario): Promise<QrCounter> {
   const { place, configId } = await openPlace(world);
   const { stationId, cashier } = place;

@@ -39,7 +39,7 @@ describe("refused callbacks", () => {
     }
   });
 
-  test("one IPv6 /64 is counted together, and the next /64 by itself", async () => {
+  test("addresses of one IPv6 /64 share a budget, and the next /64 has its own", async () => {
     const throttle = createRefusalThrottle();
     const source = { configId: 1, isConfigKnown: true };
     const verdicts = await times(refusals + 1, (index) =>
@@ -50,7 +50,7 @@ describe("refused callbacks", () => {
     expect((await throttle.count({ ...source, address: "2001:db8:0:2::1" })).throttledForMs).toBe(0);
   });
 
-  test("very many sources are throttled together, so that the memory for sources is bounded", async () => {
+  test("very many sources share one budget, so that the memory for sources is bounded", async () => {
     const throttle = createRefusalThrottle();
     const verdicts = await times(refusalsAnswered + 1, (index) =>
       throttle.count({ address: `2001:db8::${index.toString(16)}`, configId: index, isConfigKnown: false }),

@@ -1,4 +1,4 @@
-/** Secrets that are replaced at once: the provider signs with the secret that is stored here. */
+/** Simultaneous rotations of a secret: the provider signs with the secret that the service stores. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -9,11 +9,11 @@ import { callbackSecret } from "../../services/sandbox-provider/accounts.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 
-/** Renewals that the provider has done and whose answers are delayed. */
+/** Renewals that the provider has carried out and whose answers the proxy delays. */
 const heldBack: (() => void)[] = [];
 let holdsBack = false;
 
-/** A proxy before the sandbox provider that can delay an answer. */
+/** A proxy in front of the sandbox provider that can delay an answer. */
 const slowWay = createServer((request, response) => {
   void (async () => {
     const chunks: Buffer[] = [];
@@ -59,7 +59,7 @@ async function secretAtProvider(account: string): Promise<string> {
   return callbackSecret(keyOf("SANDBOX_PROVIDER_KEY"), account, row.generation);
 }
 
-test("two rotations of one secret: run one after the other, and the newest here is the newest at the provider", async () => {
+test("two rotations of one secret: run one after the other, and service and provider have the same newest secret", async () => {
   const place = await world.openPlace();
   const configId = await world.addSandboxConfig(place);
   const { configs } = await world.ask(configMessages.listProviderConfigs, { caller: place.owner });

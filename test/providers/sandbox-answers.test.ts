@@ -1,4 +1,4 @@
-/** An answer counts only when it is about the question: over HTTP, from a provider that answers as a test sets it. */
+/** An answer counts only when it is about the requested payment: over HTTP, from a provider whose answers a test sets. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

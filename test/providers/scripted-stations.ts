@@ -1,5 +1,5 @@
 /**
- * Stations that answer over the real bus as a test sets them. By default they settle a confirmation through
+ * Stations on the real bus whose answers a test sets. By default they settle a confirmation through
  * the real payment seam, as an actor does, and accept everything else. Every command is recorded.
  */
 import type { Msg } from "nats";
@@ -22,7 +22,7 @@ type Answering = Answer | (() => Answer | Promise<Answer>);
 
 export interface ScriptedStations {
   readonly received: ReceivedCommand[];
-  /** Which order each intent collects, so that a confirmation can be settled. */
+  /** Stores which order an intent collects, so that a confirmation can be settled. */
   collect(intent: { readonly intentId: number; readonly orderId: number }): void;
   /** What the station answers about an intent from now on, for one kind of command. */
   answer(intentId: number, type: RequestedCommand["type"], answer: Answering): void;

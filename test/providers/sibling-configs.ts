@@ -21,13 +21,13 @@ export class SiblingConfigs {
     this.#scenes = scenes;
   }
 
-  /** A config of the same account by default, which takes the place of the scene's own; that one is disabled. */
+  /** Replaces the scene's config, which is disabled, by another one, by default of the same account. */
   async replace(scene: Scene, merchantId?: string): Promise<number> {
     await this.#disable(scene);
     return await this.#scenes.openConfig(scene.place, "test", SIBLING_SECRET, merchantId);
   }
 
-  /** As `replace`, with the account of the same number that another scheme has given out. */
+  /** As `replace`, with the account of the same number at another scheme. */
   async replaceByScheme(scene: Scene, guid: string): Promise<number> {
     await this.#disable(scene);
     const { owner: caller, filialId } = scene.place;

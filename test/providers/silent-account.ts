@@ -1,4 +1,4 @@
-/** One provider server at which some accounts get no answer, and what an hour of that leaves in the database. */
+/** One provider server at which some accounts get no answer, and the rows that an hour of this leaves in the database. */
 import { expect } from "vitest";
 import { waitFor } from "../support/wait-for.ts";
 import type { AnsweringProvider, Asked } from "./answering-provider.ts";
@@ -45,7 +45,7 @@ export async function openDueQrs(
     insert into provider_tasks (intent_id, kind, due_at) select intent_id, 'poll', now() - interval '1 minute' from opened`;
 }
 
-/** While questions about silent accounts are under way, an answered one gets its QR, and its payment is confirmed. */
+/** While requests of silent accounts are open, an account that gets answers gets its QR, and its payment is confirmed. */
 export async function expectNoDelay(
   {
     world,

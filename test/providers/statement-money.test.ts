@@ -1,4 +1,4 @@
-/** A payment that only a statement shows, of an account without a provider config: attributed through the seam, once. */
+/** A payment that only a statement has, of an account without a provider config: attributed through the seam, once. */
 import { createHash, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { proposeAttribution } from "../../services/bus/messages/attributions.ts";
@@ -113,7 +113,7 @@ describe("a payment of a statement account without a config", () => {
       const order = await world.openIntent(account.place, 1250);
       const { issue: attributed } = await attribute(account, issue, order);
       expect(attributed).toMatchObject({ status: "attributed", orderId: order.orderId });
-      // A bank may number its entries again each day: the line identifies its payment.
+      // A bank may start its numbers again each day, so the line identifies the payment.
       const name = kind === "payment" ? `money:${reference}` : "line:[0-9a-f]{64}";
       const moneyKey: unknown = expect.stringMatching(new RegExp(`^statement:${account.accountId}:${name}$`));
       expect(await transactions(order)).toEqual([{ route, reference, money_key: moneyKey }]);
@@ -138,7 +138,7 @@ describe("a payment of a statement account without a config", () => {
     expect(asked.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
   });
 
-  test("pays no order whose reference has settled another one as a slip, nor the reverse", async () => {
+  test("pays no order when a slip with its reference has settled another order, nor the reverse", async () => {
     const account = await openAccount();
     const { place } = account;
     const settle = (order: Intent, reference: string) =>

@@ -1,4 +1,4 @@
-/** More tasks at once than the process works on: the others wait here, and not until their claim has ended. */
+/** More tasks at once than a process works on: the others wait in the process, and not until their claim has ended. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
@@ -20,9 +20,9 @@ afterAll(async () => {
   await drop();
 });
 
-test("a burst of tasks of both lanes: the waiting ones begin as soon as others have ended, each once", async () => {
+test("many tasks of both lanes at once: the waiting ones begin as soon as others have ended, each once", async () => {
   const { questionsAtOnce, commandsAtOnce } = PROVIDER_LIMITS;
-  // Questions to one kind of provider have half of their lane.
+  // Requests to one kind of provider get half of their lane's slots.
   const tasksAtOnce = questionsAtOnce / 2 + commandsAtOnce;
   const begun: number[] = [];
   let most = 0;

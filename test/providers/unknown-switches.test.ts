@@ -25,7 +25,7 @@ test("a lost feed of switches: all routes but cash are unavailable; once it is b
   await waitFor("the switches are not trusted any more", () => !replica.isTrusted());
   const collect = (route: "dynamic_qr" | "smart_pos" | "attested_terminal" | "cash") =>
     counter.act({ type: "intent_create", route, orderId }).then(({ reply }) => reply);
-  // The host's own feed is as silent as this one, give or take its heartbeat.
+  // The host's feed receives as little as this one, apart from its heartbeat.
   await delay(500);
   const electronic = ["dynamic_qr", "smart_pos", "attested_terminal"] as const;
   const outcomes = await Promise.allSettled(electronic.map(collect));
@@ -55,7 +55,7 @@ test("a lost feed of switches: all routes but cash are unavailable; once it is b
     .poll(
       async () => {
         const answer: unknown = await collect("dynamic_qr").catch((error: unknown) => error);
-        // A collection whose answer came too late exists all the same.
+        // A collection whose answer came too late exists nevertheless.
         return (await collected()) === undefined ? answer : "collected";
       },
       { timeout: 20_000 },

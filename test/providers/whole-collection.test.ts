@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** The shortest that a collection may be open. */
+/** The shortest time for which a collection can be open. */
 const LIFETIME_MS = 30_000;
 const ENDED_WITHIN_MS = 15_000;
 
@@ -49,7 +49,7 @@ describe.concurrent("a QR collection", () => {
     expect(reply).toMatchObject({ ok: true });
   });
 
-  test("early_callback: a payment that overtakes the QR pays", async () => {
+  test("early_callback: a payment that arrives before the QR pays", async () => {
     const counter = await openCounter("early_callback");
     expect(await counter.ended(await counter.collect(LIFETIME_MS), ENDED_WITHIN_MS)).toMatchObject({
       status: "succeeded",
@@ -94,7 +94,7 @@ describe.concurrent("a QR collection", () => {
     expect(await counter.issues()).toHaveLength(1);
   });
 
-  test("money for a changed order: refused by the seam, named, and settled by the cashier after a correction", async () => {
+  test("a payment for a changed order: the seam refuses it, and the cashier settles it after a correction", async () => {
     const counter = await openCounter("never_pays");
     const intentId = await counter.collect(LIFETIME_MS);
     const intent = await counter.presented(intentId);
@@ -114,7 +114,7 @@ describe.concurrent("a QR collection", () => {
     const { reply } = await counter.act({ type: "intent_attest", intentId });
     expect(reply).toMatchObject({ ok: true, status: "succeeded" });
     expect(await counter.order()).toMatchObject({ status: "paid", transaction: { intentId } });
-    // Before the issue is closed by itself, and afterwards too, the operator cannot use the same payment again.
+    // Before and after the issue closes automatically, the operator cannot use the same payment again.
     const other = await world.ask(openOrder, {
       caller: place.cashier,
       stationId: place.stationId,

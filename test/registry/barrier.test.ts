@@ -49,7 +49,7 @@ const station = async (stationId: number) => {
   return { sequence, state: decodeCommit(text).state };
 };
 
-test("a device's whole life: each answer comes once the station's log and the gateways' credentials have the change", async () => {
+test("each change of a device: the answer comes when the station's log and the gateways' credentials have it", async () => {
   const caller = fixture.owner;
   const { stationId } = await newStation(fixture);
   expect((await station(stationId)).state).toMatchObject({ stationId, name: "Counter", status: "active", devices: [] });
@@ -81,7 +81,7 @@ test("a device's whole life: each answer comes once the station's log and the ga
   expect((await station(stationId)).state.devices).toEqual([]);
 });
 
-test("a session: in its bucket when the log-in is answered, and out of it when the log-out is", async () => {
+test("a session: in the bucket when the log-in is answered, and removed when the log-out is answered", async () => {
   const { email } = fixture.sandbox.owner;
   const reply = await fixture.ask(sessions.logIn, {
     email,
@@ -99,7 +99,7 @@ test("a session: in its bucket when the log-in is answered, and out of it when t
   expect(barrier).toEqual({ positions: { KV_SESSIONS: deleted.sequence } });
 });
 
-test("a revoked credential: removed at once, also without a host of its station", async () => {
+test("a revoked credential: removed at once, also when no host has its station", async () => {
   const caller = fixture.owner;
   const { stationId } = await newStation(fixture);
   const { deviceId } = await newDevice(fixture, stationId);
@@ -175,7 +175,7 @@ test.each([
   } finally {
     stations = await startStationsService(fixture.serviceDeps);
   }
-  // The lease has ended: a repetition names the position that shows it, and waits for no other person.
+  // The lease has ended: a repetition returns the position of that change, and does not wait for another cashier.
   await expect.poll(async () => (await act(driver)).isUndelivered, { timeout: 10_000 }).toBeUndefined();
   const { sequence, state } = await station(driver.stationId);
   expect(state.lease).toBeNull();

@@ -1,4 +1,4 @@
-/** The process of a conformance run by API: what it writes is stored, and its end is that of the suite. */
+/** The process of a conformance run by API: its lines are stored, and the run ends when the suite ends. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -10,7 +10,7 @@ import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 
 let database: TestDatabase;
 let sql: Database;
-/** The runner's own connections, which a test breaks. */
+/** The runner's connections to the database, which a test breaks. */
 let sqlOfRunner: Database;
 beforeAll(async () => {
   database = await cloneDatabase();
@@ -59,7 +59,7 @@ test("a line that is no JSON: it is ignored, and the run ends", async () => {
   expect(row).toEqual({ status: "could_not_run", checks: [] });
 });
 
-test("connections to the database that break: no check is lost, and none is there twice", async () => {
+test("connections to the database that break: no check is lost, and none is stored twice", async () => {
   const ids = ["one", "two", "three"];
   const checkLine = (id: string): string =>
     JSON.stringify({ check: { id, capability: "presence", outcome: "passed", duration_ms: 1, sentences: [] } });
@@ -71,7 +71,7 @@ test("connections to the database that break: no check is lost, and none is ther
       await tx`select from conformance_runs where run_id = ${runId} for update`;
       await vi.waitFor(
         async () => {
-          // Not of the transaction, which goes on seeing the processes of its first query.
+          // Not within the transaction, which always sees the processes of its first query.
           const ends = await sql`
             select pg_terminate_backend(pid) from pg_stat_activity
             where datname = current_database() and application_name = 'device-payments runner' and wait_event_type = 'Lock'`;
@@ -85,7 +85,7 @@ test("connections to the database that break: no check is lost, and none is ther
   expect(row?.checks.map(({ id }) => id)).toEqual(ids);
 });
 
-/** A service that goes on to take the session after its end, and that never answers a reset. */
+/** A service that still accepts the session after its end, and never answers a reset. */
 async function startKeepingService(onReset: () => Promise<void>): Promise<Server> {
   const server = createServer((request, response) => {
     const { method, url = "" } = request;
@@ -97,7 +97,7 @@ async function startKeepingService(onReset: () => Promise<void>): Promise<Server
   return server;
 }
 
-test("an owner ends a run that leaves something behind before it has a result: it says so", async () => {
+test("an owner ends a run before its result, and something is left behind: the run reports this", async () => {
   const server = await startKeepingService(async () => {
     await sql`update conformance_runs set end_asked_at = now() where status = 'running'`;
   });

@@ -53,7 +53,7 @@ describe("a registered device", () => {
       createdAtMs: expect.any(Number),
       enrolledAtMs: null,
     });
-    // No relay runs in this test, and the registry answers all the same.
+    // No relay runs in this test, and the registry still answers.
     expect(barrier).toEqual({ positions: {}, isUndelivered: true });
     const { deviceId, name, kind, capabilities, status, handoffTarget } = device;
     expect((await outboxOf(stationId)).at(-1)?.payload).toEqual({
@@ -75,14 +75,14 @@ describe("a registered device", () => {
     expect(foreign).toMatchObject({ code: "invalid_request", errors: [{ pointer: "/capabilities" }] });
   });
 
-  test("has a launch reference only when its program can be launched", async () => {
+  test("a launch reference: only for a device whose program can be launched", async () => {
     const { stationId } = await newStation(fixture);
     const refusal = await refusalOf(register(stationId, { kind: "customer_display", handoffTarget: "pos://x" }));
     expect(refusal).toMatchObject({ code: "invalid_request", errors: [{ pointer: "/handoff_target" }] });
     await register(stationId, { kind: "customer_display", handoffTarget: "" });
   });
 
-  test("needs room at its station, also when many are registered at once", async () => {
+  test("a full station: no further device is registered, also when many are registered at once", async () => {
     const { stationId } = await newStation(fixture);
     const tried = await Promise.allSettled(Array.from({ length: STATE_LIMITS.devices + 4 }, () => register(stationId)));
     expect(tried.filter((one) => one.status === "fulfilled")).toHaveLength(STATE_LIMITS.devices);
@@ -95,7 +95,7 @@ describe("a registered device", () => {
 });
 
 describe("a changed device", () => {
-  test("keeps omitted fields, grows its revision and notifies its station", async () => {
+  test("keeps omitted fields, increases its revision and notifies its station", async () => {
     const { stationId } = await newStation(fixture);
     const { device } = await register(stationId, { handoffTarget: "pos://a" });
     const { deviceId } = device;
@@ -144,7 +144,7 @@ describe("a station", () => {
     });
   });
 
-  test("grows its revision with each change and notifies its actor", async () => {
+  test("each change: increases its revision and notifies its actor", async () => {
     const { stationId } = await newStation(fixture);
     const caller = fixture.owner;
     await fixture.ask(renameStation, { caller, stationId, name: "Bar" });
@@ -191,7 +191,7 @@ describe("a change, its audit log and its outbox row", () => {
     expect((await fixture.ask(enrollDevice, { address: "127.0.0.1", code })).device.deviceId).toBe(deviceId);
   });
 
-  test("the audit log names who did what to which thing", async () => {
+  test("the audit log names the person, the action and the object", async () => {
     const caller = fixture.owner;
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newActiveDevice(fixture, stationId);

@@ -3,9 +3,9 @@
  *
  * Statistic: the probability that a try with one kind of code takes longer than one with an unknown code (the
  * Mann–Whitney statistic, AUC): 0.5 when a single try shows no difference, 1 when it always does. It uses ranks
- * only, so that the pauses of a busy machine weigh no more than any other try. The kinds take turns, so that a drift meets
- * all of them alike. Five standard errors for samples that do not differ are allowed. A step that one kind skips or adds,
- * a statement less or a row locked, was seen to move it by 0.1 to 0.5.
+ * only, so that the pauses of a busy machine count no more than any other try. The kinds take turns, so that a drift affects
+ * all of them equally. A difference of up to five standard errors is allowed. A step that one kind skips or adds,
+ * such as one statement less or a row lock, changed it by 0.1 to 0.5 when tried.
  */
 import { afterAll, beforeAll, test } from "vitest";
 import {

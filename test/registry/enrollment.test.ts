@@ -109,7 +109,7 @@ describe("an open code", () => {
     }
   });
 
-  test("a newer code of the same device voids it", async () => {
+  test("a newer code of the same device: voids the older one", async () => {
     const deviceId = await freshDevice();
     const older = await newCode(fixture, deviceId);
     const newer = await newCode(fixture, deviceId);
@@ -118,7 +118,7 @@ describe("an open code", () => {
     expect((await listCodes(deviceId)).map((code) => code.status)).toEqual(["spent", "revoked"]);
   });
 
-  test("can be revoked, also twice; a spent or expired one cannot", async () => {
+  test("can be revoked, also twice; a spent or expired code cannot", async () => {
     const deviceId = await freshDevice();
     const code = await newCode(fixture, deviceId);
     const codeId = (await listCodes(deviceId))[0]?.codeId ?? 0;
@@ -167,7 +167,7 @@ describe("a code that cannot be claimed", () => {
     const revoking = await freshDevice();
     const revoked = await newCode(fixture, revoking);
     await revokeCode((await listCodes(revoking))[0]?.codeId ?? 0);
-    // A device never leaves a code open behind it; should one ever stay open, it is refused like the others.
+    // A device that is not pending has no open code; if one stayed open, it would be refused like the others.
     const suspending = await freshDevice();
     const ofSuspended = await newCode(fixture, suspending);
     await fixture.sql`update devices set status = 'suspended' where device_id = ${suspending}`;

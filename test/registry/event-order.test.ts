@@ -23,7 +23,7 @@ const eventIds = async (): Promise<number[]> =>
     (row) => row.event_id,
   );
 
-test("a reader that continues from its last id, during changes of all kinds: it gets each event once", async () => {
+test("a reader that continues after its last id, during changes of all kinds: it gets each event once", async () => {
   const caller = fixture.owner;
   const station = await newStation(fixture);
   const { stationId } = station;

@@ -38,7 +38,7 @@ interface TestPerson {
   readonly userId: number;
 }
 
-/** A cashier without a known address, with the owner's password, so that none needs to be hashed. */
+/** A cashier without a known address, with the owner's password hash, because hashing takes long. */
 async function newPerson(): Promise<TestPerson> {
   people += 1;
   const email = `person-${people}@sandbox.example`;
@@ -76,12 +76,12 @@ async function attempts(count: number, of: (index: number) => Partial<LoginAttem
   return codes;
 }
 const countOf = (codes: readonly string[], code: string): number => codes.filter((one) => one === code).length;
-/** Uses up the account's budget for unknown addresses, each of which guesses once. */
+/** Uses up the account's budget for unknown addresses, with one guess from each address. */
 const guessFromEverywhere = (email: string): Promise<string[]> =>
   attempts(LOGIN_LIMITS.perAccount.attempts, () => ({ email, address: newAddress() }));
 
 describe("guesses at passwords", () => {
-  test("at one account from one address: stopped over two processes, while other addresses still get in", async () => {
+  test("at one account from one address: stopped across two processes, while other addresses can still log in", async () => {
     const second = await startRegistryService(fixture.serviceDeps);
     try {
       const address = newAddress();
@@ -129,7 +129,7 @@ describe("guesses at passwords", () => {
     expect(countOf(codes, "counted")).toBe(most);
   });
 
-  test("at one account from many addresses: stopped, alike for an account that exists and one that does not", async () => {
+  test("at one account from many addresses: stopped in the same way for existing and unknown accounts", async () => {
     const { email, password } = await newPerson();
     for (const guessed of [email, "spread@nowhere.example"]) {
       expect(new Set(await guessFromEverywhere(guessed))).toEqual(new Set(["counted"]));
@@ -171,7 +171,7 @@ describe("a person who has logged in from an address before", () => {
     expect(await codeOf(email, password, restaurant)).toBe("ok");
   });
 
-  test("is limited there by a budget of its own, and the budget for unknown addresses stays", async () => {
+  test("is limited there by a separate budget, and the budget for unknown addresses is not used", async () => {
     const { email, password } = await newPerson();
     const home = newAddress();
     await logIn(email, password, home);
@@ -191,7 +191,7 @@ describe("a person who has logged in from an address before", () => {
     expect((await refusalOf(throttle.consume(attempt))).code).toBe("login_throttled");
   });
 
-  test("gets the attempts back after a success", async () => {
+  test("a success: the attempts are available again", async () => {
     const { email, password } = await newPerson();
     const address = newAddress();
     const { attempts: most } = LOGIN_LIMITS.perAccountAndAddress;
@@ -207,7 +207,7 @@ describe("a person who has logged in from an address before", () => {
     const { email, password, userId } = await newPerson();
     const first = newAddress();
     await logIn(email, password, first);
-    // As many log-ins elsewhere would take minutes, so the rows are written as log-ins write them.
+    // So many log-ins elsewhere would take minutes, so the test writes their rows.
     await fixture.sql`
       insert into known_addresses (user_id, address_hash, last_login_at)
       select ${userId}, sha256(number::text::bytea), now() - number * interval '1 minute'
@@ -261,7 +261,7 @@ describe("a person in a browser where they have logged in before", () => {
     expect(await browsersOf(userId)).toBe(1);
     expect(await codeIn(email, "wrong", home, browserToken)).toBe("login_failed");
     expect(await browsersOf(userId)).toBe(0);
-    // From here on the browser counts as its address, which none of these attempts has used up.
+    // From here on the browser counts by its address, whose budget these attempts have not used.
     expect(await codeIn(email, "wrong", home, browserToken)).toBe("login_failed");
     const fresh = await inBrowser(email, password, home, browserToken);
     expect(fresh.browserToken).not.toBe(browserToken);
@@ -353,7 +353,7 @@ describe("a person with a valid session", () => {
 });
 
 describe("a flood of wrong passwords", () => {
-  test("from many addresses: a person at a known address logs in beside it", async () => {
+  test("from many addresses: a person at a known address can log in meanwhile", async () => {
     const { email, password } = await newPerson();
     const home = newAddress();
     await logIn(email, password, home);
@@ -365,7 +365,7 @@ describe("a flood of wrong passwords", () => {
     expect(codes).toEqual(new Set(["login_failed", "busy"]));
   });
 
-  test("from one address: a person at an unknown address logs in beside it", async () => {
+  test("from one address: a person at an unknown address can log in meanwhile", async () => {
     const { email, password } = await newPerson();
     const flooding = newAddress();
     const flood = Array.from({ length: 200 }, (_, index) =>
@@ -375,7 +375,7 @@ describe("a flood of wrong passwords", () => {
     await Promise.all(flood);
   });
 
-  test("attempts without a place at the checks leave an account's budgets unchanged", async () => {
+  test("attempts that get no place at the password checks: an account's budgets do not change", async () => {
     const { email } = await newPerson();
     const full: Passwords = { hold: () => Promise.reject(new RefusedError({ code: "busy" })) };
     const { log } = fixture.serviceDeps;
@@ -397,7 +397,7 @@ describe("a flood of wrong passwords", () => {
   });
 });
 
-test("stored attempts and known addresses: name neither addresses nor people, and are deleted after their retention", async () => {
+test("stored attempts and known addresses: contain no address and no person, and are deleted after their retention", async () => {
   const { email, password, userId } = await newPerson();
   await refusalOf(logIn("private@sandbox.example", "wrong", "2001:db8::1"));
   await logIn(email, password, "203.0.113.77");

@@ -14,7 +14,7 @@ afterAll(() => fixture.stop());
 
 const OWNER = "owner@sandbox.example";
 let addresses = 0;
-/** An address without an attempt so far. */
+/** An address without earlier attempts. */
 const newAddress = (): string => `198.51.100.${(addresses += 1)}`;
 const logIn = (
   email: string,
@@ -72,14 +72,14 @@ describe("a log-in", () => {
     for (let index = 0; index < 15; index += 1) {
       for (const who of ["known", "unknown"] as const) {
         const startedAtMs = performance.now();
-        // Another account each time, so that the throttle of one account does not end the measurement.
+        // Uses another account each time, so that the throttle of one account does not end the measurement.
         const email =
           who === "known" ? (index % 2 === 0 ? OWNER : "cashier@sandbox.example") : `${index}@nowhere.example`;
         await refusalOf(logIn(email, "wrong"));
         timesMs[who].push(performance.now() - startedAtMs);
       }
     }
-    // Without the stand-in hash an unknown user is refused in a tenth of the time.
+    // Without the dummy hash an unknown user would be refused in a tenth of the time.
     expect(median(timesMs.unknown) / median(timesMs.known)).toBeGreaterThan(0.5);
     expect(median(timesMs.unknown) / median(timesMs.known)).toBeLessThan(2);
   });

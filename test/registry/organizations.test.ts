@@ -83,7 +83,7 @@ const LISTING: Record<string, (caller: Caller) => Promise<unknown>> = {
     }),
 };
 
-/** All rows that a stranger could have changed. */
+/** All rows that another organization's user could have changed. */
 const state = async () =>
   JSON.stringify(
     await fixture.sql`
@@ -142,7 +142,7 @@ describe("a cashier", () => {
 });
 
 describe("a user", () => {
-  test("is made by the owner and can log in with the permission of the role, and only with that", async () => {
+  test("that the owner makes: can log in with the permission of the role, and with no other", async () => {
     const password = "a password of enough length";
     const { user } = await fixture.ask(users.createUser, {
       caller: fixture.owner,

@@ -1,4 +1,4 @@
-/** Long lists, page by page: no row lost or twice, also while rows are added, and never more than a message holds. */
+/** Long lists, page by page: no row is lost or doubled, also while rows are added, and each page fits into a message. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
@@ -11,7 +11,7 @@ import { addOrganization, newDevice, newStation, type RegistryFixture, startRegi
 
 const MANY = 40_000;
 const PIECE = 5_000;
-/** More than a page, and no multiple of one. */
+/** More than a page, and no multiple of a page. */
 const SEVERAL = 2 * BOUNDS.listed + 7;
 
 let fixture: RegistryFixture;
@@ -58,7 +58,7 @@ const idsOf = async (found: Promise<readonly { id: number }[]>): Promise<number[
 
 describe("forty thousand devices", () => {
   beforeAll(async () => {
-    // In pieces, so that none takes as long as a single statement may on a busy machine.
+    // In several statements, so that none exceeds the statement timeout on a busy machine.
     for (let from = 1; from <= MANY; from += PIECE) {
       await fixture.sql`
         insert into devices (organization_id, station_id, name, kind, capabilities, status)

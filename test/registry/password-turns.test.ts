@@ -1,4 +1,4 @@
-/** Turns at the password checks: who holds a place, and who is next. The checks here end when the test ends them. */
+/** Turns at the password checks: who has a place, and who is next. The checks here end when the test ends them. */
 import { describe, expect, test } from "vitest";
 import { type Party, PasswordTurns } from "../../services/registry/passwords.ts";
 import { refusalOf } from "./registry-fixture.ts";
@@ -28,7 +28,7 @@ function startTurns(limits: { readonly atOnce?: number; readonly ofOneLane?: num
     hold: (party: Party, work: () => Promise<void>) => turns.hold(party, work),
   };
 }
-/** Runs all callbacks that wait for promises only. */
+/** Runs all callbacks that wait only for promises. */
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("the lanes of the password checks", () => {
@@ -50,7 +50,7 @@ describe("the lanes of the password checks", () => {
     expect(keys()).toEqual(["a", "b", "new"]);
   });
 
-  test("both wait: a known person is next, and one place stays with the others", async () => {
+  test("both wait: a known person is next, and the others keep one place", async () => {
     const { ask, started, keys } = startTurns();
     for (const key of ["a", "b", "c"]) void ask(other(key));
     for (const key of ["ana", "ben", "cem"]) void ask(known(key));
@@ -92,7 +92,7 @@ describe("the parties of one lane", () => {
     expect(keys()).toEqual(["a1", "a2", "b1", "c1", "a3", "b2"]);
   });
 
-  test("hold at most as many places as are free: one alone half of them, and one stays for the next", async () => {
+  test("get at most as many places as are free: one party alone gets half, and one place stays for the next party", async () => {
     const { hold } = startTurns({ places: 8 });
     const never = (): Promise<void> => new Promise(() => undefined);
     for (let place = 0; place < 4; place += 1) void hold(other("a"), never);
@@ -106,7 +106,7 @@ describe("the parties of one lane", () => {
     await hold(known("ana"), () => Promise.resolve());
   });
 
-  test("give their places back when their work ends", async () => {
+  test("the work of a party ends: its place is free again", async () => {
     const { hold } = startTurns({ places: 2 });
     for (let round = 0; round < 5; round += 1) {
       await hold(other("a"), () => Promise.resolve());

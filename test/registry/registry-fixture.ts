@@ -1,6 +1,6 @@
 /**
- * A registry on a NATS and a database of the test's own. Without `relay` nothing is delivered: the barrier of each reply shows
- * that, and the outbox keeps the rows, so that the registry's own work can be checked.
+ * A registry on a NATS server and a database of this test. Without `relay` nothing is delivered: the barrier of each reply shows
+ * that, and the outbox keeps the rows, so that a test can check them.
  */
 
 import type { z } from "zod";
@@ -25,7 +25,7 @@ import { cloneDatabase, startNats } from "../support/servers.ts";
 
 export { refusalOf } from "../support/refusal-of.ts";
 
-/** Longer than in production: a password hash on a busy test machine takes its time. */
+/** Longer than in production: a password hash takes long on a busy test machine. */
 const ASK_TIMEOUT_MS = 20_000;
 export const OWNER_PASSWORD = "owner of the sandbox";
 export const CASHIER_PASSWORD = "cashier of the sandbox";
@@ -36,7 +36,7 @@ export interface RegistryFixture {
   readonly databaseUrl: string;
   readonly natsUrl: string;
   readonly sandbox: ReplyOf<typeof seedSandbox>;
-  /** Owner and cashier of the seeded sandbox, as the gateway would present them. */
+  /** Owner and cashier of the seeded sandbox, as the gateway names them in its requests. */
   readonly owner: Caller;
   readonly cashier: Caller;
   /** For starting further services in this process. */

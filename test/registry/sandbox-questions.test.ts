@@ -1,14 +1,14 @@
 /**
- * A sandbox station behaves exactly like others (contract, "Rules" 9): no code asks whether a station is one, except to
- * choose its provider, to keep test money apart from real money, and to show it to people. A file that begins to ask is
- * found here, and needs a reason of that kind.
+ * A sandbox station behaves exactly like others (contract, "Rules" 9): no code checks whether a station is one, except to
+ * choose its provider, to keep test money apart from real money, and to show it to people. These tests find a file that
+ * begins to check it; it needs a reason of that kind.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
-/** Reads the mark of a station, in TypeScript or in SQL. */
+/** Matches a read of the sandbox flag of a station, in TypeScript or in SQL. */
 const QUESTION = /\b(?:s|station|stations|row|account|state)\.sandbox\b|\bsandbox = \$\{|\bisSandbox\b/;
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -29,7 +29,7 @@ const REASONS: Readonly<Record<string, string>> = {
 const sources = globSync(["machines/**/*.ts", "services/**/*.ts", "gateway/**/*.ts"], { cwd: CHECKOUT });
 const textOf = (file: string): string => readFileSync(join(CHECKOUT, file), "utf8");
 
-it("the test recognizes the question in TypeScript and in SQL", () => {
+it("sandbox check: the pattern recognizes it in TypeScript and in SQL", () => {
   for (const text of [
     "if (station.sandbox)",
     "and s.sandbox = (c.mode = 'test')",
@@ -41,13 +41,13 @@ it("the test recognizes the question in TypeScript and in SQL", () => {
     expect(text).not.toMatch(QUESTION);
 });
 
-it("no file asks it without a reason", () => {
+it("sandbox check: no file has one without a reason", () => {
   expect(sources.length).toBeGreaterThan(300);
   const asking = sources.filter((file) => QUESTION.test(textOf(file)));
   expect(asking.toSorted()).toEqual(Object.keys(REASONS).toSorted());
 });
 
-it("stations, devices, throttles and kill switches cannot ask it: their data of a station does not have the mark", () => {
+it("stations, devices, throttles and kill switches: their data of a station has no sandbox flag", () => {
   const [, description = ""] =
     /export interface StationDescription \{(.*?)\n\}/s.exec(textOf("machines/station/state.ts")) ?? [];
   expect(description).toContain("filialId");

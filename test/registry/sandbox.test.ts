@@ -57,7 +57,7 @@ describe("the sandbox", () => {
     ]);
   });
 
-  test("a second run keeps its ids and gives fresh codes to devices that still wait", async () => {
+  test("a second run: keeps the ids, and makes new codes for devices that are still pending", async () => {
     const again = await seed();
     expect(withoutCodes(again)).toEqual(withoutCodes(fixture.sandbox));
     const first = fixture.sandbox.stations[0]?.devices[0];
@@ -80,7 +80,7 @@ describe("the sandbox", () => {
     expect(counts).toEqual({ organizations: 1, stations: 2, devices: 4, users: 2 });
   });
 
-  test("a renamed station is kept, and closed or revoked parts are made again", async () => {
+  test("a renamed station: is kept; a closed station or revoked device: is made again", async () => {
     const caller = fixture.owner;
     const [counter, demo] = fixture.sandbox.stations;
     await fixture.ask(renameStation, { caller, stationId: counter?.stationId ?? 0, name: "My Counter" });

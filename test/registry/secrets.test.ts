@@ -1,4 +1,4 @@
-/** A password, a token, a code and a credential cannot be found afterwards (I9): no table, no message, no log. */
+/** A password, a token, a code and a credential are stored nowhere (I9): in no table, no message, no log. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -81,7 +81,7 @@ async function everyMessage(): Promise<string> {
   return texts.join("\n");
 }
 
-/** A secret as it was shown, and in every form in which an error might store it. */
+/** A secret as it was shown, and in every form that an error might contain. */
 function forms(secret: string): string[] {
   const bare = secret.replaceAll("-", "");
   const texts = [secret, bare, bare.toLowerCase(), secret.replace(/^dps?_([0-9a-f]{2}_)?/, "")];
@@ -89,7 +89,7 @@ function forms(secret: string): string[] {
   return [...new Set([...texts, ...encoded])];
 }
 
-/** Longer than in production: a password hash on a busy test machine takes its time. */
+/** Longer than in production: a password hash takes long on a busy test machine. */
 const ask: typeof call = (nc, operation, request) => call(nc, operation, request, 20_000);
 
 test("no secret is left in a table, on the bus or in a log", async () => {
@@ -132,7 +132,7 @@ test("no secret is left in a table, on the bus or in a log", async () => {
   await refusalOf(ask(bus.nc, enrollDevice, { address: "127.0.0.1", code: unknownCode }));
   await ask(bus.nc, moveDevice, { caller, deviceId: first.device.deviceId, move: "RESET" });
   const issued = await ask(bus.nc, issueEnrollmentCode, { caller, deviceId: first.device.deviceId });
-  // A request that fails on the way, so that an error with all its data would be logged.
+  // A request that fails in the service, where an error with all its data could be logged.
   await sql`alter table outbox add constraint takes_nothing check (false) not valid`;
   await refusalOf(ask(bus.nc, enrollDevice, { address: "127.0.0.1", code: issued.code }));
   await refusalOf(
@@ -152,7 +152,7 @@ test("no secret is left in a table, on the bus or in a log", async () => {
   };
 
   const places = { tables: await everyTable(), messages: await everyMessage(), log: readFileSync(logFile, "utf8") };
-  // The search really covers these places: it finds values that may be there.
+  // Proves that the search covers these places: it finds values that may be there.
   expect(places.tables).toContain(email);
   expect(places.messages).toContain('"device:read"');
   expect(places.messages).toContain("Sandbox Counter");

@@ -17,7 +17,7 @@ const PASSWORD = "the first password";
 
 let fixture: RegistryFixture;
 beforeAll(async () => {
-  // Without a relay: the registry's rows stay as a crash right after its commit would leave them.
+  // Without a relay: the registry's rows stay as after a crash right after its commit.
   fixture = await startRegistry();
 });
 afterAll(() => fixture.stop());
@@ -120,7 +120,7 @@ describe("a session that takes a station", () => {
     }
   });
 
-  test("more stations than one session may: refused, with what to do", async () => {
+  test("more stations than one session may hold: refused, with the next step", async () => {
     const session = await logIn();
     const { stationId } = await newStation(fixture);
     await fixture.sql`
@@ -138,7 +138,7 @@ describe("a session that takes a station", () => {
 });
 
 describe("a crash", () => {
-  test("a crash after the commit: the relay that comes later frees the station", async () => {
+  test("a crash after the commit: a later relay frees the station", async () => {
     const session = await logIn();
     const station = await newStation(fixture);
     await bind(session, station.stationId);
@@ -160,7 +160,7 @@ describe("a crash", () => {
   });
 });
 
-/** By the station's newest commit. */
+/** Reads the newest commit of the station. */
 async function leaseOf(stationId: number): Promise<StationState["lease"]> {
   const message = await fixture.bus.jsm.streams.getMessage(STATION_LOG.name, {
     last_by_subj: stationLogSubject(stationId),

@@ -23,7 +23,7 @@ type DeviceMove = "SUSPEND" | "RESUME" | "RESET" | "REVOKE";
 const moved = async (deviceId: number, move: DeviceMove): Promise<DeviceStatus> =>
   (await fixture.ask(moveDevice, { caller: fixture.owner, deviceId, move })).device.status;
 
-/** Every status against every move of the owner: its target, no change, or a refusal. */
+/** Every status with every action of the owner: the next status, no change, or a refusal. */
 const DEVICE_MOVES: Record<DeviceStatus, Record<DeviceMove, DeviceStatus | "unchanged" | "conflict">> = {
   pending: { SUSPEND: "conflict", RESUME: "conflict", RESET: "pending", REVOKE: "revoked" },
   active: { SUSPEND: "suspended", RESUME: "unchanged", RESET: "pending", REVOKE: "revoked" },
@@ -85,7 +85,7 @@ describe("a device's standing", () => {
     expect((await stored(deviceId)).status).toBe("active");
   });
 
-  test("a suspended device keeps its credential for when it is resumed", async () => {
+  test("a suspended device keeps its credential until it is resumed", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newActiveDevice(fixture, stationId);
     await moved(deviceId, "SUSPEND");
@@ -143,7 +143,7 @@ describe("a station's standing", () => {
     }
   }
 
-  test("closing voids the open codes, and a closed station takes neither devices nor codes", async () => {
+  test("a closed station: its open codes are void, and it accepts neither devices nor codes", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newDevice(fixture, stationId);
     const code = await newCode(fixture, deviceId);

@@ -1,4 +1,4 @@
-/** Suspending a person, setting a new password, changing one's own, an organization's first owner, and changes at the same moment. */
+/** Suspensions, new passwords, changes of one's own password, an organization's first owner, and simultaneous changes. */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Caller, Permission } from "../../services/bus/messages/caller.ts";
@@ -31,7 +31,7 @@ beforeEach(async () => {
 });
 
 let addresses = 0;
-/** An address without an attempt so far. */
+/** An address without earlier attempts. */
 const newAddress = (): string => `203.0.113.${(addresses += 1)}`;
 const logIn = (password: string, permission: Permission = "payments.collect", who = email) =>
   fixture.ask(sessions.logIn, { email: who, password, address: newAddress(), permission });
@@ -41,7 +41,7 @@ const reset = (caller = fixture.owner, userId = user.userId, password = NEW) =>
   fixture.ask(users.resetUserPassword, { caller, userId, password });
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
-/** The tokens, of these, whose session ends are published to the gateways. */
+/** Those of the tokens whose sessions' ends are published to the gateways. */
 async function forgotten(tokens: readonly string[]): Promise<string[]> {
   const rows = await fixture.sql<{ hash: string }[]>`
     select payload ->> 'hash' as hash from outbox where kind = 'session_delete'`;
@@ -53,7 +53,7 @@ const sessionOf = async (token: string): Promise<number> => {
     select session_id from sessions where encode(token_hash, 'hex') = ${sha256(token)}`;
   return row?.session_id ?? 0;
 };
-/** Until a statement waits for a lock: a log-in whose password is checked already. */
+/** Waits until a statement waits for a lock: a log-in whose password is already checked. */
 const untilOneWaits = () =>
   vi.waitUntil(
     async () => {
@@ -193,7 +193,7 @@ describe("one's own password", () => {
 });
 
 describe("a new organization", () => {
-  test("its owner makes the rest, and sees nothing of other organizations", async () => {
+  test("its owner: can make everything else, and sees nothing of other organizations", async () => {
     const owner = { email: "First@New.example", name: "Nora", password: PASSWORD };
     const made = await fixture.ask(createOrganization, { name: "New Diner", owner });
     expect(made.owner).toMatchObject({ email: "first@new.example", role: "owner", status: "active" });
@@ -299,7 +299,7 @@ describe("a change of a person", () => {
     });
   });
 
-  test("two people who take one address at once: one gets it", async () => {
+  test("two people who change to one e-mail address at once: one gets it", async () => {
     const [first, second] = await twoOwners();
     const taken = { email: `taken-${organizations}@changes.example` };
     const tried = await Promise.allSettled([first, second].map(({ userId }) => changeUser(first, userId, taken)));

@@ -49,7 +49,7 @@ describe("a credential", () => {
 });
 
 describe("a suspended consumer", () => {
-  test("is unknown, gets no offers, and is known again when it is readmitted", async () => {
+  test("its credential is unknown and it gets no offers, until it is readmitted", async () => {
     const fleet = await world.addFleet(place);
     await set(fleet, "suspended");
     expect(await asWhom(fleet.credential)).toEqual({ consumer: null, suspended: true });
@@ -66,7 +66,7 @@ describe("a suspended consumer", () => {
     const { taskId: acceptedId } = await world.offer(place, fleet);
     await world.ask(taskMessages.acceptServingTask, { consumer, taskId: acceptedId });
     await set(fleet, "suspended");
-    // As a request that was accepted just before the suspension.
+    // Like a request that was accepted just before the suspension.
     const accepting = world.ask(taskMessages.acceptServingTask, { consumer, taskId });
     expect(await refusalOf(accepting)).toMatchObject({ code: "permission_denied" });
     const completing = world.ask(taskMessages.completeServingTask, { consumer, taskId: acceptedId });
@@ -82,7 +82,7 @@ describe("a suspended consumer", () => {
     }
   });
 
-  test("accepts nothing more once its suspension was answered, whatever was in progress", async () => {
+  test("after the answer to its suspension: no acceptance takes effect, whatever was in progress", async () => {
     for (let round = 0; round < 10; round += 1) {
       const own = await world.openPlace();
       const { organizationId, owner } = own;

@@ -20,7 +20,7 @@ const MANIFEST = "Mrs Smith's birthday cake";
 const DESTINATION = "Elm Street 5, second floor";
 const DETAILS = "Ring twice, key under the mat";
 
-test("no event holds a manifest or a destination, wherever it is stored on its way", async () => {
+test("events: contain no manifest and no destination, wherever they are stored", async () => {
   const place = await world.openPlace();
   const fleet = await world.addFleet(place);
   const { caller: consumer } = fleet;
@@ -85,7 +85,7 @@ test("no event holds a manifest or a destination, wherever it is stored on its w
   }
 });
 
-test("each event names the moment of its change", async () => {
+test("each event: has the time of its change", async () => {
   const place = await world.openPlace();
   const fleet = await world.addFleet(place);
   const { owner: caller, filialId } = place;
@@ -104,7 +104,7 @@ test("each event names the moment of its change", async () => {
   expect(task.endedAtMs).toBeGreaterThan(task.offeredAtMs);
 });
 
-test("the events of a filial leave in the order of their commits, whatever process made them", async () => {
+test("the events of a filial: published in the order of their commits, from any process", async () => {
   const place = await world.openPlace();
   const fleet = await world.addFleet(place);
   const { owner: caller, filialId } = place;

@@ -60,7 +60,7 @@ export interface RoboticsWorld {
     fleet: Fleet,
     more?: Partial<RequestOf<typeof taskMessages.offerServingTask>>,
   ): Promise<taskMessages.ServingTask>;
-  /** The events of a filial in the outbox, in their order, delivered or not. */
+  /** The events of a filial in the outbox, in order, delivered or not. */
   events(filialId: number): Promise<RoboticsEvent[]>;
   /** The stream's messages for a filial, once there are that many. */
   published(filialId: number, count: number): Promise<PublishedRoboticsEvent[]>;

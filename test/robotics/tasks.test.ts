@@ -1,4 +1,4 @@
-/** Serving tasks from the offer to the end, as owner and fleet meet them. */
+/** Serving tasks from the offer to the end, as owner and fleet see them. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
@@ -230,7 +230,7 @@ describe("a pause", () => {
     const status = async (taskId: number) =>
       (await world.ask(taskMessages.getConsumerTask, { consumer: robots.caller, taskId })).task.status;
     expect(await status(open.taskId)).toBe("offered");
-    // A repetition gets its first answer; an end is possible during a pause.
+    // A repetition gets the first answer; a task can end during a pause.
     expect((await accept(underWay.taskId, robots)).task.status).toBe("accepted");
     expect((await complete(underWay.taskId, robots)).task.status).toBe("completed");
     expect((await cancel(other.taskId, own)).task.status).toBe("cancelled");
@@ -269,7 +269,7 @@ describe("lists", () => {
 });
 
 describe("lists of long tasks", () => {
-  test("read little more of the longest tasks than a page carries, and page by page all of them", async () => {
+  test("long tasks: little more is read than fits into a page, and all pages together have all tasks", async () => {
     const own = await world.openPlace();
     const robots = await world.addFleet(own);
     const { caller: consumer } = robots;
@@ -286,7 +286,7 @@ describe("lists of long tasks", () => {
     const read = parse.mock.calls.filter(([text]) => text.startsWith("[{"));
     parse.mockRestore();
     expect([page.hasMore, ofOwner.hasMore]).toEqual([true, true]);
-    // Of each list a first reading, and no second one.
+    // Each list is read once.
     expect(read.length).toBeLessThan(many / 2);
 
     const seen = page.tasks.map(({ taskId }) => taskId);
@@ -338,7 +338,7 @@ describe("the audit log", () => {
   });
 });
 
-test("users who do not manage the organization can do none of it", async () => {
+test("users who do not manage the organization: refused", async () => {
   const { cashier: caller, filialId } = place;
   const { consumerId } = fleet;
   const asked = [
@@ -380,10 +380,10 @@ describe("the end of a task", () => {
   });
 });
 
-test("an acceptance decided before the deadline and written after it: counts as of the deadline", async () => {
+test("an acceptance decided before the deadline and written after it: gets the time of the deadline", async () => {
   const { taskId } = await world.offer(place, fleet);
   const written = await world.database.begin(async (sql) => {
-    // Between the poll of the clock and the write a transaction may stall for as long as it likes.
+    // Between the read of the clock and the write, a transaction may stall for any time.
     await sql`
       update serving_tasks set offered_at = offered_at - interval '1 hour', expires_at = now() - interval '1 minute'
       where task_id = ${taskId}`;

@@ -1,4 +1,4 @@
-/** What comments and documents cite is in the repository: paths, sections of the design, and parts of the contract. */
+/** Checks that what comments and documents cite exists: paths, sections of the design, and parts of the contract. */
 import { isCode, type Rule, type SourceFile } from "./source-file.ts";
 
 /** What can be cited. */

@@ -1,4 +1,4 @@
-/** What stands in the files: their size, their names, and what no file may say. */
+/** Rules about files: their size, their names, and forbidden text. */
 import { baseName, isCode, isTest, linesWith, masked, type Rule, type SourceFile } from "./source-file.ts";
 
 const MAX_LINES = 400;
@@ -29,7 +29,7 @@ export const namesSayWhat: Rule = (file) => {
   return complaints;
 };
 
-/** A pattern that may not occur, where, and the sentence that follows the place. */
+/** A forbidden pattern, where it is forbidden, and the sentence of the complaint after the place. */
 interface Ban {
   readonly pattern: RegExp;
   readonly in: (file: SourceFile) => boolean;
@@ -45,12 +45,12 @@ const isIn = (file: SourceFile, ...folders: readonly string[]): boolean =>
 /** vitest asks a global set-up file and a runner for their default exports. */
 const DEFAULT_EXPORT_ASKED = new Set(["test/support/global-servers.ts", "test/mutants/runner.ts"]);
 
-/** The one statement that writes money is SQL of the payment seam, which a migration installs. */
+/** The only statement that writes transactions is SQL of the payment seam, which a migration installs. */
 const SEAM_FOLDERS = ["services/settlement", "services/db/migrations"];
-/** Shows what the migrations make. */
+/** Shows the result of the migrations. */
 const GENERATED_SCHEMA = "services/db/schema.sql";
 
-/** Where both clocks of a machine are compared, or a moment is of no use but to a person. */
+/** Files that compare both clocks of a machine, or whose times are only for people. */
 const MACHINE_CLOCK_READERS = new Set([
   "services/bus/beats.ts",
   "services/bus/bus-clock.ts",
@@ -61,7 +61,7 @@ const MACHINE_CLOCK_READERS = new Set([
   "gateway/api/reconciliation/issue-json.ts",
 ]);
 
-/** The newest migration of 0.2.0, which nothing older meets. */
+/** The newest migration of 0.2.0; no older version runs on this schema. */
 const FIRST_RELEASE = 41;
 const isLaterMigration = ({ path }: SourceFile): boolean => {
   const [, number] = /^services\/db\/migrations\/(\d{4})_[^/]+\.sql$/.exec(path) ?? [];
@@ -72,7 +72,7 @@ export const BANS: Record<string, Ban> = {
   "migrations only add": {
     pattern:
       /\bdrop (?:table|column|function|trigger)\b|\brename (?:to|column)\b|\bset not null\b|\balter column \w+ (?:set data )?type\b/i,
-    // A column that no version uses any more may go: the migration says since which.
+    // A migration may drop a column that no version uses any more: it says since which version.
     in: (file) => isLaterMigration(file) && !/^-- Unused since \d+\.\d+\.\d+/m.test(file.text),
     look: "everything",
     because: "but processes of the version before run on this schema; add now, and remove a version later.",
@@ -176,7 +176,7 @@ export const BANS: Record<string, Ban> = {
   },
 };
 
-/** A ban as a rule: one complaint for each place. */
+/** Makes a rule of a ban: one complaint for each place. */
 export function banned(ban: Ban): Rule {
   return (file) => {
     if (!ban.in(file)) return [];

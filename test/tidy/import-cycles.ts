@@ -1,7 +1,7 @@
 /** No file imports itself by way of others; imports of types count, because a reader follows them as well. */
 import { importsOf, isCode, isTest, resolvedImport, type SourceFile } from "./source-file.ts";
 
-/** One sentence for each group of files that import each other: it names the way round from the first of them. */
+/** One sentence for each group of files that import each other: it names the cycle from the first of them. */
 export function importCycles(files: readonly SourceFile[]): readonly string[] {
   const imports = new Map(
     files.filter((file) => isCode(file) && !isTest(file)).map((file) => [file.path, pathsOf(file)]),

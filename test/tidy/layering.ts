@@ -10,7 +10,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   "services/db": ["machines", "services/bus", "services/runtime"],
   // The gateway uses these two, so neither may reach the database.
   "services/runtime": ["machines", "services/bus", "package.json"],
-  // What services that raise issues share; no service itself.
+  // The common part of services that raise issues; it is not a service.
   "services/issues": ["machines", ...SHARED_SERVICES],
   /** Any other folder under services/: a service. */
   service: ["machines", ...SHARED_SERVICES, "services/issues"],
@@ -28,7 +28,7 @@ const PACKAGE_HOMES: Record<string, { readonly folders: readonly string[]; reado
       "services/relay",
       "services/settlement",
       "services/audit",
-      // Creating the database itself comes before any service.
+      // The database is created before any service starts.
       "deploy/embedded",
       "test",
     ],
@@ -64,7 +64,7 @@ function mayImport(importer: string, target: string): boolean {
   if (from === to || from === "test") return true;
   if (isDisplaysKit(importer, target)) return true;
   if (from === "deploy" && (isPartSettings(target) || target === PAGES_BUILD)) return true;
-  // services/main.ts composes services and is the only file that stands beside them.
+  // services/main.ts composes services and is the only file beside their folders.
   if (from === "services") return to.startsWith("services/");
   const allowed = MAY_IMPORT[from] ?? (from.startsWith("services/") ? MAY_IMPORT["service"] : undefined);
   return allowed === undefined || allowed.includes(to);

@@ -1,4 +1,4 @@
-/** Every file that is, or is about to be, in the repository, with its text. */
+/** Every file that is in the repository, or will be with the next commit, with its text. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -13,7 +13,7 @@ export function repositoryFiles(): readonly SourceFile[] {
   return paths.filter((path) => path !== "").flatMap(readFile);
 }
 
-/** None for a file that was removed since it was listed, or that the next commit removes. */
+/** Returns no file when it was removed since it was listed, or when the next commit removes it. */
 function readFile(path: string): readonly SourceFile[] {
   try {
     return [{ path, text: readFileSync(`${ROOT}/${path}`, "utf8") }];

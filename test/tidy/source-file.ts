@@ -12,7 +12,7 @@ export const isCode = ({ path }: SourceFile): boolean => /\.(ts|mts|mjs)$/.test(
 export const isTest = ({ path }: SourceFile): boolean => path.startsWith("test/");
 export const baseName = ({ path }: SourceFile): string => path.slice(path.lastIndexOf("/") + 1);
 
-/** Every match in a text with the line it stands on. */
+/** Every match in a text, with its line number. */
 export function linesWith(text: string, pattern: RegExp): readonly { readonly line: number; readonly found: string }[] {
   return [...text.matchAll(new RegExp(pattern, `${pattern.flags}g`))].map((match) => ({
     line: text.slice(0, match.index).split("\n").length,
@@ -37,7 +37,7 @@ export function importsOf(file: SourceFile): readonly Import[] {
 
 function findImports(file: SourceFile): readonly Import[] {
   const code = masked(file.text, "comments");
-  // An import inside a string is somebody's example; there the keyword itself is blanked out.
+  // An import inside a string is an example; there the keyword itself is blanked out.
   const withoutStrings = masked(file.text, "comments and strings");
   const pattern = /\b(?:from|import|import\s*\(|require\s*\()\s*["']([^"']+)["']/g;
   return [...code.matchAll(pattern)]

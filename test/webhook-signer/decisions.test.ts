@@ -1,4 +1,4 @@
-/** Decisions without a network or a database: what is read ahead, who gets a slot, what is signed. */
+/** Decisions without a network or a database: which deliveries are read ahead, which get a slot, what is signed. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
@@ -45,7 +45,7 @@ describe("deliveries that are read ahead", () => {
     }
   };
 
-  test("many for a fast endpoint, few for a slow one, and few for all when many are in hand", () => {
+  test("many for a fast endpoint, few for a slow one, and few for all when many are read already", () => {
     const { firstWindow, longestWindow, inHand, fastMs } = SIGNER_LIMITS;
     const all = { count: 0 };
     const work = new EndpointWork(endpoint, all);

@@ -28,7 +28,7 @@ describe("a delivery", () => {
     );
     const [delivery] = await world.untilStatus(fleet, "delivered");
     expect(got?.body).toBe(delivery?.body);
-    // The first connection to this target: later ones are used again.
+    // The first connection to this target; later requests use it again.
     const { attempts } = await world.ownDelivery(fleet, delivery?.deliveryId ?? 0);
     for (const ms of [attempts[0]?.connectMs, attempts[0]?.tlsMs]) expect(ms).toBeGreaterThan(0);
     const body = JSON.parse(got?.body ?? "") as Record<string, unknown>;
@@ -66,7 +66,7 @@ describe("a delivery", () => {
     for (const ms of [attempts[0]?.firstByteMs, attempts[0]?.totalMs]) expect(ms).toBeGreaterThan(0);
   });
 
-  test("a failed delivery is sent again with the same id and bytes and a fresh t, and any success closes it", async () => {
+  test("a failed delivery: sent again with the same id and bytes and a new `t`, until one attempt succeeds", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/again");
     world.receiver.behave("/again", () => (world.receiver.at("/again").length < 3 ? 500 : 204));
@@ -203,7 +203,7 @@ describe("an offer", () => {
 });
 
 describe("events", () => {
-  test("events of a filial go to each of its consumers, and a consumer without an endpoint reads them", async () => {
+  test("events of a filial: go to each of its consumers, and a consumer without an endpoint can read them", async () => {
     const fleet = await world.openFleet();
     const other = await world.addConsumer(fleet);
     await world.addEndpoint(fleet, "/both/1");
@@ -240,7 +240,7 @@ describe("events", () => {
   });
 });
 
-test("an offer that ends: no request, lapsed, without an attempt; an unending event is delivered by the same way", async () => {
+test("an offer that ends during a slow connection: no request, no attempt; an event without an end is delivered", async () => {
   const fleet = await world.openFleet();
   const way = await startSlowWay(Number(new URL(world.receiver.url("/")).port), 1_500);
   onTestFinished(() => way.close());

@@ -1,4 +1,4 @@
-/** Webhooks wait while the disk is short of space, and are sent when it has space again. */
+/** Deliveries wait while the disk is short of space, and are sent when it has space again. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { setDisk } from "../../services/bus/disk-gate.ts";
 import type { DiskTier } from "../../services/runtime/disk-watch.ts";
@@ -23,7 +23,7 @@ describe("a due delivery", () => {
     tier = "reserve";
     await world.emit(fleet);
     await waitFor("a second delivery on record", async () => (await world.deliveries(fleet)).length === 2);
-    // Longer than a due delivery ever waits otherwise.
+    // Longer than a due delivery waits with space.
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     expect(world.receiver.at("/paused")).toHaveLength(1);
     expect((await world.deliveries(fleet)).map(({ status }) => status).toSorted()).toEqual(["delivered", "pending"]);

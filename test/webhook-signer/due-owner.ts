@@ -1,8 +1,8 @@
-/** An owner with a delivery, as it is stored in PostgreSQL, for parts of the signer that run without the whole. */
+/** The rows of an owner with a delivery, for tests of single parts of the signer. */
 import { randomBytes } from "node:crypto";
 import type { Database } from "../../services/db/pool.ts";
 
-/** It is due at once, or in a while; an offer lapses. */
+/** When it is due, and when it lapses if it is an offer. */
 export async function addOwner(
   database: Database,
   url: string,

@@ -1,4 +1,4 @@
-/** What owners do with endpoints, what the service does with them by itself, and which secrets stay hidden. */
+/** What owners do with endpoints, what the service changes automatically, and which secrets stay hidden. */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -70,7 +70,7 @@ describe("registration", () => {
     expect(refusal.code).toBe("webhook_target_refused");
   });
 
-  test("beyond the consumer's number: refused, ten at once included", async () => {
+  test("more than the consumer's maximum: refused, also ten at once", async () => {
     const fleet = await world.openFleet();
     const asked = Array.from({ length: 10 }, (_, at) => world.addEndpoint(fleet, `/many/${at}`));
     const results = await Promise.allSettled(asked);
@@ -102,7 +102,7 @@ describe("a target that answers 410", () => {
     expect(await endpointOf(fleet, endpointId)).toMatchObject({ status: "active", disabledReason: null });
     await world.emitMany([fleet], 1);
     const [delivered] = await world.untilStatus(fleet, "delivered");
-    // Of the first six, those that were in progress when the first 410 came arrive as well, each once.
+    // Of the first six, those in progress at the first 410 arrive as well, each once.
     const sent = world.receiver.at("/gone").map(({ deliveryId }) => deliveryId);
     expect(new Set(sent).size).toBe(sent.length);
     expect(sent).not.toContain(unsent?.deliveryId);
@@ -180,7 +180,7 @@ describe("a deleted endpoint", () => {
     const { endpointId } = await world.addEndpoint(fleet, "/deleted");
     const received = () => world.receiver.at("/deleted").length;
     await world.emitMany([fleet], 300);
-    // While it answers fast, many are claimed ahead; from now on each takes long, and no poll for more comes soon.
+    // While it answers fast, many are claimed ahead. From now on each takes long, and the next poll is late.
     await waitFor("a wide window", () => received() > 100);
     world.receiver.behave("/deleted", () => ({ status: 200, afterMs: 1_500 }));
     const quick = received();
@@ -188,7 +188,7 @@ describe("a deleted endpoint", () => {
     await world.ask(deleteWebhookEndpoint, { caller: fleet.owner, endpointId });
     const sent = received();
     expect(sent).toBeLessThan(200);
-    // Longer than those in progress take, and than the next ones would: they would begin when these have ended.
+    // Longer than the requests in progress and the next ones take, which would begin after them.
     await waitFor("the last one", () => Date.now() - (world.receiver.at("/deleted").at(-1)?.atMs ?? 0) > 2_500);
     expect(received()).toBe(sent);
     const deliveries = await world.deliveries(fleet);
@@ -205,7 +205,7 @@ describe("a deleted endpoint", () => {
 });
 
 describe("redelivery", () => {
-  test("ten times at once with one key: one more attempt, with the same id and bytes", async () => {
+  test("ten requests at once with one key: one more attempt, with the same id and bytes", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/resent");
     await world.emitMany([fleet], 1);
@@ -251,7 +251,7 @@ describe("redelivery", () => {
 });
 
 describe("a rotation", () => {
-  test("signs with both secrets during the overlap, the new one first; a third waits, unless the old ones are to end", async () => {
+  test("signs with both secrets during the overlap, the new one first; a third must wait or end the old ones", async () => {
     const fleet = await world.openFleet();
     const { endpointId, secret: first } = await world.addEndpoint(fleet, "/rotated");
     const request = { caller: fleet.owner, endpointId };

@@ -13,7 +13,7 @@ import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 const log = createLog({ service: "test", level: "silent" });
 const CONSUMER = "webhook-signer";
 const ELECTION = { timeout: 30_000, interval: 50 };
-/** Longer than a request for the consumer waits. */
+/** Longer than the timeout of a request for the consumer. */
 const WITHOUT_LEADER_MS = 6_000;
 /** How long after the election an event may wait. */
 const RECOVERED_MS = 5_000;
@@ -28,7 +28,7 @@ const taken: number[] = [];
 beforeAll(async () => {
   [cluster, database] = await Promise.all([NatsCluster.start(), cloneDatabase()]);
   await prepareBus(cluster.url(), database.url, { replicas: NODES.length, logs: 1 });
-  // The signer's own server stays.
+  // The server that the signer is connected to stays.
   bus = await connectBus({ url: cluster.nodeUrl("n0"), name: "test", log });
   const take = async (events: readonly { eventId: number }[]): Promise<void> => {
     taken.push(...events.map(({ eventId }) => eventId));

@@ -1,4 +1,4 @@
-/** Lost messages, and servers that go away: every event is still delivered. */
+/** Lost messages and unavailable servers: every event is still delivered. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Fleet, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
@@ -46,7 +46,7 @@ test("connections to PostgreSQL that break repeatedly: no delivery is lost or le
   await waitFor(
     "all of them",
     async () => {
-      // Asks the database only once as many have arrived: it has enough to do until then.
+      // Queries the database only when as many have arrived: until then the database has enough to do.
       if (world.receiver.received.length < EVENTS) return false;
       const counts = await Promise.all(fleets.map(delivered));
       return counts.reduce((sum, count) => sum + count, 0) === EVENTS;
@@ -58,7 +58,7 @@ test("connections to PostgreSQL that break repeatedly: no delivery is lost or le
     world.receiver.received.filter((one) => one.path.startsWith("/broken/")).map((one) => one.deliveryId),
   );
   expect(arrived.size).toBe(EVENTS);
-  // An outcome whose answer was lost is written once more, and counts once. An attempt that did not reach the receiver in
+  // An outcome whose answer was lost is written again, and counts once. An attempt that did not reach the receiver in
   // time is a record, too.
   const [row] = await world.database<[{ wrong: number; answered: number }]>`
     select count(*) filter (where d.attempts <> a.records)::int as wrong, sum(a.answered)::int as answered
@@ -88,7 +88,7 @@ test("an outcome that cannot be stored: the others are stored, and its delivery 
   await world.database`alter table webhook_attempts drop constraint probe`;
 });
 
-test("an endpoint's row that cannot be stored: all outcomes are stored, its own included", async () => {
+test("an endpoint's row that cannot be stored: all outcomes are stored, also those of this endpoint", async () => {
   const [broken, sound] = [await world.openFleet(), await world.openFleet()];
   const { endpointId } = await world.addEndpoint(broken, "/unstorable-row");
   await world.addEndpoint(sound, "/sound");
@@ -102,7 +102,7 @@ test("an endpoint's row that cannot be stored: all outcomes are stored, its own 
   await world.database`alter table webhook_endpoints drop constraint probe`;
 });
 
-test("a bus that goes away and comes back: due deliveries wait no longer than it is away", async () => {
+test("a bus that is unavailable for a time: due deliveries wait no longer than this time", async () => {
   const fleet = await world.openFleet();
   await world.addEndpoint(fleet, "/without-bus");
   world.receiver.behave("/without-bus", () => (world.receiver.at("/without-bus").length <= 3 ? 500 : 200));

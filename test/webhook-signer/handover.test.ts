@@ -1,4 +1,4 @@
-/** Owners change hands without a fault: no request in progress is sent twice. */
+/** An owner moves to another process without a fault: no request in progress is sent twice. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Service } from "../../services/runtime/service.ts";

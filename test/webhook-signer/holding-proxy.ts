@@ -1,15 +1,15 @@
-/** A proxy before a receiver: it accepts connections, and passes no byte on until it is opened. */
+/** A proxy in front of a receiver: it accepts connections, and forwards no byte until it is opened. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { Receiver } from "./receiver.ts";
 
 export interface HoldingProxy {
   url(path: string): string;
-  /** How many connections wait. */
+  /** The number of connections that wait. */
   waiting(): number;
-  /** From now on connections pass at once; those that wait go on waiting. */
+  /** From now on it forwards new connections at once; those that wait keep waiting. */
   openForLater(): void;
-  /** Those that wait pass as well. */
+  /** Forwards the waiting connections as well. */
   openForAll(): void;
   stop(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Which owner a full process may give back: one without requests in progress or waiting deliveries. */
+/** Which owner a full process may release: one without requests in progress or waiting deliveries. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";

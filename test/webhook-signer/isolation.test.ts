@@ -5,7 +5,7 @@ import { type Fleet, type SignerWorld, startSignerWorld, waitFor } from "./signe
 
 let world: SignerWorld;
 beforeAll(async () => {
-  // The signer has a process of its own: beside the receiver and the test on one event loop, each would wait for the others.
+  // The signer is a separate process: on one event loop with the receiver and the test, each would wait for the others.
   world = await startSignerWorld({ signers: 0 });
   await world.addSignerProcess();
 });
@@ -41,7 +41,7 @@ async function load(healthy: readonly Fleet[], prefix: string): Promise<readonly
   return got.map((one) => one.atMs - (createdAtMs.get(one.deliveryId) ?? 0)).toSorted((a, b) => a - b);
 }
 
-test("a hundred tar-pits beside a hundred healthy targets: the healthy ones keep their throughput, within a second", async () => {
+test("a hundred very slow targets beside a hundred healthy ones: deliveries to healthy ones arrive within a second", async () => {
   const healthy = await fleets("/healthy", TARGETS);
   const pits = await fleets("/pit", TARGETS);
   for (let at = 0; at < TARGETS; at += 1) world.receiver.behave(`/pit/${at}`, () => "hang");

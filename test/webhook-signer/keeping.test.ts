@@ -1,4 +1,4 @@
-/** The signer's default settings, and its records that prevent a second delivery. */
+/** The signer's default settings, and the records that prevent a second delivery. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { rotateWebhookSecretBodySchema } from "../../gateway/api/backoffice/webhook-endpoints.ts";
@@ -51,7 +51,7 @@ test("a rotation without an overlap: the old secret signs for a day", async () =
   await signer.stop();
 });
 
-test("taken events: recorded for as long as the outbox has them, and three days in any case", async () => {
+test("taken events: recorded for as long as the outbox has them, and for at least three days", async () => {
   const signer = await world.addSigner();
   const fleet = await world.openFleet();
   await world.emitMany([fleet], 3);
@@ -67,7 +67,7 @@ test("taken events: recorded for as long as the outbox has them, and three days 
     where event_id = any(${[...some]}::bigint[])`;
   await age(4, [old, kept]);
   await age(2.9, [young]);
-  // The outbox has deleted an old one, and one that is not old.
+  // The outbox has deleted one old event and one that is not old.
   await world.database`delete from outbox where outbox_id = any(${[old, young]}::bigint[])`;
   await removeExpired(signerRetention(world.database, 30), world.serviceDeps.log);
   const left = await world.database<{ event_id: number }[]>`

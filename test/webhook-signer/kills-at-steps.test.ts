@@ -1,6 +1,6 @@
 /**
- * kill -9 of the signer at each step of its work, aimed from outside: a lock of PostgreSQL's, or a target that does not
- * answer, holds it at the step; that it is there is seen before it is killed. Beside what is held other work goes on. In
+ * kill -9 of the signer at each step of its work. A lock in PostgreSQL, or a target that does not answer, stops the signer at
+ * the step; the test checks that it is there before the kill. Other work continues meanwhile. In
  * the short form two hundred events pass, with KILLS_EVENTS=10000 ten thousand. `processes.test.ts` kills at random.
  */
 import { setTimeout as delay } from "node:timers/promises";
@@ -18,11 +18,11 @@ import {
 const EVENTS = Number(process.env["KILLS_EVENTS"] ?? 200);
 const FLEETS = 20;
 /** All slots of an owner. */
-const MOST_AGAIN = FLEETS * 16;
+const MAX_SENT_AGAIN = FLEETS * 16;
 
 let world: SignerWorld;
 let fleets: Fleet[];
-/** Fleets of owners who have nothing to do except at one step. */
+/** Fleets of owners without work except at one step. */
 let rested: Fleet[];
 beforeAll(async () => {
   world = await startSignerWorld({ signers: 0 });
@@ -47,7 +47,7 @@ async function hold(table: string, mode: string): Promise<() => Promise<void>> {
   };
 }
 
-/** Whether a statement of the signer's waits for a lock now. */
+/** Whether a statement of the signer waits for a lock now. */
 async function waitsIn(pattern: string): Promise<boolean> {
   const rows = await world.database`
     select from pg_stat_activity
@@ -67,7 +67,7 @@ function behave(isAnswering: boolean): void {
   }
 }
 
-/** Each brings a process to a step and returns what ends the holding, to be called after the kill. */
+/** Each brings a process to a step and stops it there; the returned function, called after the kill, ends the block. */
 const STEPS: Readonly<
   Record<string, (signer: SignerProcess, emit: (to?: readonly Fleet[]) => Promise<void>) => Promise<() => unknown>>
 > = {
@@ -99,7 +99,7 @@ const STEPS: Readonly<
     await waitFor("requests", () => hanging.size >= FLEETS / 2);
     return () => behave(true);
   },
-  "targets have answered, and it is not written": async (_signer, emit) => {
+  "targets have answered, and the outcomes are not written": async (_signer, emit) => {
     const release = await hold("webhook_attempts", "share");
     const before = world.receiver.received.length;
     await emit();
@@ -116,7 +116,7 @@ const STEPS: Readonly<
     await delay(1_000);
     const before = hanging.size;
     await delay(500);
-    // It starts nothing more, and it still runs: it holds the owners.
+    // It starts no new request, and it still runs: it holds the owners.
     expect(hanging.size).toBe(before);
     const rows = await world.database`select from webhook_owners where leased_until > now()`;
     expect(rows.length).toBeGreaterThan(0);
@@ -147,7 +147,7 @@ test("killed at each of its steps: it loses no event, and only the requests in p
       emitted += each;
       await world.emitMany(to, each);
     };
-    // Something of every kind is there when the step is reached.
+    // Work of every kind exists when the step is reached.
     await emit();
     if (step === undefined) return;
     const release = await step(signer, emit);
@@ -172,7 +172,7 @@ test("killed at each of its steps: it loses no event, and only the requests in p
   expect(arrived.size).toBe(emitted);
   const again = world.receiver.received.length - arrived.size;
   expect(again).toBeGreaterThan(0);
-  expect(again).toBeLessThan(names.length * MOST_AGAIN);
+  expect(again).toBeLessThan(names.length * MAX_SENT_AGAIN);
   for (const fleet of fleets) {
     const ids = (await world.deliveries(fleet)).map((one) => one.deliveryId);
     expect(ids).toEqual(ids.toSorted((a, b) => a - b));

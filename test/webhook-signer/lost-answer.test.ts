@@ -1,4 +1,4 @@
-/** A process that takes an owner without the answer: PostgreSQL has it as the holder, and so had another before. */
+/** A process takes an owner and its answer is lost: PostgreSQL names it as the holder, and named another process before. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
@@ -22,7 +22,7 @@ afterAll(async () => {
   removeFolder();
 });
 
-test("sends none of its earlier deliveries that another process has sent meanwhile", async () => {
+test("a lost answer to the lease: the process sends none of the deliveries that another process has sent meanwhile", async () => {
   const waiting: (() => void)[] = [];
   const target = await startTarget((socket, soFar) => {
     if (soFar.endsWith("}")) waiting.push(() => socket.write(OK));
@@ -37,7 +37,7 @@ test("sends none of its earlier deliveries that another process has sent meanwhi
   let step: "holds it" | "has been stopped" | "gets no answer" | "goes on" = "holds it";
   const meanwhile = async (answer: unknown): Promise<unknown> => {
     const rows = await answer;
-    // Its lease has lapsed behind the answer that it holds the owner; the other has sent one and given the owner back.
+    // The process still believes that it holds the owner, but its lease has lapsed; another one has sent one and released it.
     await database`update webhook_deliveries set status = 'delivered', due_at = null where body = '{"n":2}'`;
     await database`update webhook_owners set leased_by = null, leased_until = '-infinity'`;
     step = "gets no answer";
@@ -74,7 +74,7 @@ test("sends none of its earlier deliveries that another process has sent meanwhi
     await owners.stop();
     await sender.close();
   });
-  // The others wait behind it.
+  // The other deliveries wait for this one.
   await waitFor("the first request", () => waiting.length === 1);
   step = "has been stopped";
   await waitFor("the answer that it does not get", () => step === "goes on");

@@ -1,6 +1,6 @@
 /**
- * The signer keeps no memory of past deliveries. The short form notices what keeps half a kilobyte of each, the long form
- * of `npm run soak` a quarter (MEMORY_TURN=500). `node test/bench/webhook-soak.ts` has an even load for minutes.
+ * The signer keeps no memory of past deliveries. The short form finds a leak of half a kilobyte for each, the long form
+ * of `npm run soak` one of a quarter (MEMORY_TURN=500). `node test/bench/webhook-soak.ts` has an even load for minutes.
  */
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -29,7 +29,7 @@ const residentMegabytes = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1_024;
 
 test("thousands of deliveries, good and bad: the process keeps no memory of them", async () => {
-  // A heap of a working size at once, and a small one: kept memory would show soon.
+  // A heap that has its final size at once and is small, so that a leak shows soon.
   const bundles = process.env["NODE_OPTIONS"] ?? "";
   const NODE_OPTIONS = `${bundles} --max-semi-space-size=1 --max-old-space-size=80 --import=${PROGRAM}`;
   const signer = await world.addSignerProcess({ NODE_OPTIONS, HEAP_FILE });
@@ -37,7 +37,7 @@ test("thousands of deliveries, good and bad: the process keeps no memory of them
   for (let at = 0; at < 10; at += 1) {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, `/memory/${at}`);
-    // Each tenth request fails, so that retries, and failures' records, take part.
+    // Each tenth request fails, so that there are retries and records of failures.
     world.receiver.behave(`/memory/${at}`, () =>
       world.receiver.received.length % 10 === 0 ? 500 : { status: 200, body: "x".repeat(2_000) },
     );
@@ -50,7 +50,7 @@ test("thousands of deliveries, good and bad: the process keeps no memory of them
     await waitFor(
       "the deliveries",
       async () => {
-        // Asks the database only once as many have arrived: it has enough to do until then.
+        // Queries the database only when as many have arrived: until then the database has enough to do.
         if (world.receiver.received.length < emitted) return false;
         const [row] = await world.database<[{ count: number }]>`
           select count(*)::int as count from webhook_deliveries where attempts > 0`;
@@ -74,7 +74,7 @@ test("thousands of deliveries, good and bad: the process keeps no memory of them
   for (let turn = 0; turn < 8; turn += 1) turns.push(await run(TURN));
   const growth = (of: (turn: { heap: number; resident: number }) => number): number =>
     median(turns.slice(-3).map(of)) / median(turns.slice(0, 3).map(of));
-  // Between the two medians are five turns. A heap of 25 MB that keeps 0.65 MB of them grows by more.
+  // Five turns lie between the two medians. A heap of 25 MB that keeps 0.65 MB of them grows by more than this.
   expect(growth((turn) => turn.heap)).toBeLessThan(1.025);
   expect(growth((turn) => turn.resident)).toBeLessThan(1.025);
 }, 180_000);

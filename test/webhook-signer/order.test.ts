@@ -1,4 +1,4 @@
-/** A reader that reads on behind the last id misses no event, however many write at once. */
+/** A reader that continues after its last id misses no event, however many writers there are. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
@@ -20,7 +20,7 @@ afterAll(async () => {
   await world.stop();
 });
 
-/** Reads on behind the last id it has seen, as a consumer does, until it has to end; then once more. */
+/** Continues after its last id, as a consumer does, until it must end; then reads once more. */
 async function readOn({ consumerId }: Fleet, isOver: () => boolean): Promise<Set<number>> {
   const seen = new Set<number>();
   let sinceId = 0;
@@ -56,7 +56,7 @@ test("fifty writers at once: a reader with since_id misses no event", async () =
         eventType: "serving_task.cancelled",
         payload,
       } as const;
-      // On a busy machine a writer may wait for the consumer's lock for too long; then the bus brings the event again.
+      // On a busy machine a writer may wait too long for the consumer's lock; then the bus delivers the event again.
       for (let isTaken = false; !isTaken; ) {
         isTaken = await takeEvents(writing, [{ eventId, event }]).then(() => true, isLockTimeout);
       }
@@ -70,7 +70,7 @@ test("fifty writers at once: a reader with since_id misses no event", async () =
   expect(seen.size).toBe(row.count);
 });
 
-/** False for the one refusal that is tried again; throws any other. */
+/** False for the one error after which the writer tries again; throws any other error. */
 function isLockTimeout(error: unknown): false {
   if (error instanceof Error && "code" in error && error.code === "55P03") return false;
   throw error;

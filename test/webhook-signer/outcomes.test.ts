@@ -1,4 +1,4 @@
-/** The effect of an attempt's outcome on its delivery, also of one that comes twice, or after a later holder's. */
+/** The effect of an attempt's outcome on its delivery, also of one written twice, or after the outcome of a later holder. */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type DeliveryStep, nextDelivery } from "../../machines/webhook-delivery.ts";
@@ -46,7 +46,7 @@ interface State {
   /** Whole seconds from now until it is due; null when it is never due. */
   readonly due_in: number | null;
   readonly is_delivered: boolean;
-  /** How often it was asked for, when it is due by the schedule, in seconds, and how many attempts that does not count. */
+  /** The number of requests, when it is due by the schedule in seconds, and how many attempts the schedule does not count. */
   readonly asked: number;
   readonly planned_in: number | null;
   readonly manual_attempts: number;
@@ -55,7 +55,7 @@ interface State {
 const UNASKED = { asked: 0, planned_in: null, manual_attempts: 0 };
 const WAITING: State = { status: "pending", attempts: 0, manual_of: null, due_in: 0, is_delivered: false, ...UNASKED };
 
-/** A delivery in this state; an offer when it lapses. */
+/** A delivery in this state; with a time at which it lapses, it is an offer. */
 async function deliveryIn(state: Partial<State>, lapsesInMs: number | null = null): Promise<number> {
   const { status, attempts: made, manual_of, due_in, is_delivered, asked, planned_in } = { ...WAITING, ...state };
   const [row] = await sql<[{ delivery_id: number }]>`
@@ -150,7 +150,7 @@ describe("an outcome", () => {
       byHand,
       { ...delivered, attempts: 11 },
     ],
-    // Those below come from an attempt that the delivery no longer waits for.
+    // The rows below are of an attempt that the delivery no longer waits for.
     ["late success", { attempts: 1, due_in: 300 }, "success", { ...delivered, attempts: 2 }],
     ["late failure", { attempts: 1, due_in: 300 }, {}, { status: "pending", attempts: 2, due_in: 300 }],
     ["late last failure", { attempts: 1, due_in: 300 }, { retry_in_ms: null }, { status: "pending", due_in: 300 }],
@@ -173,7 +173,7 @@ describe("an outcome", () => {
     expect(await stateOf(deliveryId)).toMatchObject({ ...after, records: 1 });
   });
 
-  test("an offer whose next attempt would be after its expiry: its end", async () => {
+  test("an offer whose next attempt would be after its expiry: it lapses", async () => {
     const [long, short] = [await deliveryIn({}, 90_000), await deliveryIn({}, 30_000)];
     await write(failure(long), failure(short));
     expect(await stateOf(long)).toMatchObject({ status: "pending", due_in: 60 });
@@ -183,7 +183,7 @@ describe("an outcome", () => {
   test("written again, because the answer to the first time was lost: counted once", async () => {
     const deliveries = [await deliveryIn({}), await deliveryIn({})];
     const batch = deliveries.map((deliveryId) => failure(deliveryId));
-    // At the same time, as when the connection breaks while its statement is still at work.
+    // At the same time, as when the connection breaks while PostgreSQL still runs its statement.
     const results = await Promise.allSettled([write(...batch), write(...batch), write(...batch)]);
     const refused = results.filter((result) => result.status === "rejected").map(({ reason }) => reason as unknown);
     expect(refused.map(isWrittenBefore)).toEqual([true, true]);
@@ -216,7 +216,7 @@ describe("an outcome", () => {
     expect(other).toEqual({ address: null, response_body: "null" });
   });
 
-  test("a delivery that is no longer kept: no record is left", async () => {
+  test("a delivery that is deleted: no record of it is left", async () => {
     const deliveryId = await deliveryIn({});
     await sql`delete from webhook_deliveries where delivery_id = ${deliveryId}`;
     await write(outcome(deliveryId));
@@ -225,7 +225,7 @@ describe("an outcome", () => {
 });
 
 describe("the decision at the end of an attempt", () => {
-  /** The delivery as the machine knows it. */
+  /** The delivery as the machine has it. */
   async function stepOf(deliveryId: number): Promise<DeliveryStep> {
     const [row] = await sql<[StepRow]>`
       select ${stepColumns(sql)} from webhook_deliveries where delivery_id = ${deliveryId}`;

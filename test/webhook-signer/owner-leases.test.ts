@@ -1,4 +1,4 @@
-/** Which owners a process takes when there are more than it takes at once. */
+/** Which owners a process takes when more are free than it takes at once. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
@@ -26,7 +26,7 @@ beforeAll(async () => {
       returning organization_id, consumer_id, endpoint_id)
     insert into webhook_deliveries (organization_id, consumer_id, endpoint_id, event_type, body, status, due_at)
     select organization_id, consumer_id, endpoint_id, 'robotics.paused', '{}', 'pending', now() from e, generate_series(1, 5)`;
-  // As in use: PostgreSQL knows how many there are, and plans its query by that.
+  // As in production: PostgreSQL has statistics of the table, and plans its query by them.
   await sql`analyze`;
   const rows = await sql<{ id: number }[]>`select organization_id as id from webhook_endpoints order by 1`;
   owners = rows.map(({ id }) => id);
@@ -36,7 +36,7 @@ afterAll(async () => {
   await server.drop();
 });
 
-test("the smallest free ids behind the given one, so that each owner has its turn", async () => {
+test("the owners with the smallest free ids after the given one are taken, so that each owner gets its turn", async () => {
   const signerId = randomUUID();
   const take = async (afterId: number, except: readonly number[] = []): Promise<readonly number[]> =>
     (await takeOwners(sql, { signerId, leaseMs: 60_000, limit: 100, afterId, except })).toSorted((a, b) => a - b);
@@ -49,7 +49,7 @@ test("the smallest free ids behind the given one, so that each owner has its tur
   expect(await take(0, owners.slice(0, 5))).toEqual([...owners.slice(5, 10), ...owners.slice(300, 395)]);
 });
 
-test("no owner without a possible delivery: a paused, disabled or deleted endpoint, a suspended consumer, an open breaker, nothing due", async () => {
+test("an owner whose endpoint, consumer or breaker prevents each delivery, or with nothing due: is not taken", async () => {
   const signerId = randomUUID();
   const take = async (): Promise<readonly number[]> =>
     (await takeOwners(sql, { signerId, leaseMs: 60_000, limit: 100, afterId: owners[999] ?? 0, except: [] })).toSorted(

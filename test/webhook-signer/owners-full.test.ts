@@ -1,4 +1,4 @@
-/** A process that holds as many owners as it may: owners without deliveries make room. */
+/** A process that holds its maximum of owners: it releases owners without deliveries for others. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { changeWebhookEndpoint, registerWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
@@ -16,7 +16,7 @@ afterAll(async () => {
   Object.assign(SIGNER_LIMITS, originalLimits);
 });
 
-test("beside an owner whose deliveries wait for a paused endpoint: each owner's deliveries are sent", async () => {
+test("an owner's deliveries wait for a paused endpoint: each other owner's deliveries are sent", async () => {
   for (const name of ["first", "second", "third", "fourth"]) {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, `/${name}`);
@@ -29,11 +29,11 @@ test("beside an owner whose deliveries wait for a paused endpoint: each owner's 
   expect(world.receiver.at("/first")).toHaveLength(1);
 });
 
-test("beside owners whose breakers are open: each owner's deliveries are sent", async () => {
+test("owners have open breakers: each other owner's deliveries are sent", async () => {
   for (let owner = 0; owner < 3; owner += 1) {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/broken");
-    // The state after as many failures.
+    // The state after enough failures.
     await world.database`
       update webhook_endpoints set consecutive_failures = 9, times_opened = 5, failing_since = now(),
         failures_since_success = 9, open_until = now() + interval '15 minutes', generation = generation + 1
@@ -47,8 +47,8 @@ test("beside owners whose breakers are open: each owner's deliveries are sent", 
   expect(world.receiver.at("/broken")).toEqual([]);
 });
 
-test("beside more owners of smaller ids with due deliveries than it may hold: each owner's deliveries are sent", async () => {
-  // An outcome that cannot be stored leaves its delivery due, and nothing to do.
+test("more owners of smaller ids with due deliveries than it may hold: each owner's deliveries are sent", async () => {
+  // An outcome that cannot be stored leaves its delivery due, and the process has nothing to do for it.
   await world.database`alter table webhook_attempts add constraint probe check (response_body <> 'poison')`;
   world.receiver.behave("/always-due", () => ({ status: 200, body: "poison" }));
   for (let owner = 0; owner < 20; owner += 1) {
@@ -64,7 +64,7 @@ test("beside more owners of smaller ids with due deliveries than it may hold: ea
   await world.database`alter table webhook_attempts drop constraint probe`;
 });
 
-test("at a start with more owners than it may hold: all due deliveries are sent within half a minute", async () => {
+test("a start with more owners than it may hold: all due deliveries are sent within half a minute", async () => {
   const OWNERS = 60;
   const url = world.receiver.url("/many");
   const fleets = await Promise.all(Array.from({ length: OWNERS }, () => world.openFleet()));

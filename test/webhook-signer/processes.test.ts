@@ -1,5 +1,5 @@
 /**
- * Several processes share the work; one that dies or stalls has a successor. The long form, of `npm run soak`, passes ten
+ * Several processes share the work; others take over from one that dies or stalls. The long form, of `npm run soak`, sends ten
  * thousand events while five processes are killed (KILLS_EVENTS); the short form two hundred, and two are killed.
  */
 import { setTimeout as delay } from "node:timers/promises";
@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 afterEach(() => world.stop());
 
-/** Fleets with a target each; registering them needs a process that answers. */
+/** Fleets, each with a target; their registration needs a process that answers. */
 async function openFleets(count: number, path: string): Promise<Fleet[]> {
   const fleets: Fleet[] = [];
   for (let at = 0; at < count; at += 1) {
@@ -33,7 +33,7 @@ async function openFleets(count: number, path: string): Promise<Fleet[]> {
   return fleets;
 }
 
-/** Asks the database only once as many have arrived: it has enough to do until then. */
+/** Queries the database only when as many have arrived: until then the database has enough to do. */
 const areDelivered = async (count: number): Promise<boolean> =>
   world.receiver.received.length >= count && (await world.countDelivered()) === count;
 
@@ -67,7 +67,7 @@ interface Tried {
   readonly due_at: Date | null;
 }
 
-test("three processes share the owners, and no delivery is sent twice, though owners change hands meanwhile", async () => {
+test("three processes share the owners: no delivery is sent twice, although owners move between them", async () => {
   await world.addSignerProcess(SHORT_LEASES);
   const fleets = await openFleets(12, "/shared");
   await world.emitMany(fleets, 240);
@@ -89,7 +89,7 @@ test("three processes share the owners, and no delivery is sent twice, though ow
   expect(Math.max(...arrivals().values())).toBe(1);
 });
 
-test("the work of a killed process goes on within half a minute", async () => {
+test("a killed process: another one continues its work within half a minute", async () => {
   const EVENTS = 240;
   const first = await world.addSignerProcess();
   const fleets = await openFleets(3, "/killed");
@@ -103,22 +103,22 @@ test("the work of a killed process goes on within half a minute", async () => {
   await world.addSignerProcess();
   await waitFor("all of them", () => areDelivered(EVENTS), 30_000);
   expect(Date.now() - killedAtMs).toBeLessThan(30_000);
-  // Its requests in progress are sent again: four of each endpoint at most, and those that had ended without a write.
+  // Requests that were in progress are sent again, at most four of each endpoint, and those whose outcome was not written.
   expect(world.receiver.received.length - sent).toBeGreaterThan(0);
   expect(arrivals().size).toBe(EVENTS);
-  // Those of the killed process are unknown: they are not counted.
+  // Attempts of the killed process have no known outcome, so they do not count.
   const all = (await Promise.all(fleets.map(tries))).flat();
   expect(all.filter(({ attempts, answers }) => attempts !== 1 || answers.length !== 1)).toEqual([]);
 });
 
-test("a stalled process: sends no delivery that others have taken over meanwhile", async () => {
+test("a stalled process: it sends no delivery that others have taken over meanwhile", async () => {
   const EVENTS = 240;
   const frozen = await world.addSignerProcess(SHORT_LEASES);
   const fleets = await openFleets(2, "/frozen");
   for (let at = 0; at < 2; at += 1) world.receiver.behave(`/frozen/${at}`, () => ({ status: 200, afterMs: 50 }));
   await world.emitMany(fleets, EVENTS);
   await waitFor("the first ones", () => world.receiver.received.length > 40);
-  // It stops with every slot taken, so that it was about to write nothing, and finds the answers when it goes on.
+  // It stops with every slot taken, so that it has nothing to write, and reads the answers when it continues.
   const letGo = await holdAnswers(world.receiver, ["/frozen/0", "/frozen/1"]);
   await frozen.freeze();
   for (let at = 0; at < 2; at += 1) world.receiver.behave(`/frozen/${at}`, () => 200);
@@ -130,11 +130,11 @@ test("a stalled process: sends no delivery that others have taken over meanwhile
   await delay(2_500);
   expect(world.receiver.received).toHaveLength(before);
   expect(arrivals().size).toBe(EVENTS);
-  // Those that were in progress, or had ended and were not written.
+  // Those in progress, and those that had ended without a written outcome.
   expect([...arrivals().values()].filter((count) => count > 1).length).toBeLessThan(100);
 });
 
-test("a process that reports after others have taken over: no success is lost and none is overwritten", async () => {
+test("a process that writes its outcomes after others have taken over: no success is lost or overwritten", async () => {
   const EVENTS = 8;
   const metricsPort = await freePort();
   const old = await world.addSignerProcess({ ...SHORT_LEASES, METRICS_PORT: String(metricsPort) });
@@ -154,7 +154,7 @@ test("a process that reports after others have taken over: no success is lost an
       return first;
     });
   }
-  // The old one's outcomes wait for these rows, longer than PostgreSQL lets them.
+  // The outcomes of the old process wait for these rows longer than PostgreSQL allows.
   const release = Promise.withResolvers<void>();
   const held = Promise.withResolvers<void>();
   const holding = world.database.begin(async (sql) => {
@@ -163,16 +163,16 @@ test("a process that reports after others have taken over: no success is lost an
     await release.promise;
   });
   await held.promise;
-  // No more than fail before a breaker opens.
+  // Fewer than the failures that open a breaker.
   await world.emitMany(fleets, EVENTS + 1);
   await waitFor("the first attempts", () => world.receiver.received.length === EVENTS + 1);
-  // An answer that the process has not read when it is frozen is a timeout to it later.
+  // An answer that the process has not read before it is frozen counts as a timeout later.
   await waitFor("the process to have read each answer", async () => {
     return metricSum(await scrape(metricsPort), "webhook_attempts_total") === EVENTS + 1;
   });
   await waitFor("its outcomes to wait", async () => (await waitingStatements()) > 0);
   await old.freeze();
-  // What it has sent already ends, after its time in PostgreSQL.
+  // The statement that it has sent ends after its timeout in PostgreSQL.
   await waitFor("no statement of it to wait", async () => (await waitingStatements()) === 0);
   release.resolve();
   await holding;

@@ -1,4 +1,4 @@
-/** A target of webhooks: a real HTTPS server on loopback whose answers a test sets. */
+/** A webhook target: a real HTTPS server on loopback whose answers a test sets. */
 import { createHmac } from "node:crypto";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -29,12 +29,12 @@ export interface Receiver {
   /** Its authority's certificate, for WEBHOOK_CA_FILE. */
   readonly authority: Authority;
   readonly received: Received[];
-  /** What arrived at a path. */
+  /** The requests that arrived at a path. */
   at(path: string): readonly Received[];
   url(path: string): string;
-  /** How it answers at a path; 200 by default. */
+  /** Sets how it answers at a path; 200 by default. */
   behave(path: string, behaviour: Behaviour): void;
-  /** The most requests that were in progress at once at paths that begin so. */
+  /** The maximum of simultaneous requests at paths with this prefix. */
   mostAtOnce(prefix: string): number;
   stop(): Promise<void>;
 }

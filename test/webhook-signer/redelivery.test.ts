@@ -1,4 +1,4 @@
-/** Attempts on request: a redelivery, beside the schedule, after the attempt in progress, and past the breaker; and tests of owners. */
+/** Requested attempts: redeliveries outside the schedule, after an attempt in progress, past the breaker; and owners' tests. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { redeliverWebhook } from "../../services/bus/messages/webhook-deliveries.ts";
@@ -22,7 +22,7 @@ const redeliver = (fleet: Fleet, deliveryId: number, idempotencyKey?: string) =>
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   });
 
-/** The fleet's only delivery, once it has been tried so often and waits or has ended. */
+/** The fleet's only delivery, after this number of attempts, when it waits or has ended. */
 const tried = (fleet: Fleet, attempts: number) =>
   waitFor(`${attempts} attempts`, async () => {
     const [one] = await world.deliveries(fleet);
@@ -90,7 +90,7 @@ describe("a request for a delivery that waits for its next attempt", () => {
     }
     await world.hurry(fleet);
     const second = await tried(fleet, 13);
-    // The second one of the schedule: 30 s later.
+    // The second retry of the schedule: 30 s later.
     const waitMs = (second.nextAttemptAtMs ?? 0) - Date.now();
     expect(waitMs).toBeGreaterThan(22_000);
     expect(waitMs).toBeLessThan(37_000);
@@ -141,7 +141,7 @@ test("past an open breaker: the attempt is made at once, as its probe, before al
       .map((one) => one.deliveryId),
   ).toEqual([last]);
   const { endpoint } = await world.ask(getWebhookEndpoint, request);
-  // Twice as long as the first time, as after any probe that failed.
+  // Twice as long as the first time, as after each failed probe.
   expect((endpoint.openUntilMs ?? 0) - Date.now()).toBeGreaterThan(45_000);
   world.receiver.behave("/probe", () => 200);
   await redeliver(fleet, last);
@@ -213,7 +213,7 @@ test("a success: earlier failures no longer count, and deliveries that waited fo
   await waitFor("what had waited", async () =>
     (await world.deliveries(fleet)).every((one) => one.status === "delivered"),
   );
-  // A failure now is the first one.
+  // A failure now counts as the first one.
   world.receiver.behave("/fixed", () => 500);
   await world.emitMany([fleet], 1);
   await waitFor(
@@ -223,7 +223,7 @@ test("a success: earlier failures no longer count, and deliveries that waited fo
   expect((await world.ask(getWebhookEndpoint, request)).endpoint.status).toBe("active");
 });
 
-test("one test at a time of an endpoint, four of an owner, and another owner's test is not delayed", async () => {
+test("tests at once: one per endpoint and four per owner run, and another owner's test is not delayed", async () => {
   const fleet = await world.openFleet();
   const fleets = [fleet, await world.addConsumer(fleet)];
   const ids: number[] = [];

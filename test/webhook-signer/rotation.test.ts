@@ -1,4 +1,4 @@
-/** Which secrets sign while one is being replaced: those of the moment when an attempt begins, whatever was read before. */
+/** Which secrets sign during a rotation: those at the moment when an attempt begins, not those read earlier. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { rotateWebhookSecret } from "../../services/bus/messages/webhook-endpoints.ts";
@@ -52,7 +52,7 @@ test("a rotation whose notice is lost counts within a second", async () => {
   await world.emitMany([fleet], 300);
   await waitFor("some", () => world.receiver.at("/unnoticed").length >= 150);
   answer.afterMs = 700;
-  // As another process does it while the bus is away: in PostgreSQL alone.
+  // As another process does while the bus is unavailable: in PostgreSQL only.
   await world.database`update webhook_secrets set expires_at = now() where endpoint_id = ${endpointId}`;
   const atMs = Date.now();
   await delay(3_500);
@@ -61,11 +61,11 @@ test("a rotation whose notice is lost counts within a second", async () => {
   expect(late.filter((one) => isSignedBy(secret, one))).toEqual([]);
 });
 
-test("a secret stored in another endpoint's row: does not open there, and nothing is signed with it", async () => {
+test("a secret copied to another endpoint's row: cannot be opened there, and signs nothing", async () => {
   const [mine, theirs] = [await world.openFleet(), await world.openFleet()];
   const [a, b] = [await world.addEndpoint(mine, "/swapped-a"), await world.addEndpoint(theirs, "/swapped-b")];
   const ids = [a.endpointId, b.endpointId];
-  // The uniqueness of the current one is checked row by row, so one of them steps aside meanwhile.
+  // PostgreSQL checks row by row that the current secret is unique, so one of them is not current meanwhile.
   await world.database.begin(async (sql) => {
     const rows = await sql<{ secret_id: number }[]>`
       select secret_id from webhook_secrets where endpoint_id = any(${ids}::bigint[]) order by endpoint_id`;
@@ -85,7 +85,7 @@ test("a secret stored in another endpoint's row: does not open there, and nothin
   expect([...world.receiver.at("/swapped-a"), ...world.receiver.at("/swapped-b")]).toEqual([]);
 });
 
-test("the guide's way out of a lost key: a delivery waits, and is made once its owner has replaced the secret", async () => {
+test("the guide's recovery from a lost key: a delivery waits, and is sent once its owner has replaced the secret", async () => {
   const fleet = await world.openFleet();
   const { endpointId } = await world.addEndpoint(fleet, "/lost-key");
   const [, statement = ""] = /psql .* -c '(delete from webhook_secrets)'/.exec(operationsGuide) ?? [];

@@ -40,8 +40,8 @@ const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
 const WITH_LIMITS = join(import.meta.dirname, "programs", "signer-with-limits.ts");
 
 /**
- * Settings of a signer whose leases end after 3 s instead of 10, for tests in which another process takes over. The test "the
- * work of a killed process goes on within half a minute" has the product's.
+ * Settings of a signer whose leases end after 3 s instead of 10, for tests in which another process takes over. The test
+ * "a killed process: another one continues its work within half a minute" has the product's.
  */
 export const SHORT_LEASES = {
   SIGNER_LIMITS: JSON.stringify({ ownerLeaseMs: 3_000, leaseMarginMs: 500, ownerTurnMs: 300 }),
@@ -89,18 +89,18 @@ export interface SignerWorld {
     fleet: Fleet,
     event?: Partial<Pick<RoboticsEvent, "eventType">> & { readonly expiresInMs?: number },
   ): Promise<number>;
-  /** Commits events of these fleets in turn and gives them to the bus as the relay does, much faster. */
+  /** Commits events of these fleets in turn and publishes them like the relay, but much faster. */
   emitMany(fleets: readonly Fleet[], count: number): Promise<void>;
   /** A consumer's deliveries from the beginning. */
   deliveries(fleet: Fleet): Promise<readonly Delivery[]>;
   /** Waits until at least `count` of a consumer's deliveries have the status, and returns all that have it. */
   untilStatus(fleet: Fleet, status: DeliveryStatus, count?: number): Promise<readonly Delivery[]>;
-  /** How many deliveries of all consumers arrived. It reads PostgreSQL: a question over the bus may reach a stalled process. */
+  /** The number of delivered deliveries of all consumers, from PostgreSQL: a request on the bus may reach a stalled process. */
   countDelivered(): Promise<number>;
   ownDelivery(fleet: Fleet, deliveryId: number): Promise<ReplyOf<typeof getWebhookDelivery>>;
-  /** What a consumer has becomes due now, instead of at its time. */
+  /** Makes all deliveries of a consumer due now. */
   hurry(fleet: Fleet): Promise<void>;
-  /** Nothing more is sent to these organizations, so that they take no slots from the next test. */
+  /** Stops all deliveries to these organizations, so that they take no slots from the next test. */
   pauseEndpoints(of: readonly Fleet[]): Promise<void>;
   addSigner(environment?: NodeJS.ProcessEnv): Promise<Service>;
   addSignerProcess(environment?: NodeJS.ProcessEnv): Promise<SignerProcess>;
@@ -315,8 +315,8 @@ export async function begunAfter({ database }: SignerWorld, { consumerId }: Flee
 }
 
 /**
- * From now on these paths' answers wait; returns how to send them when every slot of each of them is taken, so that the
- * sender has nothing to write until then.
+ * Delays the answers of these paths. Returns a function that sends them, once every slot of each path is taken and the
+ * sender has nothing to write.
  */
 export async function holdAnswers(receiver: Receiver, paths: readonly string[]): Promise<() => void> {
   const { promise: after, resolve } = Promise.withResolvers<void>();

@@ -1,5 +1,5 @@
 /**
- * A machine that sleeps and wakes: the clock that never jumps has stopped, the time of day has gone on. The sleep of
+ * A machine that sleeps and wakes: the monotonic clock has stopped, the time of day has continued. The sleep of
  * this process is that it does nothing, and its steady clock leaves out how long that was.
  */
 import { randomUUID } from "node:crypto";
@@ -63,7 +63,7 @@ const depsWith = (clock: Clock) => ({
   onAttempt: () => undefined,
 });
 
-test("after a sleep: requests are signed with the time of then", async () => {
+test("after a sleep: requests are signed with the current time", async () => {
   Object.assign(SIGNER_LIMITS, { ownerLeaseMs: 2_000, leaseMarginMs: 500 });
   const target = await startOk();
   const owners = startOwners(depsWith(await startClock(database, log)));
@@ -79,9 +79,9 @@ test("after a sleep: requests are signed with the time of then", async () => {
   expect(signedAtMs).toBeLessThan(Date.now() + 1_000);
 });
 
-test("a poll of PostgreSQL's clock during a sleep: is repeated", async () => {
+test("a sleep during a read of PostgreSQL's clock: the read is repeated", async () => {
   let isTired = false;
-  // As it is, but that the machine may fall asleep between the answer and its receiver.
+  // The real query, except that the machine may fall asleep between the answer and its receiver.
   const asked = async (...question: Parameters<Database>): Promise<unknown> => {
     const answer: unknown = await database(...question);
     if (isTired) sleep(3_000);
@@ -95,7 +95,7 @@ test("a poll of PostgreSQL's clock during a sleep: is repeated", async () => {
   expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(1_000);
 });
 
-test("an offer that ends during a sleep: not sent after it, though its lease holds, and lapses", async () => {
+test("an offer that ends during a sleep: lapses and is not sent, although the owner's lease is still valid", async () => {
   const target = await startOk();
   const slots = new Slots({ count: 1, keptForPrompt: 0, keptForUntried: 0 });
   slots.take("untried");

@@ -1,4 +1,4 @@
-/** What an owner's slow targets may take: slots of its own, and none that prompt or new targets need. */
+/** Which slots an owner's slow targets may take: those of this owner, and none that prompt or new targets need. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
@@ -6,7 +6,7 @@ import { type Fleet, type SignerWorld, startSignerWorld, waitFor } from "./signe
 
 let world: SignerWorld;
 beforeAll(async () => {
-  // The signer has a process of its own: beside the receiver and the test on one event loop, each would wait for the others.
+  // The signer is a separate process: on one event loop with the receiver and the test, each would wait for the others.
   world = await startSignerWorld({ signers: 0 });
   await world.addSignerProcess();
 });
@@ -41,7 +41,7 @@ test("one owner: at most 16 in progress, at most 4 to one endpoint, and slow one
   await world.pauseEndpoints(consumers);
 });
 
-/** How long each took from when its event was emitted to its first delivery. */
+/** The time of each from its event to its first delivery. */
 async function lateness(to: Readonly<Record<string, Fleet>>, paths: Readonly<Record<string, string>>) {
   const startedAtMs = Date.now();
   const before = Object.fromEntries(Object.values(paths).map((path) => [path, world.receiver.at(path).length]));
@@ -84,7 +84,7 @@ test("more slow targets than slots: prompt and new targets are not delayed", asy
     () => [...paths].every((path) => world.receiver.at(path).length > 0),
     60_000,
   );
-  // By now each has answered, and is known to be slow.
+  // By now each has answered once, and counts as slow.
   await delay(SLOW_MS + 2_000);
   const fresh = { ofAnother: await world.openFleet(), ofTheSame: await world.addConsumer(neighbour) };
   const freshPaths = { ofAnother: "/fresh/another", ofTheSame: "/fresh/same" };

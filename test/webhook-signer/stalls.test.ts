@@ -1,4 +1,4 @@
-/** A process that stalls for longer than its leases last, and goes on: no delivery is sent twice, and none is left. */
+/** A process that stalls for longer than its leases, and then continues: no delivery is sent twice, and each is sent. */
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -30,11 +30,11 @@ async function begin(): Promise<void> {
   await waitFor("the first ones", () => world.receiver.received.length > 20);
 }
 
-/** A process with a delivery for whose connection it waits at the proxy, and as many behind it as there are events. */
-async function beginAtDoor(events: number): Promise<{ readonly proxy: HoldingProxy; readonly signer: SignerProcess }> {
+/** A process that waits for the proxy to open the connection of a delivery; the other events wait behind this delivery. */
+async function beginHeld(events: number): Promise<{ readonly proxy: HoldingProxy; readonly signer: SignerProcess }> {
   const proxy = await startHoldingProxy(world.receiver);
   onTestFinished(() => proxy.stop());
-  // It must not abandon a connection, however long it is kept from it.
+  // It must not abandon a connection, however long the proxy holds it.
   const TARGET_LIMITS = JSON.stringify({ connectMs: 60_000, attemptMs: 60_000 });
   const signer = await world.addSignerProcess({ ...settings, TARGET_LIMITS });
   const fleet = await world.openFleet();
@@ -44,7 +44,7 @@ async function beginAtDoor(events: number): Promise<{ readonly proxy: HoldingPro
     url: proxy.url("/one"),
   });
   await world.emitMany([fleet], events);
-  // One, for as long as it is unknown how prompt its target is.
+  // One connection while it is unknown how fast the target answers.
   await waitFor("its connection", () => proxy.waiting() === 1);
   return { proxy, signer };
 }
@@ -53,7 +53,7 @@ async function areDelivered(): Promise<boolean> {
   return (await world.countDelivered()) === EVENTS;
 }
 
-/** Renewals wait while `during` goes on. */
+/** Blocks renewals while `during` runs. */
 const withoutRenewals = (during: () => Promise<void>): Promise<void> =>
   world.database.begin(async (sql) => {
     await sql`lock table webhook_signers in share mode`;
@@ -66,7 +66,7 @@ const isRenewalWaiting = async (): Promise<boolean> =>
       where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into webhook_signers%'`
   ).length > 0;
 
-test("a stall between the answer that it holds an owner and the next step: it re-acquires the owner, and sends each delivery once", async () => {
+test("a stall after the answer that it holds an owner: it re-acquires the owner, and sends each delivery once", async () => {
   const signer = await world.addSignerProcess(settings);
   await begin();
   await withoutRenewals(async () => {
@@ -79,7 +79,7 @@ test("a stall between the answer that it holds an owner and the next step: it re
   expect(world.receiver.received).toHaveLength(EVENTS);
 });
 
-test("a stall while another takes the owner, sends some and gives it back: it re-acquires the owner, and sends none of those", async () => {
+test("a stall while another takes the owner, sends some and releases it: it re-acquires it and sends none of them", async () => {
   const signer = await world.addSignerProcess(settings);
   await begin();
   await withoutRenewals(async () => {
@@ -93,7 +93,7 @@ test("a stall while another takes the owner, sends some and gives it back: it re
   await other.stop();
   signer.signal("SIGCONT");
   await waitFor("all of them", areDelivered);
-  // Unwritten outcomes at the stop, and requests in progress.
+  // Outcomes not written before the stop, and requests in progress.
   const again = world.receiver.received.length - EVENTS;
   expect(again).toBeLessThanOrEqual(unwritten + SIGNER_LIMITS.inFlightPerEndpoint);
 });
@@ -101,7 +101,7 @@ test("a stall while another takes the owner, sends some and gives it back: it re
 test("a sleep of its machine: it sends no delivery that others have taken over meanwhile", async () => {
   const sleeper = await world.addSignerProcess(asleep);
   await begin();
-  // It stops with every slot taken, so that it was about to write nothing, and finds the answers when it goes on.
+  // It stops with every slot taken, so that it has nothing to write, and reads the answers when it continues.
   const letGo = await holdAnswers(world.receiver, ["/one"]);
   await sleeper.freeze();
   world.receiver.behave("/one", () => 200);
@@ -117,8 +117,8 @@ test("a sleep of its machine: it sends no delivery that others have taken over m
   expect(world.receiver.received).toHaveLength(sent);
 });
 
-test("a stall while it opens a connection: the connection is not used for deliveries that others have taken over meanwhile", async () => {
-  const { proxy, signer: frozen } = await beginAtDoor(EVENTS);
+test("a stall while it opens a connection: it sends nothing there that others have taken over meanwhile", async () => {
+  const { proxy, signer: frozen } = await beginHeld(EVENTS);
   await frozen.freeze();
   proxy.openForLater();
   await world.addSignerProcess(settings);
@@ -133,11 +133,11 @@ test("a stall while it opens a connection: the connection is not used for delive
   expect(world.receiver.received).toHaveLength(sent);
 });
 
-test("a stall while its target answers: what the others know of the target by then does not change", async () => {
+test("a stall while its target answers: what the others have recorded about the target does not change", async () => {
   const stalled = await world.addSignerProcess(settings);
   const fleet = await world.openFleet();
   const { endpointId } = await world.addEndpoint(fleet, "/one");
-  // One more failure opens its breaker for a long time, and disables it.
+  // One more failure would open its breaker for a long time, and disable it.
   await world.database`
     update webhook_endpoints set consecutive_failures = 4, times_opened = 5, failing_since = now() - interval '6 days',
       failures_since_success = 19 where endpoint_id = ${endpointId}`;
@@ -161,9 +161,9 @@ test("a stall while its target answers: what the others know of the target by th
   expect(await read()).toMatchObject({ status: "active", consecutiveFailures: 0, openUntilMs: null });
 });
 
-test("a wait for PostgreSQL while it opens a connection: the connection is not used for deliveries that another has by then", async () => {
-  const { proxy } = await beginAtDoor(1);
-  // For so long that it releases its owners.
+test("a wait for PostgreSQL while it opens a connection: it sends nothing there that others have taken over", async () => {
+  const { proxy } = await beginHeld(1);
+  // So long that it releases its owners.
   await withoutRenewals(() => delay(DATABASE_LIMITS.lockTimeoutMs + LIMITS.ownerLeaseMs));
   await world.database`
     update webhook_owners set leased_by = ${randomUUID()}, leased_until = now() + interval '1 minute'`;

@@ -14,7 +14,7 @@ afterAll(() => world.stop());
 const setStatus = ({ consumerId }: Fleet, status: "active" | "suspended") =>
   world.database`update robotics_consumers set status = ${status} where consumer_id = ${consumerId}`;
 
-test("is sent nothing and its offers lapse; once readmitted it gets the rest, its filial's events included", async () => {
+test("a suspended consumer: gets nothing, its offers lapse; readmitted, it gets the rest and its filial's events", async () => {
   const fleet = await world.openFleet();
   const without = await world.addConsumer(fleet);
   await world.addEndpoint(fleet, "/suspended");
@@ -41,7 +41,7 @@ test("is sent nothing and its offers lapse; once readmitted it gets the rest, it
   ).toEqual(["robotics.paused", "serving_task.cancelled"]);
 });
 
-test("deliveries read before the suspension are not sent a second later", async () => {
+test("deliveries read before a suspension: not sent one second after it", async () => {
   const fleet = await world.openFleet();
   await world.addEndpoint(fleet, "/cut-off");
   const answer = { afterMs: 200 };

@@ -22,9 +22,9 @@ test("a lock: the process answers meanwhile, and every delivery is sent once the
   await world.addEndpoint(busy, "/busy");
   await world.emitMany([busy], 10);
   await waitFor("the first ones", () => world.receiver.at("/busy").length === 10);
-  // Later than the news of its success, so that the next outcome writes the endpoint's row again.
+  // After its success was recorded, so that the next outcome writes the endpoint's row again.
   await delay(SIGNER_LIMITS.successNoteMs + 200);
-  // By the time that this process has worked: other work on the machine does not count.
+  // In this process's CPU time: other work on the machine does not count.
   const workedMs = (): number => process.cpuUsage().user / 1_000;
   let longestMs = 0;
   let lastMs = workedMs();

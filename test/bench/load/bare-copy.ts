@@ -1,5 +1,5 @@
 /**
- * The control of imports in a process of its own: each question copies rows of a statement into a table with one COPY.
+ * The control of imports in a separate process: each request copies rows of a statement into a table with one COPY.
  * Arguments: the database, the table, how many rows.
  */
 import { createHash } from "node:crypto";

@@ -13,7 +13,7 @@ interface CapturedAnswer {
 
 const answer = JSON.parse(process.argv[2] ?? "{}") as CapturedAnswer;
 
-/** One call for all headers, as the gateway does it: a control that crosses into C++ more often would flatter the gateway. */
+/** One call for all headers, like the gateway: more calls into C++ would make the control slower than it has to be. */
 function joined(headers: readonly (readonly [string, string])[]): readonly [string, string] {
   const [[name, value] = ["", ""], ...others] = headers;
   return [name, [value, ...others.map(([other, text]) => `${other}: ${text}`)].join("\r\n")];

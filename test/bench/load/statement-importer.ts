@@ -1,4 +1,4 @@
-/** The product's import in a process of its own: each question carries out the import that waits. Argument: the database. */
+/** The product's import in a separate process: each request carries out the waiting import. Argument: the database. */
 import { closeDatabase, openDatabase } from "../../../services/db/pool.ts";
 import { statementFormat } from "../../../services/reconciliation/formats/registry.ts";
 import { importNext } from "../../../services/reconciliation/import-work.ts";

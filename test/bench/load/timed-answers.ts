@@ -1,4 +1,4 @@
-/** A process of the bench that does the same work at each question and answers how long it took. */
+/** A process of the bench that does the same work at each request and answers how long it took. */
 export type TimedAnswer = { readonly elapsedMs: number } | { readonly failure: string };
 
 /** Reports ready, then answers until its parent ends it. */

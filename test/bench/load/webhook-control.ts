@@ -1,5 +1,5 @@
 /**
- * The control of the webhook bench in a process of its own: a bare undici loop with the same signing over the same number
+ * The control of the webhook bench in a separate process: a bare undici loop with the same signing over the same number
  * of connections, without a database, a guard or a record.
  */
 import { createHmac } from "node:crypto";

@@ -1,4 +1,4 @@
-/** Devices that are broken in one way each, with the check that notices it. */
+/** Devices that are broken in one way each, with the check that finds it. */
 import type { DeviceUnderTest } from "../../../clients/conformance/devices/device.ts";
 import type { DeviceKind } from "../../../clients/conformance/devices/device-world.ts";
 import { type CompanionFlaw, TestCompanion } from "./test-companion.ts";

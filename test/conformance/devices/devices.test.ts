@@ -1,6 +1,6 @@
 /**
- * The suite against devices: one that keeps the guide passes all, and each broken one fails its capability and no other.
- * In one test run two good ones, others each day, have their checks in part, and a few broken ones fail by a seed; all with
+ * The suite against devices: one that follows the guide passes all checks, and each broken one fails its capability and no other.
+ * A test run has part of the checks of two good ones, which change each day, and a few broken ones by a seed; all with
  * CONFORMANCE_BROKEN=all, as `npm run soak` does.
  */
 import { readFileSync } from "node:fs";
@@ -20,7 +20,7 @@ import { KitCompanion, KitDisplay } from "./kit-devices.ts";
 import { TestCompanion } from "./test-companion.ts";
 import { TestDisplay } from "./test-display.ts";
 
-/** In one test run: a different share each day, and of a broken device only the check that notices it. */
+/** In one test run: another part each day, and for a broken device only the check that finds it. */
 const SHARE = 2;
 const isWhole = process.env.CONFORMANCE_BROKEN === "all";
 const SEED = Number(process.env.CONFORMANCE_SEED ?? Math.floor(Date.now() / 86_400_000));
@@ -28,7 +28,7 @@ const parts = Math.ceil(BROKEN_DEVICES.length / SHARE);
 const picked = isWhole ? BROKEN_DEVICES : BROKEN_DEVICES.filter((_, index) => index % parts === SEED % parts);
 const RUN_MS = 600_000;
 
-/** In one test run: what waits for no more than a few polls. */
+/** In one test run: the checks that wait for a few polls at most. */
 const QUICK: Readonly<Record<DeviceKind, readonly string[]>> = {
   companion: ["device.keeps_credential", "device.reports_decline", "device.repeats_lost_report", "device.keeps_pace"],
   display: ["device.sends_heartbeats", "device.shows_under_later_fields", "device.shows_paid", "device.enrolls_again"],
@@ -76,7 +76,7 @@ const good = GOOD_DEVICES.filter((_, index) => isWhole || index === SEED % GOOD_
   ([companion, display]) => [["companion", companion] as const, ["display", display] as const],
 );
 
-describe.concurrent("a device that keeps the guide", () => {
+describe.concurrent("a device that follows the guide", () => {
   it.each(good)(
     "%s: passes each of its capabilities, and nothing is left behind",
     { timeout: RUN_MS },
@@ -124,7 +124,7 @@ describe("npm run conformance with a device", () => {
     return { code: await program.ended, output: program.output() };
   }
 
-  it("a program beside the display: it is instructed line by line, and the result says whose device it is", async () => {
+  it("a program that operates the display: it gets the instructions as lines, and the result names the device's maker", async () => {
     const body = { filial_id: system.sandbox.filialId, name: "Program", currency: "EUR" };
     const seeded = await owner.good<{ sandbox_id: number; station_id: number }>("POST", "sandboxes/", { body });
     const program = `"${process.execPath}" ${SAMPLE} display`;

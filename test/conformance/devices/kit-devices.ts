@@ -10,7 +10,7 @@ const STEP_MS = 30_000;
 export class KitCompanion implements DeviceUnderTest {
   readonly stepMs = STEP_MS;
   readonly #storage = memoryStorage();
-  /** The payment application has its own power. */
+  /** The payment application has a separate power supply. */
   readonly #paid = new Map<string, Outcome>();
   #act: PaymentAct = "approve";
   #held = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-/** A device of the tests: it keeps the guide for device makers, but for the flaws that it is given. */
+/** A device of the tests: it follows the guide for device makers, except for its flaws. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { DeviceUnderTest, PaymentAct, Shown } from "../../../clients/conformance/devices/device.ts";
 
@@ -44,7 +44,7 @@ export abstract class TestDevice<TFlaw extends string> implements DeviceUnderTes
     this.flaw = flaw;
   }
 
-  /** One poll, and what follows from it; resolves to the status of its answer, if there was one. */
+  /** One poll and its effects; resolves to the status of the answer, or undefined without an answer. */
   protected abstract poll(signal: AbortSignal): Promise<number | undefined>;
   /** Before the first poll. */
   protected abstract started(signal: AbortSignal): Promise<void>;
@@ -104,7 +104,7 @@ export abstract class TestDevice<TFlaw extends string> implements DeviceUnderTes
       });
       const text = await response.text();
       const retryAfterMs = Number(response.headers.get("retry-after") ?? 0) * 1_000;
-      // Of its polls. A report that is repeated too early fails another capability.
+      // This is about polls: a report that is repeated too early fails another capability.
       const isIgnored = method === "GET" && this.flaw === `ignores Retry-After of ${response.status}`;
       if (!isIgnored) this.#notBeforeMs.set(operation, performance.now() + retryAfterMs);
       return {
@@ -131,7 +131,7 @@ export abstract class TestDevice<TFlaw extends string> implements DeviceUnderTes
     this.#power.abort();
     this.#power = new AbortController();
     const { signal } = this.#power;
-    // A device without power goes on with nothing.
+    // A device without power continues nothing.
     this.#beat(signal).catch(() => undefined);
     this.started(signal)
       .then(() => this.#loop(signal))

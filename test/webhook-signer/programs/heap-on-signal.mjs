@@ -1,4 +1,4 @@
-/** Loaded before a program: at SIGUSR2 it collects its garbage and writes how many bytes are left to HEAP_FILE. */
+/** Loaded before a program: at SIGUSR2 it collects its garbage and writes the bytes of its heap to HEAP_FILE. */
 import { renameSync, writeFileSync } from "node:fs";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";

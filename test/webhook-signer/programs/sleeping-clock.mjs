@@ -1,5 +1,5 @@
 /**
- * Loaded before a program: while the program is stopped for longer than a second its clock that never jumps stops, as
+ * Loaded before a program: while the program is stopped for longer than a second, its monotonic clock stops, as
  * it does on Linux while the machine sleeps. The time of day goes on.
  */
 const NOTICED_MS = 1_000;

@@ -1,4 +1,4 @@
-/** Loaded before a program: its clock is wrong by WRONG_CLOCK_MS. The clock that never jumps is as it was. */
+/** Loaded before a program: its clock is wrong by WRONG_CLOCK_MS. The monotonic clock is right. */
 const wrongByMs = Number(process.env.WRONG_CLOCK_MS);
 const RightDate = Date;
 globalThis.Date = class extends RightDate {

@@ -1,4 +1,4 @@
-/** Which addresses are public: the table of what must be refused, and properties over whole ranges. */
+/** Which addresses are public: a table of addresses that must be refused, and properties of whole ranges. */
 import { BlockList, isIPv4 } from "node:net";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { REFUSED_IPV4, REFUSED_IPV6 } from "./refused-targets.ts";
 
 const ALLOWED = "8.8.8.8 100.63.255.255 100.128.0.1 172.15.255.255 172.32.0.1 192.0.1.1 2606:4700::1111".split(" ");
 
-/** A second opinion: Node's own list, filled from the text of the ranges and not from the product's. */
+/** A second implementation: Node's block list, filled from the text of the ranges and not from the product's. */
 const PRIVATE_RANGES = [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],

@@ -1,4 +1,4 @@
-/** The address of a target as it is written, and as it is read. */
+/** The address of a target as its owner writes it, and as it is parsed. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -42,7 +42,7 @@ describe("a target's address", () => {
     expect(reasonOf(raw)).toBe("ok");
   });
 
-  test("is refused for each reason that a URL can give, with a sentence for each", () => {
+  test("the refused addresses: each possible reason occurs and has a sentence", () => {
     expect([...Object.keys(REFUSED_URLS), "too_many_addresses"].toSorted()).toEqual([...TARGET_REFUSALS].toSorted());
     for (const reason of TARGET_REFUSALS) expect(TARGET_REFUSAL_SENTENCES[reason]).toMatch(/^[A-Z].+\.$/);
   });

@@ -1,4 +1,4 @@
-/** The look-up of a target, against the test's name server. */
+/** The look-up of a target at the test's name server. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Sender } from "../../../services/webhook-signer/http/send-result.ts";
 import { type NameServer, startNameServer, type Zone } from "../../support/name-server.ts";
@@ -17,7 +17,7 @@ afterAll(async () => {
   removeFolder();
 });
 
-/** A zone in which every name has these. */
+/** A zone in which every name has these addresses. */
 const having =
   (ipv4: readonly string[], ipv6: readonly string[] = [], alias?: string): Zone =>
   (_name, kind) => ({ addresses: kind === "A" ? ipv4 : ipv6, ...(alias === undefined ? {} : { alias }) });

@@ -1,4 +1,4 @@
-/** For how long, and how many of them, connections are kept open for the next delivery. */
+/** How long connections stay open for the next delivery, and how many. */
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
@@ -48,7 +48,7 @@ describe("an open connection", () => {
     expect((await send(url)).connectMs).not.toBe(null);
   });
 
-  test("too old: used no more, however busy it was", async () => {
+  test("too old: no longer used, however busy it was", async () => {
     const { url, sockets } = await target();
     const send = sending({ connectionMs: 2_000, idleMs: 30_000 });
     const startedAtMs = performance.now();
@@ -61,7 +61,7 @@ describe("an open connection", () => {
     }
     expect(connections).toBe(1);
     await pause(2_100 - (performance.now() - startedAtMs));
-    // It was put back young enough and has aged while it waited.
+    // It was young enough when it was put back, and became too old while it waited.
     expect((await send(url)).connectMs).not.toBe(null);
     expect(sockets).toHaveLength(2);
     await expect.poll(() => sockets[0]?.destroyed).toBe(true);
@@ -91,7 +91,7 @@ describe("connections without work", () => {
     expect(TARGET_LIMITS).toMatchObject({ idleConnections: 256, idleConnectionsPerTarget: 16 });
   });
 
-  test("the one that has waited longest for its target makes room, and the one used last is taken first", async () => {
+  test("too many for one target: the longest unused one is closed; the one used last is taken first", async () => {
     const here = await target();
     const idle = createIdleConnections({ idleConnectionsPerTarget: 2 });
     const [first, second, third] = await Promise.all([open(here, "a"), open(here, "a"), open(here, "a")]);
@@ -102,7 +102,7 @@ describe("connections without work", () => {
     expect(idle.count).toBe(0);
   });
 
-  test("the one that has waited longest of all makes room, of any target", async () => {
+  test("too many in all: the longest unused one of any target is closed", async () => {
     const here = await target();
     const idle = createIdleConnections({ idleConnections: 2 });
     const [first, second, third] = await Promise.all([open(here, "a"), open(here, "b"), open(here, "c")]);

@@ -1,4 +1,4 @@
-/** A delivery that ends before it is sent, as an offer does: no further byte of its request is written from then on. */
+/** A delivery that ends before it is sent, such as an offer: no byte of its request is written after the end. */
 import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { Sender } from "../../../services/webhook-signer/http/send-result.ts";
 import { sendOnce } from "../../../services/webhook-signer/sending/attempt.ts";
@@ -75,7 +75,7 @@ describe("a request that ends", () => {
     await asking.close();
   });
 
-  test("before it begins: makes no connection, and takes none that is open", async () => {
+  test("before it begins: opens no connection, and uses none that is open", async () => {
     const target = await startTarget(answering(OK));
     onTestFinished(() => target.close());
     const url = `http://127.0.0.1:${target.port}/`;

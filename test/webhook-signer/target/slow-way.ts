@@ -1,4 +1,4 @@
-/** A way to a target on which what is sent first waits: its handshake of TLS takes as long as a test wants. */
+/** A proxy in front of a target that delays the first bytes: the TLS handshake takes as long as a test sets. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
@@ -7,7 +7,7 @@ export interface SlowWay {
   close(): Promise<void>;
 }
 
-/** Connects at once; what goes to the port behind it waits for `handshakeMs` after that, what comes back does not. */
+/** Accepts at once. Bytes to the target wait until `handshakeMs` after that; bytes from the target do not wait. */
 export async function startSlowWay(port: number, handshakeMs: number): Promise<SlowWay> {
   const sockets: Socket[] = [];
   const server = createServer((socket) => {

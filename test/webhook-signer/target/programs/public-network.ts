@@ -1,6 +1,6 @@
 /**
  * Runs in a separate network, where this machine answers for public and private addresses without having them (but for
- * 8.8.8.9 and 2606:4700::9, which it has). With `ipv6` as its argument it has to do with those of IPv6. Prints what came
+ * 8.8.8.9 and 2606:4700::9, which it has). With `ipv6` as its argument it uses the IPv6 addresses. Prints the results
  * of a few deliveries as one line of JSON.
  */
 import { execFileSync } from "node:child_process";
