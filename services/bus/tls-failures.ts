@@ -1,10 +1,12 @@
 /** Why a server cannot be reached over TLS. The client itself reports a time-out, or nothing. */
 import { type ConnectionOptions, connect, errors } from "nats";
 import { faultOf } from "../runtime/fault.ts";
-import type { BusLog } from "./connection.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { unreachableBus } from "./nats-server.ts";
 
+interface Log {
+  warn(fields: object, message: string): void;
+}
 type Options = ConnectionOptions & { readonly servers: string[] };
 
 /**
@@ -33,10 +35,10 @@ export async function explainTimeout(options: Options, cause: unknown): Promise<
 /** Logs once for each outage why the connection does not come back over TLS, for example because a certificate has expired. */
 export class TlsOutage {
   readonly #options: Options;
-  readonly #log: BusLog;
+  readonly #log: Log;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: Options, log: BusLog) {
+  constructor(options: Options, log: Log) {
     this.#options = options;
     this.#log = log;
   }

@@ -2,8 +2,8 @@
 export const SETTLEMENT_LIMITS = {
   /** How long a writer of an order waits for the relay to notify the station. After that the writer notifies the station. */
   flushTimeoutMs: 500,
-  /** How long the writer then waits for the station's answer. So a cashier waits for one second at most. */
-  notifyTimeoutMs: 500,
+  /** How long the writer then waits for the station's answer. So a cashier has an answer within a second. */
+  notifyTimeoutMs: 300,
   /** How long the answer to an opening stays stored for a repeated request: far longer than any client retries. */
   openingRetentionDays: 30,
   /** How long the intent of an idempotency key and its end stay stored: as long as the answer to an opening. */

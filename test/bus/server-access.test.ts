@@ -123,7 +123,10 @@ describe("a NATS server with passwords and certificates of a private authority",
   it("a certificate that expires while the process runs: the log says so once, and a new file brings the bus back", async () => {
     const identity = authority.issue({ names: ["device-payments"] });
     const lost = authority.issue({ names: ["device-payments"], notBefore: new Date(0), notAfter: new Date(1_000) });
-    const own = { NATS_CERT_FILE: writeFile("own.pem", identity.cert), NATS_KEY_FILE: writeFile("own.key", identity.key) };
+    const own = {
+      NATS_CERT_FILE: writeFile("own.pem", identity.cert),
+      NATS_KEY_FILE: writeFile("own.key", identity.key),
+    };
     const { cert, key } = authority.issue({ names: ["127.0.0.1"] });
     const tls = { cert_file: writeFile("o.pem", cert), key_file: writeFile("o.key", key), ca_file: files.NATS_CA_FILE };
     const lines = [`tls: ${JSON.stringify({ ...tls, verify: true })}`];

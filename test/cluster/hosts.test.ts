@@ -152,9 +152,9 @@ test("the leader of the log moves: the outcome of an append that it has lost is 
   const log = new StationLog(bus, ONE_LOG);
   stops.push(async () => log.close());
   const appends = { slowestMs: 0, unknown: 0 };
-  let isMoving = true;
+  const moves = new AbortController();
   const appendAgain = async (stationId: number): Promise<void> => {
-    while (isMoving) {
+    while (!moves.signal.aborted) {
       const newest = await vi.waitFor(() => log.load(stationId), WAIT);
       if (newest === null) throw new Error("The station has a commit.");
       const commit = { ...newest.commit, version: newest.commit.version + 1 };
@@ -169,7 +169,7 @@ test("the leader of the log moves: the outcome of an append that it has lost is 
     await moveLeaders(bus, move % 2 === 0 ? OTHER : LEADER, [STATION_LOG.name]);
     await delay(300);
   }
-  isMoving = false;
+  moves.abort();
   await Promise.all(writers);
   expect(appends.unknown).toBeGreaterThan(0);
   expect(appends.slowestMs).toBeLessThan(STATION_LIMITS.appendMs);

@@ -34,3 +34,10 @@ export function go(changes: Changes, { isStep = true }: { readonly isStep?: bool
 export const SECTIONS = ["issues", "imports", "periods", "report"] as const;
 export type Section = (typeof SECTIONS)[number];
 export const section = (): Section => SECTIONS.find((name) => name === param("section")) ?? "issues";
+
+/** For the `onClick` of a link to an address of this page. The browser opens the link where the click asks for another tab or window. */
+export function followLink(event: MouseEvent, open: () => void): void {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  event.preventDefault();
+  open();
+}

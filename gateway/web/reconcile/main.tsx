@@ -9,7 +9,7 @@ import { SessionEnded } from "../shared/session-ended.tsx";
 import { FailureNotice, Skeleton } from "../shared/states.tsx";
 import { toastFailure } from "../shared/toasts.tsx";
 import { sharedWords } from "../shared/words.ts";
-import { go, SECTIONS, type Section, section } from "./address.ts";
+import { followLink, go, SECTIONS, type Section, section } from "./address.ts";
 import { ImportsSection } from "./imports/imports-section.tsx";
 import { IssuesSection } from "./issues/issues-section.tsx";
 import { begin, beginFailure, person } from "./known.ts";
@@ -80,14 +80,17 @@ function Reconciliation() {
 /** A link that opens a section without the filters of the previous section. */
 function SectionLink({ name }: { readonly name: Section }) {
   const address = `${location.pathname}?section=${name}`;
-  const open = (event: MouseEvent): void => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
-    event.preventDefault();
+  const open = (): void => {
     history.pushState(null, "", address);
     go({}, { isStep: false });
   };
   return (
-    <a class="nav-link" href={address} onClick={open} aria-current={section() === name ? "page" : undefined}>
+    <a
+      class="nav-link"
+      href={address}
+      onClick={(event) => followLink(event, open)}
+      aria-current={section() === name ? "page" : undefined}
+    >
       {words().sections[name]}
     </a>
   );

@@ -402,7 +402,7 @@ describe("callbacks after a closing", () => {
       expect(await lockForClose(tx, { kind: "day", fromDate: DAY, toDate: DAY, accountId, waitMs: 1_000 })).toBe(true);
       const reopen = world.database.begin(async (other) => {
         await other`set local lock_timeout = '50ms'`;
-        await other`update issues set status = 'open' where issue_id = ${issueId}`;
+        await other`update issues set last_seen_at = now() where issue_id = ${issueId}`;
       });
       await expect(reopen).rejects.toThrow("lock timeout");
     });

@@ -46,7 +46,7 @@ export function Endpoints({ consumers }: { readonly consumers: ConsumerNames }) 
           name: "consumer_id",
           label: words().consumer,
           options: consumers.options,
-          initial: consumer || firstConsumerOf(consumers),
+          initial: consumer,
         },
         { name: "url", label: words().url, help: words().urlHelp, initial: "https://", maxLength: 2_000 },
       ],
@@ -97,8 +97,6 @@ export function Endpoints({ consumers }: { readonly consumers: ConsumerNames }) 
     </>
   );
 }
-
-const firstConsumerOf = ({ options }: ConsumerNames): string => options[0]?.value ?? "";
 
 function showSecret({ secret }: WithSecret, then: () => unknown): unknown {
   showOnce({ title: words().secretOf, values: [{ label: words().secret, value: secret }] });

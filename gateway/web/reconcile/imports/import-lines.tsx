@@ -7,7 +7,7 @@ import { calendarDay, money } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { FailureNotice, Tag, type Tone } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
-import { addressWith, go } from "../address.ts";
+import { addressWith, followLink, go } from "../address.ts";
 import { ISSUE_KINDS, kindTitle } from "../kind-words.ts";
 import { words } from "../words.ts";
 
@@ -81,14 +81,7 @@ function Outcome({ line: { outcome, outcome_reason: reason, issue_id: issueId } 
     <>
       <Tag tone={TONES[outcome]}>{texts.outcomes[outcome]}</Tag>{" "}
       {issueId === null ? null : (
-        <a
-          href={addressWith(changes)}
-          onClick={(event) => {
-            if (event.ctrlKey || event.metaKey || event.button !== 0) return;
-            event.preventDefault();
-            go(changes);
-          }}
-        >
+        <a href={addressWith(changes)} onClick={(event) => followLink(event, () => go(changes))}>
           {titleOf(reason)}
         </a>
       )}

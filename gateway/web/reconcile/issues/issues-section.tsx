@@ -4,7 +4,7 @@ import { Button } from "../../shared/button.tsx";
 import { addressOf } from "../../shared/call.ts";
 import { money, number } from "../../shared/format.ts";
 import { Empty, FailureNotice, Skeleton } from "../../shared/states.tsx";
-import { addressWith, go } from "../address.ts";
+import { addressWith, followLink, go } from "../address.ts";
 import { kindTitle } from "../kind-words.ts";
 import { accountName } from "../known.ts";
 import { words } from "../words.ts";
@@ -58,11 +58,7 @@ function Views() {
             class="view-link"
             href={addressWith(changes)}
             aria-current={view() === name ? "page" : undefined}
-            onClick={(event) => {
-              if (event.ctrlKey || event.metaKey || event.button !== 0) return;
-              event.preventDefault();
-              go(changes);
-            }}
+            onClick={(event) => followLink(event, () => go(changes))}
           >
             {words().views[name]}
             {name !== "decided" && (
