@@ -26,6 +26,7 @@ import type { StationsSettings } from "./settings.ts";
 import { SettlementSaga } from "./settlement-saga.ts";
 import { type KnownStation, StateCache } from "./state-cache.ts";
 import { StationLog } from "./station-log.ts";
+import { StoredHeartbeats } from "./stored-heartbeats.ts";
 import { UnknownAppends } from "./unknown-appends.ts";
 import { Withdrawals } from "./withdrawals.ts";
 import { UNAVAILABLE, type Work } from "./work.ts";
@@ -64,6 +65,7 @@ export class StationHost {
   readonly #partitions = new Map<number, Partition>();
   readonly #cache = new StateCache();
   readonly #stationLog: StationLog;
+  readonly #storedHeartbeats: StoredHeartbeats;
   readonly #mailboxes: Mailboxes;
   readonly #runner: CommandRunner;
   readonly #localCommands: LocalCommands;
@@ -86,6 +88,7 @@ export class StationHost {
     this.#serverId = deps.bus.nc.info?.server_id;
     const { bus, log, settings, switches, metrics } = deps;
     this.#stationLog = new StationLog(bus, deps.logs);
+    this.#storedHeartbeats = new StoredHeartbeats(bus);
     this.#confirmations = new ConfirmationChecks({
       nc: bus.nc,
       log,
@@ -224,6 +227,7 @@ export class StationHost {
           mailboxes: this.#mailboxes,
           localCommands: this.#localCommands,
           deviceSilenceMs: this.#deps.settings.machine.deviceSilenceMs,
+          storedHeartbeats: this.#storedHeartbeats,
           isCurrent: () => this.#ownership.isCurrent(index),
         }),
       );

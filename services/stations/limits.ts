@@ -89,6 +89,8 @@ export const STATION_LIMITS = {
   withdrawalsAtOnce: 64,
 
   // Deadlines and liveness.
+  /** Reads of stored heartbeats of devices that seem silent: after a power cut all devices of a city are. */
+  heartbeatReadsAtOnce: 64,
   /** How often the host checks for due deadlines; an expiry is late by this much at most. */
   tickMs: 50,
   /** Deadlines that one check takes per partition, so that a million due deadlines do not delay all other work. */

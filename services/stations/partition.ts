@@ -23,6 +23,7 @@ import { STATION_LIMITS } from "./limits.ts";
 import type { LocalCommands, Mailboxes } from "./mailboxes.ts";
 import { Presence } from "./presence.ts";
 import type { Wake } from "./station-log.ts";
+import type { StoredHeartbeats } from "./stored-heartbeats.ts";
 import { type StationAnswer, UNAVAILABLE } from "./work.ts";
 
 /** The label of station commands in the count of late requests. */
@@ -35,6 +36,7 @@ export interface PartitionDeps {
   readonly mailboxes: Pick<Mailboxes, "submit">;
   readonly localCommands: LocalCommands;
   readonly deviceSilenceMs: number;
+  readonly storedHeartbeats: StoredHeartbeats;
   /** Whether this host may act for the partition now. */
   readonly isCurrent: () => boolean;
 }

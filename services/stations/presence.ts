@@ -3,13 +3,14 @@
  * online and offline becomes a command (design §3). The host uses the time of the bus, so that no wrong clock can make a
  * device silent.
  *
- *   a heartbeat, not online ──► device_seen       online, silent for too long ──► device_silent
+ *   a heartbeat, not online ──► device_seen       online, silent for too long, none stored ──► device_silent
  */
 import { findDevice, type StationState } from "../../machines/station/state.ts";
 import type { BusClock } from "../bus/bus-clock.ts";
 import { DeadlineQueue } from "./deadline-queue.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { LocalCommands } from "./mailboxes.ts";
+import type { StoredHeartbeats } from "./stored-heartbeats.ts";
 import type { HostCommand } from "./work.ts";
 
 interface Device {
@@ -23,6 +24,7 @@ export class Presence {
   readonly #localCommands: LocalCommands;
   readonly #silenceMs: number;
   readonly #clock: Pick<BusClock, "nowMs">;
+  readonly #storedHeartbeats: Pick<StoredHeartbeats, "newestAtMs">;
   readonly #devices = new Map<number, Device>();
   readonly #silences = new DeadlineQueue();
   /** During the scan of the log: heartbeats of devices whose committed liveness is not known yet. */
@@ -35,8 +37,10 @@ export class Presence {
     readonly localCommands: LocalCommands;
     readonly deviceSilenceMs: number;
     readonly clock: Pick<BusClock, "nowMs">;
+    readonly storedHeartbeats: Pick<StoredHeartbeats, "newestAtMs">;
   }) {
     this.#clock = deps.clock;
+    this.#storedHeartbeats = deps.storedHeartbeats;
     this.#localCommands = deps.localCommands;
     this.#silenceMs = deps.deviceSilenceMs;
   }
@@ -109,7 +113,7 @@ export class Presence {
       if (device?.isOnline !== true) continue;
       const dueMs = device.heartbeatAtMs + this.#silenceMs;
       if (dueMs > nowMs) this.#silences.set(deviceId, dueMs);
-      else this.#reportSilent(deviceId, device);
+      else void this.#checkSilence(deviceId, device);
     }
   }
 
@@ -142,6 +146,18 @@ export class Presence {
         if (answer === undefined) this.#retry(() => this.noteHeartbeat(stationId, deviceId, device.heartbeatAtMs));
       },
     });
+  }
+
+  /** A heartbeat that this host has missed may be stored. */
+  async #checkSilence(deviceId: number, device: Device): Promise<void> {
+    const storedAtMs = await this.#storedHeartbeats.newestAtMs(device.stationId, deviceId);
+    if (this.#devices.get(deviceId) !== device || !device.isOnline) return;
+    const nowMs = this.#clock.nowMs();
+    device.heartbeatAtMs = Math.max(device.heartbeatAtMs, Math.min(storedAtMs ?? 0, nowMs));
+    const dueMs = device.heartbeatAtMs + this.#silenceMs;
+    if (dueMs > nowMs) this.#silences.set(deviceId, dueMs);
+    else if (storedAtMs === undefined) this.#silences.set(deviceId, nowMs + STATION_LIMITS.retryMs);
+    else this.#reportSilent(deviceId, device);
   }
 
   #reportSilent(deviceId: number, device: Device): void {

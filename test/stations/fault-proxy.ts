@@ -9,6 +9,8 @@ export interface FaultProxy {
   readonly url: string;
   /** Loses the next message from the server whose text contains this; resolves when it has been lost. */
   loseNext(text: string): Promise<void>;
+  /** Loses every message from the server whose text contains this, until the returned function is called. */
+  loseAll(text: string): () => void;
   /**
    * Breaks every connection at the next message from the server whose text contains this, which is lost, and takes no new
    * connection until the returned function is called.
@@ -26,9 +28,11 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
   const sockets = new Set<Socket>();
   const pairs = new Map<Socket, Socket>();
   let loss: { readonly text: string; readonly lost: () => void } | undefined;
+  let lostText: string | undefined;
   let isCut = false;
   let kept: [upstream: Socket, chunk: Buffer][] = [];
   const isLost = (frame: Buffer): boolean => {
+    if (lostText !== undefined && frame.includes(lostText)) return true;
     if (loss === undefined || !frame.includes(loss.text)) return false;
     const { lost } = loss;
     loss = undefined;
@@ -74,6 +78,12 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
       new Promise((lost) => {
         loss = { text, lost };
       }),
+    loseAll(text) {
+      lostText = text;
+      return () => {
+        lostText = undefined;
+      };
+    },
     cutAtNext(text) {
       const lost = (): void => {
         isCut = true;

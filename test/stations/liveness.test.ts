@@ -95,6 +95,32 @@ describe("liveness from the heartbeats", () => {
     expect(await livenessOf(world, stationId, deviceId)).toBe("online");
   });
 
+  it("a host that misses heartbeats, and receives commands: it reads the stored one before a device counts as silent", async () => {
+    const { proxy } = await world.startHostBehindProxy();
+    const stationId = await world.openStation();
+    const deviceId = await world.addCompanion(stationId);
+    const receive = proxy.loseAll("station.heard.");
+    const beat = setInterval(() => void world.heartbeat(stationId, deviceId), SILENCE_MS / 10);
+    await pause(3 * SILENCE_MS);
+    expect(await livenessChanges(world, stationId)).toEqual(["device_online"]);
+    clearInterval(beat);
+    await eventually(isNow(stationId, deviceId, "offline"));
+    receive();
+    await world.heartbeat(stationId, deviceId);
+    await eventually(isNow(stationId, deviceId, "online"));
+  });
+
+  it("LIVENESS does not answer: no device counts as silent until it does", async () => {
+    const { proxy } = await world.startHostBehindProxy();
+    const stationId = await world.openStation();
+    const deviceId = await world.addCompanion(stationId);
+    const answer = proxy.loseAll("stream_msg_get_response");
+    await pause(3 * SILENCE_MS);
+    expect(await livenessChanges(world, stationId)).toEqual(["device_online"]);
+    answer();
+    await eventually(isNow(stationId, deviceId, "offline"));
+  });
+
   it("a device that was reset and enrolled again: its heartbeat sets it online", async () => {
     await world.startHost();
     const stationId = await world.openStation();
