@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { nkeys } from "nats";
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, vi } from "vitest";
 import { type Bus, type BusLog, connectBus } from "../../services/bus/connection.ts";
 import type { ServerAccess } from "../../services/bus/nats-server.ts";
 import { parseSettings, sharedSettingsSchema } from "../../services/runtime/settings.ts";
@@ -134,10 +134,12 @@ describe("a NATS server with passwords and certificates of a private authority",
     const warnings: string[] = [];
     const log = { info: () => undefined, warn: (_: object, message: string) => warnings.push(message) };
     const bus = await connectWith({ NATS_URL: `tls://127.0.0.1:${first.port}`, ...files, ...own }, log);
+    onTestFinished(() => bus.close());
     await stopServer(first.server);
     writeFile("own.pem", lost.cert);
     writeFile("own.key", lost.key);
     const { server: second } = await startServer("outage", lines, first.port);
+    onTestFinished(() => stopServer(second));
     await vi.waitFor(() => expect(warnings).toHaveLength(2), WAIT);
     expect(warnings[0]).toBe("the bus is down");
     expect(warnings[1]).toMatch(/(?:has expired|ends the connection after TLS).*NATS_CERT_FILE/);
@@ -145,8 +147,6 @@ describe("a NATS server with passwords and certificates of a private authority",
     writeFile("own.key", identity.key);
     await vi.waitFor(() => expect(bus.isUp()).toBe(true), WAIT);
     expect(warnings).toHaveLength(2);
-    await bus.close();
-    await stopServer(second);
   });
 
   it("a wrong password: the error does not contain the password", async () => {
