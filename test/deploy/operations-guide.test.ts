@@ -136,7 +136,9 @@ describe("the operators' guide", () => {
       ["a process of a service stalls", slowest(new RegExp(`^stall a ${service}`))],
       [
         "a process of a service is stopped in order",
-        `${slowest(new RegExp(`^stop a ${service}`), faults.filter(isOnTime))}; late: ${late(new RegExp(`^stop a ${service}`))}`,
+        [slowest(new RegExp(`^stop a ${service}`), faults.filter(isOnTime)), late(new RegExp(`^stop a ${service}`))]
+          .filter((part) => part !== "")
+          .join("; late: "),
       ],
       ["a gateway is killed", longest(/^kill a process of gateway/)],
       ["a gateway stalls", slowest(/^stall a process of gateway/)],

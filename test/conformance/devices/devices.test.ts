@@ -39,7 +39,7 @@ let owner: Person;
 let folder: TemporaryFolder;
 beforeAll(async () => {
   folder = temporaryFolder("devices");
-  system = await sharedSystem({ sandboxProvider: true });
+  system = await sharedSystem({ sandboxProvider: true, claims: true });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
 });
 afterAll(async () => {
