@@ -128,7 +128,8 @@ async function nameAfterClosing(
   { amountMinor, currency }: AssertedPayment,
 ): Promise<Written["events"]> {
   const raised = await raiseAfterClosing(tx, { issueId, amountMinor, currency });
-  return raised === undefined ? [] : [{ type: "issues_opened", issueId: raised.issueId }];
+  if (raised === undefined) return [];
+  return [{ type: raised.outcome === "changed" ? "issues_changed" : "issues_opened", issueId: raised.issueId }];
 }
 
 /** Comes last in the transaction. */

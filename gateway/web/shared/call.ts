@@ -122,7 +122,7 @@ async function send(name: string, request: LooseRequest, options: CallOptions): 
     answerDate(answer.headers.get("date"));
     return resultOf(answer, text);
   } catch {
-    // `fetch` throws the same error for every network failure. Only an abort can be told apart, by the signal.
+    // `fetch` throws the same error for every network failure. Only an abort is recognizable, by the signal.
     if (controller.signal.aborted) return noAnswer("no_answer");
     isOffline.value = true;
     return noAnswer("offline");

@@ -1,13 +1,19 @@
 /** Closing a period: what it requires, who closes it, what stays unchanged, and what happens to later lines. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { raiseIssues } from "../../../services/issues/sql/raise.ts";
 import { addEvidence } from "../../../services/providers/issue-recording.ts";
 import { closePeriod, getClosing, listClosingKeys, listClosings } from "../../../services/reconciliation/closings.ts";
 import { withdrawImport } from "../../../services/reconciliation/import-decisions.ts";
 import { lockForClose } from "../../../services/reconciliation/sql/closings.ts";
 import { closedPeriodOf } from "../../../services/reconciliation/sql/periods.ts";
-import { DAY, type Line, type RunDatabase, type RunWorld, startRunDatabase } from "../matching/run-world.ts";
+import {
+  DAY,
+  type Line,
+  type RunDatabase,
+  type RunWorld,
+  raiseOfCallback,
+  startRunDatabase,
+} from "../matching/run-world.ts";
 import { close, depsOf, newKey, operator, REASON, refusalOf, stateOf } from "./closing-world.ts";
 
 let databases: RunDatabase;
@@ -348,21 +354,13 @@ describe("callbacks after a closing", () => {
 
   /** A callback's issue of the day, in this status, and the closing of its day. */
   async function closeWithIssue(status: "closed" | "ended") {
-    const { database, organizationId, configId, qrAccountId } = world;
+    const { database, qrAccountId } = world;
     await world.importLines(qrAccountId, []);
     await run(qrAccountId);
-    const [raised] = await database.begin((tx) =>
-      raiseIssues(
-        tx,
-        tx`
-          select ${organizationId}::bigint, ${`provider:${configId}`}::text, null::bigint, 'unmatched_money', ${`money:${REFERENCE}`}::text,
-            'paid', 'payment', 1250::bigint, 'EUR', 'provider', ${configId}::bigint, null::bigint, null::bigint, null::bigint,
-            ${REFERENCE}::text, '{"said":"first"}'::jsonb, true, 'M-1', null::bigint`,
-      ),
-    );
-    const issueId = raised?.issueId ?? 0;
+    const raised = { kind: "unmatched_money", reference: REFERENCE, amountMinor: 1250 };
+    const issueId = await raiseOfCallback(world, raised);
     await database`
-      update issues set opened_at = ${`${DAY}T12:00:00Z`}, status = ${status}, resolved_at = now(), reason = 'Paid back.',
+      update issues set status = ${status}, resolved_at = now(), reason = 'Paid back.',
         resolved_by = ${status === "closed" ? 7 : null} where issue_id = ${issueId}`;
     return { issueId, closing: await close(world, qrAccountId) };
   }
@@ -386,6 +384,9 @@ describe("callbacks after a closing", () => {
     await assertAgain(issueId, "second", "1300");
     await run(world.qrAccountId);
     expect(await afterClosing(world.qrAccountId)).toEqual(named);
+    const [, changed] = (await assertAgain(issueId, "third", "1400")).events;
+    expect(changed?.type).toBe("issues_changed");
+    expect(await afterClosing(world.qrAccountId)).toMatchObject([{ amount_minor: 1400 }]);
   });
 
   test("money of a day that is open: nothing is named", async () => {

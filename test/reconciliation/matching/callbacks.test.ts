@@ -1,34 +1,12 @@
 /** Lines whose payment has an issue of a callback already: one issue for both. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { raiseIssues } from "../../../services/issues/sql/raise.ts";
-import { type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
+import { type RunDatabase, type RunWorld, raiseOfCallback, startRunDatabase } from "./run-world.ts";
 
 let running: RunDatabase;
 beforeAll(async () => {
   running = await startRunDatabase();
 });
 afterAll(() => running.stop());
-
-/** As a callback raises it (services/providers/sql/issues.ts), of a day in March. */
-async function raiseOfCallback(
-  world: RunWorld,
-  { kind, reference, amountMinor }: { readonly kind: string; readonly reference: string; readonly amountMinor: number },
-): Promise<number> {
-  const { database, organizationId, configId, stationId } = world;
-  const station = kind === "unmatched_money" ? null : stationId;
-  const [raised] = await database.begin((tx) =>
-    raiseIssues(
-      tx,
-      tx`
-        select ${organizationId}::bigint, ${`provider:${configId}`}::text, ${station}::bigint, ${kind}::text, ${`money:${reference}`}::text,
-          'paid', 'payment', ${amountMinor}::bigint, 'EUR', 'provider', ${configId}::bigint, null::bigint, null::bigint, null::bigint,
-          ${reference}::text, '{}'::jsonb, true, 'M-1', null::bigint`,
-    ),
-  );
-  const issueId = raised?.issueId ?? 0;
-  await database`update issues set opened_at = '2026-03-10T12:00:00Z' where issue_id = ${issueId}`;
-  return issueId;
-}
 
 const outcomeOf = async ({ database, qrAccountId }: RunWorld) =>
   (

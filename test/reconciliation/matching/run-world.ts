@@ -1,6 +1,7 @@
 /** A database with an organization, its stations and statement accounts, and short ways to settle payments and to import lines. */
 import { createHash } from "node:crypto";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
+import { raiseIssues } from "../../../services/issues/sql/raise.ts";
 import type { LineKind } from "../../../services/reconciliation/formats/format.ts";
 import { runReconciliation } from "../../../services/reconciliation/matching.ts";
 import { HOLDS_LOCKS } from "../../support/held-locks.ts";
@@ -291,4 +292,25 @@ function wordOf(row: {
   if (row.is_matched) return row.outcome === null ? "matched" : `matched and ${row.outcome}`;
   if (row.outcome === null) return "open";
   return row.outcome === "rejected" ? `rejected: ${row.reason}` : (row.reason ?? "");
+}
+
+/** As a callback raises it (services/providers/sql/issues.ts), of a day in March. */
+export async function raiseOfCallback(
+  world: RunWorld,
+  { kind, reference, amountMinor }: { readonly kind: string; readonly reference: string; readonly amountMinor: number },
+): Promise<number> {
+  const { database, organizationId, configId, stationId } = world;
+  const station = kind === "unmatched_money" ? null : stationId;
+  const [raised] = await database.begin((tx) =>
+    raiseIssues(
+      tx,
+      tx`
+        select ${organizationId}::bigint, ${`provider:${configId}`}::text, ${station}::bigint, ${kind}::text, ${`money:${reference}`}::text,
+          'paid', 'payment', ${amountMinor}::bigint, 'EUR', 'provider', ${configId}::bigint, null::bigint, null::bigint, null::bigint,
+          ${reference}::text, '{}'::jsonb, true, 'M-1', null::bigint`,
+    ),
+  );
+  const issueId = raised?.issueId ?? 0;
+  await database`update issues set opened_at = '2026-03-10T12:00:00Z' where issue_id = ${issueId}`;
+  return issueId;
 }
