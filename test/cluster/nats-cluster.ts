@@ -11,6 +11,7 @@ import { inject } from "vitest";
 import { type Child, startChild, untilReady } from "../../deploy/child.ts";
 import { greetsAsNats } from "../../deploy/embedded/nats.ts";
 import { freePort } from "../support/free-port.ts";
+import { stall } from "../support/stall.ts";
 import { serverFolder, type TemporaryFolder } from "../support/temporary-folder.ts";
 import { Link } from "./link.ts";
 
@@ -152,8 +153,11 @@ export class NatsCluster {
     }
   }
 
+  /** Returns after SIGSTOP when the server has stopped. */
   signalNode(node: NodeName, signal: "SIGSTOP" | "SIGCONT"): void {
-    process.kill(this.#childOf(node).pid, signal);
+    const { pid } = this.#childOf(node);
+    if (signal === "SIGSTOP") stall(pid);
+    else process.kill(pid, signal);
   }
 
   /** Separates two servers; each notices it only by the silence of the other. */

@@ -2,6 +2,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
+import { stall } from "../support/stall.ts";
 
 const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
 
@@ -37,7 +38,7 @@ export async function startHostProcess(environment: NodeJS.ProcessEnv): Promise<
       await end("SIGKILL");
     },
     stop: () => end("SIGTERM"),
-    freeze: () => child.kill("SIGSTOP"),
+    freeze: () => stall(child.pid ?? 0),
     thaw: () => child.kill("SIGCONT"),
   };
 }

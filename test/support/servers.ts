@@ -6,6 +6,7 @@ import { inject } from "vitest";
 import { startNats as startNatsServer } from "../../deploy/embedded/nats.ts";
 import { startPostgres as startPostgresServer } from "../../deploy/embedded/postgres.ts";
 import { freePort } from "./free-port.ts";
+import { stall } from "./stall.ts";
 import { serverFolder } from "./temporary-folder.ts";
 
 /** A server that a test may kill and bring back on the same port with the same data. */
@@ -20,7 +21,7 @@ export interface TestServer {
   halt: () => Promise<void>;
   /** SIGKILL: nothing is flushed. Resolves when the process has ended. */
   kill9: () => Promise<void>;
-  /** For SIGSTOP and SIGCONT: a server that stalls and goes on. */
+  /** For SIGSTOP and SIGCONT: a server that stalls and goes on. Returns after SIGSTOP when the server has stopped. */
   signal: (signal: NodeJS.Signals) => void;
   /** The same for the server and every process that it has started, such as PostgreSQL's one for each connection. */
   signalAll: (signal: NodeJS.Signals) => void;
@@ -79,12 +80,10 @@ function killable(first: Facts, remove: () => void, again: () => Promise<Killabl
     kill9: async () => {
       await child.kill();
     },
-    signal: (signal) => {
-      child.process.kill(signal);
-    },
+    signal: (signal) => signalIfRunning(child.pid, signal),
     signalAll: (signal) => {
       // The server first when it is stopped, so that it starts nothing that is then missed.
-      child.process.kill(signal);
+      signalIfRunning(child.pid, signal);
       for (const pid of childrenOf(child.process.pid)) signalIfRunning(pid, signal);
     },
     restart: async () => {
@@ -96,9 +95,10 @@ function killable(first: Facts, remove: () => void, again: () => Promise<Killabl
 /** A process of PostgreSQL that served a connection may have ended since it was listed. */
 function signalIfRunning(pid: number, signal: NodeJS.Signals): void {
   try {
-    process.kill(pid, signal);
+    if (signal === "SIGSTOP") stall(pid);
+    else process.kill(pid, signal);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    if (!["ESRCH", "ENOENT"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
   }
 }
 

@@ -120,7 +120,7 @@ test("a stalled process: it sends no delivery that others have taken over meanwh
   await waitFor("the first ones", () => world.receiver.received.length > 40);
   // It stops with every slot taken, so that it has nothing to write, and reads the answers when it continues.
   const letGo = await holdAnswers(world.receiver, ["/frozen/0", "/frozen/1"]);
-  await frozen.freeze();
+  frozen.freeze();
   for (let at = 0; at < 2; at += 1) world.receiver.behave(`/frozen/${at}`, () => 200);
   letGo();
   await world.addSignerProcess(SHORT_LEASES);
@@ -171,7 +171,7 @@ test("a process that writes its outcomes after others have taken over: no succes
     return metricSum(await scrape(metricsPort), "webhook_attempts_total") === EVENTS + 1;
   });
   await waitFor("its outcomes to wait", async () => (await waitingStatements()) > 0);
-  await old.freeze();
+  old.freeze();
   // The statement that it has sent ends after its timeout in PostgreSQL.
   await waitFor("no statement of it to wait", async () => (await waitingStatements()) === 0);
   release.resolve();

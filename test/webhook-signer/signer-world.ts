@@ -1,7 +1,7 @@
 /** The webhook signer on real NATS and PostgreSQL, with a real TLS target, and owners who have robots. */
 
 import { randomBytes } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { z } from "zod";
 import { startServiceProcess } from "../../deploy/service-process.ts";
@@ -29,6 +29,7 @@ import { HOLDS_LOCKS } from "../support/held-locks.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
+import { stall } from "../support/stall.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { type Behaviour, type Receiver, startReceiver } from "./receiver.ts";
@@ -60,7 +61,7 @@ export interface SignerProcess {
   readonly logFile: string;
   signal(signal: NodeJS.Signals): void;
   /** Stops it at its current step; returns when it has stopped. */
-  freeze(): Promise<void>;
+  freeze(): void;
   kill9(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -268,11 +269,7 @@ export async function startSignerWorld(options: { readonly signers?: number } = 
         pid: child.pid,
         logFile,
         signal: (signal) => void child.process.kill(signal),
-        async freeze() {
-          child.process.kill("SIGSTOP");
-          const isStopped = (): boolean => / [Tt] /.test(readFileSync(`/proc/${child.pid}/stat`, "latin1"));
-          await waitFor("it to stop", isStopped);
-        },
+        freeze: () => stall(child.pid),
         kill9: async () => void (await child.kill()),
       };
     },

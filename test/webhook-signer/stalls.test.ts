@@ -71,7 +71,7 @@ test("a stall after the answer that it holds an owner: it re-acquires the owner,
   await begin();
   await withoutRenewals(async () => {
     await waitFor("a renewal", isRenewalWaiting);
-    await signer.freeze();
+    signer.freeze();
   });
   await delay(LONGER_MS);
   signer.signal("SIGCONT");
@@ -84,7 +84,7 @@ test("a stall while another takes the owner, sends some and releases it: it re-a
   await begin();
   await withoutRenewals(async () => {
     await waitFor("a renewal", isRenewalWaiting);
-    await signer.freeze();
+    signer.freeze();
   });
   const before = world.receiver.received.length;
   const unwritten = before - (await world.countDelivered());
@@ -103,7 +103,7 @@ test("a sleep of its machine: it sends no delivery that others have taken over m
   await begin();
   // It stops with every slot taken, so that it has nothing to write, and reads the answers when it continues.
   const letGo = await holdAnswers(world.receiver, ["/one"]);
-  await sleeper.freeze();
+  sleeper.freeze();
   world.receiver.behave("/one", () => 200);
   letGo();
   await world.addSignerProcess(settings);
@@ -119,7 +119,7 @@ test("a sleep of its machine: it sends no delivery that others have taken over m
 
 test("a stall while it opens a connection: it sends nothing there that others have taken over meanwhile", async () => {
   const { proxy, signer: frozen } = await beginHeld(EVENTS);
-  await frozen.freeze();
+  frozen.freeze();
   proxy.openForLater();
   await world.addSignerProcess(settings);
   await waitFor("the others' work", areDelivered);
@@ -145,7 +145,7 @@ test("a stall while its target answers: what the others have recorded about the 
   world.receiver.behave("/one", () => ({ status: 500, after }));
   await world.emitMany([fleet], 1);
   await waitFor("its request", () => world.receiver.received.length === 1);
-  await stalled.freeze();
+  stalled.freeze();
   world.receiver.behave("/one", () => 200);
   letGo();
   await world.addSignerProcess(settings);
