@@ -18,7 +18,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestProcess, type TestProcess } from "../support/test-process.ts";
 import { type Receiver, startReceiver } from "../webhook-signer/receiver.ts";
 import { Link } from "./link.ts";
-import { NatsCluster, NODES } from "./nats-cluster.ts";
+import { NatsCluster } from "./nats-cluster.ts";
 import type { OlderCheckout } from "./older-checkout.ts";
 
 /** The services that collections by card and cash need beside the database, and the providers service. */
@@ -149,11 +149,10 @@ export async function startClusterWorld(
     url.port = String(link.port);
     return url.href;
   };
-  const start = async (kind: Kind, copy: 0 | 1, nth: number): Promise<void> => {
+  const start = async (kind: Kind, copy: 0 | 1): Promise<void> => {
     const name: ProcessName = `${kind}-${copy}`;
-    const first = NODES[nth % NODES.length];
     // One process of each kind can be cut off from its server and from PostgreSQL, and its clock can be set.
-    const natsUrl = copy === LINKED_COPY ? await nats.linkedUrl(name, first ?? NODES[0]) : nats.url(first);
+    const natsUrl = copy === LINKED_COPY ? await nats.linkedUrl(name) : nats.url();
     const NODE_OPTIONS = `${process.env["NODE_OPTIONS"] ?? ""} --import=${SET_CLOCK}`;
     const environment = {
       ...shared,
@@ -174,9 +173,8 @@ export async function startClusterWorld(
     log: { info: () => undefined, warn: () => undefined },
   });
   // One kind after the other, because two cores cannot start more at once.
-  let nth = 0;
   for (const kind of kinds.toReversed()) {
-    await Promise.all(COPIES.map((copy) => start(kind, copy, nth++)));
+    await Promise.all(COPIES.map((copy) => start(kind, copy)));
   }
   const passwords = { ownerPassword: "owner of the sandbox", cashierPassword: "cashier of the sandbox" };
   const sandbox = await call(bus.nc, seedSandbox, passwords, SEED_MS);

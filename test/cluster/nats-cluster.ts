@@ -71,10 +71,9 @@ export class NatsCluster {
     return cluster;
   }
 
-  /** All servers, this one first. */
-  url(first: NodeName = "n0"): string {
-    const nodes = [first, ...NODES.filter((node) => node !== first)];
-    return nodes.map((node) => this.nodeUrl(node)).join(",");
+  /** All servers; a client connects to one of them by chance. */
+  url(): string {
+    return NODES.map((node) => this.nodeUrl(node)).join(",");
   }
 
   /** One server alone. */
@@ -82,12 +81,10 @@ export class NatsCluster {
     return `nats://${this.#token}@127.0.0.1:${this.#portsOf(node).client}`;
   }
 
-  /** All servers, this one first, each through a link for this client alone. */
-  async linkedUrl(client: string, first: NodeName): Promise<string> {
+  /** All servers, each through a link for this client alone. */
+  async linkedUrl(client: string): Promise<string> {
     const links = new Map<NodeName, Link>();
-    for (const node of [first, ...NODES.filter((other) => other !== first)]) {
-      links.set(node, await Link.open(this.#portsOf(node).client));
-    }
+    for (const node of NODES) links.set(node, await Link.open(this.#portsOf(node).client));
     this.#clientLinks.set(client, links);
     return [...links.values()].map(({ port }) => `nats://${this.#token}@127.0.0.1:${port}`).join(",");
   }
