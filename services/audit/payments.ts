@@ -1,5 +1,6 @@
 /** The payments of an organization, page by page, and counts over them. */
 import { BOUNDS } from "../bus/bounds.ts";
+import { UNKNOWN_TIME_ZONE } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/payments.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
@@ -37,11 +38,7 @@ export async function getOverview(
 ): Promise<ReplyOf<typeof messages.getOverview>> {
   const { organizationId } = requirePermission(caller, "organization.manage");
   if (!(await sql.knowsTimeZone(database, timeZone))) {
-    const detail = "This is no time zone of the IANA database, such as Europe/Berlin.";
-    throw new RefusedError({
-      code: "invalid_request",
-      errors: [{ pointer: "/time_zone", code: "unknown_time_zone", detail }],
-    });
+    throw new RefusedError({ code: "invalid_request", errors: [UNKNOWN_TIME_ZONE] });
   }
   const [counts, groups] = await Promise.all([
     sql.countLive(database, { organizationId, most: AUDIT_LIMITS.liveCount }),

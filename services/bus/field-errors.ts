@@ -54,6 +54,13 @@ export const fieldErrorSchema = z.object({
 });
 export type FieldError = z.infer<typeof fieldErrorSchema>;
 
+/** For the field `time_zone`. */
+export const UNKNOWN_TIME_ZONE: FieldError = {
+  pointer: "/time_zone",
+  code: "unknown_time_zone",
+  detail: "this is no IANA time zone, such as Europe/Berlin",
+};
+
 /** For `safeParse`, whose issues become field errors. */
 export const FOR_FIELD_ERRORS = { error: issueSentence, reportInput: true } as const;
 

@@ -6,11 +6,10 @@ import { readdir } from "node:fs/promises";
 import { join, parse } from "node:path";
 import { UserError } from "../runtime/user-error.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
+import { isLockTimeout } from "./lock-timeout.ts";
 import { type Database, openDatabase } from "./pool.ts";
 
 const MIGRATIONS_FOLDER = join(import.meta.dirname, "migrations");
-/** PostgreSQL's code for a lock that was not granted within `lock_timeout`. */
-const LOCK_NOT_AVAILABLE = "55P03";
 
 export interface MigrateOptions {
   readonly databaseUrl: string;
@@ -75,7 +74,7 @@ async function run(databaseUrl: string, folder: string): Promise<readonly string
     });
     return migrations.map((migration) => migration.name);
   } catch (error) {
-    if (codeOf(error) !== LOCK_NOT_AVAILABLE) throw error;
+    if (!isLockTimeout(error)) throw error;
     throw new UserError("Another program has been changing this database's schema for too long; read its log.", {
       code: "migration_locked",
       cause: error,
@@ -118,7 +117,3 @@ async function appliedMigrations(sql: Database): Promise<readonly string[]> {
 }
 
 function ignore(): void {}
-
-function codeOf(error: unknown): unknown {
-  return typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
-}

@@ -1,7 +1,7 @@
 /** The accounts at providers and banks whose statements are imported: lists, creates and changes them. */
 import { currencyExponent } from "../../machines/currencies.ts";
 import { BOUNDS } from "../bus/bounds.ts";
-import type { FieldError } from "../bus/field-errors.ts";
+import { type FieldError, UNKNOWN_TIME_ZONE } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/statement-accounts.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
@@ -123,11 +123,7 @@ function checkFields({ currency, timeZone }: Partial<Pick<ChangeRequest, "curren
     });
   }
   if (typeof timeZone === "string" && !isTimeZone(timeZone)) {
-    errors.push({
-      pointer: "/time_zone",
-      code: "unknown_time_zone",
-      detail: "this is no IANA time zone, such as Europe/Berlin",
-    });
+    errors.push(UNKNOWN_TIME_ZONE);
   }
   if (errors.length > 0) throw new RefusedError({ code: "invalid_request", errors });
 }

@@ -8,6 +8,7 @@ import type * as bus from "../bus/messages/reconciliation-periods.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
+import { isLockTimeout } from "../db/lock-timeout.ts";
 import type { Transaction } from "../db/pool.ts";
 import { WorkStoppedError } from "../db/stoppable.ts";
 import { checkReason } from "../issues/life-cycle.ts";
@@ -116,10 +117,6 @@ const conflict = (reason: (typeof bus.CLOSING_CONFLICTS)[number], detail: string
   new RefusedError({ code: "conflict", reason, detail });
 
 const busy = (): RefusedError => new RefusedError({ code: "busy", retryAfterMs: PERIOD_LIMITS.retryMs });
-
-const LOCK_NOT_AVAILABLE = "55P03";
-const isLockTimeout = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && error.code === LOCK_NOT_AVAILABLE;
 
 /** Refuses with `permission_denied`, `not_found`. */
 export async function getClosing(

@@ -1,4 +1,5 @@
 /** The close of a filial's day in sums that add up: what was settled, what the statements booked, and what is open. */
+import { UNKNOWN_TIME_ZONE } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import { ISSUE_KINDS } from "../bus/messages/issues.ts";
 import type * as bus from "../bus/messages/reconciliation-periods.ts";
@@ -20,9 +21,7 @@ export async function reportDay(
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
   if (given !== undefined && !isTimeZone(given)) {
-    const detail = "this is no IANA time zone, such as Europe/Berlin";
-    const errors = [{ pointer: "/time_zone", code: "unknown_time_zone" as const, detail }];
-    throw new RefusedError({ code: "invalid_request", errors });
+    throw new RefusedError({ code: "invalid_request", errors: [UNKNOWN_TIME_ZONE] });
   }
   const known = existing(await sql.findFilialZone(database, { organizationId, filialId, mode }), "filial_id");
   const timeZone = given ?? known.time_zone ?? DEFAULT_TIME_ZONE;

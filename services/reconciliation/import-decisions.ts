@@ -8,6 +8,7 @@ import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/import-decisions.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
+import { isLockTimeout } from "../db/lock-timeout.ts";
 import type { Transaction } from "../db/pool.ts";
 import { personActor, SYSTEM } from "../db/provider-audit-log.ts";
 import { WorkStoppedError } from "../db/stoppable.ts";
@@ -83,10 +84,6 @@ async function decide(
     throw error;
   }
 }
-
-const LOCK_NOT_AVAILABLE = "55P03";
-const isLockTimeout = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && error.code === LOCK_NOT_AVAILABLE;
 
 function statusConflict({ status }: sql.DecidedRow): RefusedError {
   return new RefusedError({ code: "conflict", reason: `import_${status}`, detail: STATUS_SENTENCES[status] });

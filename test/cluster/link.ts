@@ -69,8 +69,13 @@ export class Link {
     for (const pipe of this.#pipes) pipe.release();
   }
 
-  async close(): Promise<void> {
+  /** Ends every connection; the next ones pass. */
+  reset(): void {
     for (const pipe of this.#pipes) pipe.end();
+  }
+
+  async close(): Promise<void> {
+    this.reset();
     this.#server.close();
     await once(this.#server, "close");
   }

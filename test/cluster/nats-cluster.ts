@@ -177,6 +177,11 @@ export class NatsCluster {
     for (const other of NODES) if (other !== node) for (const link of this.#between(node, other)) link.slow(delayMs);
   }
 
+  /** Ends every connection between the servers; they dial again at once. */
+  resetLinks(): void {
+    for (const link of this.#links.values()) link.reset();
+  }
+
   /** Separates a server from both others. */
   isolate(node: NodeName): void {
     for (const other of NODES) if (other !== node) this.cut(node, other);

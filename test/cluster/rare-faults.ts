@@ -32,6 +32,11 @@ const FLAPS = 6;
 const FLAP_MS = 1_500;
 /** Ahead, back, and right again (`programs/set-clock.mjs`). */
 const CLOCK_SETTINGS = 3;
+/** An attestation takes several statements, one after the other. */
+const SLOW_DATABASE_MS = 5_000;
+const RESETS = 3;
+/** Processes and servers dial again within a second, and hosts read what they have missed. */
+const RESET_MS = 3_000;
 /** Nothing fails except one attempt, which is repeated at once. */
 const NOTHING_MS = 1_500;
 const SERVERS_START_MS = 3_000;
@@ -179,6 +184,42 @@ const cutFromDatabase =
       },
     };
   };
+
+/** The link to PostgreSQL is as slow as one between two continents: each statement takes twice that time. */
+const slowToDatabase =
+  (kind: Kind): Draw =>
+  async (world) => {
+    const name: ProcessName = `${kind}-${LINKED_COPY}`;
+    return {
+      name: `slow the link of a process of ${kind} to PostgreSQL`,
+      target: name,
+      withinMs: SLOW_DATABASE_MS,
+      async run() {
+        const link = world.databaseLinkOf(name);
+        link.slow(SLOW_MS);
+        await delay(PARTITION_MS);
+        link.join();
+      },
+    };
+  };
+
+/** As a switch or a firewall that is restarted does it: no server and no process ends. */
+const resetConnections: Draw = async (world) => ({
+  name: "end every connection of the servers and of one process of each kind",
+  target: "all links",
+  withinMs: RESET_MS,
+  async run() {
+    const names = world.kinds.map((kind): ProcessName => `${kind}-${LINKED_COPY}`);
+    for (let nth = 0; nth < RESETS; nth += 1) {
+      world.nats.resetLinks();
+      for (const name of names) {
+        world.databaseLinkOf(name).reset();
+        for (const link of world.nats.linksOf(name).values()) link.reset();
+      }
+      await delay(FLAP_MS * 2);
+    }
+  },
+});
 
 /** A machine with a NATS server and one process of each kind: power and network are those of all of them. */
 const loseMachine =
@@ -525,6 +566,10 @@ export const RARE: readonly Draw[] = [
   purgeBuckets,
   cutFromDatabase("settlement"),
   cutFromDatabase("registry"),
+  slowToDatabase("settlement"),
+  slowToDatabase("relay"),
+  slowToDatabase("webhook-signer"),
+  resetConnections,
   loseMachine("kill"),
   loseMachine("cut off"),
   killMetaLeader,

@@ -14,7 +14,7 @@ import { sharedWords } from "./words.ts";
 type Body = RequestOf<"PUT /api/cashier/v1/session/password/">["body"];
 
 /** The same bounds as in the service (`BOUNDS.passwordCharacters`). */
-const MIN_CHARACTERS = 12;
+export const MIN_PASSWORD_CHARACTERS = 12;
 const MAX_CHARACTERS = 1_000;
 
 interface PasswordDialogProps {
@@ -32,7 +32,7 @@ function faultsOf({ old, next, again }: Typed): Readonly<Record<keyof Typed, str
   const { required, newPasswordFault, repeatFault } = sharedWords();
   return {
     old: old === "" ? required : null,
-    next: next.length < MIN_CHARACTERS ? newPasswordFault : null,
+    next: next.length < MIN_PASSWORD_CHARACTERS ? newPasswordFault : null,
     again: again === next ? null : repeatFault,
   };
 }

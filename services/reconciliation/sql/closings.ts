@@ -114,8 +114,8 @@ export async function listClosingKeys(
 
 /**
  * Locks what a close reads, so that nothing of it changes until its commit: the account for runs, the account for imports, the
- * imports, the issues, in the order in which all code locks several of these. False when a run has the account; throws 55P03
- * when an import keeps it.
+ * imports, the issues, in the order in which all code locks several of these. False when a run has the account. Fails
+ * with `isLockTimeout` when an import keeps it.
  */
 export async function lockForClose(
   sql: Transaction,

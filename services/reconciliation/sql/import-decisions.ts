@@ -5,6 +5,7 @@ import type { Queryable, Transaction } from "../../db/pool.ts";
 import { endIssues } from "../../issues/sql/ending.ts";
 import { removeLines } from "./imports.ts";
 import { removeMatches } from "./match-removal.ts";
+import { rowPlace, rowSubject } from "./run-issues.ts";
 
 export interface DecidedRow {
   readonly import_id: number;
@@ -37,7 +38,7 @@ export async function findDecidedImport(sql: Queryable, key: ImportKey): Promise
   return row;
 }
 
-/** Waits a moment for the lock; throws 55P03 when an attempt keeps it, which may store a large file for minutes. */
+/** Waits a moment for the lock. Fails with `isLockTimeout` when an attempt keeps it, which may store a large file for minutes. */
 export async function lockDecidedImport(
   sql: Transaction,
   { waitMs, ...key }: ImportKey & { readonly waitMs: number },
@@ -82,7 +83,7 @@ export async function listWithdrawing(sql: Queryable): Promise<readonly number[]
 
 /**
  * Locks the account for runs, the account and the import. It waits for the locks, because runs and imports that follow one
- * another leave no gap for a single try. Throws 55P03 when a lock is not free within `waitMs`. Undefined when the import is
+ * another leave no gap for a single try. Fails with `isLockTimeout` when a lock is not free within `waitMs`. Undefined when the import is
  * withdrawn already.
  */
 export async function takeWithdrawal(
@@ -158,15 +159,14 @@ const issuesOfLines = (sql: Transaction, row: DecidedRow) => sql`
   where o.account_id = ${row.account_id} and o.issue_id is not null
   group by o.issue_id having bool_and(g.line_id is not null)`;
 
-/** Issues of malformed rows that no other imported file has. The subject is built as in `run-issues.ts`. */
+/** Issues of malformed rows that no other imported file has. */
 const issuesOfRows = (sql: Transaction, row: DecidedRow) => sql`
   select i.issue_id from undecided_issues i
     join (
-      select subject, bool_and(import_id = ${row.import_id}) as is_alone from (
-        select import_id, 'row:' || encode(sha256(convert_to(concat_ws('|', column_name, raw,
-          row_number() over (partition by import_id, column_name, raw order by position)), 'UTF8')), 'hex') as subject
+      select ${rowSubject(sql)} as subject, bool_and(import_id = ${row.import_id}) as is_alone from (
+        select import_id, column_name, raw, ${rowPlace(sql)} as place
         from statement_malformed join statement_imports f using (import_id)
-        where f.account_id = ${row.account_id} and (f.status = 'imported' or f.import_id = ${row.import_id})) named
+        where f.account_id = ${row.account_id} and (f.status = 'imported' or f.import_id = ${row.import_id})) each
       group by subject
     ) r on r.subject = i.subject_key
   where i.kind = 'malformed_line' and r.is_alone`;

@@ -104,18 +104,24 @@ async function nameDifferences(sql: Transaction, scope: RunScope): Promise<void>
     where d.kind <> 'callback_issue'`;
 }
 
-/** Malformed rows of files: one issue each. Its subject is the content of the row, so that it returns with its file. */
+/** Which of the equal rows of a file a malformed row is. */
+export const rowPlace = (sql: Transaction): Fragment => sql`
+  row_number() over (partition by import_id, column_name, raw order by position)`;
+/** The subject of a malformed row with its `place`: the content of the row, so that its issue returns with its file. */
+export const rowSubject = (sql: Transaction): Fragment => sql`
+  'row:' || encode(sha256(convert_to(concat_ws('|', column_name, raw, place), 'UTF8')), 'hex')`;
+
+/** Malformed rows of files: one issue each. */
 async function nameMalformed(sql: Transaction, scope: RunScope): Promise<void> {
   const { accountId, fromDate, toDate } = scope;
   await sql`
     insert into run_candidates (line_id, payment_key, kind, account_key, subject_key, evidence_status, evidence_type,
       provider_reference, on_date, is_money, evidence)
-    select null, null, 'malformed_line', ${accountKeyOf(scope)}, 'row:' || encode(sha256(convert_to(
-        concat_ws('|', column_name, raw, place), 'UTF8')), 'hex'), 'malformed', reason, '', on_date, false,
+    select null, null, 'malformed_line', ${accountKeyOf(scope)}, ${rowSubject(sql)}, 'malformed', reason, '', on_date, false,
       jsonb_build_object('statement', jsonb_build_object('lineIds', '[]'::jsonb, 'differences', '[]'::jsonb, 'facts',
         jsonb_build_object('import', import_id::text, 'line', position::text, 'column', column_name, 'reason', reason, 'row', left(raw, 500))))
     from (
-      select m.*, i.on_date, row_number() over (partition by m.import_id, column_name, raw order by position) as place,
+      select m.*, i.on_date, ${rowPlace(sql)} as place,
         row_number() over (partition by m.import_id order by position) as of_import
       from statement_malformed m join (
         select import_id, coalesce(from_date, ended_at::date) as on_date from statement_imports

@@ -1,6 +1,7 @@
 /** Writes the lines of a file into the tables while it is read: by COPY, a bounded batch at a time, in one transaction. */
 import { once } from "node:events";
 import type { Writable } from "node:stream";
+import { isLockTimeout } from "../../db/lock-timeout.ts";
 import type { Transaction } from "../../db/pool.ts";
 import { storedText } from "../../db/stored-text.ts";
 import type { StatementLine } from "../formats/format.ts";
@@ -96,11 +97,10 @@ export async function lockAccountOfImport(
     });
     return true;
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === LOCK_NOT_AVAILABLE) return false;
+    if (isLockTimeout(error)) return false;
     throw error;
   }
 }
-const LOCK_NOT_AVAILABLE = "55P03";
 
 /** For the rest of the transaction: allows only index searches, as `findLines` needs them, or what the planner chooses. */
 export async function searchByIndex(sql: Transaction, isOnly: boolean): Promise<void> {

@@ -2,6 +2,7 @@
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
+import { MIN_PASSWORD_CHARACTERS } from "../../shared/password-dialog.tsx";
 import { Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { sharedWords } from "../../shared/words.ts";
@@ -69,15 +70,12 @@ const baseFields = (user?: User): FormField[] => [
   { name: "role", label: words().role, initial: user?.role ?? "cashier", options: optionsOf("role", ROLES) },
 ];
 
-/** The same bound as in the service (`BOUNDS.passwordCharacters`). */
-const MIN_CHARACTERS = 12;
-
 const passwordField = (): FormField => ({
   name: "password",
   label: words().password,
   type: "password",
   help: words().passwordHelp,
-  check: (_trimmed, { password = "" }) => (password.length < MIN_CHARACTERS ? sharedWords().newPasswordFault : null),
+  check: (_trimmed, { password = "" }) => (password.length < MIN_PASSWORD_CHARACTERS ? sharedWords().newPasswordFault : null),
 });
 
 function addPerson(then: () => unknown): void {
