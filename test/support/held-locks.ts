@@ -1,2 +1,2 @@
-/** For a pool of the test's own: its transactions hold locks while the product waits for them, longer than a service's may. */
+/** For the pool of a test whose transactions hold locks, for which the product waits, longer than a service's transaction may. */
 export const HOLDS_LOCKS = { idleInTransactionMs: 60_000 } as const;
