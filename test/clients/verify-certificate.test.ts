@@ -144,7 +144,7 @@ describe("a revoked certificate", () => {
     const { revocation: _, ...rest } = partsOf(file);
     const found = await verifyCertificate({ ...rest, logKeys: [logKey], now });
     expect(found.revocation).toBeUndefined();
-    expect(NOT_PROVEN.join()).toContain("who hands it on can leave the revocation out");
+    expect(NOT_PROVEN.join()).toContain("a person who passes it on can remove the revocation");
   });
 
   test("with the revocation of another one: it is not valid", async () => {
