@@ -27,7 +27,7 @@ const MOST_HASHES = 63;
 /** What no verification can show. */
 export const NOT_PROVEN = [
   "that the device behaves in the same way where it is used",
-  "that the installation shows the same log to everybody",
+  "that the installation shows the same log to each reader",
   "that the certificate is not revoked: a person who passes it on can remove the revocation, and a later one is not in it",
   "more than the owner who recorded the run confirms: the suite ran on the owner's machine, not in the service",
 ];
@@ -200,7 +200,7 @@ export async function verifyCertificate({ envelope, proof, revocation, logKeys, 
   if (statement.predicateType !== PREDICATE || statement.predicate?.result !== "PASSED")
     throw new NotValid("The statement is not about passed tests.");
   const validUntil = Date.parse(statement.predicate.validUntil);
-  if (Number.isNaN(validUntil)) throw new NotValid("The statement does not say until when it is valid.");
+  if (Number.isNaN(validUntil)) throw new NotValid("The statement does not name the end of its validity.");
   const revoked = revocation === undefined ? undefined : await checkRevocation(revocation, envelope, keys);
   return { statement, index, size, isExpired: !(now.getTime() <= validUntil), revocation: revoked };
 }

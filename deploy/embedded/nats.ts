@@ -19,7 +19,7 @@ interface NatsOptions extends LogSpec {
   folder: string;
   /** Clients must present it. */
   token: string;
-  /** This port instead of a free one, so that the server comes back where its clients reconnect. */
+  /** This port instead of a free one, so that a restarted server listens where its clients reconnect. */
   port?: number | undefined;
   /** When it is aborted while the server starts, the server is ended again. */
   stopping?: AbortSignal;

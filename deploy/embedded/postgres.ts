@@ -39,7 +39,7 @@ interface PostgresOptions extends LogSpec {
   folder: string;
   /** The password of the superuser `postgres`. An existing data folder keeps its password. */
   password: string;
-  /** This port instead of a free one, so that the server comes back where its clients reconnect. */
+  /** This port instead of a free one, so that a restarted server listens where its clients reconnect. */
   port?: number | undefined;
   /** When it is aborted while the server starts, the server is ended again. */
   stopping?: AbortSignal;
