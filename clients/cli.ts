@@ -1,5 +1,5 @@
 /**
- * What an owner and a developer of devices or of webhook consumers do by command.
+ * Commands for owners, and for developers of devices and of webhook consumers.
  *
  *   npm run cli -- --help
  */
@@ -18,7 +18,7 @@ interface Command {
   readonly help?: string;
 }
 
-/** Each command reads its own arguments: those behind its name. */
+/** Each command reads the arguments after its name. */
 const COMMANDS: Readonly<Record<string, Command>> = {
   sandbox: { run: runSandbox, help: SANDBOX_HELP },
   devices: { run: runDevices, help: DEVICES_HELP },
@@ -28,8 +28,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   certificate: { run: runCertificate, help: CERTIFICATE_HELP },
 };
 
-const HELP = `What an owner and a developer of devices or of webhook consumers do by command.
-Each command prints its own part of this with --help.
+const HELP = `Commands for owners, and for developers of devices and of webhook consumers.
+Each command prints its part of this text with --help.
 
 ${SANDBOX_HELP}${DEVICES_HELP}${WEBHOOKS_HELP}  npm run cli -- conformance --sandbox ID
       Checks a service or a device; conformance --help has its options and exit codes

@@ -77,7 +77,7 @@ export const MAGIC_BEHAVIOURS = [
     report: null,
     companion: "takes the collection and is silent until its deadline has passed",
     outcome:
-      "smart_pos is withdrawn with device_offline, the intent expires, and then the route comes back; another collection of the order needs the cashier's confirmation (handoff_presented)",
+      "smart_pos is withdrawn with device_offline, the intent expires, and then the route is offered again; another collection of the order needs the cashier's confirmation (handoff_presented)",
   },
   {
     behaviour: "late_success",

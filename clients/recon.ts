@@ -22,7 +22,7 @@ import {
 import { ATTRIBUTE_HELP, ATTRIBUTE_OPTIONS, attribute } from "./reconciliation/attribute.ts";
 import { periodWork, reportDay } from "./reconciliation/periods.ts";
 
-const HELP = `Compares statements with what was settled, by the API of reconciliation.
+const HELP = `Compares statements with settled payments, by the API of reconciliation.
 
   npm run recon -- run --account ID
       Starts a run and waits until it is done; --from and --to name booking days
@@ -31,19 +31,19 @@ const HELP = `Compares statements with what was settled, by the API of reconcili
       --kind KIND, --status STATUS, --account KEY     only those, such as statement:3
       --before ID                                     the page after this issue
   npm run recon -- close ISSUE --reason TEXT
-  npm run recon -- close --kind KIND --reason TEXT    all of a kind; --account KEY, and
-      --through ID: newer ones stay open
+  npm run recon -- close --kind KIND --reason TEXT    all of a kind; --account KEY;
+      --through ID leaves the newer ones open
   npm run recon -- undo ISSUE
-      Undoes a closing of yours, within a day
+      Undoes your closing of an issue, within a day
 ${ATTRIBUTE_HELP}  npm run recon -- period list --from DAY --to DAY
-      Lists the days of each account, with what a closing lacks; --account ID,
+      Lists the days of each account, and what each closing needs; --account ID,
       --filial ID, --month for months
   npm run recon -- period close --account ID --from DAY --reason TEXT
-      Closes a day for good, or with --month the month that begins then
+      Closes a day for good, or with --month the month that begins on that day
   npm run recon -- period export CLOSING --file FILE
       Writes a closing as a file that clients/verify-closing.mjs verifies offline
   npm run recon -- report --filial ID --day DAY
-      The day of a filial; --mode test, --starts-at 05:00
+      Reports one day of a filial; --mode test, --starts-at 05:00
 
 ${accessHelp("operator")}`;
 

@@ -52,7 +52,7 @@ const HELP = `Imports statements of providers and banks, by the API of reconcili
   npm run statement -- release IMPORT --reason TEXT
       Imports a held file after all
   npm run statement -- withdraw IMPORT --reason TEXT
-      Takes an import back: its lines disappear, and its undecided issues end
+      Withdraws an import: its lines disappear, and its undecided issues end
 
 ${accessHelp("operator")}`;
 

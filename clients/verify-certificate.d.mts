@@ -1,5 +1,5 @@
 /** The types of `verify-certificate.mjs`. */
-/** What a certificate says of a device (in-toto statement of a test result). */
+/** The statement of a certificate about a device (an in-toto statement of a test result). */
 export interface CertificateStatement {
   readonly subject: readonly { readonly name: string; readonly digest: Readonly<Record<string, string>> }[];
   readonly predicate: {

@@ -5,15 +5,15 @@
  *   node verify-certificate.mjs CERTIFICATE.json --key LOG_KEY [--now 2026-11-24]
  *   node verify-certificate.mjs ENVELOPE.json ENVELOPE.tlog-proof --key LOG_KEY
  *
- * A certificate is what `…/certification-artifacts/{artifact_id}/certificate/` answers: envelope and proof, and the revocation
- * where there is one. The second form takes the two apart.
+ * A certificate is the answer of `…/certification-artifacts/{artifact_id}/certificate/`: envelope, proof, and the revocation if
+ * there is one. The second form reads envelope and proof from two files.
  *
  * LOG_KEY is the verifier key of the installation, `name+id+key`. Take it from `/.well-known/certification-log/` of the
- * installation or from its operator, not from who shows the certificate: a forger has a key, too. An installation that has
- * changed its key has several: repeat --key.
+ * installation or from its operator, not from the person who shows the certificate: a forger has a key, too. An installation
+ * that has changed its key has several: repeat --key.
  *
- * Exit status: 0 valid, 1 not valid, 2 revoked or expired. A certificate that was handed on before its revocation does not
- * have it, and who hands it on can leave it out: download it from the installation, or ask there.
+ * Exit status: 0 valid, 1 not valid, 2 revoked or expired. A copy from before the revocation does not contain it, and a person
+ * who passes a copy on can remove it. So download the certificate from the installation, or ask there.
  */
 const STATEMENT = "application/vnd.in-toto+json";
 const PREDICATE = "https://in-toto.io/attestation/test-result/v0.1";
@@ -26,10 +26,10 @@ const MOST_HASHES = 63;
 
 /** What no verification can show. */
 export const NOT_PROVEN = [
-  "that the device behaves so where it is used",
-  "that the installation shows the same log to everybody",
-  "that the certificate is not revoked: who hands it on can leave the revocation out, and a later one is not in it",
-  "more than the owner who recorded the run vouches for: the suite ran on the owner's machine, not in the service",
+  "that the device behaves in the same way where it is used",
+  "that the installation shows the same log to each reader",
+  "that the certificate is not revoked: a person who passes it on can remove the revocation, and a later one is not in it",
+  "more than the owner who recorded the run confirms: the suite ran on the owner's machine, not in the service",
 ];
 
 /** Why a certificate is not valid, in one sentence. */
@@ -52,7 +52,7 @@ const isSame = (one, other) => one.length === other.length && one.every((byte, a
 const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 const sha256 = async (...parts) => new Uint8Array(await subtle.digest("SHA-256", concat(...parts)));
 
-/** Base64 in its one form: what is written otherwise was changed. */
+/** Decodes canonical base64. Text in another form was changed. */
 function bytesOf(text, what) {
   let bytes;
   try {
@@ -60,7 +60,7 @@ function bytesOf(text, what) {
   } catch {
     throw new NotValid(`${what} is no base64.`);
   }
-  if (btoa(String.fromCharCode(...bytes)) !== text) throw new NotValid(`${what} is not written as it was.`);
+  if (btoa(String.fromCharCode(...bytes)) !== text) throw new NotValid(`${what} is not in its original form.`);
   return bytes;
 }
 
@@ -84,7 +84,7 @@ async function logKeyOf(text) {
     throw new NotValid("The key of the log is no Ed25519 key.");
   const publicKey = bytes.slice(1);
   const keyId = (await sha256(utf8.encode(`${name}\n`), bytes)).slice(0, KEY_ID_BYTES);
-  if (hex(keyId) !== id) throw new NotValid("The key of the log does not have its own id.");
+  if (hex(keyId) !== id) throw new NotValid("The id of the log's key does not belong to the key.");
   return { name, keyId, publicKey };
 }
 
@@ -124,7 +124,7 @@ function proofOf(text) {
   };
 }
 
-/** The checkpoint's size and root, once the log's signature is good. Signatures of others are ignored. */
+/** Returns size and root of the checkpoint after it has verified the log's signature. It ignores other signatures. */
 async function checkpointOf(note, keys) {
   const [{ name }] = keys;
   const end = note.indexOf("\n\n");
@@ -132,7 +132,7 @@ async function checkpointOf(note, keys) {
   const [origin, size = "", root = "", ...more] = text.split("\n");
   if (end < 0 || origin !== name || more.length !== 1) throw new NotValid("The checkpoint is not of this log.");
   const lines = note.slice(end + 2).split("\n");
-  if (lines.pop() !== "") throw new NotValid("The checkpoint breaks off.");
+  if (lines.pop() !== "") throw new NotValid("The checkpoint is not complete.");
   let isSigned = false;
   for (const line of lines) {
     if (!line.startsWith("— ")) throw new NotValid("The checkpoint has a line that is no signature.");
@@ -149,7 +149,7 @@ async function checkpointOf(note, keys) {
   return { size: numberOf(size, "The size of the log"), root: bytesOf(root, "The root of the log") };
 }
 
-/** The statement of the envelope, once its signature is good. */
+/** Returns the statement of the envelope after it has verified its signature. */
 async function statementOf(envelope, keys) {
   let parsed;
   try {
@@ -168,7 +168,7 @@ async function statementOf(envelope, keys) {
   return JSON.parse(new TextDecoder().decode(body));
 }
 
-/** A statement that the log has, and where. */
+/** Returns a statement that is in the log, and its place. */
 async function loggedStatement({ envelope, proof }, keys) {
   const { index, hashes, note } = proofOf(proof);
   const { size, root } = await checkpointOf(note, keys);
@@ -189,7 +189,7 @@ async function checkRevocation(revocation, envelope, keys) {
 }
 
 /**
- * The statement of a valid certificate; `isExpired` when its time is over, `revocation` when it was revoked. Throws `NotValid`.
+ * Returns the statement of a valid certificate, with `isExpired`, and `revocation` when it was revoked. Throws `NotValid`.
  * `envelope` and `proof` are the texts of the two files, `logKeys` the verifier keys of one log.
  */
 export async function verifyCertificate({ envelope, proof, revocation, logKeys, now = new Date() }) {
@@ -200,7 +200,7 @@ export async function verifyCertificate({ envelope, proof, revocation, logKeys, 
   if (statement.predicateType !== PREDICATE || statement.predicate?.result !== "PASSED")
     throw new NotValid("The statement is not about passed tests.");
   const validUntil = Date.parse(statement.predicate.validUntil);
-  if (Number.isNaN(validUntil)) throw new NotValid("The statement does not say until when it is valid.");
+  if (Number.isNaN(validUntil)) throw new NotValid("The statement does not name the end of its validity.");
   const revoked = revocation === undefined ? undefined : await checkRevocation(revocation, envelope, keys);
   return { statement, index, size, isExpired: !(now.getTime() <= validUntil), revocation: revoked };
 }
@@ -217,9 +217,9 @@ export function partsOf(text) {
   const texts = [envelope, proof, ...(revocation === undefined ? [] : [revocation?.envelope, revocation?.proof])];
   if (texts.some((part) => typeof part !== "string") || Object.keys(rest).length > 0)
     throw new NotValid("The file is no certificate.");
-  // What is written otherwise was changed.
+  // Text in another form was changed.
   if (JSON.stringify(parsed) !== text.replace(/\n$/, ""))
-    throw new NotValid("The certificate is not written as it was.");
+    throw new NotValid("The certificate is not in its original form.");
   return { envelope, proof, ...(revocation === undefined ? {} : { revocation }) };
 }
 
@@ -240,7 +240,7 @@ function readArguments(args) {
 
 async function main(args) {
   const { readFileSync } = await import("node:fs");
-  // A reader that has seen enough, as `head`, changes nothing of the result.
+  // A reader of the output that ends early, such as `head`, does not change the result.
   process.stdout.on("error", () => undefined);
   const given = readArguments(args);
   if (given === undefined) {
@@ -279,7 +279,7 @@ export function sentenceOf({ statement, isExpired, revocation }) {
 if (typeof process !== "undefined" && process.argv[1] !== undefined) {
   const { realpathSync } = await import("node:fs");
   const { pathToFileURL } = await import("node:url");
-  // Under any name.
+  // The file may have any name.
   if (pathToFileURL(realpathSync(process.argv[1])).href === import.meta.url)
     process.exitCode = await main(process.argv.slice(2));
 }

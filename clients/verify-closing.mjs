@@ -22,7 +22,7 @@ const SPKI_HEAD = Buffer.from("302a300506032b6570032100", "hex");
 /** Why a file is not verified, in one sentence. */
 class NotVerified extends Error {}
 
-/** The one form of JSON that is hashed and signed. */
+/** The canonical form of JSON, which is hashed and signed. */
 export function canonicalJson(value) {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (value === null || typeof value !== "object") return JSON.stringify(value);
@@ -32,7 +32,7 @@ export function canonicalJson(value) {
 
 const sha256 = (bytes) => createHash("sha256").update(bytes).digest();
 
-/** Hashes items that must come in a strict order, so that none is there twice. */
+/** Hashes items that must be in a strict order, so that no item can be there twice. */
 class OrderedHash {
   #hash = createHash("sha256");
   #last;
@@ -85,7 +85,7 @@ class Totals {
   }
 }
 
-/** Text that is no amount was changed, and the hash of the lines finds it. */
+/** Counts a text that is no amount as 0: it was changed, and the hash of the lines detects that. */
 const minorOf = (text) => (/^-?\d+$/.test(text) ? BigInt(text) : 0n);
 
 const inOrder = (list) => list.map(canonicalJson).toSorted().join();
@@ -119,7 +119,7 @@ function parse(text, row) {
   } catch {
     throw new NotVerified(`Row ${row} is not JSON.`);
   }
-  // Of two members with one name JSON.parse keeps the second; other programs show the first.
+  // Of two members with the same name, JSON.parse keeps the second; other programs may show the first.
   const compact = text.replaceAll(TOKEN, (token) => (token.trim() === "" ? "" : JSON.stringify(JSON.parse(token))));
   if (compact.length !== JSON.stringify(value).length)
     throw new NotVerified(`Row ${row} has a member twice; the service writes each once.`);
@@ -155,9 +155,9 @@ export async function verifyClosing(rows, publicKey) {
   return statement;
 }
 
-/** By line feeds alone: `node:readline` also divides at characters that texts of statements contain. */
+/** Divides only at line feeds: `node:readline` also divides at characters that texts of statements contain. */
 async function* rowsOf(chunks) {
-  // A byte that is no UTF-8 must not be read as U+FFFD, which a text may contain.
+  // Bytes that are no UTF-8 must not be read as U+FFFD, which a text may contain.
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   let rest = "";
   for await (const chunk of chunks) {

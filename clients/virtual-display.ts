@@ -1,6 +1,6 @@
 /**
- * A customer display without a screen. It is an ordinary client of the device API, by the device kit, and writes one line per
- * change.
+ * A customer display without a screen. It uses the device kit and is an ordinary client of the device API. It writes one line
+ * for each change.
  *
  *   BASE_URL=http://127.0.0.1:8480 ENROLLMENT_CODE=XXXXX-XXXXX CREDENTIAL_FILE=display.json node clients/virtual-display.ts
  */

@@ -1,11 +1,11 @@
 /**
- * Checks whether a webhook comes from this service. One file that needs nothing but Node's crypto: copy it. How to take
- * it without TypeScript is in `docs/webhooks.md`; what it must return, in `webhook-vectors.json`.
+ * Checks whether a webhook comes from this service. This file needs only Node's crypto: copy it. `docs/webhooks.md` describes
+ * how to use it without TypeScript, and `webhook-vectors.json` has what it must return.
  *
  *   const verdict = verifyWebhook({ header: request.headers["x-service-robotics-signature"], body, secrets: [secret] });
  *   if (verdict !== "valid") return answer(401);
  *
- * `body` is what came over the wire, byte for byte, before anything has parsed it.
+ * `body` is the body as it was received, byte for byte, before any parsing.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
@@ -14,27 +14,27 @@ export const WEBHOOK_VERDICTS = [
   "valid",
   /** There is no signature header. */
   "header_missing",
-  /** It is not `t=<unix seconds>,v1=<hex>`, with further `v1=` at most. */
+  /** The header is not `t=<unix seconds>,v1=<hex>`, optionally followed by further signatures. */
   "header_malformed",
-  /** This body was not signed with one of the secrets at this time. */
+  /** No signature is the one of this body and time with one of the secrets. */
   "signature_wrong",
-  /** Signed rightly, but longer ago than is tolerated: another party may repeat a webhook that it has received. */
+  /** The signature is right, but too old: another party may have repeated a webhook that it has received. */
   "too_old",
-  /** Signed rightly, but for a time in the future: one of the two clocks is wrong. */
+  /** The signature is right, but for a time in the future: one of the two clocks is wrong. */
   "too_new",
 ] as const;
 export type WebhookVerdict = (typeof WEBHOOK_VERDICTS)[number];
 
 export interface WebhookToVerify {
-  /** The value of `X-Service-Robotics-Signature`, however the HTTP library gives it. */
+  /** The value of `X-Service-Robotics-Signature`, as the HTTP library returns it. */
   readonly header: string | readonly string[] | null | undefined;
   /** The raw body. */
   readonly body: string | Uint8Array;
-  /** The live secrets as they were shown, with `whsec_`: one, or two during a rotation. */
+  /** The valid secrets as they were shown, with `whsec_`: one, or two during a rotation. */
   readonly secrets: readonly string[];
-  /** How far the signature's time may lie from now, to either side; five minutes by default. */
+  /** How much the signature's time may differ from now, in both directions; five minutes by default. */
   readonly toleranceSeconds?: number;
-  /** Now, in milliseconds since 1970; the clock's by default. */
+  /** The current time in milliseconds since 1970; by default that of the clock. */
   readonly nowMs?: number;
 }
 
@@ -42,11 +42,11 @@ const TOLERANCE_SECONDS = 300;
 /** Two secrets make two signatures; a header with more than a few is refused, because each costs an HMAC for each secret. */
 const MAX_HEADER_CHARACTERS = 1_024;
 const MAX_SIGNATURES = 8;
-/** Exactly this, so that no two headers mean the same. Signatures of versions other than `v1` are ignored. */
+/** The only accepted form, so that no two headers mean the same. Signatures of versions other than `v1` are ignored. */
 const HEADER = /^t=(\d{1,12})((?:,(?:v1=[0-9a-f]{64}|v(?!1=)\d{1,3}=[0-9a-f]{1,256}))+)$/;
 const SIGNATURE = /,v1=([0-9a-f]{64})/g;
 
-/** Returns one of `WEBHOOK_VERDICTS`. Throws a TypeError when it is called without a secret, because anyone could sign then. */
+/** Returns one of `WEBHOOK_VERDICTS`. Throws a TypeError without a secret, because then any party could sign. */
 export function verifyWebhook(webhook: WebhookToVerify): WebhookVerdict {
   const { header, body, secrets, toleranceSeconds = TOLERANCE_SECONDS, nowMs = Date.now() } = webhook;
   if (secrets.length === 0 || secrets.some((secret) => typeof secret !== "string" || secret === ""))

@@ -9,7 +9,7 @@ export interface ApplicationContext {
   settings: Settings;
   /** The folder of this checkout. */
   checkout: string;
-  /** The variables this process was started with; services get them too, with the addresses put in. */
+  /** The variables that this process was started with. Services get them too, together with the addresses. */
   environment: NodeJS.ProcessEnv;
   /** The database was restored from a backup, and the bus may be newer. */
   isDatabaseRestored?: boolean;
@@ -29,7 +29,7 @@ export function createContext(parts: Omit<ApplicationContext, "addresses" | "roo
 
 type AddressName = "nats" | "database" | "gateway" | "sandboxProvider";
 
-/** The addresses of what runs: each is set by the step that starts it and read by later ones. */
+/** The addresses of the running parts. The step that starts a part sets its address; later steps read it. */
 class Addresses {
   readonly #known = new Map<AddressName, string>();
 

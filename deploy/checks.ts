@@ -11,8 +11,8 @@ const STATIC_CHECKS = [
 ];
 
 /**
- * Runs the checks side by side, because none of them keeps all cores busy. What each prints comes below its title once it
- * has ended. Returns the exit code of the first in the list that failed, or 0.
+ * Runs the checks at the same time, because none of them keeps all cores busy. Prints the output of each check below its
+ * title when it has ended. Returns the exit code of the first in the list that failed, or 0.
  */
 async function runStaticChecks(): Promise<number> {
   const codes = await Promise.all(

@@ -1,4 +1,4 @@
-/** The data folder: one process at a time has it, and its secrets stay the same over restarts. */
+/** The data folder: one process at a time may use it, and its secrets survive restarts. */
 import { randomBytes } from "node:crypto";
 import { accessSync, chmodSync, constants, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { cannotBeUsed } from "../services/runtime/fault.ts";
 import { errorCode, UserError } from "../services/runtime/user-error.ts";
 import { LOCK_LIMITS, type LockRefused, makeFolder, waitForLock } from "./bootstrap/folders.mjs";
 
-/** A refused lock of another machine may be left over from a container killed a moment ago; it is stale after this. */
+/** The wait for a lock of another machine or container. When its owner was just killed, the lock is stale after this time. */
 const FOREIGN_WAIT_MS = LOCK_LIMITS.foreignStaleMs + 1_000;
 
 /**
@@ -51,8 +51,8 @@ function owner(refused: LockRefused): string {
 const SECRET_BYTES = 24;
 
 /**
- * A secret of the data folder, so many random bytes as base64url: made at its first use, and stored in `secrets.json`, so that
- * a restart finds the same one. Throws UserError `secrets_unreadable` when the file is damaged.
+ * Returns a secret of the data folder: `bytes` random bytes as base64url. It is generated at its first use and stored in
+ * `secrets.json`, so that a restart reads the same one. Throws UserError `secrets_unreadable` when the file is damaged.
  */
 export function secretOf(dataDir: string, name: string, bytes = SECRET_BYTES): string {
   const path = join(dataDir, "secrets.json");
@@ -78,8 +78,8 @@ function readSecrets(path: string): Record<string, string> {
 }
 
 /**
- * Writes a file that no other user of the machine may read. It is written beside and renamed, so that a crash leaves the old
- * file or the new one, never half of one.
+ * Writes a file that no other user of the machine may read. It writes a new file and renames it, so that a crash leaves
+ * either the old or the new file complete.
  */
 export function writePrivateJson(path: string, value: unknown): void {
   writeFileSync(`${path}.new`, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });

@@ -1,6 +1,7 @@
 /**
- * Whether the disk of the data folder has room for a server to start, and words for a person about what is short. A part
- * that ended for want of space is started again when there is room, however long that takes: a lack of space never counts as a crash loop.
+ * Checks whether the disk of the data folder has room for a server to start, and describes a shortage to the operator. A
+ * part that ended because the disk was full is started again when there is room, however long that takes: a lack of space
+ * never counts as a crash loop.
  */
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
@@ -35,12 +36,12 @@ export class DiskRoom {
     return hasRoom;
   }
 
-  /** Whether there was too little room within the last seconds: what ends then, ends because of it. */
+  /** Whether there was too little room within the last seconds: a part that ends then has ended because of it. */
   wasShort(): boolean {
     return !this.hasRoom() || performance.now() - this.#shortAtMs < deployLimits.shortageEndsMs;
   }
 
-  /** Resolves when there is room, or when the signal is given. */
+  /** Resolves when there is room, or when the signal is aborted. */
   async whenRoom(signal: AbortSignal): Promise<void> {
     while (!this.hasRoom() && !signal.aborted) {
       await delay(deployLimits.roomPollMs, undefined, { signal }).catch(() => undefined);
@@ -52,7 +53,7 @@ export class DiskRoom {
     return `The disk of ${this.#folder} has ${inMegabytes(this.#disk.freeBytes())} left, and ${inMegabytes(deployLimits.startFreeBytes)} are needed`;
   }
 
-  /** What a person should know about the tier that the disk has come to. */
+  /** Describes the current tier of the disk to the operator. */
   sentence(): string {
     const has = `The disk of ${this.#folder} has ${inMegabytes(this.#disk.freeBytes())} left`;
     switch (this.#disk.tier()) {
@@ -72,7 +73,7 @@ function inMegabytes(bytes: number | undefined): string {
   return bytes === undefined ? "an unknown number of MB" : `${Math.floor(bytes / MEGABYTE)} MB`;
 }
 
-/** The folder itself, or the nearest one above it that exists already. */
+/** Returns the folder, or its nearest parent folder that exists. */
 export function existingFolder(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : existingFolder(dirname(path));
 }

@@ -1,6 +1,6 @@
 /**
- * Keeps one part of the system running: what ended by itself is started again after a pause, each time with one line for
- * the operator. A part that keeps ending, or that reports why it cannot continue, is abandoned.
+ * Keeps one part of the system running. When the part ends by itself, it is started again after a pause, and one line
+ * reports this to the operator. A part that keeps ending, or that reports why it cannot continue, is abandoned.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { errorCode, UserError } from "../services/runtime/user-error.ts";
@@ -12,7 +12,7 @@ import type { StepControl, StopStep } from "./supervisor.ts";
 /** How a part ended. */
 export interface Ending {
   exit: Exit;
-  /** The part's sentence about it, when it sent one. */
+  /** The reason that the part has reported, if any. */
   reason?: UserError | undefined;
   /** Whether it has reported that the disk is full. */
   wasForSpace?: boolean;
@@ -26,21 +26,21 @@ export interface Running {
 }
 
 interface KeepRunningOptions {
-  /** For sentences, e.g. `gateway`. */
+  /** The name of the part in messages, e.g. `gateway`. */
   name: string;
   logFile: string;
   control: StepControl;
   /** Prints one line for a person. */
   print: (line: string) => void;
-  /** Starts it, the first time and again, and resolves when it is up. Leaves nothing behind when `stopping` is aborted meanwhile. */
+  /** Starts the part, at first and after each end; resolves when it is up. Leaves no process when `stopping` is aborted. */
   launch: (stopping: AbortSignal) => Promise<Running>;
   /** The disk that the part needs. */
   room: DiskRoom;
-  /** Decides about restarts; another one than the usual only in tests. */
+  /** Decides about restarts. Only tests set it. */
   policy?: RestartPolicy;
 }
 
-/** A part ends with these where another start would change nothing: a person has to do something first. */
+/** The codes of errors after which another start would fail, too: a person has to act first. */
 const PERMANENT_CODES: ReadonlySet<string> = new Set([
   "invalid_setting",
   "unknown_service",
@@ -121,7 +121,7 @@ export async function keepRunning(options: KeepRunningOptions): Promise<StopStep
       const again = await startAgain(ending);
       if (again === undefined) return;
       running = again;
-      // It came up in the moment of the stop, which has ended only its predecessor.
+      // The part came up during the stop, which has ended only the process before it.
       if (stopped.signal.aborted) await running.child.stop();
     }
   })();
@@ -140,8 +140,8 @@ type RestartLimits = Readonly<
 type Verdict = { afterMs: number } | { abandonedBecause: string };
 
 /**
- * Decides when a part that ended by itself is started again. It is called with every start and every end, a start that did
- * not succeed included; the times are those of one clock that never goes back.
+ * Decides when a part that ended by itself is started again. It is called at every start and every end; a start that did
+ * not succeed is an end. All times are from one monotonic clock.
  */
 export class RestartPolicy {
   readonly #limits: RestartLimits;
@@ -162,7 +162,7 @@ export class RestartPolicy {
     this.#lastUpMs = nowMs;
   }
 
-  /** It ended because the disk was full, which does not count against it; the pauses grow as after any end. */
+  /** The part ended because the disk was full. This end does not count, but the pauses grow as after any end. */
   endedForSpace(nowMs: number): { afterMs: number } {
     this.#wasUpUntil(nowMs);
     this.#lastUpMs = nowMs;

@@ -36,24 +36,24 @@ export type LogPart = (typeof LOG_PARTS)[number];
 /** One log: a file that is written, and older ones beside it. */
 export interface LogSpec {
   logFile: string;
-  /** At this size the file is moved aside; `deployLimits.logFileBytes` unless set. */
+  /** The size at which the file is rotated; `deployLimits.logFileBytes` unless set. */
   logFileBytes?: number;
 }
 
 /** The log of one part; all of them together stay within `logMaxBytes`. */
 export function logOf(part: LogPart, options: { dataDir: string; logMaxBytes: number }): LogSpec {
   const files = LOG_PARTS.length * deployLimits.logFiles;
-  // A file is moved aside after the write that makes it too large.
+  // A file is rotated after the write that makes it too large.
   const logFileBytes = Math.floor(options.logMaxBytes / files) - deployLimits.logWriteBytes;
   return { logFile: join(options.dataDir, "logs", `${part}.log`), logFileBytes };
 }
 
-/** The size at which a file of a log is moved aside. */
+/** The size at which a file of a log is rotated. */
 export function fileBytesOf({ logFileBytes }: LogSpec): number {
   return logFileBytes ?? deployLimits.logFileBytes;
 }
 
-/** Removes the oldest files of a log beyond what it may have: they were written when more was allowed. */
+/** Removes the oldest files of a log beyond its limit: the limit may have been higher when they were written. */
 export function trimLog(log: LogSpec): void {
   const folder = dirname(log.logFile);
   const older = readdirSync(folder)
@@ -79,7 +79,7 @@ export function appendToLog(log: LogSpec, text: string): boolean {
   }
 }
 
-/** The last lines of a log file, from `fromByte` on; empty when there is none. A file that is shorter was rotated. */
+/** The end of a log file, from `fromByte` on; empty without a file. A shorter file was rotated and is read from its start. */
 export function logTail(path: string, fromByte: number): string {
   try {
     const file = openSync(path, "r");
@@ -100,8 +100,8 @@ export function logSize(path: string): number {
 }
 
 /**
- * The log of one part, rotated by size while it grows. Nothing waits for it: when the disk is slow, full or dead, lines are
- * dropped and counted, and one line in the file reports how many as soon as it can be written again.
+ * The log of one part, rotated by size while it grows. No caller waits for it: when the disk is slow, full or broken, lines
+ * are dropped and counted. One line in the file reports how many as soon as the file can be written again.
  */
 export class RotatingLog {
   readonly #spec: LogSpec;
@@ -153,7 +153,7 @@ export class RotatingLog {
         rotate: deployLimits.logFiles - 1,
         mode: 0o600,
       });
-      // After an error the stream is never used again: another one opens the file when there may be space.
+      // After an error the stream is never used again: a later write opens a new stream, when there may be space.
       stream.on("error", (error) => {
         if (this.#stream === stream) this.#failed(error);
       });
@@ -187,7 +187,7 @@ export class RotatingLog {
   }
 }
 
-/** Waits for the end of a log, but not for ever. */
+/** Waits until a log is closed, for at most `deployLimits.logCloseMs`. */
 export async function logIsClosed(closed: Promise<unknown>): Promise<void> {
   await within(closed, deployLimits.logCloseMs);
 }

@@ -1,4 +1,4 @@
-/** Ports: whether this process can listen on one, one that is free, and one that the next start takes again. */
+/** Checks whether this process can listen on a port, finds a free port, and keeps a port for the next start. */
 import { randomInt } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -43,9 +43,9 @@ export async function checkPort(host: string, port: number, variables: { port: s
 }
 
 /**
- * Ports for embedded servers, and for the HTTP API where any will do. They lie below the range from which systems take the
- * ports of outgoing connections (32768 and up on Linux, 49152 and up elsewhere): a client that reconnects to a stopped
- * server on such a port may be given that very port, connect to itself, and keep the server from ever coming back.
+ * Ports for embedded servers, and for the HTTP API when PORT is 0. They are below the range from which systems take the
+ * ports of outgoing connections (32768 and up on Linux, 49152 and up elsewhere). A client that reconnects to a stopped
+ * server on a port in that range may get the same port, connect to itself, and prevent the server from starting again.
  */
 const FIRST_PORT = 20_000;
 const LAST_PORT = 29_999;

@@ -22,8 +22,8 @@ const DATABASE_NAME = "device_payments";
 const MEGABYTE = 1_024 ** 2;
 
 /**
- * Watches the disk of the data folder, and prints a line when it gets short. Everything else waits here until a server can
- * start at all: it needs no new start after space is free.
+ * Watches the disk of the data folder, and prints a line when space gets short. The later steps wait until there is room
+ * for a server to start, so that the operator need not start again after freeing space.
  */
 export function diskStep(context: ApplicationContext): Step {
   return {
@@ -58,9 +58,9 @@ export function dataFolderStep(context: ApplicationContext): Step {
 }
 
 /**
- * Checks that the HTTP port and the metrics ports are free before anything is started for them, and chooses those that the
- * operator has not set: here and once, so that what is started again comes back where its clients are. The sandbox
- * provider's is kept for the next start as well, because guests have its address in their QR codes.
+ * Checks that the HTTP port and the metrics ports are free before any process starts, and chooses the ports that the
+ * operator has not set. It chooses them once, so that a process that is started again listens where its clients connect.
+ * The sandbox provider's port is kept for the next start as well, because guests have its address in their QR codes.
  */
 export function portStep(context: ApplicationContext): Step {
   return {
@@ -83,7 +83,7 @@ export function portStep(context: ApplicationContext): Step {
   };
 }
 
-/** The operator's port, once it is known to be free; else the one of this data folder. */
+/** The operator's port, after a check that it is free; else the port that this data folder keeps. */
 async function sandboxProviderPort({ environment, settings }: ApplicationContext): Promise<number> {
   const port = Number(environment.SANDBOX_PROVIDER_PORT || 0);
   if (port === 0) return keptPort(settings.dataDir, "sandboxProvider");
@@ -108,7 +108,7 @@ export function natsStep(context: ApplicationContext): Step {
       const log = logFor(context, "nats-server");
       const token = secretOf(dataDir, "nats_token");
       let url = "";
-      // Chosen once: a server that is started again comes back where its clients reconnect.
+      // Chosen once: a server that is started again listens where its clients reconnect.
       let port: number | undefined;
       const { room } = context;
       const launch = async (stopping: AbortSignal): Promise<Running> => {
@@ -160,7 +160,7 @@ export function postgresStep(context: ApplicationContext): Step {
   };
 }
 
-/** A server that was started again may have lost its data: without streams the processes would wait for `migrate`. */
+/** Creates missing streams: a restarted server may have lost its data, and the processes would wait for `migrate`. */
 async function prepareAgain(
   { print, addresses }: ApplicationContext,
   natsUrl: string,
@@ -176,8 +176,8 @@ async function prepareAgain(
 }
 
 /**
- * The end of a nats-server, whether it ended by itself or had to be ended, because it no longer stores messages. It is
- * ended only when there is room to start it again: until then it serves at least what needs no storing.
+ * Resolves at the end of a nats-server. A server that can no longer store messages is ended, but only when there is room to
+ * start it again: until then it still serves the requests that store nothing.
  */
 async function endOfNats(server: NatsServer, room: DiskRoom, print: (line: string) => void): Promise<Ending> {
   const { child } = server;
@@ -202,7 +202,7 @@ async function endOfPostgres(child: Child): Promise<Ending> {
   return { exit, wasForSpace: isAboutSpace(child.output.tail()) };
 }
 
-/** An address to type into a browser for an address to listen on. */
+/** The address for a browser when a server listens on `host`. */
 function reachableHost(host: string): string {
   if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
   return host.includes(":") ? `[${host}]` : host;

@@ -1,4 +1,4 @@
-/** Our own processes: each reports to its parent that it is ready, or in one sentence why it ends. */
+/** Starts our own processes. Each reports to its parent that it is ready, or in one sentence why it ends. */
 import { once } from "node:events";
 import { z } from "zod";
 import { UserError } from "../services/runtime/user-error.ts";
@@ -13,11 +13,11 @@ const messageSchema = z.discriminatedUnion("ready", [
   z.object({ ready: z.literal(false), code: z.string(), message: z.string() }),
 ]);
 
-/** `{ ready: true }` and whatever else the service reports of itself, e.g. the port that it got. */
+/** `{ ready: true }` and other facts that the service reports, e.g. its port. */
 type ReadyMessage = { ready: true; [fact: string]: unknown };
 
 interface ServiceProcessOptions extends LogSpec {
-  /** For sentences, e.g. `gateway`. */
+  /** The name of the process in messages, e.g. `gateway`. */
   name: string;
   /** The TypeScript file to run, absolute. */
   script: string;
@@ -33,7 +33,7 @@ export interface ServiceProcess extends Running {
 }
 
 /**
- * Starts a Node process of ours and waits until it reports ready. Throws the process's sentence as a UserError, or
+ * Starts a Node process of ours and waits until it reports ready. Throws the reason that the process reports, or
  * `service_start_failed`, `…_stopped` or `…_timeout`.
  */
 export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
@@ -46,7 +46,7 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
     log: options,
     stopSignal: "SIGTERM",
     stopMs: deployLimits.serviceStopMs,
-    // It drains by itself when its IPC channel closes; the watchdog kills it only if it does not.
+    // The process drains by itself when its IPC channel closes; the watchdog kills it only if it does not end.
     orphanSignal: "0",
   });
   const reported: { ready?: ReadyMessage; reason?: UserError } = {};
@@ -56,7 +56,7 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
     if (message.data.ready) reported.ready = { ...message.data };
     else reported.reason = new UserError(message.data.message, { code: message.data.code });
   });
-  // The exit may be noticed before the last message is read, so all of them are read to their end.
+  // The exit may be reported before the last message is read, so this first reads all messages and output.
   const ended = (async (): Promise<Ending> => {
     const exit = await child.exited;
     if (child.process.connected) await once(child.process, "disconnect");

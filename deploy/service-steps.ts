@@ -43,17 +43,17 @@ export function servicesStep(context: ApplicationContext, name: LogPart, service
   };
 }
 
-/** The gateway process. It never gets the address of the database, and alone gets the platform key. */
+/** The gateway process. It never gets the address of the database, and only it gets the platform key. */
 export function gatewayStep(context: ApplicationContext): Step {
   const name = "gateway";
   return {
     name,
     start: (control) => {
-      // The port of a scheme's default is left out of a URL.
+      // A URL omits the default port of its scheme.
       const { port, protocol } = new URL(context.addresses.get("gateway"));
       const environment = {
         ...baseEnvironment(context, name),
-        PLATFORM_KEY: setOrMade(context, "PLATFORM_KEY"),
+        PLATFORM_KEY: setOrGenerated(context, "PLATFORM_KEY"),
         HOST: context.settings.host,
         PORT: port || (protocol === "https:" ? "443" : "80"),
       };
@@ -88,7 +88,7 @@ const METRICS_PORT_OFFSETS: Readonly<Record<string, number>> = {
 };
 /** AES-256, HMAC-SHA256 and Ed25519 keys. */
 const KEY_BYTES = 32;
-/** What not every process may have. */
+/** Settings that only some processes may get. */
 const SECRET_SETTINGS = [
   "CERTIFICATION_SIGNING_KEY",
   "CLOSING_SIGNING_KEY",
@@ -115,13 +115,13 @@ function baseEnvironment(context: ApplicationContext, name: string): NodeJS.Proc
     NATS_URL: context.addresses.get("nats"),
     LOG_LEVEL: logLevel,
     DISK_FOLDER: dataDir,
-    // Where both servers are elsewhere, this disk holds logs only, for which nothing has to wait.
+    // When both servers are external, this disk holds only logs, and no work has to wait for space.
     DISK_RESERVE_MB: natsUrl !== undefined && databaseUrl !== undefined ? "0" : String(diskReserveMb),
   };
 }
 
 /** A key that the operator has set, or the one of this data folder. Several starts on one database need the operator's. */
-function setOrMade({ environment, settings }: ApplicationContext, variable: string): string {
+function setOrGenerated({ environment, settings }: ApplicationContext, variable: string): string {
   return environment[variable] || secretOf(settings.dataDir, variable.toLowerCase(), KEY_BYTES);
 }
 
@@ -133,26 +133,26 @@ function databaseEnvironment(context: ApplicationContext): NodeJS.ProcessEnv {
   return {
     DATABASE_URL: addresses.get("database"),
     ...(enrollmentKey === undefined ? {} : { ENROLLMENT_CODE_KEY: enrollmentKey }),
-    CERTIFICATION_SIGNING_KEY: setOrMade(context, "CERTIFICATION_SIGNING_KEY"),
-    CLOSING_SIGNING_KEY: setOrMade(context, "CLOSING_SIGNING_KEY"),
+    CERTIFICATION_SIGNING_KEY: setOrGenerated(context, "CERTIFICATION_SIGNING_KEY"),
+    CLOSING_SIGNING_KEY: setOrGenerated(context, "CLOSING_SIGNING_KEY"),
     CONFORMANCE_BASE_URL: environment.CONFORMANCE_BASE_URL || addresses.get("gateway"),
-    PROVIDER_SECRETS_KEY: setOrMade(context, "PROVIDER_SECRETS_KEY"),
+    PROVIDER_SECRETS_KEY: setOrGenerated(context, "PROVIDER_SECRETS_KEY"),
     PROVIDER_SECRETS_OLD_KEYS: environment.PROVIDER_SECRETS_OLD_KEYS,
-    SANDBOX_PROVIDER_KEY: setOrMade(context, "SANDBOX_PROVIDER_KEY"),
-    SANDBOX_PROVIDER_INSTALLATION_KEY: setOrMade(context, "SANDBOX_PROVIDER_INSTALLATION_KEY"),
+    SANDBOX_PROVIDER_KEY: setOrGenerated(context, "SANDBOX_PROVIDER_KEY"),
+    SANDBOX_PROVIDER_INSTALLATION_KEY: setOrGenerated(context, "SANDBOX_PROVIDER_INSTALLATION_KEY"),
     SANDBOX_PROVIDER_URL: sandbox.origin,
-    // Behind a proxy it listens on another port than its address has.
+    // Behind a proxy, the sandbox provider listens on another port than that of its address.
     SANDBOX_PROVIDER_PORT:
       Number(environment.SANDBOX_PROVIDER_PORT) > 0 ? environment.SANDBOX_PROVIDER_PORT : sandbox.port,
     PROVIDER_CALLBACK_BASE_URL: environment.PROVIDER_CALLBACK_BASE_URL || addresses.get("gateway"),
-    WEBHOOK_SECRETS_KEY: setOrMade(context, "WEBHOOK_SECRETS_KEY"),
+    WEBHOOK_SECRETS_KEY: setOrGenerated(context, "WEBHOOK_SECRETS_KEY"),
     WEBHOOK_SECRETS_OLD_KEYS: environment.WEBHOOK_SECRETS_OLD_KEYS,
   };
 }
 
 /**
- * The key that enrollment codes are hashed with: the operator's, or the one of this data folder. A database that is not
- * ours may serve several starts, which must agree on the key, so none is made then.
+ * The key that enrollment codes are hashed with: the operator's, or the one of this data folder. Several starts may use one
+ * external database and must then have the same key, so none is generated for it.
  */
 function enrollmentCodeKey({ environment, settings }: ApplicationContext): string | undefined {
   if (environment.ENROLLMENT_CODE_KEY) return environment.ENROLLMENT_CODE_KEY;
@@ -161,7 +161,7 @@ function enrollmentCodeKey({ environment, settings }: ApplicationContext): strin
 
 function metricsEnvironment(metricsPort: number | undefined, name: string): NodeJS.ProcessEnv {
   if (metricsPort === undefined) return {};
-  // Any free port needs no distance from the others.
+  // With 0 each process takes any free port, so the offset is not needed.
   const port = metricsPort === 0 ? 0 : metricsPort + (METRICS_PORT_OFFSETS[name] ?? 0);
   return { METRICS_PORT: String(port) };
 }

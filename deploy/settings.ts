@@ -1,4 +1,4 @@
-/** The settings of `npm start`, from the environment. What only a part reads is checked as well, before any part is started. */
+/** The settings of `npm start`, from the environment. It checks the settings of every part before any part is started. */
 import { resolve } from "node:path";
 import { z } from "zod";
 import { type GatewaySettings, readGatewaySettings } from "../gateway/settings.ts";
@@ -27,7 +27,7 @@ const LAST_PORT = 65_535;
 /** Each of the five processes answers Prometheus on a separate port: METRICS_PORT and the ones after it. */
 const METRICS_PORTS = 5;
 
-/** A number in plain digits; the meaning completes the sentence about one that is not. */
+/** A number in decimal digits. `meaning` completes the error message about any other value. */
 function digits(least: number, most: number, what: string, meaning: string) {
   const allowed = `it must be a whole number${what} from ${least} to ${most}, ${meaning}`;
   return z
@@ -84,7 +84,7 @@ const settingsSchema = z.object({
   }),
 });
 
-/** The one argument of `npm start`: it counts once, and no setting that stays does. */
+/** The only argument of `npm start`. It is not a setting, because it must apply to one start only. */
 export const DATABASE_RESTORED = "--database-restored";
 
 /** What `npm start -- --help` shows. */
@@ -100,8 +100,8 @@ export const START_DESCRIPTION: ProcessDescription = {
 export type Settings = ReturnType<typeof readSettings>;
 
 /**
- * Reads the settings from environment variables, and checks what only a part reads. Throws UserError `invalid_setting` naming
- * the variable; never its value, which may hold a password.
+ * Reads the settings from environment variables, and checks those that only one part reads. Throws UserError
+ * `invalid_setting` that names the variable but never its value, which may contain a password.
  */
 export function readSettings(environment: NodeJS.ProcessEnv) {
   const values = parseSettings(settingsSchema, environment);
@@ -136,17 +136,17 @@ function refuseSharedPort(httpPort: number, metricsPort: number | undefined): vo
   throw new UserError(sentence, { code: "invalid_setting" });
 }
 
-/** In place of a key that `npm start` makes when the operator sets none. */
-const MADE_KEY = Buffer.alloc(32).toString("base64url");
-/** What `npm start` sets by itself where the operator has set nothing. */
-const MADE: NodeJS.ProcessEnv = {
+/** A placeholder for each key that `npm start` generates when the operator sets none. */
+const PLACEHOLDER_KEY = Buffer.alloc(32).toString("base64url");
+/** Placeholders for the settings that `npm start` makes itself when the operator has not set them. */
+const PLACEHOLDERS: NodeJS.ProcessEnv = {
   NATS_URL: "nats://127.0.0.1:4222",
-  PROVIDER_SECRETS_KEY: MADE_KEY,
-  SANDBOX_PROVIDER_KEY: MADE_KEY,
-  SANDBOX_PROVIDER_INSTALLATION_KEY: MADE_KEY,
-  WEBHOOK_SECRETS_KEY: MADE_KEY,
+  PROVIDER_SECRETS_KEY: PLACEHOLDER_KEY,
+  SANDBOX_PROVIDER_KEY: PLACEHOLDER_KEY,
+  SANDBOX_PROVIDER_INSTALLATION_KEY: PLACEHOLDER_KEY,
+  WEBHOOK_SECRETS_KEY: PLACEHOLDER_KEY,
 };
-/** Schemas of parts that check nothing beside them. */
+/** Schemas of the parts whose settings have no further checks. */
 const PART_SCHEMAS = [
   sharedSettingsSchema,
   diskSettingsSchema,
@@ -161,7 +161,7 @@ const PART_SCHEMAS = [
 /** Throws UserError `invalid_setting` for the first setting that a part would refuse. Returns what the gateway reads. */
 function checkPartSettings(environment: NodeJS.ProcessEnv): GatewaySettings {
   const set = Object.entries(environment).filter(([, value]) => value !== "");
-  const complete = { ...MADE, ...Object.fromEntries(set) };
+  const complete = { ...PLACEHOLDERS, ...Object.fromEntries(set) };
   for (const schema of PART_SCHEMAS) parseSettings(schema, complete);
   readStationsSettings(complete);
   readSignerSettings(complete);

@@ -9,7 +9,7 @@ import { gatewayStep, migrationStep, servicesStep } from "./service-steps.ts";
 import { DATABASE_RESTORED, readSettings, type Settings, START_DESCRIPTION } from "./settings.ts";
 import { reportError, type Step, supervise, together } from "./supervisor.ts";
 
-/** What starts, in this order; it stops in the reverse one. */
+/** The steps in the order of their start; they stop in the reverse order. */
 function applicationSteps(context: ApplicationContext): Step[] {
   return [
     diskStep(context),

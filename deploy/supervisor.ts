@@ -1,4 +1,4 @@
-/** Starts the steps of `npm start` in order, and stops them in the reverse one. */
+/** Starts the steps of `npm start` in order, and stops them in the reverse order. */
 import { setTimeout as delay } from "node:timers/promises";
 import { inspect } from "node:util";
 import { cannotGoOn } from "../services/runtime/fault.ts";
@@ -39,7 +39,7 @@ const STOP_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
  * Starts the steps in order, waits for a stop signal, the end of the parent process or a failure, and stops what was
- * started in reverse order. A second signal ends the draining, and after Ctrl-C, or during the start, so does a short time.
+ * started in reverse order. A second signal ends the draining. After Ctrl-C, or during the start, it ends after a short time.
  * Returns the exit code: 0 after an orderly stop, otherwise the error's.
  */
 export async function supervise(options: SuperviseOptions): Promise<number> {
@@ -127,8 +127,8 @@ function aborted(signal: AbortSignal): Promise<undefined> {
 }
 
 /**
- * One step out of several that do not need one another: they start side by side, and stop one after the other, the last
- * named first. When one does not start, the others are stopped and its error is the step's.
+ * Joins steps that do not need one another into one. They start at the same time, and stop one after the other in reverse
+ * order. When one does not start, the others are stopped, and the joint step fails with its error.
  */
 export function together(name: string, steps: readonly Step[]): Step {
   return {

@@ -33,7 +33,7 @@ export const CERTIFICATE_HELP = `  npm run cli -- certificate list
   npm run cli -- certificate revoke ARTIFACT --reason TEXT
   npm run cli -- certificate verify FILE
       Offline with --key KEY, the verifier key of the installation, which may be repeated;
-      without it the installation is asked for its keys, and believed
+      without it the keys are read from the installation, and trusted
       Exit codes: 0 valid, 1 not valid or not verified, 2 revoked or expired
 `;
 

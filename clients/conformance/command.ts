@@ -39,20 +39,20 @@ const CONFORMANCE_HELP = `Checks that a running service, or a device at it, keep
                           writes the result there as well; the file of a run without one is empty
 
   npm run conformance -- --sandbox ID --device companion|display
-      A device acts, and the suite is its cashier and its owner. The device is given the address
-      of the suite, which passes on what it sends. A person at the device reads what to do
-      --program COMMAND   this program does it instead (docs/conformance.md has its instructions)
-      --listen HOST:PORT  where the device reaches the suite; 127.0.0.1 and any free port unless said
+      A device acts, and the suite acts as its cashier and its owner. Give the device the address
+      of the suite, which forwards its requests. The suite prints what a person at the device does
+      --program COMMAND   a program acts instead of a person (docs/conformance.md has its instructions)
+      --listen HOST:PORT  where the device reaches the suite; by default 127.0.0.1 and any free port
       --capability NAME   only this one, with those that it builds on; may be repeated
       --provider NAME, --model NAME, --software VERSION, --software-sha256 HEX
-                          whose device it is, for the result
+                          the device's maker and software, for the result
       \`npm run cli -- certify\` does the same, and records certificates when all has passed
 
   OWNER_EMAIL, OWNER_PASSWORD are the owner's log-in; left out, the sandbox's owner.
   SESSION_TOKEN is a session of the owner instead; the run ends it.
 
   Exit codes: 0 all checks passed, 1 a check failed or did not run, 2 the suite could not
-  run, or another run goes on at the sandbox, 3 the run left something behind.
+  run, or another run is active at the sandbox, 3 the run left something behind.
 `;
 export const OPTIONS = {
   help: { type: "boolean", short: "h" },

@@ -6,12 +6,12 @@ export interface Exemption {
 }
 
 const HEAD = "introduces what follows";
-const ADVICE = "is for who builds a device or a consumer, and the service cannot break it";
+const ADVICE = "is advice for makers of devices and consumers, and the service cannot break it";
 const WEBHOOKS =
-  "is about the webhooks of robots, which no device of a sandbox takes part in; the project's own tests hold it";
+  "is about the webhooks of robots, which no device of a sandbox takes part in; the project's own tests check it";
 const OUTSIDE =
-  "shows in reconciliation alone, and the suite acts as a cashier, a device and the owner; the project's own tests hold it";
-const ITSELF = "is about this suite; its exit codes 1 and 3 hold it";
+  "is visible in reconciliation only, and the suite acts as cashier, device and owner; the project's own tests check it";
+const ITSELF = "is about this suite; its exit codes 1 and 3 show it";
 
 export const EXEMPT_SECTIONS: Readonly<Record<string, string>> = {
   "Webhook envelope": WEBHOOKS,
@@ -25,7 +25,7 @@ export const EXEMPT_SECTIONS: Readonly<Record<string, string>> = {
 };
 
 export const EXEMPTIONS: readonly Exemption[] = [
-  { text: "not shown", reason: "says what the contract leaves open" },
+  { text: "not shown", reason: "names what the contract leaves open" },
   { text: "This single document covers", reason: HEAD },
   { text: "Rules that hold for the whole service:", reason: HEAD },
   { text: "Rules:", reason: HEAD },

@@ -74,7 +74,7 @@ const CLOCK_MS = 60_000;
 
 export function isNow(what: string, value: unknown): void {
   const skewMs = Math.abs(Date.parse(String(value)) - Date.now());
-  holds(what, skewMs < CLOCK_MS, "the time of now", value);
+  holds(what, skewMs < CLOCK_MS, "the current time", value);
 }
 
 /** Expects that a field exists and has its type. */

@@ -18,7 +18,7 @@ const LONGEST_MS = 2 * clientLimits.conformanceLeaseSeconds * 1_000;
 /** Another run is active at the sandbox, so this run changes nothing there. */
 export class Taken extends CannotRun {
   constructor(sandboxId: number) {
-    super(`Another run goes on at sandbox ${sandboxId}; wait for its end, or give each run a sandbox of its own.`);
+    super(`Another run is active at sandbox ${sandboxId}; wait for its end, or use another sandbox for this run.`);
   }
 }
 

@@ -32,14 +32,14 @@ export async function bundle(names: readonly string[], folder: string): Promise<
     chunkFileNames: "[hash].js",
   });
   await build.close();
-  // Node takes a folder's files for modules only with this.
+  // Node loads a folder's files as modules only with this file.
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }\n');
 }
 
 function writeTypes(folder: string): void {
   const compiler = join(ROOT, "node_modules", ".bin", "tsc");
   execFileSync(compiler, ["-p", SOURCE, "--outDir", folder], { stdio: ["ignore", "ignore", "inherit"] });
-  // The one file for Node alone has the types of Node.
+  // `storage/file.ts` is for Node only. The compiler has no types of Node here, so its declaration is written by hand.
   writeFileSync(
     join(folder, "storage", "file.d.ts"),
     'import type { DeviceStorage } from "../record.js";\nexport declare function fileStorage(path: string): DeviceStorage;\n',

@@ -120,7 +120,7 @@ export function companionStep(state: CompanionState, event: CompanionEvent, inpu
     effects: [],
     input,
     isCompanion: true,
-    onRequestsCancelled: () => putBack(draft),
+    onRequestsCancelled: () => resetRequests(draft),
   };
   if (isDeviceEvent(event)) {
     deviceStep(draft, event);
@@ -152,7 +152,7 @@ function ownStep(draft: CompanionDraft, event: CompanionOwnEvent): void {
 }
 
 /** The pending requests have ended without an answer. */
-function putBack(draft: CompanionDraft): void {
+function resetRequests(draft: CompanionDraft): void {
   const { work } = draft.state;
   if (work === "polling" || work === "waiting" || work === "off") change(draft, { work: "idle" });
   change(draft, { reporter: "idle", pollFailures: 0, reportFailures: 0 });

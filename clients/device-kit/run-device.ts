@@ -73,18 +73,18 @@ export function runDevice<S extends DeviceState, E, F extends { readonly type: s
   const startedAtMs = platform.nowMs();
   let state = kind.first;
   let eventAtMs = startedAtMs;
-  /** Counts the cancellations: what was sent before one is no event after it. */
-  let era = 0;
+  /** Counts the cancellations: the answer to a request that was sent before a cancellation is no event. */
+  let cancellations = 0;
   const dispatch = (event: E | DeviceEvent): void => running.dispatch(event);
   const requests: Requests<E> = {
     client,
     platform,
     dispatch,
     send(request, onAnswer, onFailure) {
-      const sentIn = era;
+      const sentAfter = cancellations;
       const end = async (): Promise<void> => {
         const result = await request;
-        if (sentIn === era) dispatch(result.ok ? onAnswer(result) : onFailure(result.failure));
+        if (sentAfter === cancellations) dispatch(result.ok ? onAnswer(result) : onFailure(result.failure));
       };
       void end();
     },
@@ -118,7 +118,7 @@ export function runDevice<S extends DeviceState, E, F extends { readonly type: s
         (failure) => ({ type: "heartbeat_failed", failure }),
       ),
     cancel_requests() {
-      era += 1;
+      cancellations += 1;
       transport.abort();
     },
   };

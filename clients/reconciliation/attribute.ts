@@ -1,12 +1,12 @@
-/** Pays orders with unmatched money: one person alone, or two people above the organization's limit. */
+/** Pays orders with unmatched payments: one person alone, or two people above the organization's limit. */
 import { z } from "zod";
 import { UsageError } from "../command.ts";
 import { ServiceError } from "../http/transport.ts";
 import { idOf, type Person, print, printJson, required, type Work } from "../person.ts";
 
 export const ATTRIBUTE_HELP = `  npm run recon -- attribute ISSUE --order ID --reason TEXT
-      Pays an order with the money, by the payment seam; above the organization's limit
-      it is proposed, and another person decides
+      Pays an order with the unmatched payment; above the organization's limit the
+      command only proposes it, and another person decides
   npm run recon -- attribute ISSUE --confirm PROPOSAL
   npm run recon -- attribute ISSUE --reject PROPOSAL --reason TEXT
       Decides what another person has proposed

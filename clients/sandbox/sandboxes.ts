@@ -19,7 +19,7 @@ export const SANDBOX_HELP = `  npm run cli -- sandbox seed --filial ID --name NA
       --currency EUR
   npm run cli -- sandbox list
   npm run cli -- sandbox reset SANDBOX
-      Ends what is under way and all access, and prints new codes and a new password
+      Ends open collections and all access, and prints new codes and a new password
   npm run cli -- sandbox delete SANDBOX
       Closes the station for good
 `;
@@ -92,7 +92,7 @@ function show(fresh: z.infer<typeof freshSchema>, json: boolean | undefined): vo
   print(`display    device ${display.device_id}\tenrollment code ${display.enrollment_code}`);
   print(`companion  device ${companion.device_id}\tenrollment code ${companion.enrollment_code}`);
   print(`cashier    ${cashier.email}\tpassword ${cashier.password}`);
-  print(`The codes and the password are shown this once; the codes are good until ${fresh.codes_expire_at}.`);
+  print(`The codes and the password are shown only once; the codes are valid until ${fresh.codes_expire_at}.`);
 }
 
 function list({ json }: Options): Work {

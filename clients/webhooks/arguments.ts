@@ -13,18 +13,18 @@ export type Trigger = (typeof TRIGGERS)[number];
 export const WEBHOOKS_HELP = `  npm run cli -- webhooks listen --forward-to http://127.0.0.1:4000/hook
       Reads the consumer's deliveries as they come and posts each to a local address,
       in order, signed as the service signs. Tries again until the target answers 2xx.
-      --secret TEXT       sign with this; one is made and printed when left out
-      --since-id N        start behind this delivery; 0 is from the beginning;
-                          left out, only what comes from now on
+      --secret TEXT       signs with this; one is made and printed when left out
+      --since-id N        starts after this delivery; 0 is from the beginning;
+                          left out, only later deliveries are forwarded
       --credential TEXT   the consumer's; ROBOTICS_CREDENTIAL, or the sandbox's
   npm run cli -- webhooks trigger EVENT
-      Makes the event happen, by the owner's API. EVENT is one of
+      Causes the event, by the owner's API. EVENT is one of
       ${TRIGGERS.join(", ")}
-      --consumer-id N     whose event; left out, that of the sandbox's consumer,
-                          or of the only one that is active
+      --consumer-id N     the consumer of the event; left out, the sandbox's
+                          consumer, or the only one that is active
       --owner-email TEXT, --owner-password TEXT
-                          OWNER_EMAIL and OWNER_PASSWORD. A program's options can be seen
-                          by others on the machine, its environment cannot
+                          OWNER_EMAIL and OWNER_PASSWORD. Other users of the machine can
+                          see a program's options, but not its environment
 `;
 
 const OPTIONS = {
@@ -44,7 +44,7 @@ export type Progress = (line: string, facts: Readonly<Record<string, unknown>>) 
 
 type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
 
-/** Throws `UsageError` for what it does not understand. */
+/** Throws `UsageError` for arguments that it does not understand. */
 export function parseCommand(args: readonly string[]) {
   const { values, positionals } = parseCommandLine(args, OPTIONS);
   const [name, event, ...rest] = positionals;
@@ -52,7 +52,7 @@ export function parseCommand(args: readonly string[]) {
     const forwardTo = values["forward-to"];
     if (event !== undefined) throw new UsageError(`listen takes no "${event}"; --help shows what it takes.`);
     if (forwardTo === undefined)
-      throw new UsageError("Say where to with --forward-to, for example http://127.0.0.1:4000/hook.");
+      throw new UsageError("Name the target with --forward-to, for example http://127.0.0.1:4000/hook.");
     if (values.secret === "") throw new UsageError("The secret is empty; leave --secret out and one is made.");
     // Without --since-id, `listen` forwards only later deliveries.
     const sinceId = numberOf("since-id", values["since-id"], 0);
@@ -63,7 +63,7 @@ export function parseCommand(args: readonly string[]) {
     if (event !== undefined && known === undefined)
       throw new UsageError(`There is no event "${event}" to trigger; there are ${TRIGGERS.join(", ")}.`);
     if (known === undefined || rest.length > 0)
-      throw new UsageError(`Say which event to trigger: ${TRIGGERS.join(", ")}.`);
+      throw new UsageError(`Name the event to trigger: ${TRIGGERS.join(", ")}.`);
     const consumerId = numberOf("consumer-id", values["consumer-id"], 1);
     return { name, event: known, consumerId, options: values } as const;
   }

@@ -1,4 +1,4 @@
-/** Triggers an event: does the owner's action with the owner's API. */
+/** Triggers an event by the owner's action that causes it, with the owner's API. */
 import { z } from "zod";
 import { CommandError } from "../command.ts";
 import { pause } from "../http/pace.ts";
@@ -69,7 +69,7 @@ async function consumerOf({ owner, consumerId }: TriggerDeps): Promise<Consumer>
   if (consumerId !== undefined) throw new CommandError(`The owner has no robotics consumer ${consumerId}.`);
   if (consumer === undefined) throw new CommandError("The owner has no robotics consumer that is active.");
   const ids = active.map(({ consumer_id: id, name }) => `${id} (${name})`).join(", ");
-  throw new CommandError(`Say whose event with --consumer-id: ${ids}.`);
+  throw new CommandError(`Name the consumer of the event with --consumer-id: ${ids}.`);
 }
 
 async function offer({ owner, progress }: TriggerDeps, consumer: Consumer, validForSeconds?: number): Promise<Task> {

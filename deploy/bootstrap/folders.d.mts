@@ -1,5 +1,5 @@
 /**
- * Makes a folder and those above it that are missing. Not `mkdir` with `recursive`, which on Node 22 never returns below
+ * Makes a folder and its missing parents. It does not use `mkdir` with `recursive`, which on Node 22 never returns below
  * /proc or /sys. Throws system errors such as EACCES.
  */
 export declare function makeFolder(path: string, mode?: number): void;
@@ -20,7 +20,7 @@ export interface LockRefused {
   ownerVisible: boolean;
 }
 
-/** Tries once to take the lock file at `path`; takes over one that a dead process left. Throws system errors such as EACCES. */
+/** Tries once to take the lock file at `path`, also when its process has ended. Throws system errors such as EACCES. */
 export declare function tryLock(path: string): LockHeld | LockRefused;
 
 /** Tries until the lock is held, `isFinal` is true or the time is over; `onWait` is called once, before the first wait. */

@@ -1,4 +1,4 @@
-/** apt in a temporary folder, and Debian's archive as this machine reaches it. */
+/** Runs apt in a temporary folder, and finds the mirrors of Debian's archive that this machine uses. */
 import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,20 +20,20 @@ interface Apt {
 interface AptOptions {
   /** apt finds its programs and its settings by these variables. */
   environment: NodeJS.ProcessEnv;
-  /** Lines of sources.list; without them apt uses the machine's sources and keeps to what is installed. */
+  /** Lines of sources.list. Without them, apt uses the machine's sources and its record of installed packages. */
   sources?: readonly string[];
   /** Ends apt. */
   signal?: AbortSignal | undefined;
 }
 
-/** What apt gave as the reason when it failed. */
+/** apt failed; the message is the reason that it gave. */
 export class AptError extends Error {
   override readonly name = "AptError";
 }
 
 /**
  * Runs `work` with an apt whose package lists, downloads and settings are in a temporary folder. It needs no root and
- * changes nothing on the machine; proxies and other settings of the machine's apt count.
+ * changes nothing on the machine. It also uses the settings of the machine's apt, such as proxies.
  */
 export async function withApt<Result>(options: AptOptions, work: (apt: Apt) => Promise<Result>): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), "apt-"));
@@ -69,7 +69,7 @@ export async function withApt<Result>(options: AptOptions, work: (apt: Apt) => P
   }
 }
 
-/** True when this machine has what fetches and unpacks packages. */
+/** True when this machine has the programs that fetch and unpack packages. */
 export async function hasApt(environment: NodeJS.ProcessEnv): Promise<boolean> {
   const probe = { env: environment, timeout: deployLimits.versionProbeMs };
   const probes = ["apt-get", "dpkg-deb"].map((program) => execFileAsync(program, ["--version"], probe));
@@ -78,7 +78,7 @@ export async function hasApt(environment: NodeJS.ProcessEnv): Promise<boolean> {
 
 function configuration(folder: string, hasOwnSources: boolean): string {
   const path = (...names: string[]): string => JSON.stringify(join(folder, ...names));
-  // Another release than the machine's: neither its pins nor what it has installed may decide.
+  // The sources are of another release: the machine's pins and installed packages must not affect the choice.
   const ownSources = `
 Dir::Etc::SourceList ${path("sources.list")};
 Dir::Etc::SourceParts "/dev/null";
@@ -88,18 +88,18 @@ Dir::State::Status "/dev/null";
 APT::Default-Release "";
 APT::Update::Error-Mode "any";
 `;
-  return `# What the machine runs after an update belongs to its lists.
+  return `# The machine's update hooks are for its own package lists.
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
 Dir::State::Lists ${path("lists")};
 Dir::Cache ${path()};
 Dir::Cache::Archives ${path("archives")};
-# Nothing is installed, so nothing of root's has to be locked. As root apt would hand downloads to another user, who
-# may not enter this folder.
+# apt installs nothing here, so it needs no lock. When root runs apt, it downloads as another user, who may not enter
+# this folder.
 Debug::NoLocking "true";
 APT::Sandbox::User "";
-# apt refuses what no known key has signed or what differs from it, also where the machine's settings would allow them.
+# apt refuses repositories and packages without a valid signature, even when the machine's settings allow them.
 Acquire::AllowInsecureRepositories "false";
 Acquire::AllowWeakRepositories "false";
 Acquire::AllowDowngradeToInsecureRepositories "false";
@@ -110,7 +110,7 @@ Acquire::https::Timeout "${deployLimits.aptSilenceS}";
 ${hasOwnSources ? ownSources : ""}`;
 }
 
-/** What apt names as the reason, without its mark and its full stop: what is wrong with a signature, or its first error. */
+/** apt's reason without its prefix and full stop: its warning about a signature, or else its first error. */
 function reasonOf(error: unknown): string {
   if (error instanceof Error && "killed" in error && error.killed === true) {
     return `apt-get took longer than ${deployLimits.aptDownloadMs / 1000} s`;
@@ -122,7 +122,7 @@ function reasonOf(error: unknown): string {
 /** Where Debian and Ubuntu put the keys of Debian's archive (package `debian-archive-keyring`), newest name first. */
 const KEYRINGS = ["/usr/share/keyrings/debian-archive-keyring.pgp", "/usr/share/keyrings/debian-archive-keyring.gpg"];
 
-/** Debian's public mirror, which leads to a near one. */
+/** Debian's public mirror, which a server near this machine answers. */
 const PUBLIC_MIRROR = "http://deb.debian.org/debian";
 
 /** The machine's keys of Debian's archive; undefined when it has none. */
@@ -130,16 +130,16 @@ export function debianKeyring(candidates: readonly string[] = KEYRINGS): string 
   return candidates.find((path) => existsSync(path));
 }
 
-/** Debian's archive as this machine is set up to reach it, then the public mirror. */
+/** The Debian mirrors that this machine's apt uses, then the public mirror. */
 export async function debianMirrors(environment: NodeJS.ProcessEnv): Promise<string[]> {
   const configured = [...new Set(await configuredMirrors(environment))];
   return [...new Set([...configured.slice(0, deployLimits.debianMirrors), PUBLIC_MIRROR])];
 }
 
-/** First what the machine's package lists name as Debian's archive, then what only resembles it by its path. */
+/** First the sources that the package lists describe as Debian's, then the sources that only have a path like Debian's. */
 async function configuredMirrors(environment: NodeJS.ProcessEnv): Promise<string[]> {
   const described = await packageSources(environment, []);
-  // apt leaves out sources whose lists it does not have yet, as in a fresh container, unless it need not describe them.
+  // Without this option, apt omits sources whose lists it does not have yet, as in a new container.
   const others = await packageSources(environment, ["--no-release-info"]);
   return [
     ...described.filter(({ origin, label }) => origin === "Debian" && label === "Debian"),
@@ -153,7 +153,7 @@ interface PackageSource {
   readonly address: string;
 }
 
-/** What the machine's apt takes packages from over HTTP. */
+/** The HTTP sources of the machine's apt. */
 async function packageSources(env: NodeJS.ProcessEnv, options: readonly string[]): Promise<PackageSource[]> {
   const args = ["indextargets", ...options, "--format", "$(ORIGIN)\t$(LABEL)\t$(REPO_URI)", "Created-By: Packages"];
   try {

@@ -12,7 +12,7 @@ import { AptError, debianKeyring, debianMirrors, hasApt, withApt } from "./apt.t
 
 const execFileAsync = promisify(execFile);
 
-/** Folders where packages put servers, and which an ordinary user's PATH often leaves out. */
+/** Folders where packages install servers, and which the PATH of an ordinary user often lacks. */
 const SYSTEM_FOLDERS = ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/opt/homebrew/bin"];
 const THREE_WAYS =
   "put a release binary from github.com/nats-io/nats-server/releases on PATH, name one with NATS_SERVER_BIN, or set NATS_URL to a running one";
@@ -48,7 +48,7 @@ interface FetchNatsServerOptions extends FetchOptions {
 
 /**
  * Finds nats-server: NATS_SERVER_BIN, then PATH and the system's folders, then our cache, then the package of Debian's
- * testing suite, fetched into that cache without root. A binary that is too old is passed over unless NATS_SERVER_BIN
+ * testing suite, fetched into that cache without root. A binary that is too old is skipped, or refused when NATS_SERVER_BIN
  * names it.
  * Throws UserError `nats_server_missing`, `nats_server_too_old` or `nats_server_unusable`.
  */
@@ -70,9 +70,9 @@ export async function findNatsServer(options: FindNatsServerOptions): Promise<Na
   const fetched = failure === undefined ? await bestOf([cached]) : undefined;
   if (fetched !== undefined && isNatsServerNewEnough(fetched.version)) return fetched;
   const reason = failure?.reason ?? (fetched === undefined ? "Debian's package does not run here" : tooOld(fetched));
-  const passedOver = here === undefined ? "" : `, and ${tooOld(here)}`;
+  const skipped = here === undefined ? "" : `, and ${tooOld(here)}`;
   throw new UserError(
-    `No nats-server ${OLDEST_NATS_SERVER} or newer was found (${reason}${passedOver}): ${[THREE_WAYS, ...(failure?.ways ?? [])].join(", or ")}.`,
+    `No nats-server ${OLDEST_NATS_SERVER} or newer was found (${reason}${skipped}): ${[THREE_WAYS, ...(failure?.ways ?? [])].join(", or ")}.`,
     { code: "nats_server_missing" },
   );
 }
@@ -142,15 +142,15 @@ export function cachedNatsServer(cacheDir: string): string {
 
 /** Why nothing was fetched. */
 interface FetchFailure {
-  /** To be put into a sentence. */
+  /** Part of a sentence. */
   reason: string;
-  /** What else a person can do, beside the ways that do without a download. */
+  /** What a person can do in addition to `THREE_WAYS`. */
   ways?: readonly string[];
 }
 
 /**
  * Fetches the nats-server package of Debian's testing suite and keeps its program in the cache. Needs no root and installs
- * nothing; apt verifies the archive's signature with the machine's keyring, and by it the package.
+ * nothing. apt verifies the archive's signed lists with the machine's keyring, and the package with these lists.
  * Returns undefined, or the reason why it did not work.
  */
 export async function fetchNatsServer(options: FetchNatsServerOptions): Promise<FetchFailure | undefined> {
@@ -201,7 +201,7 @@ async function fetchFrom(mirror: string, options: FetchNatsServerOptions & { key
     try {
       for (const archive of apt.packages()) await execFileAsync("dpkg-deb", ["-x", archive, unpacked], { env });
       if (!existsSync(join(unpacked, PROGRAM))) throw new AptError(`the package has no ${PROGRAM}`);
-      // Renamed when complete: a start that is cut short, or another one at the same time, finds a whole program or none.
+      // Renamed when complete: neither an interrupted start nor a second start at the same time leaves an incomplete program.
       renameSync(join(unpacked, PROGRAM), cachedNatsServer(cacheDir));
     } finally {
       rmSync(unpacked, { recursive: true, force: true });

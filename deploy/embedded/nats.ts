@@ -19,7 +19,7 @@ interface NatsOptions extends LogSpec {
   folder: string;
   /** Clients must present it. */
   token: string;
-  /** This port instead of a free one, so that the server comes back where its clients reconnect. */
+  /** This port instead of a free one, so that a restarted server listens where its clients reconnect. */
   port?: number | undefined;
   /** When it is aborted while the server starts, the server is ended again. */
   stopping?: AbortSignal;
@@ -58,7 +58,7 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
     orphanSignal: "INT",
   });
   void child.exited.then(() => rmSync(pidFile, { force: true }));
-  // It writes and rotates its log itself, so that it needs no reader. What it prints is why it could not even do that.
+  // nats-server writes and rotates its log itself. What it still prints is the reason why it could not open the log.
   const printed = child.output.logged.then(() => {
     const text = child.output.tail();
     if (text !== "") appendToLog(options, text);
@@ -86,7 +86,7 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
   };
 }
 
-/** The path of the monitoring port is a secret: what is behind it needs no token, and other users are on this machine. */
+/** The path of the monitoring port is a secret: the port needs no token, and other users of the machine can reach it. */
 const MONITOR_PATH_BYTES = 16;
 
 interface Configured extends NatsOptions {
@@ -96,9 +96,9 @@ interface Configured extends NatsOptions {
 }
 
 function configuration(options: Configured): string {
-  // Without `always` a power cut takes what was acknowledged in the two minutes before. Without `max_file_store` a server
-  // that starts on a nearly full disk takes three quarters of what is free for its limit, and refuses every message then
-  // and later, when there is space. The disk is the limit.
+  // Without `always`, a power cut loses messages that were acknowledged in the last two minutes. Without `max_file_store`,
+  // a server that starts on a nearly full disk takes three quarters of the free space as its limit, and refuses every
+  // message, even later when there is space. So only the disk limits it.
   return `# Written at each start.
 listen: "127.0.0.1:${options.port}"
 http: "127.0.0.1:${options.monitor.port}"
@@ -116,7 +116,7 @@ jetstream {
 `;
 }
 
-/** The reason in nats-server's words: its last line marked as fatal or as an error. */
+/** nats-server's text of the reason: its last line that is marked as fatal or as an error. */
 function failure(log: string): string | undefined {
   const lines = log.split("\n").filter((line) => /\[(FTL|ERR)\]/.test(line) || line.startsWith("nats-server:"));
   return lines
@@ -143,10 +143,10 @@ export function greetsAsNats(host: string, port: number, signal: AbortSignal): P
 const healthSchema = z.looseObject({ status: z.string(), error: z.string().optional() });
 
 /**
- * Checks every second whether nats-server can store messages: after a full disk it runs on, greets its clients and refuses
- * or loses every message until it is started again. Resolves to its reason, in its words, when it has reported several
- * times in a row that it cannot store; undefined when the signal is given. A server that does not answer may be busy or
- * stopped, which its clients notice by themselves.
+ * Checks every second whether nats-server can store messages. After a full disk it keeps running and greets its clients,
+ * but refuses or loses every message until it is started again. Resolves to the server's text of the reason when it has
+ * reported several times in a row that it cannot store, or to undefined when the signal is aborted. A server that does not
+ * answer may be busy or stopped; its clients notice that themselves.
  */
 export async function untilUnhealthy(healthUrl: string, signal: AbortSignal): Promise<string | undefined> {
   for (let failures = 0; !signal.aborted; ) {

@@ -18,13 +18,13 @@ import { findPostgres, type PostgresAccount, type PostgresBinaries, postgresAcco
 
 const SUPERUSER = "postgres";
 
-/** PostgreSQL gets no variable of ours: only where programs are, and a locale in which this program can read its log. */
+/** PostgreSQL gets none of our variables except PATH, and a locale in which this program can read its log. */
 const ENVIRONMENT = { PATH: process.env.PATH ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
 
-/** Written in full although most are defaults: durability is a promise of ours, not of a default. */
+/** Written in full although most are defaults: we promise durability, and it must not depend on a default. */
 const SERVER_SETTINGS: Record<string, string> = {
   listen_addresses: "127.0.0.1",
-  // No socket file: its path may be too long, and the password on 127.0.0.1 is the one way in.
+  // No socket file: its path may be too long. Clients connect to 127.0.0.1 with the password.
   unix_socket_directories: "",
   fsync: "on",
   synchronous_commit: "on",
@@ -37,9 +37,9 @@ const SERVER_SETTINGS: Record<string, string> = {
 interface PostgresOptions extends LogSpec {
   /** The data folder, made when missing. Its parent must exist. */
   folder: string;
-  /** Of the superuser `postgres`; the data folder keeps the one it was made with. */
+  /** The password of the superuser `postgres`. An existing data folder keeps its password. */
   password: string;
-  /** This port instead of a free one, so that the server comes back where its clients reconnect. */
+  /** This port instead of a free one, so that a restarted server listens where its clients reconnect. */
   port?: number | undefined;
   /** When it is aborted while the server starts, the server is ended again. */
   stopping?: AbortSignal;
@@ -56,8 +56,8 @@ interface PostgresServer {
 }
 
 /**
- * Starts the embedded PostgreSQL on that data folder and waits until it accepts connections. Stops first one that a
- * killed start left running on it. Throws UserError with a `postgres_…` code.
+ * Starts the embedded PostgreSQL on that data folder and waits until it accepts connections. First stops a server that a
+ * killed start has left running on this folder. Throws UserError with a `postgres_…` code.
  */
 export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
   const { folder, password, logFile } = options;
@@ -103,7 +103,7 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
     }
     await child.output.logged;
     const printed = child.output.tail();
-    // The children of a postmaster killed this moment hold its shared memory until they notice.
+    // The children of a postmaster that was just killed hold its shared memory until they notice its end.
     if (!/shared memory block .* is still in use/.test(printed) || Date.now() > deadlineMs) {
       const reason = /FATAL:\s+(.*)/.exec(printed)?.[1] ?? describeExit(exit);
       throw new UserError(`PostgreSQL did not start: ${reason}; its log is ${logFile}.`, {
@@ -125,8 +125,8 @@ function isReady(folder: string, pid: number): boolean {
 }
 
 /**
- * How the data folder is named to PostgreSQL. Another account than ours may not be allowed to walk to it (a checkout
- * below /root, a private .data), but it may work in a folder that it was started in.
+ * The path by which PostgreSQL opens its data folder. An account other than ours may not be able to open the real path (a
+ * checkout below /root, a private .data), but it can use the folder as its working directory.
  */
 function folderArgument(folder: string, account: PostgresAccount | undefined): string {
   return account === undefined ? folder : "/proc/self/cwd";
@@ -137,7 +137,7 @@ interface ClusterOptions {
   account: PostgresAccount | undefined;
   folder: string;
   password: string;
-  /** When it is aborted while initdb runs, that is ended. */
+  /** When it is aborted while initdb runs, initdb is ended. */
   stopping?: AbortSignal;
 }
 
@@ -156,7 +156,7 @@ async function prepareCluster(options: ClusterOptions): Promise<void> {
       { code: "postgres_other_version" },
     );
   }
-  // Made beside and renamed when complete, so that a start that is cut short leaves no half a database.
+  // The new folder is renamed when it is complete, so that an interrupted start leaves no incomplete database.
   const incoming = `${folder}.new`;
   rmSync(incoming, { recursive: true, force: true });
   makeFolder(incoming, 0o700);

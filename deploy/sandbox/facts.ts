@@ -16,26 +16,26 @@ export interface SandboxStation {
   readonly devices: readonly SandboxDevice[];
 }
 
-/** What the virtual companion does for a name or, where the name asks for nothing, for an amount. */
+/** What the virtual companion does for a device name or, when the name has no such ending, for an amount. */
 export interface MagicBehaviourFacts {
   /** The last words of the device's name. */
   readonly nameEnding: string;
-  /** The last two digits of the amount; null where only a name asks for it. */
+  /** The last two digits of the amount; null when only a name causes this behaviour. */
   readonly amountEnding: string | null;
   readonly companion: string;
   readonly outcome: string;
 }
 
-/** `start` is the one-time link of this start: it logs the person at this machine in. */
+/** `start` is the one-time link of this start, which logs in the person at this machine. */
 type LinkName = "start" | "apiPage" | "openapi" | "health" | "readiness" | "magicAmounts";
 
 export interface SandboxFacts {
   readonly baseUrl: string;
-  /** What the gateway shows when it speaks TLS itself: a PEM file, and the public key as curl pins it. */
+  /** The gateway's certificate when it serves TLS itself: a PEM file, and the public key in the format of curl's pins. */
   readonly certificate: { readonly file: string; readonly publicKeyPin: string } | null;
   readonly owner: { readonly email: string; readonly password: string };
   readonly cashier: { readonly email: string; readonly password: string };
-  /** Who attributes or closes money that does not fit. */
+  /** The reconciliation operator, who attributes payments and closes issues. */
   readonly operator: { readonly email: string; readonly password: string };
   /** A fleet of robots at the sandbox's filial, with the credential that it sends as a bearer token. */
   readonly robotics: { readonly consumerId: number; readonly credential: string };
@@ -43,9 +43,9 @@ export interface SandboxFacts {
   readonly station: SandboxStation;
   /** The station that a virtual companion and a virtual display are attached to. */
   readonly demoStation: SandboxStation;
-  /** What the sandbox provider does for an amount whose minor units end so; any other amount is approved. */
+  /** What the sandbox provider does for an amount whose minor units have this ending; it approves any other amount. */
   readonly magicAmounts: readonly { readonly ending: string; readonly provider: string; readonly outcome: string }[];
-  /** Any other name and amount: it reports a success. */
+  /** For any other name and amount, the virtual companion reports a success. */
   readonly magicBehaviours: readonly MagicBehaviourFacts[];
   readonly links: Readonly<Record<LinkName, string>>;
 }

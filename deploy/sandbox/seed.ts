@@ -1,4 +1,4 @@
-/** Seeds the sandbox through the services, at each start: ids and passwords stay, and nothing doubles. */
+/** Seeds the sandbox through the services at each start. Ids and passwords stay the same, and nothing is created twice. */
 import { execFile } from "node:child_process";
 import { createHash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -17,10 +17,10 @@ import { secretOf } from "../data-folder.ts";
 import { deployLimits } from "../limits.ts";
 import type { MagicBehaviourFacts, SandboxFacts } from "./facts.ts";
 
-/** As many random bytes as the robotics service gives a credential that it makes. */
+/** The number of random bytes in a credential that the robotics service creates. */
 const ROBOTICS_CREDENTIAL_BYTES = 32;
 
-/** Throws UserError `sandbox_not_seeded` when the services do not do it. */
+/** Throws UserError `sandbox_not_seeded` when a service fails. */
 export async function seed(context: ApplicationContext, signal: AbortSignal): Promise<SandboxFacts> {
   const { addresses, settings, checkout } = context;
   const baseUrl = addresses.get("gateway");
@@ -78,7 +78,7 @@ const magicAmountsSchema = z.object({
   magic_amounts: z.array(z.object({ ending: z.string(), provider: z.string(), outcome: z.string() })),
 });
 
-/** What the sandbox provider reports of its amounts. It is an outside party, so it is asked over HTTP. */
+/** Reads the sandbox provider's magic amounts, over HTTP because the provider is an outside party. */
 async function readMagicAmounts(sandboxProviderUrl: string): Promise<SandboxFacts["magicAmounts"]> {
   const url = new URL("/magic-amounts", sandboxProviderUrl);
   const answer = await fetch(url, { signal: AbortSignal.timeout(deployLimits.seedMs) });
@@ -96,7 +96,7 @@ const magicBehavioursSchema = z.object({
   ),
 });
 
-/** What the virtual companion does for which name and amount. It is an outside party, so its program is run. */
+/** Reads the virtual companion's magic names and amounts. A program of `clients/` prints them: it is an outside party. */
 async function readMagicBehaviours(checkout: string): Promise<readonly MagicBehaviourFacts[]> {
   const script = join(checkout, "clients", "print-magic-behaviours.ts");
   const options = { timeout: deployLimits.seedMs };

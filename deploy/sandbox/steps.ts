@@ -1,4 +1,4 @@
-/** What happens once everything runs: the sandbox is seeded, its virtual devices attach, and its facts are printed. */
+/** The steps after everything runs: seed the sandbox, attach its virtual devices, and print its facts. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fetch } from "undici";
@@ -52,8 +52,8 @@ const PROGRAMS: readonly (readonly [kind: string, program: Program])[] = [
 ];
 
 /**
- * The virtual companion and display of the demo station: ordinary clients of the device API, in separate processes. Both
- * start side by side: each waits for its answers, not for the other's.
+ * Starts the virtual companion and display of the demo station: ordinary clients of the device API, in separate processes.
+ * Both start at the same time.
  */
 async function startDevices(context: ApplicationContext, control: StepControl, facts: SandboxFacts): Promise<StopStep> {
   const stops = await Promise.all(
@@ -72,7 +72,7 @@ async function startDevices(context: ApplicationContext, control: StepControl, f
   };
 }
 
-/** A device that ends later is started again; one that is abandoned is reported in one sentence and ends nothing else. */
+/** A device that ends later is started again. When it is abandoned, one sentence reports it, and nothing else is stopped. */
 async function startDevice(
   context: ApplicationContext,
   control: StepControl,
@@ -92,7 +92,7 @@ async function startDevice(
   return await runProcess(context, quiet, { name: program, script: `clients/${program}.ts`, environment });
 }
 
-/** The seed's code, or a new one when the device has enrolled but its credential file is gone or damaged. */
+/** The seed's code, or a new one when the device has enrolled but its credential file is missing or damaged. */
 async function enrollmentCode(facts: SandboxFacts, device: SandboxDevice, credentialFile: string): Promise<string> {
   if (device.enrollmentCode !== null) return device.enrollmentCode;
   if (holdsCredential(credentialFile)) return "";

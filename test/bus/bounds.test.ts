@@ -1,4 +1,4 @@
-/** The bounds are defined in one file: no contract and no message repeats one by hand, and both refuse what exceeds it. */
+/** The bounds are defined in one file: no contract and no message writes one as a number, and both refuse what exceeds it. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -15,7 +15,7 @@ import { checkReason } from "../../services/issues/life-cycle.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 /** Zero and one are not bounds: they mean "not empty" or "from the first on". */
-const BARE = /\.(?:max|length|default)\(\s*\d|\.min\(\s*(?!(?:0|1)\s*\))\d/;
+const NUMERIC_BOUND = /\.(?:max|length|default)\(\s*\d|\.min\(\s*(?!(?:0|1)\s*\))\d/;
 
 function isTaken(check: () => void): boolean {
   try {
@@ -31,18 +31,18 @@ const lines = (count: number) => Array.from({ length: count }, () => ({ name: "S
 describe("the bounds of what people and devices write", () => {
   it("bounds written as numbers: recognized", () => {
     for (const text of [".max(200)", ".min(12)", ".min(\n  30)", ".length(3)", ".default(50)", ".max(7 * 24)"])
-      expect(text).toMatch(BARE);
+      expect(text).toMatch(NUMERIC_BOUND);
     for (const text of [".min(1)", ".min(0)", ".max(BOUNDS.orderLines)", ".default(BOUNDS.listedUnlessAsked)"])
-      expect(text).not.toMatch(BARE);
+      expect(text).not.toMatch(NUMERIC_BOUND);
   });
 
-  it("no contract and no message repeats one by hand", () => {
+  it("contracts and messages: none writes a bound as a number", () => {
     const files = globSync(["gateway/api/**/*.ts", "services/bus/messages/*.ts"], { cwd: CHECKOUT });
     expect(files.length).toBeGreaterThan(15);
-    const bare = files.filter((file) =>
-      BARE.test(readFileSync(join(CHECKOUT, file), "utf8").replaceAll(/\.default\(0\)|Math\.max\(/g, "")),
+    const withNumber = files.filter((file) =>
+      NUMERIC_BOUND.test(readFileSync(join(CHECKOUT, file), "utf8").replaceAll(/\.default\(0\)|Math\.max\(/g, "")),
     );
-    expect(bare).toEqual([]);
+    expect(withNumber).toEqual([]);
   });
 
   it("contract and message have the same bounds", () => {

@@ -25,7 +25,7 @@ describe("the connection to the bus", () => {
     expect((await bus.jsm.getAccountInfo()).streams).toBe(0);
   });
 
-  it("a stream without a leader: the error names it, and not a JetStream that is switched off", async () => {
+  it("a stream without a leader: the error names the stream, and does not report that JetStream is off", async () => {
     const bus = await connect();
     const failed = bus.js.publish("$KV.NOTHING.secret", "");
     await expect(failed).rejects.toThrow("No server takes messages at $KV.NOTHING now.");

@@ -1,4 +1,4 @@
-/** A service drops a request that its caller has abandoned: found when an enrollment answered with 503 spent its code later. */
+/** A service drops a request that its caller has abandoned. Once, an enrollment answered with 503 used its code later. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Msg } from "nats";
 import { Registry } from "prom-client";
@@ -55,13 +55,13 @@ it("a request that is read after its deadline: dropped, counted and logged; one 
 });
 
 it("a call: contains the moment until which its caller waits", async () => {
-  const heard = new Promise<Msg>((resolve) => {
-    server.nc.subscribe("test.heard", { callback: (_error, message) => resolve(message) });
+  const received = new Promise<Msg>((resolve) => {
+    server.nc.subscribe("test.received", { callback: (_error, message) => resolve(message) });
   });
   await server.nc.flush();
   const sentAtMs = Date.now();
-  const asked = call(caller.nc, repeatable("test.heard", z.object({}), z.object({})), {}, 100);
-  const message = await heard;
+  const asked = call(caller.nc, repeatable("test.received", z.object({}), z.object({})), {}, 100);
+  const message = await received;
   expect(lateByMs(server.nc, message)).toBe(0);
   expect(Number(message.headers?.get("Deadline-Ms"))).toBeGreaterThanOrEqual(sentAtMs + 100);
   await expect(asked).rejects.toBeInstanceOf(UnavailableError);

@@ -1,4 +1,4 @@
-/** Reads by direct get, where the server may give a request to the copy of a stalled server, which never answers. */
+/** Reads by direct get: a request may reach the copy of a stalled server, which never answers. */
 import type { NatsConnection } from "nats";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -53,7 +53,7 @@ describe("readBatch", () => {
     expect(requests()).toBe(asked + 1);
   });
 
-  test("the connection is closed meanwhile: it throws `no_copy_answers`, and nothing is thrown beside it", async () => {
+  test("the connection is closed meanwhile: it throws `no_copy_answers`, and no other error is thrown", async () => {
     const other = await connectBus({ url: nats.url, name: "closing", log: QUIET });
     const { nc } = losing(Number.POSITIVE_INFINITY, other.nc);
     const read = readBatch(nc, { ...READ, timeoutMs: 5_000, askAgainMs: 10 });

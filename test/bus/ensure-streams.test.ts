@@ -81,14 +81,14 @@ describe("the check of the streams", () => {
     expect(await checkStreams(bus)).toMatchObject({ replicas: 1 });
   });
 
-  it("a stream that is missing: refused by its name", async () => {
+  it("a missing stream: refused with its name", async () => {
     await bus.jsm.streams.delete("LIVENESS");
     await expect(checkStreams(bus)).rejects.toMatchObject(refusal("has no stream LIVENESS"));
     await ensureStreams(bus, { replicas: 1, logs: 1 });
     await checkStreams(bus);
   });
 
-  it("a stream that somebody has changed: refused by its setting, and left as it is", async () => {
+  it("a stream with a changed setting: refused with the setting's name, and left unchanged", async () => {
     await bus.jsm.streams.update("KV_CREDENTIALS", { max_msgs_per_subject: 3 });
     await expect(checkStreams(bus)).rejects.toMatchObject(
       refusal("has a stream KV_CREDENTIALS whose max_msgs_per_subject is not what this version needs"),

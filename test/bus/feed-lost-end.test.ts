@@ -22,7 +22,7 @@ afterEach(async () => {
 
 const store = (station: number, text: string) => bus.js.publish(`station.log.0.00.${station}`, text);
 
-/** What the feed has delivered of each station; cleared when it starts over. */
+/** The newest text that the feed has delivered of each station; cleared when the feed starts over. */
 function follow(): { readonly known: Map<string, string>; readonly resets: () => number } {
   const known = new Map<string, string>();
   let resets = 0;
@@ -39,7 +39,7 @@ function follow(): { readonly known: Map<string, string>; readonly resets: () =>
   return { known, resets: () => resets };
 }
 
-it("starts over when the stream has lost its end and has grown beyond it again before the feed comes back", async () => {
+it("feed: the stream loses its end and grows beyond it before the feed reconnects; the feed starts over", async () => {
   await store(1, "kept");
   const short = copyData(nats);
   for (const text of ["second life", "of station 2", "is longer"]) await store(2, text);
@@ -56,7 +56,7 @@ it("starts over when the stream has lost its end and has grown beyond it again b
   expect(resets()).toBe(1);
 });
 
-it("continues when the server was killed and has lost nothing", async () => {
+it("feed: the server is killed and loses nothing; the feed continues", async () => {
   await store(1, "first");
   const { known, resets } = follow();
   await eventually(() => known.get("1") === "first");

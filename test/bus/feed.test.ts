@@ -87,7 +87,7 @@ describe("a feed", () => {
     expect(messages.map(({ sequence }) => sequence)).toEqual(stored);
   });
 
-  it("finds out within 1.5 s that the server has forgotten it, and goes on", async () => {
+  it("the server has deleted its consumer: the feed notices it within 1.5 s and continues", async () => {
     await store(1, "before");
     const { feed, messages } = open();
     await feed.caughtUp;
@@ -101,7 +101,7 @@ describe("a feed", () => {
   it("without messages: still receives heartbeats", async () => {
     const { feed } = open();
     await feed.caughtUp;
-    for (let look = 0; look < 10; look += 1) {
+    for (let poll = 0; poll < 10; poll += 1) {
       await pause(100);
       expect(feed.silentForMs()).toBeLessThan(1_000);
     }
@@ -123,7 +123,7 @@ describe("a feed", () => {
     expect(resets()).toBe(1);
   });
 
-  it("goes on after a message that its receiver did not understand", async () => {
+  it("its receiver throws at a message: the feed continues with the next one", async () => {
     const texts: string[] = [];
     const feed = openFeed(bus, {
       stream: "STATION_LOG_0",

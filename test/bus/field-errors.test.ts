@@ -1,4 +1,4 @@
-/** The code of each fault of a field, by which programs and pages decide. */
+/** The code of each field error, which programs and pages read. */
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { type FieldError, FOR_FIELD_ERRORS, fieldErrors } from "../../services/bus/field-errors.ts";

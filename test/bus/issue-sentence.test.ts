@@ -1,4 +1,4 @@
-/** What a person reads about a field at fault: plain words for every kind of issue. */
+/** What a person reads about an invalid field: a plain sentence for every kind of issue. */
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { issueSentence } from "../../services/bus/issue-sentence.ts";
@@ -30,7 +30,7 @@ it.each<[string, z.ZodType, unknown, string]>([
   ["too long", z.string().max(2), "abc", "Must have at most 2 characters."],
   ["too many", z.array(z.int()).max(1), [1, 2], "Must have at most 1 element."],
   ["an address", z.email(), "a", "Must be an e-mail address."],
-  ["a form of its own", z.base64(), "?", "Must be written as the API's description says."],
+  ["a special format", z.base64(), "?", "Must be written as the API's description says."],
   ["a form with a sentence", z.string().regex(/a/, "Must hold an a."), "b", "Must hold an a."],
   ["a multiple", z.number().multipleOf(5), 6, "Must be a multiple of 5."],
   ["a field too many", z.strictObject({}), { a: 1 }, "Is not a field of this request."],

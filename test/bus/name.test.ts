@@ -1,4 +1,4 @@
-/** What a name may be: one line of text, with one form for texts that look the same. */
+/** What a name may be: one line of text, in the same Unicode form for texts that look the same. */
 import { describe, expect, it } from "vitest";
 import { createFilialBodySchema } from "../../gateway/api/backoffice/filials.ts";
 import { orderLinesBodySchema } from "../../gateway/api/cashier/orders.ts";
@@ -11,7 +11,7 @@ import { createUser } from "../../services/bus/messages/users.ts";
 const caller = { userId: 1, name: "Ada", organizationId: 1, role: "owner" as const, permissions: [] };
 
 /** Every request field that contains a name. */
-const DOORS: Readonly<Record<string, (name: string) => boolean>> = {
+const NAME_FIELDS: Readonly<Record<string, (name: string) => boolean>> = {
   "the owner's API": (name) => createFilialBodySchema.safeParse({ name }).success,
   "an order's line": (name) =>
     orderLinesBodySchema.safeParse({ lines: [{ name, quantity: 1, unit_amount: "1.00" }] }).success,
@@ -42,20 +42,20 @@ describe("a name", () => {
     ["half a surrogate pair", "Bar\ud800"],
     ["nothing but what cannot be seen", "\u200b\u00ad\u2060"],
     ["nothing but white space", " \t\n "],
-  ])("with %s is refused at every door", (_what, name) => {
-    const open = Object.entries(DOORS).filter(([, accepts]) => accepts(name));
-    expect(open.map(([door]) => door)).toEqual([]);
+  ])("with %s: refused in every field", (_what, name) => {
+    const accepting = Object.entries(NAME_FIELDS).filter(([, accepts]) => accepts(name));
+    expect(accepting.map(([field]) => field)).toEqual([]);
   });
 
   it.each(["Café ☕", "مقهى البحر", "קפה‎ 1", "喫茶店", "👩‍🍳 Chef's", "O’Neill & Søn <2>"])(
-    "%s is taken as it is",
+    "%s: accepted unchanged",
     (name) => {
       expect(nameSchema.parse(name)).toBe(name);
-      expect(Object.entries(DOORS).filter(([, accepts]) => !accepts(name))).toEqual([]);
+      expect(Object.entries(NAME_FIELDS).filter(([, accepts]) => !accepts(name))).toEqual([]);
     },
   );
 
-  it("is kept without white space at its ends, and in one form", () => {
+  it("with white space at its ends, or in another Unicode form: stored without the spaces, in one form", () => {
     expect(nameSchema.parse("  Bar \n")).toBe("Bar");
     expect(nameSchema.parse("Cafe\u0301")).toBe("Caf\u00e9");
   });

@@ -35,7 +35,7 @@ it("a majority stops and answers again: the process is not ready meanwhile, and 
   expect(reasons()).toEqual([]);
   await vi.waitFor(() => expect(left).toBe(1), UNANSWERED);
   expect(reasons()).toEqual(["bus"]);
-  // The next server answers neither question either, and it is too early to leave that one.
+  // The next server does not answer two questions either, but it is too early to leave it.
   await delay(2_000);
   expect([left, reasons()]).toEqual([1, ["bus"]]);
   answers = true;

@@ -8,7 +8,7 @@ import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "./waiting.ts";
 
 const OBSERVED_MS = 1_200;
-/** With the shortest possible random pauses: 0, 50, 100 and 200 ms, then one each quarter of a second. */
+/** With the shortest possible random pauses: 0, 50, 100 and 200 ms, then 250 ms each. */
 const MOST_DIALS = 8;
 
 let nats: TestServer;
@@ -21,7 +21,7 @@ describe("a server that accepts connections", () => {
   test.each([
     ["close", "the server there does not answer as a NATS server does (nats_no_greeting)"],
     ["silent", "the server does not answer (ETIMEDOUT)"],
-  ] as const)("and is of the kind %s at the start: dials stay bounded", async (fault, why) => {
+  ] as const)("with the fault %s at the start: the number of dials is bounded", async (fault, why) => {
     const server = await startFaultyServer("nats://hidden@127.0.0.1:1", fault);
     const startedAtMs = performance.now();
     const failure = await connectBus({ url: server.url, name: "test", log: QUIET, withinMs: OBSERVED_MS }).catch(
@@ -36,7 +36,7 @@ describe("a server that accepts connections", () => {
     await server.stop();
   });
 
-  test("and closes them later: dials stay bounded, and the bus is back soon after the server", async () => {
+  test("and closes them later: the number of dials is bounded, and the bus is up soon after the server", async () => {
     const server = await startFaultyServer(nats.url, "none");
     const bus = await connectBus({ url: server.url, name: "test", log: QUIET });
     const dialsBefore = server.dials();
@@ -52,7 +52,7 @@ describe("a server that accepts connections", () => {
     await server.stop();
   });
 
-  test("and ends each as soon as it is made: dials stay bounded", async () => {
+  test("and closes each as soon as it is up: the number of dials is bounded", async () => {
     const server = await startFaultyServer(nats.url, "none");
     const bus = await connectBus({ url: server.url, name: "test", log: QUIET });
     const dialsBefore = server.dials();
@@ -82,8 +82,8 @@ describe("a start that is stopped", () => {
   });
 });
 
-describe("an end", () => {
-  test("while the server has fallen silent: takes no longer than its limit", async () => {
+describe("close", () => {
+  test("the server no longer answers: it takes no longer than its limit", async () => {
     const server = await startFaultyServer(nats.url, "none");
     const bus = await connectBus({ url: server.url, name: "test", log: QUIET });
     server.become("silent");

@@ -70,7 +70,7 @@ async function answer(
   return served;
 }
 
-/** A process that is stalled: it receives requests and does nothing. Resolves with the first one. */
+/** A process that is stalled: it receives requests and does nothing. Returns the requests that it has received. */
 async function stalled(operation: Served): Promise<{ readonly taken: Msg[]; readonly end: () => void }> {
   const taken: Msg[] = [];
   const subscription = first.nc.subscribe(operation.subject, {
@@ -188,7 +188,7 @@ describe("a request that may be carried out once", () => {
     expect(runs).toBe(1);
   });
 
-  it("its process has begun it and is gone: its caller learns within 2 s that the outcome is unknown", async () => {
+  it("its process has begun it and then stalls: the caller receives within 2 s that the outcome is unknown", async () => {
     const { taken, end } = await stalled(create);
     const asked = call(caller.nc, create, {});
     const refused = expect(asked).rejects.toBeInstanceOf(UnavailableError);

@@ -12,8 +12,8 @@ import { checkReason } from "../../services/issues/life-cycle.ts";
 const caller = { userId: 1, name: "Ada", organizationId: 1, role: "owner" as const, permissions: [] };
 const offer = { leg: "courier", manifest: [{ name: "Soup", quantity: 1 }] } as const;
 
-type Door = (text: string) => boolean;
-const takes = (check: () => void): boolean => {
+type Check = (text: string) => boolean;
+const isAccepted = (check: () => void): boolean => {
   try {
     check();
     return true;
@@ -22,7 +22,7 @@ const takes = (check: () => void): boolean => {
   }
 };
 /** Every request field that contains a reason. */
-const REASONS: Readonly<Record<string, Door>> = {
+const REASONS: Readonly<Record<string, Check>> = {
   "the API's robotics": (reason) => roboticsReasonBodySchema.safeParse({ reason }).success,
   "the API's issues": (reason) => closeIssueBodySchema.safeParse({ reason }).success,
   "the API's providers": (reason) => {
@@ -30,12 +30,12 @@ const REASONS: Readonly<Record<string, Door>> = {
     expect(createProviderConfigBodySchema.safeParse(config).success).toBe(true);
     return createProviderConfigBodySchema.safeParse({ ...config, reason }).success;
   },
-  "the providers' service": (reason) => takes(() => checkReason(reason)),
+  "the issues' services": (reason) => isAccepted(() => checkReason(reason)),
   "a cancellation on the bus": (reason) => cancelServingTask.request.safeParse({ caller, taskId: 1, reason }).success,
   "a pause on the bus": (reason) => pauseFilialRobotics.request.safeParse({ caller, filialId: 1, reason }).success,
   "its end on the bus": (reason) => resumeFilialRobotics.request.safeParse({ caller, filialId: 1, reason }).success,
 };
-const DETAILS: Readonly<Record<string, Door>> = {
+const DETAILS: Readonly<Record<string, Check>> = {
   "the API": (details) =>
     offerServingTaskBodySchema.safeParse({ consumer_id: 1, ...offer, destination: { name: "A", details } }).success,
   "the bus": (details) => {
@@ -43,10 +43,10 @@ const DETAILS: Readonly<Record<string, Door>> = {
     return offerServingTask.request.safeParse(request).success;
   },
 };
-const openTo = (text: string, doors: Readonly<Record<string, Door>>): string[] =>
-  Object.entries(doors)
+const accepting = (text: string, fields: Readonly<Record<string, Check>>): string[] =>
+  Object.entries(fields)
     .filter(([, accepts]) => accepts(text))
-    .map(([door]) => door);
+    .map(([field]) => field);
 
 describe("a reason and details", () => {
   it.each([
@@ -63,18 +63,18 @@ describe("a reason and details", () => {
     ["nothing but white space", " \n "],
     ["nothing but what cannot be seen", "\u200b\u00ad"],
     ["more than 500 characters", "x".repeat(501)],
-  ])("with %s are refused at every door", (_what, text) => {
-    expect([openTo(text, REASONS), openTo(text, DETAILS)]).toEqual([[], []]);
+  ])("with %s: refused in every field", (_what, text) => {
+    expect([accepting(text, REASONS), accepting(text, DETAILS)]).toEqual([[], []]);
   });
 
-  it.each(["喫茶店, 3階", "O’Neill & Søn <2>", "👩‍🍳", "x".repeat(500)])("%s are taken as they are", (text) => {
+  it.each(["喫茶店, 3階", "O’Neill & Søn <2>", "👩‍🍳", "x".repeat(500)])("%s: accepted unchanged", (text) => {
     expect([reasonSchema.parse(text), detailsSchema.parse(text)]).toEqual([text, text]);
-    expect([openTo(text, REASONS), openTo(text, DETAILS)]).toEqual([Object.keys(REASONS), Object.keys(DETAILS)]);
+    expect([accepting(text, REASONS), accepting(text, DETAILS)]).toEqual([Object.keys(REASONS), Object.keys(DETAILS)]);
   });
 
   it("a reason has one line; details may have several lines, with the same line ending", () => {
-    expect(openTo("Over.\nReally.", REASONS)).toEqual([]);
-    expect(openTo("Gate 3\r\nRing twice.", DETAILS)).toEqual(Object.keys(DETAILS));
+    expect(accepting("Over.\nReally.", REASONS)).toEqual([]);
+    expect(accepting("Gate 3\r\nRing twice.", DETAILS)).toEqual(Object.keys(DETAILS));
     expect(detailsSchema.parse("Gate 3\r\nRing twice.\n")).toBe("Gate 3\nRing twice.");
   });
 });

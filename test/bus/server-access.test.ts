@@ -95,7 +95,7 @@ describe("a NATS server with passwords and certificates of a private authority",
     });
   });
 
-  describe("a certificate of the process that the server refuses: the error says so, also where several servers are named", () => {
+  describe("a certificate of the process that the server refuses: the error gives the reason, also with several servers", () => {
     const identity = (name: string, { cert, key }: { readonly cert: string; readonly key: string }) => ({
       NATS_CERT_FILE: writeFile(`${name}.pem`, cert),
       NATS_KEY_FILE: writeFile(`${name}.key`, key),
@@ -120,7 +120,7 @@ describe("a NATS server with passwords and certificates of a private authority",
     });
   });
 
-  it("a certificate that expires while the process runs: the log says so once, and a new file brings the bus back", async () => {
+  it("a certificate expires while the process runs: it is logged once, and with a new file the bus is up again", async () => {
     const identity = authority.issue({ names: ["device-payments"] });
     const lost = authority.issue({ names: ["device-payments"], notBefore: new Date(0), notAfter: new Date(1_000) });
     const own = {
@@ -241,7 +241,7 @@ describe("a NATS server with JWT accounts", () => {
 });
 
 describe("a NATS server whose password is changed while a process runs", () => {
-  it("the process logs once that it is refused, with the next step, and goes on when the password is back", async () => {
+  it("the process logs once that it is refused, with the next step, and continues when the password is valid again", async () => {
     const user = (password: string) => `authorization { user: payments, password: ${password} }`;
     const { server, port } = await startServer("changed", [user("first")]);
     const config = readFileSync(pathOf("changed.conf"), "utf8");

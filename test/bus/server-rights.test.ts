@@ -1,4 +1,4 @@
-/** The error of a process at a real nats-server whose account or user lacks what the product needs: one correct sentence. */
+/** The error of a process at a real nats-server whose account or user lacks a right that the product needs: one sentence. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
@@ -19,7 +19,7 @@ const ACCOUNTS = `accounts {
     jetstream: enabled
     users: [
       ${user("asks_nothing", '{ publish: { deny: ["$JS.API.>"] } }')}
-      ${user("hears_nothing", '{ subscribe: { deny: ["_INBOX.>"] } }')}
+      ${user("receives_nothing", '{ subscribe: { deny: ["_INBOX.>"] } }')}
       ${user("creates_nothing", '{ publish: { deny: ["$JS.API.STREAM.CREATE.>"] } }')}
       ${user("serves_nothing", '{ subscribe: { deny: ["registry.>"] } }')}
     ]
@@ -56,7 +56,7 @@ describe("a NATS server with accounts", () => {
 
   it.each([
     ["asks_nothing", /^publish to \$JS\.API\.INFO$/],
-    ["hears_nothing", /^subscribe to _INBOX\.[\w.*]+$/],
+    ["receives_nothing", /^subscribe to _INBOX\.[\w.*]+$/],
   ])("a user that %s: the sentence names what it may not do", async (name, what) => {
     const error: unknown = await connectAs(name).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ code: "nats_denied", exitCode: 1 });
@@ -67,7 +67,7 @@ describe("a NATS server with accounts", () => {
     expect(denied).toMatch(what);
   });
 
-  it("a user that may not create streams: the command that creates them says so", async () => {
+  it("a user that may not create streams: the command that creates them names the missing right", async () => {
     const bus = await connectAs("creates_nothing");
     await expect(ensureStreams(bus, { replicas: 1, logs: 1 })).rejects.toMatchObject({
       code: "nats_denied",

@@ -26,7 +26,7 @@ test.each([
   ["in capitals", `v1=${hex("A")}`],
   ["with a letter before", `xv1=${hex("a")}`],
   ["of another version", `v2=${hex("a")}`],
-])("a signature %s: is none", (_, signature) => {
+])("a signature %s: ignored", (_, signature) => {
   expect(parseSignatureHeader(`t=1,${signature}`)).toBeUndefined();
   expect(signaturesOf(`t=1,${signature},v1=${hex("b")}`)).toEqual([hex("b")]);
 });
@@ -37,7 +37,7 @@ test("more than four signatures: the first four are compared", () => {
   expect(signaturesOf(header)).toEqual(digits.slice(0, 4).map((digit) => hex(digit)));
 });
 
-test("1,024 characters: read; one more: not read", () => {
+test("a header of 1,024 characters: read; of one more: not read", () => {
   const header = `t=1,v1=${hex("a")},`;
   expect(parseSignatureHeader(header + hex("x", 1_024 - header.length))).toBeDefined();
   expect(parseSignatureHeader(header + hex("x", 1_025 - header.length))).toBeUndefined();

@@ -53,7 +53,7 @@ describe("a statement file", () => {
     expect(read.map((content, index) => content.equals(contents[index] as Buffer))).toEqual([true, true]);
   });
 
-  test("whose upload ends early leaves nothing, and its error is the upload's", async () => {
+  test("whose upload ends early: nothing is left, and the upload's error is thrown", async () => {
     const before = await messages();
     async function* cut(): AsyncIterable<Uint8Array> {
       yield randomBytes(400_000);
@@ -100,7 +100,7 @@ describe("a statement file", () => {
     expect(nc.stats().inBytes - before).toBeLessThan(2 * BUS_LIMITS.fileReadChunks * BUS_LIMITS.fileChunkBytes);
   });
 
-  test("that is old is listed, also when its upload was cut off", async () => {
+  test("that is old is listed, also when its upload was interrupted", async () => {
     const whole = await storeFile(bus, pieces(randomBytes(10)));
     await bus.js.publish("$O.STATEMENTS.C.cut-off", randomBytes(10));
     expect((await listOldFiles(bus, -60_000)).toSorted()).toEqual(expect.arrayContaining(["cut-off", whole.name]));
@@ -111,7 +111,7 @@ describe("a statement file", () => {
 
   test("that is new is not listed when the machine's clock is a day ahead", async () => {
     const { name } = await storeFile(bus, pieces(randomBytes(10)));
-    // From here on the process has measured the clock of the bus.
+    // After this, the process has measured the clock of the bus.
     await bus.clock.measure();
     const realNow = Date.now.bind(Date);
     vi.spyOn(Date, "now").mockImplementation(() => realNow() + 24 * 3_600_000);

@@ -30,7 +30,7 @@ describe("asking a station", () => {
     await nats.stop();
   });
 
-  /** What an owner of the partition sends over the bus, one answer after another; undefined is no answer at all. */
+  /** Answers as the owner of the partition, one answer after another; with undefined, it sends no answer. */
   const answering = (answers: readonly (StationResponse | StationFailure | undefined)[]): string[] => {
     const asked: string[] = [];
     owner = bus.nc.subscribe(stationCommandSubject(1), {
@@ -90,7 +90,7 @@ describe("asking a station", () => {
   const BUSY: StationFailure = { failure: "busy", retryAfterMs: 200 };
 
   it.each([
-    ["the host says that the outcome is unknown", { failure: "unavailable", retryAfterMs: 1 } as const, 300],
+    ["the host reports an unknown outcome", { failure: "unavailable", retryAfterMs: 1 } as const, 300],
     ["no answer comes", undefined, BUS_LIMITS.askAgainMs + 300],
   ])("an attempt with unknown outcome (%s), then a busy host: unavailable", async (_, first, timeoutMs) => {
     const asked = answering([first, BUSY]);

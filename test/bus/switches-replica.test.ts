@@ -82,7 +82,7 @@ describe("the replica of the kill switches", () => {
     replica.stop();
   });
 
-  it("is stale from the moment its bucket was deleted and created again until it has read the new one", async () => {
+  it("its bucket is deleted and created again: it is not trusted until it has read the new one", async () => {
     const bucket = await new Kvm(bus.js).open("SWITCHES");
     await noteBucketsComplete(bus);
     for (let id = 1; id <= 60; id += 1) await bucket.put(`device.${id}`, "");
@@ -93,14 +93,14 @@ describe("the replica of the kill switches", () => {
     replica.onChange((switches) => seen.push([replica.isTrusted(), switches.devices.size]));
     await bus.jsm.streams.delete("KV_SWITCHES");
     await ensureStreams(bus, { replicas: 1, logs: 1 });
-    const anew = await new Kvm(bus.js).open("SWITCHES");
-    await Promise.all(Array.from({ length: 60 }, (_, index) => anew.put(`device.${index + 1}`, "")));
+    const newBucket = await new Kvm(bus.js).open("SWITCHES");
+    await Promise.all(Array.from({ length: 60 }, (_, index) => newBucket.put(`device.${index + 1}`, "")));
     await noteBucketsComplete(bus);
     await eventually(() => seen.some(([, known]) => known === 0) && replica.current().devices.size === 60, 15_000);
     await eventually(() => replica.isTrusted());
     const started = seen.findIndex(([, known]) => known === 0);
     const early = seen.slice(started).filter(([isTrusted, known]) => isTrusted && known < 60);
-    expect(early, "nothing that is not complete is trusted").toEqual([]);
+    expect(early, "an incomplete replica is never trusted").toEqual([]);
     replica.stop();
   });
 });

@@ -21,7 +21,7 @@ const LOG_FILES = "/streams/STATION_LOG_0/msgs/";
 const STATIONS = 8;
 const APPENDS_EACH = 3;
 const NEVER = Number.POSITIVE_INFINITY;
-/** nats-server's default; the configuration is its first argument but one. */
+/** Sets nats-server's default; its second argument is the path of the configuration. */
 const SYNC_LATER = `sed -i "s/sync_interval: always/sync_interval: 2m/" "$2"`;
 
 const undo: (() => unknown)[] = [];
@@ -30,7 +30,7 @@ afterEach(async () => {
   for (const step of undo.splice(0).toReversed()) await step();
 });
 
-/** Calls `stop` once: in the test, or after it when the test has failed before. */
+/** Calls `stop` once: in the test, or after a test that has failed before it called this. */
 function stopping(stop: () => Promise<unknown>): () => Promise<unknown> {
   let stopped: Promise<unknown> | undefined;
   const once = (): Promise<unknown> => (stopped ??= stop());
@@ -65,7 +65,7 @@ async function appendsOf(bus: Bus): Promise<Append[]> {
       const commandId = `test:${randomUUID()}`;
       const expected = appends.at(-1)?.sequence ?? 0;
       const outcome = await log.append(stationId, expected, { ...commit, version: index + 1, commandId });
-      if (outcome.kind !== "stored") throw new Error(`An append came to ${outcome.kind}.`);
+      if (outcome.kind !== "stored") throw new Error(`An append had the outcome ${outcome.kind}.`);
       appends.push({ commandId, sequence: outcome.sequence });
     }
     return appends;
@@ -78,7 +78,7 @@ async function appendsOf(bus: Bus): Promise<Append[]> {
   return appends;
 }
 
-/** What nats-server sent of a commit before it had synced it, one line each; a commit that it never synced counts as well. */
+/** What nats-server sent about a commit before it had synced the commit, or without any sync, one line each. */
 function sentTooEarly(calls: readonly SystemCall[], { commandId, sequence }: Append): string[] {
   const [stored, ...more] = durableWrites(calls, LOG_FILES, commandId);
   if (stored === undefined || more.length > 0)
@@ -113,7 +113,7 @@ const isLinux = process.platform === "linux";
 
 describe.runIf(onlyWhere(isLinux, "the order of system calls"))("what is acknowledged is on the disk", () => {
   beforeAll(async () => {
-    // Fetched here where the machine has none, so that no test's time is spent on it.
+    // Fetches strace when the machine has none, so that this does not count as time of a test.
     await findStrace();
   }, deployLimits.aptDownloadMs);
 

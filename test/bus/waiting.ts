@@ -5,7 +5,7 @@ export const QUIET = { info: () => undefined, warn: () => undefined };
 export async function eventually(holds: () => boolean, withinMs = 20_000): Promise<void> {
   const startedAt = performance.now();
   while (!holds()) {
-    if (performance.now() - startedAt > withinMs) throw new Error(`It did not come about within ${withinMs} ms.`);
+    if (performance.now() - startedAt > withinMs) throw new Error(`The condition did not hold in ${withinMs} ms.`);
     await pause(5);
   }
 }

@@ -96,11 +96,11 @@ describe("a certificate", () => {
     expect(await isValid({ logKeys: [verifierKey({ ...signer, publicKey: other })] })).toBe(false);
   });
 
-  test("that does not say until when it is valid: it is not valid", async () => {
+  test("that does not name the end of its validity: it is not valid", async () => {
     const endless = envelopeOf(statementOf("handoff_present", "for ever"));
     const proof = proofOf(0, [leafHash(Buffer.from(endless))]);
     await expect(verifyCertificate({ ...certificate, envelope: endless, proof })).rejects.toThrow(
-      "The statement does not say until when it is valid.",
+      "The statement does not name the end of its validity.",
     );
   });
 
@@ -144,7 +144,7 @@ describe("a revoked certificate", () => {
     const { revocation: _, ...rest } = partsOf(file);
     const found = await verifyCertificate({ ...rest, logKeys: [logKey], now });
     expect(found.revocation).toBeUndefined();
-    expect(NOT_PROVEN.join()).toContain("who hands it on can leave the revocation out");
+    expect(NOT_PROVEN.join()).toContain("a person who passes it on can remove the revocation");
   });
 
   test("with the revocation of another one: it is not valid", async () => {

@@ -282,7 +282,7 @@ describe("a command for webhooks that fails: it prints one sentence with the rea
 
   it.each([
     ["no command", [], /^Use webhooks listen or trigger; see --help\.$/],
-    ["no target", ["listen"], /^Say where to with --forward-to, for example \S+\.$/],
+    ["no target", ["listen"], /^Name the target with --forward-to, for example \S+\.$/],
     [
       "an invalid --since-id",
       ["listen", "--forward-to", HERE, "--since-id", "x"],

@@ -170,7 +170,7 @@ function suiteOf(sandboxId: string): number {
 const commandOf = (pid: string): string => readFileSync(`/proc/${pid}/cmdline`, "utf8");
 
 describe("two runs at one sandbox", () => {
-  const TAKEN = "Another run goes on at sandbox";
+  const TAKEN = "Another run is active at sandbox";
 
   test("the second by command or by API: it does not begin, exit code 2, and the first one goes on", async () => {
     const { conformance, openSessions, logIn: openSession } = await openRunner();
@@ -185,7 +185,7 @@ describe("two runs at one sandbox", () => {
     const waiting = "The station is leased; waiting until the lease is renewed or ends.";
     expect([await second.ended, second.output()]).toEqual([
       2,
-      `${waiting}\n${TAKEN} ${sandboxId}; wait for its end, or give each run a sandbox of its own.\n`,
+      `${waiting}\n${TAKEN} ${sandboxId}; wait for its end, or use another sandbox for this run.\n`,
     ]);
     const byApi = await untilRun(runId, ({ status }) => status !== "running");
     expect(byApi).toMatchObject({ status: "could_not_run", problem: expect.stringContaining(TAKEN) as string });

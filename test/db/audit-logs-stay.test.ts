@@ -1,4 +1,4 @@
-/** Entries of an audit log stay: no statement changes or deletes one row or all rows. */
+/** Entries of an audit log are permanent: no statement changes or deletes one row or all rows. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";

@@ -8,27 +8,27 @@ import { cloneDatabase } from "../support/servers.ts";
 
 const OBSERVED_MS = 1_200;
 const CALLERS = 20;
-/** With the shortest possible random pauses: 25, 50, 100, 200 and 400 ms, then one each half second. */
+/** With the shortest possible random pauses: 25, 50, 100, 200 and 400 ms, then 500 ms each. */
 const MOST_DIALS = 6;
 
-type Ends = Pick<TestContext, "onTestFinished">;
+type Cleanup = Pick<TestContext, "onTestFinished">;
 
-async function pooler(ends: Ends, url: string, fault: Fault): Promise<{ server: FaultyServer; sql: Database }> {
+async function pooler(cleanup: Cleanup, url: string, fault: Fault): Promise<{ server: FaultyServer; sql: Database }> {
   const server = await startFaultyServer(url, fault);
-  ends.onTestFinished(() => server.stop());
+  cleanup.onTestFinished(() => server.stop());
   const sql = openDatabase({ url: server.url });
-  ends.onTestFinished(() => closeDatabase(sql));
+  cleanup.onTestFinished(() => closeDatabase(sql));
   return { server, sql };
 }
 
-async function clone(ends: Ends): Promise<string> {
+async function clone(cleanup: Cleanup): Promise<string> {
   const database = await cloneDatabase();
-  ends.onTestFinished(() => database.drop());
+  cleanup.onTestFinished(() => database.drop());
   return database.url;
 }
 
-/** Callers that ask again 20 ms after each answer, as services do; returns their errors. */
-async function askAgainAndAgain(sql: Database, forMs: number): Promise<Error[]> {
+/** Several callers send a statement again 20 ms after each answer, as services do. Returns their errors. */
+async function askRepeatedly(sql: Database, forMs: number): Promise<Error[]> {
   const errors: Error[] = [];
   const untilMs = performance.now() + forMs;
   const ask = async (): Promise<void> => {
@@ -45,9 +45,9 @@ async function askAgainAndAgain(sql: Database, forMs: number): Promise<Error[]> 
 const NOWHERE = "postgres://user:hidden@127.0.0.1:1/nothing";
 
 describe.concurrent("a pooler that accepts connections", () => {
-  test("closes them: dials stay bounded, and each call fails with a sentence that names the address", async (context) => {
+  test("closes them: the dials are bounded, and each call fails with a sentence that names the address", async (context) => {
     const { server, sql } = await pooler(context, NOWHERE, "close");
-    const errors = await askAgainAndAgain(sql, OBSERVED_MS);
+    const errors = await askRepeatedly(sql, OBSERVED_MS);
     context.expect(server.dials()).toBeGreaterThan(3);
     context.expect(server.dials()).toBeLessThanOrEqual(MOST_DIALS);
     context.expect(errors.length).toBeGreaterThanOrEqual(CALLERS);
@@ -57,25 +57,25 @@ describe.concurrent("a pooler that accepts connections", () => {
     }
   });
 
-  test.for(["silent", "ready then silent"] as const)("is %s: dials stay bounded", async (fault, context) => {
+  test.for(["silent", "ready then silent"] as const)("is %s: the dials are bounded", async (fault, context) => {
     const { server, sql } = await pooler(context, NOWHERE, fault);
-    await askAgainAndAgain(sql, OBSERVED_MS);
+    await askRepeatedly(sql, OBSERVED_MS);
     context.expect(server.dials()).toBeGreaterThan(3);
     context.expect(server.dials()).toBeLessThanOrEqual(MOST_DIALS);
   });
 
-  test("refuses the log-in: dials stay bounded", async (context) => {
+  test("refuses the log-in: the dials are bounded", async (context) => {
     const wrong = new URL(await clone(context));
     wrong.password = "wrong";
     const { server, sql } = await pooler(context, wrong.href, "none");
-    const errors = await askAgainAndAgain(sql, OBSERVED_MS);
+    const errors = await askRepeatedly(sql, OBSERVED_MS);
     context.expect(server.dials()).toBeLessThanOrEqual(MOST_DIALS);
     context.expect(errors[0]).toMatchObject({ code: "28P01" });
   });
 
-  test("works again: the pool is back within its longest pause, with all its connections", async (context) => {
+  test("works again: the pool is up within its longest pause, with all its connections", async (context) => {
     const { server, sql } = await pooler(context, await clone(context), "close");
-    await askAgainAndAgain(sql, OBSERVED_MS);
+    await askRepeatedly(sql, OBSERVED_MS);
     server.become("none");
     const startedAtMs = performance.now();
     await context.expect
@@ -95,9 +95,9 @@ describe.concurrent("a pooler that accepts connections", () => {
 });
 
 describe.concurrent("a pool that ends while it waits to dial", () => {
-  test("dials no more, and its waiting calls fail", async (context) => {
+  test("does not dial again, and its waiting calls fail", async (context) => {
     const { server, sql } = await pooler(context, NOWHERE, "close");
-    await askAgainAndAgain(sql, 500);
+    await askRepeatedly(sql, 500);
     const waiting = sql`select 1`.then(
       () => "answered",
       () => "failed",

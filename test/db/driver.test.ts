@@ -52,7 +52,7 @@ describe("a COPY that PostgreSQL refuses", () => {
     await finished;
   };
 
-  it.each(["at its end: a duplicate key", "in its middle: no number"])(
+  it.each(["at its end: a duplicate key", "in its middle: a text instead of a number"])(
     "%s: the stream and the transaction fail",
     async (title) => {
       await sql`create table if not exists copied (id int primary key)`;

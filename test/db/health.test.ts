@@ -1,4 +1,4 @@
-/** What a service reports about a database that answers and accepts no change. */
+/** What a service reports about a database that answers but accepts no changes. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { databaseHealth } from "../../services/db/health.ts";

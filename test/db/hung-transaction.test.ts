@@ -8,7 +8,7 @@ import { closeDatabase, type Database, openDatabase, type Transaction } from "..
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 
 const LOCK = 4_711;
-/** A mark in the last statement that arrives. */
+/** Marks the last statement that reaches PostgreSQL. */
 const MARK = "the_last_one";
 
 let database: TestDatabase;

@@ -62,7 +62,7 @@ describe("the installation that a bus belongs to", () => {
     for (const { reason } of refused) expect(reason).toMatchObject(REFUSED);
   });
 
-  it("a new bucket that a server of the cluster does not know yet: the id is written once it does", async () => {
+  it("a new bucket that a server of the cluster does not know yet: the id is written when it knows it", async () => {
     const first = await add();
     let published = 0;
     // Such a server answers like any server for a subject without a stream.

@@ -53,7 +53,7 @@ describe("npm run migrate", () => {
     await bus.close();
   });
 
-  test("three copies on one server: refused in the server's words, and nothing is changed", async () => {
+  test("three copies on one server: refused with the server's reason, and nothing is changed", async () => {
     const { code, output } = await run("migrate.ts", "--replicas", "3");
     expect(code).toBe(1);
     expect(output).toMatch(
@@ -63,7 +63,7 @@ describe("npm run migrate", () => {
     expect(again.output).toContain("with 1 copy each and 1 station log.");
   });
 
-  test("another number of logs on a bus that exists: refused, and nothing is changed", async () => {
+  test("another number of logs on an existing bus: refused, and nothing is changed", async () => {
     const { code, output } = await run("migrate.ts", "--logs", "3");
     expect(code).toBe(1);
     expect(output).toMatch(/has 1 station log, and their number never changes: leave --logs out\.\n$/);
@@ -89,7 +89,7 @@ describe("npm run migrate", () => {
   });
 
   test.each(["DATABASE_URL", "NATS_URL"] as const)(
-    "%s is silent: says within seconds what it waits for",
+    "%s is silent: prints within seconds what it waits for",
     async (name) => {
       const silent = await startFaultyServer(name === "NATS_URL" ? nats.url : database.url, "silent");
       const own = { NATS_URL: nats.url, DATABASE_URL: database.url, [name]: silent.url };

@@ -56,7 +56,7 @@ function newerProgram(sql: string): string {
 }
 
 describe("migrate", () => {
-  test("an empty database: brought to the schema, and each step is printed", async () => {
+  test("an empty database: migrated to the schema, and each step is printed", async () => {
     const lines: string[] = [];
     const applied = await migrate({ databaseUrl: url, log: (line) => lines.push(line) });
     expect(applied).toEqual(NAMES);
@@ -77,7 +77,7 @@ describe("migrate", () => {
     expect(await appliedNames()).toEqual(before);
   });
 
-  test("programs that start together: take turns", async () => {
+  test("several programs at once: one of them migrates", async () => {
     const runs = await Promise.all(
       Array.from({ length: 4 }, () => migrate({ databaseUrl: url, log: () => undefined })),
     );

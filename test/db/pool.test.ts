@@ -41,7 +41,7 @@ describe("the pool", () => {
     expect(row).toEqual({ texts: ["a", "b,c"], json: { a: 1 }, at });
   });
 
-  test("opens no more than its named number of connections", async () => {
+  test("opens no more connections than its limit", async () => {
     await Promise.all(Array.from({ length: 40 }, () => sql`select pg_sleep(0.01)`));
     const [row] = await sql<{ connections: number }[]>`
       select count(*) as connections from pg_stat_activity where datname = current_database()`;

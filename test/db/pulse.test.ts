@@ -1,4 +1,4 @@
-/** A database that was restored from a backup, beside a bus that is newer. */
+/** A database that was restored from a backup, with a bus that is newer. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { readPulse, writePulse } from "../../services/bus/installation.ts";
@@ -25,8 +25,8 @@ describe("a restored database", () => {
     });
     return { code: await program.ended, output: program.output() };
   };
-  /** The bus after many pulses of a newer database. */
-  const goOnWithout = () => writePulse(fixture.bus, 1_000);
+  /** Sets the pulse of the bus as after many pulses of a newer database. */
+  const advanceBusPulse = () => writePulse(fixture.bus, 1_000);
 
   beforeAll(async () => {
     fixture = await startRelayFixture();
@@ -35,7 +35,7 @@ describe("a restored database", () => {
     await fixture.stop();
   });
 
-  test("the relay raises the pulse, and the bus is never ahead; after a fail-over that lost a few it goes on", async () => {
+  test("the relay raises the pulse, and the bus is never ahead; after a fail-over that lost a few, it continues", async () => {
     await writePulse(fixture.bus, 10);
     const fail = vi.fn();
     const relay = await fixture.startRelay({ fail });
@@ -46,7 +46,7 @@ describe("a restored database", () => {
   });
 
   test("a relay on a restored database: its process ends, and the pulse of the bus does not change", async () => {
-    await goOnWithout();
+    await advanceBusPulse();
     const fail = vi.fn();
     const relay = await fixture.startRelay({ fail });
     await vi.waitFor(() => expect(fail).toHaveBeenCalled(), WAIT);
@@ -56,7 +56,7 @@ describe("a restored database", () => {
   });
 
   test("a process and `migrate` refuse it, in one sentence with the next step", async () => {
-    await goOnWithout();
+    await advanceBusPulse();
     for (const args of [["main.ts", "relay"], ["migrate.ts"]]) {
       const { code, output } = await run(...args);
       expect(code).toBe(1);
@@ -70,7 +70,7 @@ describe("a restored database", () => {
     await sql`update relay_lease set lapses_at = clock_timestamp() + interval '1 minute'`;
     expect((await run("migrate.ts", "--database-restored")).output).toContain("stop all processes of the installation");
     await sql`update relay_lease set lapses_at = '-infinity'`;
-    await goOnWithout();
+    await advanceBusPulse();
     expect(await run("migrate.ts", "--database-restored")).toMatchObject({ code: 0 });
     expect(await readPulse(bus)).toBe(0);
     expect((await bus.jsm.streams.info(`KV_${CREDENTIALS.name}`)).state.messages).toBe(0);

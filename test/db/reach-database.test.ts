@@ -11,7 +11,7 @@ describe("a database at the start", () => {
     ["close", "the server accepts connections and closes them (CONNECTION_CLOSED); check"],
     ["silent", "the server does not answer (database_deadline); check"],
     ["ready then silent", "the server does not answer (database_deadline); check"],
-  ] as const)("of the kind %s: one sentence with the address and without the password", async (fault, why) => {
+  ] as const)("with the fault %s: one sentence with the address and without the password", async (fault, why) => {
     const server = await startFaultyServer(NOWHERE, fault);
     const startedAtMs = performance.now();
     const failure = await reachDatabase({ url: server.url, withinMs: WITHIN_MS }).catch((error: unknown) => error);
@@ -25,7 +25,7 @@ describe("a database at the start", () => {
     await server.stop();
   });
 
-  test("no server at its address: one sentence, after its time", async () => {
+  test("no server at its address: one sentence, after the time limit", async () => {
     await expect(reachDatabase({ url: NOWHERE, withinMs: WITHIN_MS })).rejects.toMatchObject({
       message:
         "The PostgreSQL at 127.0.0.1:1 (DATABASE_URL) cannot be used: nothing listens at that address (ECONNREFUSED); start the server, or correct host and port.",

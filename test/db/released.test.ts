@@ -1,6 +1,6 @@
 /**
- * Databases of released versions: each is made by the migrations that the version had, filled with its `data.sql`, and
- * brought to the schema of this version. The commits of released versions are in `test/machines/golden/`.
+ * Databases of released versions. Each is created by the migrations of that version, filled with its `data.sql`, and
+ * migrated to this version. The commits of released versions are in `test/machines/golden/`.
  */
 import { copyFileSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -23,7 +23,7 @@ test("schema.sql: equals the result of the migrations", async () => {
   expect(text, "services/db/schema.sql is stale: run `npm run schema`").toBe(readFileSync(SCHEMA_FILE, "utf8"));
 });
 
-describe("the schema as text: a change shows", () => {
+describe("the schema as text: contains each change", () => {
   const original = readFileSync(SCHEMA_FILE, "utf8");
   test.each([
     ["a column", "alter table orders add column note text", "note text"],
@@ -67,16 +67,16 @@ describe("the schema as text: a change shows", () => {
 
 /** The schema's text with the change, which is rolled back. */
 async function changed(change: string): Promise<string> {
-  const kept = new Error("taken back");
+  const rollback = new Error("rolled back");
   let text = "";
   await sql
     .begin(async (transaction) => {
       await transaction.unsafe(change);
       text = await describeSchema(transaction);
-      throw kept;
+      throw rollback;
     })
     .catch((error: unknown) => {
-      if (error !== kept) throw error;
+      if (error !== rollback) throw error;
     });
   return text;
 }

@@ -16,7 +16,7 @@ const write = once("test.silence.write", z.object({}), z.object({ copy: z.int() 
 /** The bound of a process that stalls (docs/operations.md, "When something fails"). */
 const OTHER_ANSWERS_MS = 3_000;
 const CONNECTIONS = 3;
-/** A second pool, which connects in vain. */
+/** The time of a second pool, which cannot connect either. */
 const REPLACED_MS = 1_500;
 /** Longer than the pool needs to notice the silence, and shorter than the time-out of a statement. */
 const BUSY_SECONDS = 1;
@@ -91,7 +91,7 @@ test("a process loses PostgreSQL until its pool is replaced: each request is ans
 
 test.each([
   ["what it sends", ["there"], [read, write]],
-  // Of a request that may be carried out once only, PostgreSQL may have its claim: then no other process carries it out.
+  // PostgreSQL may have the claim of a request that may be carried out only once: then no other process carries it out.
   ["what it receives", ["back"], [read]],
   ["both", ["there", "back"], [read, write]],
 ] as const)(

@@ -48,7 +48,7 @@ async function stopDuring(work: (tx: Transaction) => Promise<unknown>): Promise<
   return { error: await ended, tookMs: performance.now() - stoppedAtMs };
 }
 
-/** So many bytes that their transfer takes some time. */
+/** Sends so many bytes that the transfer takes some time. */
 async function copyMany(tx: Transaction): Promise<void> {
   const stream = await tx.unsafe("copy written from stdin").writable();
   const finished = once(stream, "finish");

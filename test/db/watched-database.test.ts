@@ -1,4 +1,4 @@
-/** No call waits for ever, whatever the server does. The time-outs of a stalled server do not help. */
+/** No call waits for ever, whatever the server does. A stalled server does not apply its own time-outs. */
 
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";

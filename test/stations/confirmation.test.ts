@@ -63,7 +63,7 @@ describe("a provider's confirmation", () => {
     };
     const LIFETIME_MS = 2_500;
 
-    it("settles the order, although the next host finds the deadline first", async () => {
+    it("the next host finds the deadline first: the order is settled", async () => {
       const { stationId, intentId, orderId } = await missDeadline("PAY-in-time");
       await world.startHost();
       await eventually(async () => (await findIntent(world, stationId, intentId))?.status === "succeeded");
@@ -104,8 +104,8 @@ describe("a provider's confirmation", () => {
 
   it.each([
     ["under one id", () => undefined],
-    ["under an id of its own each", (turn: number) => `provider:81:turn-${turn}`],
-  ])("fifty times at once %s pays once and is answered alike", async (_how, idOf) => {
+    ["each under its own id", (turn: number) => `provider:81:turn-${turn}`],
+  ])("fifty times at once, %s: pays once, and all answers are equal", async (_how, idOf) => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId, orderId } = await present(stationId);
@@ -160,7 +160,7 @@ describe("a provider's confirmation", () => {
     expect(await transactions(orderId)).toHaveLength(1);
   });
 
-  it("comes with a cancellation: one of them takes effect, and a payment that is too late is kept as late money", async () => {
+  it("at once with a cancellation: one of them takes effect, and a payment that is too late is kept as late money", async () => {
     await world.startHost();
     const stationIds = await Promise.all(Array.from({ length: 12 }, () => world.openQrStation()));
     const outcomes = await Promise.all(
@@ -186,7 +186,7 @@ describe("a provider's confirmation", () => {
       stationIds.map(async (stationId, index) => {
         const { intentId, orderId } = await present(stationId, 1_500);
         const expiresAtMs = (await findIntent(world, stationId, intentId))?.expiresAtMs ?? 0;
-        // The first well before, the last well after, the others as close as a timer can.
+        // The first comes well before the deadline, the last well after it, the others as close as a timer can.
         const offsetMs = index === 0 ? -700 : index === 9 ? 100 : index - 5;
         await new Promise((resolve) => setTimeout(resolve, expiresAtMs + offsetMs - Date.now()));
         await confirm(stationId, intentId);

@@ -3,7 +3,7 @@ import { PARTITION_COUNT } from "../../machines/partition.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { type StationWorld, startStationWorld } from "./station-world.ts";
 
-describe("two hosts that both believe they own everything", () => {
+describe("two hosts that both believe they own every partition", () => {
   let world: StationWorld;
   beforeAll(async () => {
     world = await startStationWorld();

@@ -12,13 +12,13 @@ export interface FaultProxy {
   /** Loses every message from the server whose text contains this, until the returned function is called. */
   loseAll(text: string): () => void;
   /**
-   * Breaks every connection at the next message from the server whose text contains this, which is lost, and takes no new
-   * connection until the returned function is called.
+   * Loses the next message from the server whose text contains this, and breaks every connection at that moment. It accepts
+   * no new connection until the returned function is called.
    */
   cutAtNext(text: string): () => void;
   /** Holds what is sent to the server until the returned function is called; what the server sends passes. */
   holdToServer(): () => void;
-  /** What is held now. */
+  /** The text that is held now. */
   held(): string;
   stop(): Promise<void>;
 }
@@ -70,10 +70,10 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
   await once(server, "listening");
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("The proxy has no port.");
-  const own = new URL(natsUrl);
-  own.port = String(address.port);
+  const proxied = new URL(natsUrl);
+  proxied.port = String(address.port);
   return {
-    url: own.href,
+    url: proxied.href,
     loseNext: (text) =>
       new Promise((lost) => {
         loss = { text, lost };

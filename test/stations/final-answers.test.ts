@@ -1,4 +1,4 @@
-/** A final answer of a host holds for the newest state, also after another host has committed unnoticed. */
+/** A final answer of a host is true of the newest state, also when the host does not know a commit of another host. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
@@ -40,7 +40,7 @@ afterAll(async () => {
   await world.stop();
 });
 
-/** Another host does a command: it reads the newest commit and appends the next one. */
+/** Another host executes a command: it reads the newest commit and appends the next one. */
 async function commitElsewhere(stationId: number, command: StationCommand): Promise<void> {
   const { state, sequence, version } = await world.newest(stationId);
   const atMs = Date.now();
@@ -114,7 +114,7 @@ describe("a host whose state of a station is not the newest", () => {
 });
 
 describe("a host that knows a station which the log has lost", () => {
-  it("the relay restores it: what the host takes for known is committed again", async () => {
+  it("the relay restores it: the host commits again what it believed to be stored", async () => {
     const stationId = await world.openStation();
     const { organizationId, filialId, name, currency, status, revision } = (await world.newest(stationId)).state;
     const station = { organizationId, filialId, name, currency, status, revision };

@@ -57,7 +57,7 @@ it("the commit is stored long after the hand-over: the new host completes the co
       unanswered.push(world.ask(stationId, command, { timeoutMs: 300 }).catch(() => undefined));
     }
     await Promise.all(unanswered);
-    // From here on the host receives the orders, and its commits are held on their way.
+    // From now on the host receives the orders, and its commits are held before they reach the server.
     releaseHeld = first.proxy.holdToServer();
   });
   const second = await world.startHost();

@@ -1,4 +1,4 @@
-/** An actor host in a process of its own, which can be killed, stalled and continued. */
+/** An actor host in a separate process, which a test can kill, stall and continue. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";

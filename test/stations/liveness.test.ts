@@ -41,7 +41,7 @@ describe("liveness from the heartbeats", () => {
     expect((await world.newest(stationId)).atMs).toBeLessThan(beatenAtMs + 1_000);
   });
 
-  it("heartbeats go on: nothing is committed", async () => {
+  it("heartbeats continue: nothing is committed", async () => {
     await world.startHost();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
@@ -64,7 +64,7 @@ describe("liveness from the heartbeats", () => {
     expect(await livenessChanges(world, stationId)).toEqual(["device_online"]);
   });
 
-  it("a host takes over: it finds which device fell silent and which one came back meanwhile", async () => {
+  it("a host takes over: it finds which device became silent and which one sends heartbeats again", async () => {
     await world.startHost();
     const stationId = await world.openStation();
     const silent = await world.addCompanion(stationId);

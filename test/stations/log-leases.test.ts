@@ -1,4 +1,4 @@
-/** Who owns which partition, by the hosts' records alone: no host serves anything here. */
+/** Which host owns which partition, according to the hosts' records: no host serves commands here. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PARTITION_COUNT } from "../../machines/partition.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -22,8 +22,8 @@ interface Host {
   readonly leases: LogLeases;
   readonly bus: Bus;
   readonly held: Set<number>;
-  /** The calls that it has received, in order. */
-  readonly orders: ("acquire" | "release" | "drop" | "listen" | "listen no more")[];
+  /** The calls that it has received, oldest first. */
+  readonly calls: ("acquire" | "release" | "drop" | "listen" | "listen no more")[];
   /** While false the host cannot serve, and does not renew. */
   canServe: boolean;
 }
@@ -46,9 +46,9 @@ afterEach(async () => {
 async function startHost(hostId: string, place = PLACE): Promise<Host> {
   const bus = await connectBus({ url: nats.url, name: hostId, log: SILENT });
   const held = new Set<number>();
-  const orders: Host["orders"] = [];
-  const take = (order: Host["orders"][number], partitions: readonly number[], isHeld: boolean): void => {
-    orders.push(order);
+  const calls: Host["calls"] = [];
+  const take = (oneCall: Host["calls"][number], partitions: readonly number[], isHeld: boolean): void => {
+    calls.push(oneCall);
     for (const partition of partitions) {
       if (isHeld) held.add(partition);
       else held.delete(partition);
@@ -62,9 +62,9 @@ async function startHost(hostId: string, place = PLACE): Promise<Host> {
     acquire: (partitions) => take("acquire", partitions, true),
     release: async (partitions) => take("release", partitions, false),
     drop: (partitions) => take("drop", partitions, false),
-    setListening: (_partitions, isListening) => void orders.push(isListening ? "listen" : "listen no more"),
+    setListening: (_partitions, isListening) => void calls.push(isListening ? "listen" : "listen no more"),
   });
-  const host: Host = { leases, bus, held, orders, canServe: true };
+  const host: Host = { leases, bus, held, calls, canServe: true };
   hosts.push(host);
   await leases.start();
   return host;
@@ -82,10 +82,10 @@ const shared = (): number[] => {
 };
 
 describe("leases of partitions", () => {
-  it("no record can be stored for 4 s: no host is removed, each goes on with what it held", async () => {
+  it("no record can be stored for 4 s: no host is removed, and each keeps its partitions", async () => {
     const [first, second] = await startTwo();
     const before = [new Set(first.held), new Set(second.held)];
-    for (const { orders } of hosts) orders.length = 0;
+    for (const { calls } of hosts) calls.length = 0;
     nats.signal("SIGSTOP");
     await pause(4_000);
     expect(hosts.map(({ leases }) => leases.isCurrent())).toEqual([false, false]);
@@ -93,13 +93,13 @@ describe("leases of partitions", () => {
     await eventually(() => first.leases.isCurrent() && second.leases.isCurrent());
     await pause(STATION_LIMITS.renewMs);
     expect([first.held, second.held]).toEqual(before);
-    expect(hosts.map(({ orders }) => orders)).toEqual([
+    expect(hosts.map(({ calls }) => calls)).toEqual([
       ["listen no more", "listen"],
       ["listen no more", "listen"],
     ]);
   });
 
-  it("a host that is silent: the other one takes over everything, and no partition has two owners", async () => {
+  it("a host that is silent: the other one takes over all partitions, and no partition has two owners", async () => {
     const [first, second] = await startTwo();
     first.canServe = false;
     // `ownership.test.ts` tests how soon.
@@ -107,38 +107,38 @@ describe("leases of partitions", () => {
       expect(shared()).toEqual([]);
       return second.held.size === PARTITION_COUNT;
     });
-    // It learns at its next renewal that it was removed.
+    // At its next renewal it finds that it was removed.
     first.canServe = true;
-    first.orders.length = 0;
+    first.calls.length = 0;
     await eventually(() => {
       expect(shared()).toEqual([]);
       return first.held.size > 0 && first.held.size + second.held.size === PARTITION_COUNT;
     });
     // On a slow machine it notices only now that its lease has lapsed.
-    expect(first.orders.find((order) => order !== "listen no more")).toBe("drop");
+    expect(first.calls.find((oneCall) => oneCall !== "listen no more")).toBe("drop");
   });
 
   it("a host that cannot renew for 2 s: nothing is taken from it", async () => {
     const [first, second] = await startTwo();
     const before = new Set(first.held);
-    second.orders.length = 0;
+    second.calls.length = 0;
     first.canServe = false;
     await eventually(() => !first.leases.isCurrent());
     first.canServe = true;
     await eventually(() => first.leases.isCurrent());
     await pause(STATION_LIMITS.takeOverMs - 1_500);
     expect(first.held).toEqual(before);
-    expect(second.orders).toEqual([]);
+    expect(second.calls).toEqual([]);
   });
 
-  it("a renewal that is stored after its timeout: the host goes on", async () => {
+  it("a renewal that is stored after its timeout: the host continues", async () => {
     const first = await startHost("first");
-    first.orders.length = 0;
+    first.calls.length = 0;
     const late = JSON.stringify({ holds: "f".repeat(PARTITION_COUNT / 4), isLeaving: false, count: 0 });
     await first.bus.nc.request(`${PLACE.prefix}first`, late, { timeout: 10_000 });
     await pause(2 * STATION_LIMITS.renewMs);
     expect(first.leases.isCurrent()).toBe(true);
-    expect(first.orders).toEqual([]);
+    expect(first.calls).toEqual([]);
   });
 
   it("two hosts that start at once: each partition has one owner", async () => {

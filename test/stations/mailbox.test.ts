@@ -66,7 +66,7 @@ describe("a station with too many commands", () => {
     ["nothing", ""],
     ["an unknown command", { commandId: "x:1", actor: CASHIER, command: { type: "explode" } }],
     [
-      "an amount from outside",
+      "a command that no caller may send",
       { commandId: "x:2", actor: CASHIER, command: { type: "settlement_succeeded", intentId: 1, transactionId: 1 } },
     ],
     ["a command id that is too long", { commandId: "x".repeat(201), actor: CASHIER, command: { type: "lease_renew" } }],
@@ -74,7 +74,7 @@ describe("a station with too many commands", () => {
       "an actor that does not exist",
       { commandId: "x:3", actor: { kind: "guest", id: 1 }, command: { type: "lease_renew" } },
     ],
-  ])("refuses %s for good, naming the fields, and goes on", async (_what, body) => {
+  ])("%s: refused finally, with the names of the fields, and the host continues", async (_what, body) => {
     const stationId = await world.openStation();
     const before = (await world.commits(stationId)).length;
     const answer = await askOnce(stationId, body);

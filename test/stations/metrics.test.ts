@@ -1,4 +1,4 @@
-/** What an actor host counts when things go wrong. What it counts of a collection is in `test/gateway/metrics.test.ts`. */
+/** What an actor host counts when something fails. `test/gateway/metrics.test.ts` tests what it counts of a collection. */
 import type { Registry } from "prom-client";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
@@ -81,10 +81,10 @@ describe("an actor host counts", () => {
     const intentId = intent?.intentId ?? 0;
     await world.ask(stationId, { type: "intent_cancel", intentId });
     const report = async (providerCode: string) => {
-      const said = { outcome: "reported_success", providerReference: "RRN-1", providerCode } as const;
+      const reported = { outcome: "reported_success", providerReference: "RRN-1", providerCode } as const;
       return await world.ask(
         stationId,
-        { type: "intent_report", intentId, ...said },
+        { type: "intent_report", intentId, ...reported },
         { actor: deviceActor(companion) },
       );
     };
@@ -92,9 +92,9 @@ describe("an actor host counts", () => {
     expect((await report("00")).reply).toMatchObject({ ok: false, code: "intent_not_actionable" });
     expect(await leftOut(), "the first is kept").toBe(0);
     expect((await report("00")).reply).toMatchObject({ ok: false, code: "intent_not_actionable" });
-    expect(await leftOut(), "the same once more adds nothing").toBe(1);
+    expect(await leftOut(), "a repetition is not kept").toBe(1);
     for (let nth = 1; nth <= STATE_LIMITS.lateEvidencePerIntent; nth += 1) await report(`0${nth}`);
-    expect(await leftOut(), "and one is more than is kept of one collection").toBe(2);
+    expect(await leftOut(), "one more exceeds the bound of one collection").toBe(2);
     await settlement.stop();
   });
 

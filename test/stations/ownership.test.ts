@@ -80,14 +80,14 @@ describe("partitions and their owners", () => {
     expect(performance.now() - killedAt).toBeLessThan(3_000);
   });
 
-  it("a host that was stalled for 4 s: acts for no station when it goes on", async () => {
+  it("a host that was stalled for 4 s: acts for no station when it continues", async () => {
     const frozen = await world.startHostProcess();
     const stationId = await world.openStation();
     frozen.freeze();
     const other = await world.startHost();
     await eventually(() => other.host.owned().size === PARTITION_COUNT);
     await world.ask(stationId, { type: "lease_renew" });
-    // Both hosts receive it, the stalled one when it goes on. Whichever host is first, the command takes effect once.
+    // Both hosts receive it, the stalled one when it continues. Whichever host is first, the command takes effect once.
     const renewal = world.ask(stationId, { type: "lease_release" }, { commandId: "test:release" });
     frozen.thaw();
     expect((await renewal).reply.ok).toBe(true);
@@ -95,7 +95,7 @@ describe("partitions and their owners", () => {
     expect(released).toHaveLength(1);
   });
 
-  it("lease not renewed for 1.5 s: the host takes no commands, holds what it has, and goes on when it can renew", async () => {
+  it("lease not renewed for 1.5 s: the host accepts no commands until it can renew, and keeps its partitions", async () => {
     const { host } = await world.startHost();
     const stationId = await world.openStation();
     await world.nats.kill9();

@@ -6,7 +6,7 @@ import { assignPartitions } from "../../services/stations/ownership.ts";
 const hostsOf = (count: number): string[] => Array.from({ length: count }, () => randomUUID());
 
 describe("the assignment of partitions", () => {
-  it("gives everything to a single host and nothing when there is none", () => {
+  it("gives all partitions to a single host, and assigns none without a host", () => {
     expect(new Set(assignPartitions(["only"]))).toEqual(new Set(["only"]));
     expect(assignPartitions([])).toEqual([]);
   });

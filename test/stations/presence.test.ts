@@ -1,4 +1,4 @@
-/** A heartbeat that comes after a device was found silent, and before the host knows the commit of that. */
+/** A heartbeat that arrives after its device's silence was committed, but before the host knows of that commit. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import {
@@ -10,7 +10,7 @@ import {
   startStationWorld,
 } from "./station-world.ts";
 
-/** Longer than a lost acknowledgement is waited for, so that the heartbeat is still fresh when the commit is known. */
+/** Longer than the host waits for a lost acknowledgement, so that the heartbeat is still fresh when it knows the commit. */
 const SILENCE_MS = 2 * STATION_LIMITS.appendMs + 500;
 
 let world: StationWorld;
@@ -25,7 +25,7 @@ it("a heartbeat before the commit of a silence is known: the device is online ag
   const deviceId = await world.addCompanion(stationId);
   // Answered after the commit that set the device online, so that the next acknowledgement is not of that commit.
   expect((await world.ask(stationId, { type: "lease_renew" })).reply.ok).toBe(true);
-  // The next acknowledgement is of the silence; it is lost, so the host knows of it only after it has read the log back.
+  // The next acknowledgement is of the silence. It is lost, so the host knows the commit only after it has read the log back.
   await proxy.loseNext(`"stream":"STATION_LOG_0"`);
   expect(await livenessChanges(world, stationId)).toEqual(["device_online", "device_offline"]);
   await world.heartbeat(stationId, deviceId);

@@ -112,8 +112,8 @@ describe("the provider saga", () => {
 
   it.each([
     ["is empty", ""],
-    ["no counter could show", "0".repeat(STATE_LIMITS.qrPayloadCharacters + 1)],
-  ])("takes no payload that %s", async (_what, qrPayload) => {
+    ["is too long", "0".repeat(STATE_LIMITS.qrPayloadCharacters + 1)],
+  ])("accepts no payload that %s", async (_what, qrPayload) => {
     await script(() => ({ created: true, qrPayload, providerReference: "PAY-1" }));
     await world.startHost();
     const stationId = await world.openQrStation();
@@ -200,7 +200,7 @@ describe("the provider saga", () => {
     }
   });
 
-  it("the station is suspended while the providers service is away: makes no QR", async () => {
+  it("the station is suspended while the providers service does not run: makes no QR", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);

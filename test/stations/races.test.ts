@@ -7,7 +7,7 @@ import { eventually, pause, type StationWorld, startStationWorld } from "./stati
 
 const ROUNDS = Number(process.env["RACE_ROUNDS"] ?? 100);
 const STATIONS = 20;
-/** The intent expires while the cashier's two commands are on their way, now before, now after them, also on a busy machine. */
+/** The intent expires around the time of the cashier's two commands: in some rounds before them, in others after them. */
 const LIFETIMES_MS = [60, 120, 240, 480];
 
 describe("an attestation, a cancellation and an expiry at once", () => {

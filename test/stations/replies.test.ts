@@ -165,7 +165,7 @@ describe("the same command again (I6)", () => {
     expect(again.reply).toEqual(first.reply);
     const newest = (await world.newest(stationId)).state.intent;
     expect(newest?.reportCount).toBe(1);
-    // A companion that was restarted a day later repeats what it has not got an answer to.
+    // A companion that was restarted a day later repeats a report that was not answered.
     await cancel(stationId, created);
     await forgetIntents(stationId, await world.openOrder(stationId));
     expect((await report(stationId, deviceId, intentId, "a")).reply).toEqual(first.reply);

@@ -169,9 +169,9 @@ describe("the settlement saga", () => {
     }
   });
 
-  it("settles each order once while hosts are killed in the middle of it", { timeout: 180_000 }, async () => {
+  it("hosts are killed during settlements: each order is settled once", { timeout: 180_000 }, async () => {
     settlement = await world.startSettlement();
-    // It answers repeated creations whose intents the station has dropped; soon there are some.
+    // It copies intents, so that settlement can answer repetitions about intents that the station has dropped.
     const audit = await world.startAudit();
     let running = await world.startHostProcess();
     const stationIds = await Promise.all(Array.from({ length: 6 }, () => world.openStation()));
@@ -200,7 +200,7 @@ describe("the settlement saga", () => {
     for (const intentId of settled) expect(await transactions(intentId)).toBe(1);
   });
 
-  it("the settlement service is away: a creation gets unavailable at once", async () => {
+  it("the settlement service does not run: a creation gets unavailable at once", async () => {
     settlement = await world.startSettlement();
     await world.startHost();
     const stationId = await world.openStation();

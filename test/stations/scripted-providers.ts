@@ -36,7 +36,7 @@ export const qrOf = (intentId: number): Answer => ({
   providerReference: `PAY-${intentId}`,
 });
 
-/** Serves both operations from a connection of its own until it is stopped. */
+/** Serves the three operations on a separate connection until it is stopped. */
 export async function startScriptedProviders(
   world: StationWorld,
   script: (question: Question) => Answer | Promise<Answer> = ({ intentId }) => qrOf(intentId),

@@ -37,7 +37,7 @@ describe("a station with an overdue QR, while the providers service takes reques
   const overdueQrs = (checks: number) =>
     Promise.all(Array.from({ length: MEASURED_STATIONS }, () => overdueQr(checks)));
 
-  /** The least that the work takes longer at these stations than at ones without a QR: what it waits for. */
+  /** The smallest additional time of the work at these stations, compared with stations without a QR: its wait. */
   const leastWaitedMs = async (
     stations: readonly { readonly stationId: number }[],
     work: (stationId: number) => Promise<unknown>,
@@ -90,7 +90,7 @@ describe("a station with an overdue QR, while the providers service takes reques
     },
   );
 
-  describe.concurrent("and answers again while a check of before is still without an answer", () => {
+  describe.concurrent("and answers again while an earlier check still has no answer", () => {
     it.each([
       [
         "a new collection",

@@ -1,6 +1,6 @@
 /**
- * A NATS of the test's own with real actor hosts on it, and functions to act on stations. With `money` it also has a
- * database, and can start the real settlement and audit services.
+ * A NATS server of one test with real actor hosts, and functions that act on stations. With `money` it also has a database,
+ * and can start the real settlement and audit services.
  */
 
 import { randomUUID } from "node:crypto";
@@ -41,7 +41,7 @@ export const deviceActor = (id: number): Actor => ({ kind: "device", id });
 export interface RunningHost {
   readonly host: StationHost;
   readonly bus: Bus;
-  /** Its connection for reading whole streams, and after a scan the late commits. */
+  /** Its connection for scans of whole streams, and for late commits after a scan. */
   readonly scanBus: Bus;
   /** What it counts. */
   readonly metrics: Registry;
@@ -123,7 +123,6 @@ export async function startStationWorld(
     const serviceBus = await connect("service");
     const settings = {
       natsUrl: nats.url,
-
       databaseUrl: testDatabase?.url,
       logLevel: "silent",
     } as const;
@@ -276,20 +275,20 @@ export async function findIntent(world: StationWorld, stationId: number, intentI
   return [state.intent, ...state.ended].find((intent) => intent?.intentId === intentId) ?? undefined;
 }
 
-/** Repeats what is refused for now, as a client does; a refusal for good fails the test. */
+/** Repeats work that is refused temporarily, as a client does; a final refusal fails the test. */
 export async function persist<T>(work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await work();
     } catch (error) {
-      const isForNow =
+      const isTemporary =
         error instanceof UnavailableError || (error instanceof RefusedError && error.refusal.code === "busy");
-      if (!isForNow) throw error;
+      if (!isTemporary) throw error;
     }
   }
 }
 
-/** Ends a test that hangs; it says nothing about how soon something holds. */
+/** The longest wait, so that a test does not hang. It does not check how soon something holds. */
 const HANGS_MS = 20_000;
 
 /** Polls until something holds; resolves with how long that took. */
@@ -304,7 +303,7 @@ export async function eventually(holds: () => Promise<boolean> | boolean, within
       cause = error;
     }
     const waitedMs = performance.now() - startedAt;
-    if (waitedMs > withinMs) throw new Error(`It did not come about within ${withinMs} ms.`, { cause });
+    if (waitedMs > withinMs) throw new Error(`The condition did not hold in ${withinMs} ms.`, { cause });
     // Each check reads and decodes a commit, so a longer wait checks less often; it ends at most a twentieth later.
     await pause(Math.min(Math.max(waitedMs / 20, 5), 100));
   }

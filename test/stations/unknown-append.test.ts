@@ -35,7 +35,7 @@ async function askOnce(command: RequestedCommand, commandId: string): Promise<St
 }
 const UNKNOWN = { failure: "unavailable" };
 
-/** An appended commit that the host could not send, as it would be stored if it came late. */
+/** A commit that the host tried to append and that has not reached the server. */
 interface Held {
   readonly commandId: string;
   /** Stores it; resolves with the server's answer. */
@@ -43,8 +43,8 @@ interface Held {
 }
 
 /**
- * Appends of the host fail from now on, each with unknown outcome, and are kept; what else the host sends passes. A silent
- * append fails at its timeout.
+ * From now on, appends of the host fail with unknown outcome and are kept. All else that the host sends passes. With
+ * `isSilent`, an append fails at its timeout.
  */
 function holdAppends(
   { bus: { nc } }: RunningHost,

@@ -23,7 +23,7 @@ describe("an append with an unknown outcome", () => {
     const commits = await world.commits(stationId);
     expect(commits.filter((commit) => commit.commandId === "test:release")).toHaveLength(1);
     expect(commits.at(-1)?.sequence).toBe(sequence);
-    // The host goes on from the right place.
+    // The host continues from the right sequence.
     expect((await world.ask(stationId, { type: "lease_acquire" })).reply.ok).toBe(true);
     await world.stopHosts();
   });
@@ -66,7 +66,7 @@ describe("an append with an unknown outcome", () => {
       expect(versions).toEqual(versions.map((_, index) => (versions[0] ?? 0) + index));
       const inLog = commits.map((commit) => commit.commandId);
       expect(new Set(inLog).size).toBe(inLog.length);
-      // The log keeps the newest 64 commits of a station; of those nothing acknowledged may be missing.
+      // The log keeps the newest 64 commits of a station: among these, no acknowledged command may be missing.
       const promised = acknowledged.filter((entry) => entry.stationId === stationId).map((entry) => entry.commandId);
       const first = promised.findIndex((commandId) => inLog.includes(commandId));
       expect(promised.slice(first)).toEqual(inLog.filter((commandId) => commandId.startsWith("kill:")));

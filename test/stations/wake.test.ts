@@ -11,7 +11,7 @@ describe("the wake header of a commit", () => {
     });
     fc.assert(
       fc.property(wake, (written) => {
-        // NATS takes white space off the end of a header.
+        // NATS removes white space at the end of a header.
         expect(decodeWake(encodeWake(written).trim())).toEqual(written);
       }),
     );

@@ -51,7 +51,7 @@ describe("the end of a QR collection", () => {
     expect(await unreported(cancelled.stationId)).toEqual([cancelled.intentId]);
     providers = await startScriptedProviders(world);
     await pause(100);
-    expect(providers.withdrawn, "no host is left that reports it").toEqual([]);
+    expect(providers.withdrawn, "no host runs that could report it").toEqual([]);
     const requestIds: (string | undefined)[] = [];
     const subscription = world.bus.nc.subscribe(withdrawProviderPayment.subject, {
       callback: (_, message) => void requestIds.push(requestIdOf(message)),
@@ -107,7 +107,7 @@ describe("the end of a QR collection", () => {
     expect(again.reply).toEqual({ ok: false, code: "money_may_have_moved", ...named });
   });
 
-  it("is reported for each intent when many wait for a providers service that comes back", async () => {
+  it("is reported for each intent when many wait for a providers service that starts again", async () => {
     providers = await startScriptedProviders(world);
     await world.startHost();
     const made = await Promise.all(Array.from({ length: 12 }, present));

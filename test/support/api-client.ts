@@ -1,4 +1,4 @@
-/** One caller of one API over HTTP: a token and a prefix. `http.ts` compares each answer with the OpenAPI document. */
+/** A client of one API, with one token and one path prefix. `http.ts` compares each answer with the OpenAPI document. */
 import { expect } from "vitest";
 import { type Answer, type Refused, send } from "./http.ts";
 
@@ -14,13 +14,13 @@ export interface Request {
 }
 
 export interface ApiClient {
-  /** The same caller at another gateway, such as `http://127.0.0.1:8481`. */
+  /** The same client at another gateway, such as `http://127.0.0.1:8481`. */
   at(origin: string): ApiClient;
-  /** Any request, whatever its answer. */
+  /** Sends a request and returns its answer, whatever the status. */
   call<T = Record<string, unknown>>(method: string, path: string, request?: Request): Promise<Answer<T>>;
-  /** The body of a request that is expected to succeed. */
+  /** Returns the body of the answer to a request that is expected to succeed. */
   good<T = Record<string, unknown>>(method: string, path: string, request?: Request): Promise<T>;
-  /** The answer to a request that is expected to be refused with this code. */
+  /** Returns the answer to a request that is expected to be refused with this code. */
   refused(code: string, method: string, path: string, request?: Request): Promise<Answer<Refused>>;
 }
 

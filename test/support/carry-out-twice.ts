@@ -1,10 +1,10 @@
-/** A request that two processes carry out, the second one late. */
+/** Sends one request twice, as when two processes execute it and the second one is late. */
 import { createInbox, type NatsConnection } from "nats";
 import { expect } from "vitest";
 import type { z } from "zod";
 import type { Operation, RequestOf } from "../../services/bus/operation.ts";
 
-/** Has a request carried out, and returns a function that has the same one carried out again: both have one inbox. */
+/** Sends a request and returns a function that sends it again. Both have the same reply inbox. */
 export async function carryOut<TOperation extends Operation<z.ZodType, z.ZodType>>(
   nc: NatsConnection,
   { subject }: TOperation,

@@ -1,6 +1,6 @@
 /**
- * A certificate authority for tests, so that nothing needs openssl and nothing expires in the repository. What is written
- * is X.509 in DER (RFC 5280), as little of it as TLS asks for; keys are P-256.
+ * A certificate authority for tests: no test needs openssl, and no certificate in the repository expires. It writes the
+ * parts of X.509 in DER (RFC 5280) that TLS requires. Keys are P-256.
  */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 import { isIPv4 } from "node:net";
@@ -32,13 +32,13 @@ export function createAuthority(commonName = "Test authority"): Authority {
   return {
     cert,
     key: pemOf(privateKey),
-    issue: (request) => issued(request, issuer),
+    issue: (request) => issueCertificate(request, issuer),
   };
 }
 
 /** Signed by its own key, which no client trusts. */
 export function selfSigned(request: CertificateRequest): Certificate {
-  return issued(request, undefined);
+  return issueCertificate(request, undefined);
 }
 
 interface Issuer {
@@ -46,7 +46,7 @@ interface Issuer {
   readonly privateKey: KeyObject;
 }
 
-function issued(request: CertificateRequest, issuer: Issuer | undefined): Certificate {
+function issueCertificate(request: CertificateRequest, issuer: Issuer | undefined): Certificate {
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const subject = request.names[0] ?? "unknown";
   const signer = issuer ?? { commonName: subject, privateKey };
@@ -81,7 +81,7 @@ const KEY_USAGE = oid("551d0f");
 const ALTERNATIVE_NAMES = oid("551d11");
 
 const nameOf = (commonName: string): Buffer => sequence(set(sequence(COMMON_NAME, der(0x0c, Buffer.from(commonName)))));
-/** UTCTime until 2049, as RFC 5280 has it. */
+/** As UTCTime, which RFC 5280 requires for dates until 2049. */
 const time = (date: Date): Buffer =>
   der(
     0x17,
@@ -93,14 +93,14 @@ const time = (date: Date): Buffer =>
     ),
   );
 
-interface Described extends CertificateRequest {
+interface CertificateData extends CertificateRequest {
   readonly subject: string;
   readonly publicKey: KeyObject;
   readonly issuer: Issuer;
   readonly isAuthority: boolean;
 }
 
-function certificate({ subject, publicKey, issuer, isAuthority, names, notBefore, notAfter }: Described): string {
+function certificate({ subject, publicKey, issuer, isAuthority, names, notBefore, notAfter }: CertificateData): string {
   const now = Date.now();
   const serial = randomBytes(8);
   serial[0] = 0x01;

@@ -2,7 +2,7 @@
 import type { ParseArgsOptionsConfig } from "node:util";
 import { endWithError, parseCommandLine, UsageError } from "../../clients/command.ts";
 
-/** Prints the help and exits where it is asked for. Exits with 2 and one sentence where the options cannot be understood. */
+/** With `--help`, prints the help and exits. With invalid options, prints one sentence and exits with 2. */
 export function commandOptions<T extends ParseArgsOptionsConfig>(help: string, options: T) {
   if (process.argv.includes("--help")) {
     process.stdout.write(help);

@@ -1,16 +1,16 @@
 /**
- * A TCP relay between a proxy and the gateway that notes how each connection ended. It also forces the race that short
- * idle times avoid: a connection on which a request comes after it was idle for `idleMs` ends at that moment, as when the
- * gateway's own time-out falls together with the request.
+ * A TCP relay between a proxy and the gateway that records how each connection ended. It also forces a race that short
+ * idle times at the proxy avoid: when a request arrives after more than `idleMs` without a byte, the relay closes the
+ * connection, as the gateway does when its idle timeout ends at that moment.
  */
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export interface SpiedConnection {
-  /** Requests and other data from the proxy, in pieces as they came. */
+  /** How many pieces of data (TCP reads) the proxy has sent. */
   pieces: number;
   /** Who ended it; undefined while it is open. `race` is the relay itself, in place of the gateway. */
   endedBy?: "proxy" | "gateway" | "race";
-  /** For how long no byte had come either way when it ended. */
+  /** How long no byte had passed in either direction when the connection ended. */
   idleMs?: number;
 }
 

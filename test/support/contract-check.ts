@@ -9,7 +9,7 @@ interface Response {
   readonly $ref?: string;
   readonly headers?: Readonly<Record<string, { readonly required?: boolean }>>;
   readonly content?: Readonly<Record<string, unknown>>;
-  /** Which codes an error answer of the operation may have. */
+  /** The codes that an error answer of the operation may have. */
   readonly "x-error-codes"?: readonly string[];
 }
 interface Document {
@@ -26,7 +26,7 @@ export interface CheckedAnswer {
 }
 
 const document = JSON.parse(readFileSync(OPENAPI_FILE, "utf8")) as Document;
-// A worker compiles some hundred schemas and uses each a few times: making them faster takes longer than it saves.
+// A worker compiles hundreds of schemas and uses each a few times: optimizing their code takes longer than it saves.
 const ajv = new Ajv2020({ strict: false, allErrors: true, code: { optimize: false } });
 addFormats.default(ajv);
 ajv.addFormat("decimal", true);
@@ -65,7 +65,7 @@ function isAnswerOfTheParser(answer: CheckedAnswer): boolean {
 /** A GET answers HEAD as well. */
 const operationKey = (method: string): string => (method === "HEAD" ? "get" : method.toLowerCase());
 
-/** OPTIONS, and the answer of the path as such: it is no operation's answer. */
+/** Answers to OPTIONS, and 405: they belong to the path, not to one operation. */
 function isAnswerOfThePath(answer: CheckedAnswer): boolean {
   return answer.method === "OPTIONS" || answer.status === 405;
 }

@@ -1,6 +1,6 @@
 /**
- * Programs of the distribution that tests run: the installed one, else its package with the libraries that the machine
- * lacks, fetched without root and unpacked into the cache.
+ * Programs of the distribution that tests run. A program that is not installed is fetched without root: its package, and
+ * the libraries that the machine lacks, are unpacked into the cache.
  */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
@@ -12,7 +12,7 @@ const execFileAsync = promisify(execFile);
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const SYSTEM_FOLDERS = ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin"];
 
-/** The packages of programs that are named otherwise. */
+/** The packages that have another name than their program. */
 const PACKAGES: Readonly<Record<string, string>> = { promtool: "prometheus" };
 
 export interface DebianProgram {
@@ -22,8 +22,8 @@ export interface DebianProgram {
 }
 
 /**
- * Finds programs by the names of their packages, which are also theirs unless `PACKAGES` names others. Rejects with a sentence when one is neither
- * installed nor to be had from the machine's package sources: a test that needs it then fails.
+ * Finds programs by name. Each package has the name of its program, unless `PACKAGES` names another. Rejects when a
+ * program is not installed and its package cannot be fetched: a test that needs it then fails.
  */
 export async function debianPrograms<Name extends string>(
   ...names: readonly Name[]
@@ -62,7 +62,7 @@ function libraryFolders(root: string): string[] {
   );
 }
 
-/** Leaves the folder as it is when another test file has fetched the same programs meanwhile: it runs them from there. */
+/** Keeps the existing folder when another test file has fetched the same programs meanwhile and runs them from there. */
 function moveTo(root: string, unpacked: string, names: readonly string[]): void {
   try {
     renameSync(unpacked, root);
@@ -80,7 +80,7 @@ async function fetchInto(root: string, names: readonly string[]): Promise<void> 
   try {
     await withApt({ environment: process.env }, async (apt) => {
       await apt.get("update");
-      // Downloads what an installation would: the packages and the libraries that the machine lacks.
+      // Downloads what an installation would download: the packages, and the libraries that the machine lacks.
       await apt.get(
         "install",
         "--download-only",
@@ -89,7 +89,7 @@ async function fetchInto(root: string, names: readonly string[]): Promise<void> 
       );
       for (const archive of apt.packages()) await execFileAsync("dpkg-deb", ["-x", archive, unpacked]);
     });
-    // Renamed when complete, so that a run that is cut short leaves no half a program.
+    // The folder is renamed when it is complete, so that an interrupted run leaves no incomplete program.
     moveTo(root, unpacked, names);
   } finally {
     rmSync(unpacked, { recursive: true, force: true });

@@ -1,11 +1,11 @@
-/** What a test does at the demo station of `npm start`, whose virtual devices take part. */
+/** Steps of a test at the demo station of `npm start`, whose virtual devices collect and display. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, vi } from "vitest";
 import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
 import { logIn, type Person } from "./people.ts";
 
-/** Right after the restart of a part the answer may be that it is unavailable; the caller then calls again. */
+/** A part that has just restarted may answer that it is unavailable; the test then repeats the call. */
 const AGAIN = { timeout: 120_000, interval: 250 };
 
 export function sandboxFacts(dataDir: string): SandboxFacts {

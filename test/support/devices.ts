@@ -1,4 +1,4 @@
-/** A device of the test's own at the device API. Its throttle is real: ten requests at once, then one a second. */
+/** A device that the test enrolls at the device API. The API's limit applies: ten requests at once, then one a second. */
 import { randomInt } from "node:crypto";
 import { expect, vi } from "vitest";
 import { type ApiClient, apiClient } from "./api-client.ts";
@@ -16,8 +16,8 @@ interface EnrollBody {
 }
 
 /**
- * Claims a code; paths are then below `/api/payments/v1/devices/`. One address may try ten times a minute, so each device
- * is at an address of its own, which counts where the gateway is behind a proxy.
+ * Claims a code. The device's paths are below `/api/payments/v1/devices/`. One address may claim ten times a minute, so
+ * each device claims from another forwarded address; the gateway uses that address only when it trusts the proxy.
  */
 export async function enrollDevice(baseUrl: string, code: string): Promise<TestDevice> {
   const root = `${baseUrl}/api/payments/v1/devices/`;

@@ -1,6 +1,6 @@
 /**
- * A TCP port in front of a server, or of none, that behaves as a broken pooler or a broken network does. It counts the
- * connections that it accepts.
+ * A TCP port in front of a server that behaves as a broken pooler or a broken network does. The server need not exist.
+ * It counts the connections that it accepts.
  */
 import { once } from "node:events";
 import { connect as connectTcp, createServer, type Socket } from "node:net";
@@ -22,7 +22,7 @@ export interface FaultyServer {
   readonly port: number;
   /** Connections accepted so far. */
   dials(): number;
-  /** From now on, for open connections as well: a black hole, when it is `silent`. */
+  /** Sets the fault from now on, for open connections too. With `silent`, their bytes are dropped. */
   become(fault: Fault): void;
   /** Closes the connections that are open. */
   cut(): void;
@@ -47,7 +47,7 @@ export async function startFaultyServer(targetUrl: string, first: Fault): Promis
     if (fault === "none") {
       upstream = connectTcp(Number(target.port), target.hostname);
       keep(upstream);
-      // A black hole swallows the bytes on their way, the end of the connection included.
+      // With a fault, the bytes of an open connection are dropped, and its end is not forwarded.
       upstream.on("data", (chunk: Buffer) => void (fault === "none" && client.write(chunk)));
       upstream.on("close", () => void (fault === "none" && client.destroy()));
       client.on("close", () => void (fault === "none" && upstream?.destroy()));
@@ -70,11 +70,11 @@ export async function startFaultyServer(targetUrl: string, first: Fault): Promis
   await once(server, "listening");
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("The port is not known.");
-  const own = new URL(targetUrl);
-  own.hostname = "127.0.0.1";
-  own.port = String(address.port);
+  const faulty = new URL(targetUrl);
+  faulty.hostname = "127.0.0.1";
+  faulty.port = String(address.port);
   return {
-    url: own.href,
+    url: faulty.href,
     port: address.port,
     dials: () => dials,
     become(next) {

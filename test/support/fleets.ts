@@ -1,4 +1,4 @@
-/** A fleet of robots at the consumers' API, and the owner's part: letting it in and offering it tasks. */
+/** A fleet of robots at the consumers' API. The owner admits it and offers it tasks. */
 import { type ApiClient, apiClient } from "./api-client.ts";
 import type { Person } from "./people.ts";
 
@@ -7,7 +7,7 @@ export interface TestFleet extends ApiClient {
   readonly credential: string;
 }
 
-/** The paths of the credential's holder are below `/api/robotics/v1/`. */
+/** The fleet's paths are below `/api/robotics/v1/`. */
 export const fleetClient = (baseUrl: string, credential: string): ApiClient =>
   apiClient(`${baseUrl}/api/robotics/v1/`, credential);
 

@@ -33,10 +33,10 @@ interface Servers {
   readonly folder: TemporaryFolder;
 }
 
-/** Each project of the run calls this with modules of its own; the servers are the same. */
+/** Each project of the run loads its own instance of this module, so the servers are kept on `globalThis`. */
 const run = globalThis as { testServers?: { users: number; readonly started: Promise<Servers> } };
 
-/** One PostgreSQL with a migrated template database for the whole run. NATS is started per file, which takes milliseconds. */
+/** Starts one PostgreSQL with a migrated template database for the whole run. Each file starts its own NATS in milliseconds. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   run.testServers ??= { users: 0, started: startServers() };
   const { testServers } = run;
@@ -63,7 +63,7 @@ async function startServers(): Promise<Servers> {
     findNatsServer({ environment: process.env, checkout, print }),
     startMigratedPostgres(folder.path),
     buildPages(),
-    // Once for all browser tests, which begin at the same time. A failure here fails there, with its reason.
+    // Once for all browser tests, which begin at the same time. When this fails, they fail with the reason.
     debianPrograms("chromium-headless-shell").catch(() => undefined),
   ]);
   process.env["NODE_OPTIONS"] = [process.env["NODE_OPTIONS"], programs].filter(Boolean).join(" ");
@@ -75,8 +75,8 @@ async function startMigratedPostgres(folder: string): Promise<Awaited<ReturnType
     folder: join(folder, "postgres"),
     logFile: join(folder, "postgres.log"),
     password: PASSWORD,
-    // The run's data is thrown away: the tests check what survives a killed process, not a power cut.
-    // Several test files at once have the pools of several processes each.
+    // The run's data is deleted at the end: the tests check what survives a killed process, not a power cut.
+    // Several test files run at once, each with the pools of several processes.
     settings: { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" },
   });
   await makeConnectingCheap(server.url("postgres"));

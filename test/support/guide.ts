@@ -1,4 +1,4 @@
-/** The guides in `docs/`, as the tests read them: their examples are run. */
+/** The guides in `docs/`, whose examples the tests run. */
 import { execFile, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,20 +12,22 @@ export const deviceGuide = readGuide("devices.md");
 export const tillGuide = readGuide("till.md");
 export const operationsGuide = readGuide("operations.md");
 
-/** The one block of that language that holds `mark`. Throws when there is none, or another. */
+/** Returns the only block of that language that contains `mark`. Throws when none or several contain it. */
 export function guideBlock(language: string, mark: string, text = guide): string {
   const blocks = [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms"))];
   const [found, another] = blocks.map(([, code = ""]) => code).filter((code) => code.includes(mark));
-  if (found === undefined || another !== undefined) throw new Error(`The guide has not one ${language} with ${mark}.`);
+  if (found === undefined || another !== undefined)
+    throw new Error(`The guide does not have exactly one ${language} block with ${mark}.`);
   return found;
 }
 
-/** Runs the one line of a guide's shell blocks that holds `mark`, and returns the JSON that it prints; undefined for none. */
+/** Runs the only line of a guide's shell blocks that contains `mark`. Returns the JSON that it prints, or undefined. */
 export async function runGuideLine<T>(text: string, mark: string, variables: Record<string, string>): Promise<T> {
   const [line, another] = [...text.matchAll(/^```sh\n(.*?)^```$/gms)]
     .flatMap(([, code = ""]) => code.split("\n"))
     .filter((each) => each.includes(mark));
-  if (line === undefined || another !== undefined) throw new Error(`The guide has not one line with ${mark}.`);
+  if (line === undefined || another !== undefined)
+    throw new Error(`The guide does not have exactly one line with ${mark}.`);
   const { stdout } = await promisify(execFile)("sh", ["-euc", line], { env: { ...process.env, ...variables } });
   return (stdout === "" ? undefined : JSON.parse(stdout)) as T;
 }

@@ -1,2 +1,2 @@
-/** For a pool of the test's own: its transactions hold locks while the product waits for them, longer than a service's may. */
+/** For the pool of a test: its transactions hold locks longer than a service's may, while the product waits for these locks. */
 export const HOLDS_LOCKS = { idleInTransactionMs: 60_000 } as const;

@@ -1,4 +1,4 @@
-/** The HTTP client of the tests: compares each answer with the OpenAPI document before the test sees it. */
+/** The HTTP client of the tests. It compares each answer with the OpenAPI document before it returns the answer. */
 import { type Dispatcher, fetch as fetchBy } from "undici";
 import { checkAnswer } from "./contract-check.ts";
 
@@ -10,9 +10,9 @@ export interface Sending {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as a bearer token. */
   readonly token?: string;
-  /** Rejects with a TimeoutError when the whole answer is not there by then; unset: waits. */
+  /** Rejects with a TimeoutError when the whole answer has not arrived by then. Unset: no limit. */
   readonly timeoutMs?: number;
-  /** How it connects: by another source address, or to a server with a certificate of the test's. */
+  /** How it connects, for example from another source address, or to a server with a certificate that the test issued. */
   readonly dispatcher?: Dispatcher;
 }
 

@@ -1,15 +1,15 @@
-/** Databases of several installations: those of tests are all cloned from one, and so belong to one. */
+/** Databases that belong to different installations. The tests' databases are clones of one, so they share its installation. */
 import { randomUUID } from "node:crypto";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { cloneDatabase, type TestDatabase } from "./servers.ts";
 
 export interface TestInstallation extends TestDatabase {
   readonly id: string;
-  /** The database as a sentence names it. */
+  /** The name of the database in error messages. */
   readonly name: string;
 }
 
-/** A database of an installation of its own. */
+/** Creates a database with a new installation id. */
 export async function newInstallation(): Promise<TestInstallation> {
   const [id, database] = [randomUUID(), await cloneDatabase()];
   const sql = openDatabase({ url: database.url, maxConnections: 1 });

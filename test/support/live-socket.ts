@@ -1,4 +1,4 @@
-/** A cashier's live socket as a program opens it: every message is checked against the schema and kept with its arrival. */
+/** A cashier's live socket. Every message is checked against the schema and stored with its time of arrival. */
 
 import { type Dispatcher, WebSocket } from "undici";
 import type { z } from "zod";
@@ -10,16 +10,17 @@ export type LiveState = z.infer<typeof liveStateSchema>;
 
 export interface TestLiveSocket {
   readonly messages: readonly { readonly atMs: number; readonly message: LiveMessage }[];
-  /** When the service reported that the last state still holds. */
+  /** When the service reported that the last state is still current. */
   readonly currents: readonly number[];
   /** The newest `state`; throws when there is none. */
   state(): LiveState;
   /**
-   * Resolves with when the first message from now on, or the newest one there is, came that fits; rejects after the time.
+   * Resolves with the first message that fits, and its arrival. The newest message so far and all later ones are checked.
+   * Rejects after `withinMs`.
    */
   until(fits: (message: LiveMessage) => boolean, withinMs?: number): Promise<{ atMs: number; message: LiveMessage }>;
   send(text: string): void;
-  /** How the server ended it, or how it ended at all. */
+  /** Resolves with how the connection ended. */
   readonly closed: Promise<{ readonly code: number; readonly reason: string; readonly atMs: number }>;
   close(): Promise<void>;
 }
@@ -74,7 +75,7 @@ export async function openLive(
       };
       const newest = JSON.stringify(messages.at(-1)?.message);
       const timer = setTimeout(
-        () => late(new Error(`It did not come in ${withinMs} ms; at first: ${newest}`)),
+        () => late(new Error(`No such message in ${withinMs} ms; the newest at first: ${newest}`)),
         withinMs,
       );
       waiting.add(wake);

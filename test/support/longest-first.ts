@@ -1,6 +1,6 @@
 /**
- * The order of test files: those that take longest begin first, so that none of them is left over at the end, alone on its
- * worker. Those that use the worker's system (`shared-system.ts`) follow one another, so that it need not start again.
+ * The order of test files. The longest ones begin first, so that none of them runs alone at the end of the run. The files
+ * that use the worker's system (`shared-system.ts`) follow one another, so that the system does not start again.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -8,7 +8,10 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 
-/** As measured in a whole run; those that compute much alternate with those that wait. A fresh checkout has no durations of its own; the others follow by size. */
+/**
+ * In the order of a measured run: files that compute much alternate with files that wait. A fresh checkout has no measured
+ * durations. The other files follow by size.
+ */
 const LONGEST = [
   "test/browser/back.test.ts",
   "test/gateway/readiness.test.ts",
@@ -69,15 +72,15 @@ const LONGEST = [
   "test/gateway/people/webhooks.test.ts",
 ];
 
-/** So many short files take as long as a timed one takes on three workers. */
+/** This many short files take as long as a timed file takes on three workers. */
 const SHORT_PER_TIMED = 5;
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const gone = LONGEST.filter((file) => !existsSync(join(CHECKOUT, file)));
-    if (gone.length > 0)
-      throw new Error(`The list of the longest tests names files that are gone: ${gone.join(", ")}.`);
-    // oxlint-disable-next-line unicorn/no-array-sort -- A sequencer's, which does not change its argument.
+    const missing = LONGEST.filter((file) => !existsSync(join(CHECKOUT, file)));
+    if (missing.length > 0)
+      throw new Error(`The list of the longest tests names files that do not exist: ${missing.join(", ")}.`);
+    // oxlint-disable-next-line unicorn/no-array-sort -- The sequencer's sort does not change its argument.
     const sorted = await super.sort(files);
     const shares = new Set(sorted.filter(({ moduleId }) => readFileSync(moduleId, "utf8").includes("sharedSystem(")));
     const placeOf = ({ moduleId }: TestSpecification, places: readonly string[]): number => {
@@ -89,13 +92,13 @@ export class LongestFirst extends BaseSequencer {
       some.toSorted((a, b) => placeOf(a, places) - placeOf(b, places));
     const services = byPlace(sorted.filter(isIn("services")), LONGEST);
     const isLong = (file: TestSpecification): boolean => placeOf(file, LONGEST) < LONGEST.length;
-    // A worker goes on with files of its own project only, so those of a project follow one another.
+    // A worker continues only with files of its project, so the files of a project follow one another.
     const short = [...sorted.filter(isIn("pure")), ...services.filter((file) => !shares.has(file) && !isLong(file))];
     const timed = sorted.filter(isIn("timed"));
     return [
       ...services.filter((file) => !shares.has(file) && isLong(file)),
       ...services.filter((file) => shares.has(file)),
-      // Timed files wait much: about three of them run at once, beside one worker with short files.
+      // Timed files mostly wait: about three of them run at once, beside one worker with short files.
       ...byPlace(timed, timed[0]?.project.config.include ?? []).flatMap((file, nth) => [
         file,
         ...short.slice(nth * SHORT_PER_TIMED, (nth + 1) * SHORT_PER_TIMED),

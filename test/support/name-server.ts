@@ -1,15 +1,15 @@
-/** A DNS server on loopback whose answers a test sets, question by question (RFC 1035, UDP). */
+/** A DNS server on loopback (RFC 1035, UDP). A test sets its answer to each question. */
 import { createSocket, type RemoteInfo } from "node:dgram";
 import { isIPv4 } from "node:net";
 
 export interface Answer {
-  /** A canonical name that the records stand below, as a name server follows it. */
+  /** A canonical name (CNAME): the records belong to it, as when a name server has followed the alias. */
   readonly alias?: string;
   readonly addresses?: readonly string[];
   readonly code?: "ok" | "server_failure" | "no_such_name";
 }
 
-/** A name's records, by kind of question; `silence` never answers. */
+/** Answers a question; `count` is how often it has been asked. With `silence` no answer is sent. */
 export type Zone = (name: string, kind: "A" | "AAAA", count: number) => Answer | "silence";
 
 export interface NameServer {
@@ -93,7 +93,7 @@ const encoded = (name: string): Buffer =>
     Buffer.from([0]),
   ]);
 
-/** IPv6 without an IPv4 tail. */
+/** An IPv6 address may not end in an IPv4 address. */
 function bytesOf(address: string): Buffer {
   if (isIPv4(address)) return Buffer.from(address.split(".").map(Number));
   const [front = "", back = ""] = address.split("::");

@@ -1,6 +1,6 @@
 /**
- * A nats-server that has lost its newest data: an older copy of its data folder is restored, or a power cut takes what a
- * server without `sync_interval: always` had acknowledged.
+ * A nats-server that has lost its newest data: an older copy of its data folder is restored, or a server without
+ * `sync_interval: always` loses acknowledged data in a power cut.
  *
  *   const copy = copyData(nats);             // the data on the disk
  *   …                                        // acknowledged data from now on will be lost
@@ -15,8 +15,8 @@ const STORE = "jetstream";
 let copies = 0;
 
 /**
- * Copies the data of a server that is stopped meanwhile; its acknowledged data is in its files. Returns the copy's folder,
- * which is removed with the server.
+ * Stops the server, copies its files, which hold all acknowledged data, and lets it continue. Returns the folder of the
+ * copy, which is removed with the server.
  */
 export function copyData(nats: TestServer): string {
   copies += 1;

@@ -1,4 +1,4 @@
-/** A person at the owner's or the cashier's API, with a session of their own. */
+/** A person with a session at an API for people: back office, cashier or reconciliation. */
 import { expect } from "vitest";
 import { type ApiClient, apiClient } from "./api-client.ts";
 import { send } from "./http.ts";
@@ -42,7 +42,7 @@ export async function addOperator(
   return await logIn(baseUrl, "reconciliation", details);
 }
 
-/** A cashier opens an order of one line at a station, such as `stations/7`. Returns its id. */
+/** A cashier opens an order of one line at `station`, such as `stations/7`. Returns the order's id. */
 export async function newOrder(
   cashier: ApiClient,
   station: string,

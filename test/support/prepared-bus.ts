@@ -1,4 +1,4 @@
-/** Streams and buckets as `npm run migrate` makes them, on a bus that belongs to a migrated database. */
+/** Creates the streams and buckets as `npm run migrate` does, on a bus that belongs to a migrated database. */
 import type { BusLayout } from "../../services/bus/stream-config.ts";
 import { readInstallation } from "../../services/db/installation.ts";
 import { migrateBus } from "../../services/db/migrate-installation.ts";

@@ -1,15 +1,15 @@
-/** Expressions of Prometheus as the published files have them. */
+/** The Prometheus expressions of the published files. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parser } from "@prometheus-io/lezer-promql";
 import { parse } from "yaml";
 
 const PRODUCTION = join(import.meta.dirname, "..", "..", "deploy", "production");
-/** Grafana puts a duration in its place. */
+/** Grafana replaces this variable by a duration. */
 const GRAFANA_INTERVAL = /\$__rate_interval/g;
 
 interface Published {
-  /** The file, and what the expression belongs to. */
+  /** The file, and the panel or alert of the expression. */
   readonly where: string;
   readonly expression: string;
 }

@@ -1,34 +1,37 @@
 /**
- * Comparing two samples of times by ranks only, so that the pauses of a busy machine weigh no more than any other value.
+ * Compares two samples of times by their ranks only, so that the pauses of a busy machine count no more than any other value.
  */
 import { expect } from "vitest";
 
 /**
- * The probability that a value of the first sample exceeds one of the second (the Mann–Whitney statistic, AUC): 0.5 when
- * a single value shows no difference, 1 when it always does; ties count half.
+ * The probability that a value of the first sample exceeds a value of the second (the Mann–Whitney statistic, AUC): 0.5
+ * when the samples do not differ, 1 when every value of the first is larger. Ties count half.
  */
 function probabilityOfLonger(first: readonly number[], second: readonly number[]): number {
-  const all = [...first.map((value) => ({ value, own: true })), ...second.map((value) => ({ value, own: false }))];
+  const all = [
+    ...first.map((value) => ({ value, isFirst: true })),
+    ...second.map((value) => ({ value, isFirst: false })),
+  ];
   all.sort((a, b) => a.value - b.value);
   let rankSum = 0;
   for (let start = 0; start < all.length; ) {
     let end = start;
     while (end < all.length && all[end]?.value === all[start]?.value) end += 1;
     const rank = (start + 1 + end) / 2;
-    for (let index = start; index < end; index += 1) if (all[index]?.own === true) rankSum += rank;
+    for (let index = start; index < end; index += 1) if (all[index]?.isFirst === true) rankSum += rank;
     start = end;
   }
   return (rankSum - (first.length * (first.length + 1)) / 2) / (first.length * second.length);
 }
 
-/** How many values of each kind a test compares: with fewer, small differences are not found. `npm run soak` compares more. */
+/** How many values of each kind a test compares. Fewer values do not show small differences. `npm run soak` compares more. */
 export const TIMING_TRIES = Number(process.env["TIMING_TRIES"] ?? 1_000);
 
 const WARM_UP_TRIES = 100;
-/** Five standard errors of the statistic for two samples of that size that do not differ. */
+/** Five standard errors of the statistic for two samples of that size from the same distribution. */
 const ALLOWED_DEVIATION = (5 * Math.sqrt((2 * TIMING_TRIES + 1) / 12)) / TIMING_TRIES;
 
-/** Tries each kind many times, and fails when its times distinguish one from "unknown". Prints the statistic of each kind. */
+/** Tries each kind many times. Fails when the times of a kind differ from those of "unknown". Prints each kind's statistic. */
 export async function expectSameTimes<TKind extends string>(
   what: string,
   kinds: readonly (TKind | "unknown")[],
@@ -37,7 +40,7 @@ export async function expectSameTimes<TKind extends string>(
   const timesMs = new Map(kinds.map((kind) => [kind, [] as number[]]));
   const timesOf = (kind: TKind | "unknown"): number[] => timesMs.get(kind) ?? [];
   for (let index = -WARM_UP_TRIES; index < TIMING_TRIES; index += 1) {
-    // Each round starts with another kind, so that no kind always follows the same other.
+    // Each round starts with another kind, so that a kind does not always follow the same kind.
     for (let turn = 0; turn < kinds.length; turn += 1) {
       const kind = kinds[(turn + Math.abs(index)) % kinds.length] ?? "unknown";
       const startedAtMs = performance.now();

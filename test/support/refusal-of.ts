@@ -1,6 +1,6 @@
 import { type BusRefusal, RefusedError } from "../../services/bus/refusals.ts";
 
-/** The refusal of a request. Fails the test when the request is answered. */
+/** Returns the refusal of a request. Fails the test when the request succeeds. */
 export async function refusalOf(asked: Promise<unknown>): Promise<BusRefusal> {
   try {
     await asked;

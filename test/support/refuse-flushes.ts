@@ -1,4 +1,4 @@
-/** In the place of a relay: it delivers nothing and answers so at once, so that writers do not wait for a missing relay. */
+/** Stands in for a relay: refuses each flush at once, so that writers do not wait for a relay that does not run. */
 import type { NatsConnection } from "nats";
 import { flushOutbox } from "../../services/bus/messages/outbox.ts";
 import { serve } from "../../services/bus/operation.ts";
@@ -11,7 +11,7 @@ export async function refuseFlushes(nc: NatsConnection): Promise<void> {
   await nc.flush();
 }
 
-/** In the place of actor hosts: each command is refused at once, so that writers do not wait for a missing host. */
+/** Stands in for the hosts: answers each command with "busy" at once, so that writers do not wait for a host. */
 export async function refuseCommands(nc: NatsConnection): Promise<void> {
   nc.subscribe("station.cmd.*.*", {
     callback: (_error, message) => {

@@ -1,4 +1,4 @@
-/** The proxies of `deploy/proxies/`, as real processes in front of a gateway, each with its own port and with TLS. */
+/** Runs the proxies of `deploy/proxies/` as real processes in front of a gateway, each on its own port, with TLS. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { userInfo } from "node:os";
@@ -11,7 +11,7 @@ import { freePort } from "./free-port.ts";
 const PROXIES = join(import.meta.dirname, "..", "..", "deploy", "proxies");
 const STARTED_WITHIN_MS = 10_000;
 const STOP_MS = 5_000;
-/** The name that the files have; clients resolve it to this machine. */
+/** The host name in the published files. The tests' clients resolve it to this machine. */
 export const SITE = "pay.example";
 
 export const PROXY_NAMES = ["nginx", "haproxy", "caddy"] as const;
@@ -20,10 +20,10 @@ export type ProxyName = (typeof PROXY_NAMES)[number];
 export interface ProxyOptions {
   readonly program: DebianProgram;
   readonly upstreamPort: number;
-  /** For its files. */
+  /** Where the proxy's files are written. */
   readonly folder: string;
   readonly authority: Authority;
-  /** Further replacements in the file, for tests of what happens without a line. */
+  /** Further replacements in the file, for tests of what happens without one of its lines. */
   readonly replace?: Replacements;
 }
 
@@ -36,11 +36,11 @@ export interface ReverseProxy {
 
 type Replacements = readonly (readonly [text: string, by: string])[];
 
-/** The differences of a published file on a test's machine: ports and paths. Each text must be there once. */
+/** Returns a published file with other ports and paths. The file must contain each replaced text exactly once. */
 function adapted(file: string, replacements: Replacements): string {
   return replacements.reduce(
     (text, [from, to]) => {
-      if (text.split(from).length !== 2) throw new Error(`${file} does not have "${from}" once.`);
+      if (text.split(from).length !== 2) throw new Error(`${file} does not contain "${from}" exactly once.`);
       return text.replace(from, () => to);
     },
     readFileSync(join(PROXIES, file), "utf8"),
@@ -68,7 +68,7 @@ const PREPARE: Record<ProxyName, Prepare> = {
       (name) => `${name}_temp_path ${folder}/${name};`,
     );
     const main = [
-      // As root nginx would serve as another user, who may not read this folder.
+      // When root starts nginx, its workers run as another user by default, who may not read this folder.
       userInfo().uid === 0 ? "user root;" : "",
       `daemon off; pid ${folder}/nginx.pid; error_log stderr warn; worker_processes 1;`,
       "events { worker_connections 512; }",
@@ -99,7 +99,7 @@ const PREPARE: Record<ProxyName, Prepare> = {
   },
 };
 
-/** Starts one and waits until it listens; throws what it has printed when it does not. */
+/** Starts a proxy and waits until it listens. When it does not listen, throws an error with its output. */
 export async function startProxy(name: ProxyName, options: ProxyOptions): Promise<ReverseProxy> {
   const port = await freePort();
   const folder = join(options.folder, `${name}-${port}`);

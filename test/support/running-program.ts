@@ -1,22 +1,22 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** Against hanging: beside other work on the machine a whole start takes more than half a minute. */
+/** The longest wait for output. On a busy machine, a complete start takes more than half a minute. */
 const OUTPUT_WAIT_MS = 120_000;
 
 /** A program that a test started, with everything it has printed so far. */
 export interface RunningProgram {
   process: ChildProcess;
   pid: number;
-  /** Standard output and standard error, in the order they came. */
+  /** Standard output and standard error, in the order of arrival. */
   output: () => string;
-  /** Resolves with the match as soon as the output matches; rejects, showing the output, when the program ends or two minutes pass. */
+  /** Resolves with the match as soon as the output matches. Rejects when the program ends, or after two minutes. */
   waitFor: (pattern: RegExp) => Promise<RegExpExecArray>;
   /** Resolves to the exit code, or the signal's name, once all output is read. */
   ended: Promise<number | NodeJS.Signals>;
 }
 
-/** The environment of a program of ours that has only `settings`: where programs are, and what makes their start faster. */
+/** The environment of one of our programs: only `settings`, PATH, and the variables that make its start faster. */
 export function programEnvironment(settings: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const { PATH, NODE_OPTIONS, NODE_COMPILE_CACHE } = process.env;
   return { PATH, NODE_OPTIONS, NODE_COMPILE_CACHE, ...settings };
@@ -57,7 +57,7 @@ export function runProgram(command: string, args: string[], options: SpawnOption
   return { process: child, pid: child.pid ?? 0, output: () => output, waitFor, ended };
 }
 
-/** True while a process with that id runs. An ended one whose parent has not read its exit (a zombie) does not run. */
+/** True while a process with that id runs. An ended process whose parent has not read its exit code (a zombie) does not run. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);

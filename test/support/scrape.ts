@@ -1,4 +1,4 @@
-/** A process's metrics at its metrics port, as values that a test can ask for. */
+/** Reads a process's metrics at its metrics port. */
 import { METRIC_PREFIX } from "../../services/runtime/metrics.ts";
 
 export interface Series {
@@ -16,7 +16,7 @@ export async function scrape(port: number): Promise<readonly Series[]> {
   return parseSeries(text);
 }
 
-/** The text format, as one value a series. */
+/** Parses the Prometheus text format. */
 export function parseSeries(text: string): readonly Series[] {
   return text.split("\n").flatMap((line) => {
     const match = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line);

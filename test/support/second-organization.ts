@@ -3,8 +3,8 @@ import postgres from "postgres";
 import type { LogIn, TestSystem } from "./system.ts";
 
 /**
- * Adds it with an owner whose password is the sandbox owner's. By SQL, because the endpoint needs the platform key, which
- * most tests' systems do not have; `test/gateway/people/organizations.test.ts` tests the endpoint.
+ * Adds the organization and an owner with the sandbox owner's password. It does so by SQL, because the endpoint needs the
+ * platform key, which most tests' systems lack. `test/gateway/people/organizations.test.ts` tests the endpoint.
  */
 export async function addOrganization(system: TestSystem): Promise<{ owner: LogIn }> {
   const email = "owner@elsewhere.example";

@@ -9,29 +9,29 @@ import { freePort } from "./free-port.ts";
 import { stall } from "./stall.ts";
 import { serverFolder } from "./temporary-folder.ts";
 
-/** A server that a test may kill and bring back on the same port with the same data. */
+/** A server that a test may kill and start again on the same port with the same data. */
 export interface TestServer {
   url: string;
   port: number;
   /** Where its data is. */
   folder: string;
-  /** Stops it in good order and removes its data. */
+  /** Shuts it down cleanly and removes its data. */
   stop: () => Promise<void>;
-  /** Stops it in good order, and keeps its data for `restart`. */
+  /** Shuts it down cleanly and keeps its data for `restart`. */
   halt: () => Promise<void>;
   /** SIGKILL: nothing is flushed. Resolves when the process has ended. */
   kill9: () => Promise<void>;
-  /** For SIGSTOP and SIGCONT: a server that stalls and goes on. Returns after SIGSTOP when the server has stopped. */
+  /** SIGSTOP stalls the server, SIGCONT lets it continue. After SIGSTOP, returns only when the server has stopped. */
   signal: (signal: NodeJS.Signals) => void;
-  /** The same for the server and every process that it has started, such as PostgreSQL's one for each connection. */
+  /** The same for the server and its child processes, such as PostgreSQL's process for each connection. */
   signalAll: (signal: NodeJS.Signals) => void;
   /** Starts it again after `halt` or `kill9`. Resolves when it answers. */
   restart: () => Promise<void>;
 }
 
 /**
- * A nats-server with JetStream of this test's own. `url` holds its token: `nats://<token>@127.0.0.1:<port>`.
- * `path` names a program that runs it in another way, for example under a tracer.
+ * Starts a nats-server with JetStream for this test only. `url` contains its token: `nats://<token>@127.0.0.1:<port>`.
+ * `path` names a program that runs nats-server in another way, for example under a tracer.
  */
 export async function startNats({ path }: { path?: string | undefined } = {}): Promise<TestServer> {
   const folder = serverFolder("nats");
@@ -46,7 +46,7 @@ export async function startNats({ path }: { path?: string | undefined } = {}): P
   return killable(facts, folder.remove, () => startNatsServer({ ...options, port: server.port }));
 }
 
-/** A PostgreSQL of this test's own, for tests that kill it; empty. Others clone a database, which is much cheaper. */
+/** Starts an empty PostgreSQL for a test that kills it. Other tests clone a database, which takes much less time. */
 export async function startPostgres({ settings }: { settings?: Record<string, string> } = {}): Promise<TestServer> {
   const folder = serverFolder("postgres");
   const options = {
@@ -82,7 +82,7 @@ function killable(first: Facts, remove: () => void, again: () => Promise<Killabl
     },
     signal: (signal) => signalIfRunning(child.pid, signal),
     signalAll: (signal) => {
-      // The server first when it is stopped, so that it starts nothing that is then missed.
+      // The server first: when it has stopped, it starts no process that the list of its children would lack.
       signalIfRunning(child.pid, signal);
       for (const pid of childrenOf(child.process.pid)) signalIfRunning(pid, signal);
     },
@@ -92,7 +92,7 @@ function killable(first: Facts, remove: () => void, again: () => Promise<Killabl
   };
 }
 
-/** A process of PostgreSQL that served a connection may have ended since it was listed. */
+/** Ignores a process that has ended since it was listed, such as PostgreSQL's process of a closed connection. */
 function signalIfRunning(pid: number, signal: NodeJS.Signals): void {
   try {
     if (signal === "SIGSTOP") stall(pid);
@@ -110,10 +110,10 @@ function childrenOf(parent: number | undefined): number[] {
   });
 }
 
-/** A database of this test's own, cloned from the migrated template. */
+/** A database of one test. */
 export interface TestDatabase {
   url: string;
-  /** Removes it, ending connections that are still open. */
+  /** Drops it and ends its open connections. */
   drop: () => Promise<void>;
 }
 
@@ -123,14 +123,14 @@ export const cloneDatabase = (): Promise<TestDatabase> => createDatabase(inject(
 /** A database without tables on the run's PostgreSQL, for tests that migrate it. */
 export const createEmptyDatabase = (): Promise<TestDatabase> => createDatabase("template1");
 
-/** A copy of a database of `cloneDatabase` to which nothing is connected. */
+/** Copies a database of `cloneDatabase` to which no client is connected. */
 export const copyDatabase = ({ url }: Pick<TestDatabase, "url">): Promise<TestDatabase> =>
   createDatabase(new URL(url).pathname.slice(1));
 
 async function createDatabase(template: string): Promise<TestDatabase> {
   const adminUrl = inject("databaseAdminUrl");
   const name = `test_${randomBytes(8).toString("hex")}`;
-  // Copying the files costs less than writing them through the log, which no test reads.
+  // Copying the files takes less time than writing them to the write-ahead log, which no test reads.
   await administrate(adminUrl, (sql) => sql`create database ${sql(name)} template ${sql(template)} strategy file_copy`);
   const url = new URL(adminUrl);
   url.pathname = `/${name}`;

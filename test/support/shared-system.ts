@@ -1,12 +1,12 @@
 /**
- * One whole system for all test files of a worker, which starts when a file asks for it. Each file has an organization of
- * its own, the seeded sandbox, and sees nothing of the files before it.
+ * One whole system for all test files of a worker. It starts when the first file calls `sharedSystem`. Each file has its
+ * own organization, a new seeded sandbox, and no data of earlier files.
  *
  *   system = await sharedSystem();   // in beforeAll, in place of startSystem()
  *   afterAll(() => system.stop());   // leaves it to the next file
  *
- * A file that loses data, reads metrics of a process, switches the platform, or needs other settings has a system of its own. One that kills a
- * process starts it again.
+ * A file that loses data, reads metrics of a process, changes the platform's switches, or needs other settings starts its
+ * own system. A file that kills a process starts it again.
  */
 import postgres from "postgres";
 import { isRunning } from "./running-program.ts";
@@ -16,14 +16,14 @@ import type { TestProcess } from "./test-process.ts";
 /** The key of the installation's operator at this system. */
 export const PLATFORM_KEY = "p".repeat(43);
 
-/** What none of the files minds and some of them need. */
+/** Some files need these options, and they do not disturb the other files. */
 const OPTIONS: SystemOptions = {
   sandboxProvider: true,
   webhookSigner: true,
   environment: { PLATFORM_KEY, TRUSTED_PROXIES: "127.0.0.1", WEBHOOK_ALLOW_LOOPBACK: "true" },
 };
 
-/** How long it waits for a next file: it costs a twentieth of a core. */
+/** How long the unused system waits for the next file. Meanwhile it uses a twentieth of a core. */
 const UNUSED_MS = 5_000;
 
 let shared: Promise<RunningSystem> | undefined;
@@ -31,7 +31,7 @@ let isUsed = false;
 let unused: NodeJS.Timeout | undefined;
 
 interface SharedOptions extends Pick<SystemOptions, "sandboxProvider"> {
-  /** A program or a page of the file claims codes from this machine's address, which may do so ten times a minute. */
+  /** A program or page of the file claims codes from this machine's address, which may claim ten times a minute. */
   readonly claims?: boolean;
 }
 
@@ -52,7 +52,7 @@ export async function sharedSystem(options: SharedOptions = {}): Promise<TestSys
 
 async function startShared(): Promise<RunningSystem> {
   isUsed = false;
-  // The run's PostgreSQL may have ended before its last worker, and the database with it.
+  // The run's PostgreSQL, and the database with it, may have ended before the last worker.
   worker().onCleanup(() => stopShared().catch(() => undefined));
   shared = startProcesses(OPTIONS);
   try {
@@ -79,12 +79,12 @@ async function stopShared(): Promise<void> {
   await (await running)?.stop();
 }
 
-/** `onCleanup` adds to what `vitest` does when the worker ends, after its last file; it has no public name. */
+/** `onCleanup` registers a function that `vitest` calls when the worker ends, after its last file. It is not a public API. */
 const worker = () => Reflect.get(globalThis, "__vitest_worker__") as { onCleanup: (end: () => Promise<void>) => void };
 
 /**
- * Makes room for the next file's sandbox: there is one in an installation, and an e-mail address belongs to one person. The
- * log-in attempts of earlier files do not count against the next one's.
+ * Prepares for the next file's sandbox: an installation has one sandbox, and an e-mail address belongs to one person. The
+ * log-in attempts of earlier files are deleted, so that they do not count for the next file.
  */
 async function retireSandbox(databaseUrl: string): Promise<void> {
   const sql = postgres(databaseUrl, { max: 1 });

@@ -10,7 +10,7 @@ const FILLER = "filler";
 export interface SmallDisk {
   path: string;
   freeBytes: () => number;
-  /** Fills it with one file until so many bytes are free; 0 takes the last one. */
+  /** Fills it with one file until only this many bytes are free; 0 fills it completely. */
   fill: (leaveFreeBytes: number) => void;
   /** Removes that file. */
   empty: () => void;
@@ -19,7 +19,7 @@ export interface SmallDisk {
   remove: () => void;
 }
 
-/** Mounts one. Throws a sentence when that is not allowed: a test that needs it fails then. */
+/** Mounts the file system. Throws when this is not allowed: a test that needs it then fails. */
 export function mountSmallDisk(name: string, megabytes: number): SmallDisk {
   const folder = temporaryFolder(name);
   const { path } = folder;

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** A process on a busy machine has stopped within milliseconds. */
+/** Much longer than a process needs on a busy machine: it stops within milliseconds. */
 const STOPPED_MS = 5_000;
 const PAUSE_MS = 1;
 
@@ -12,7 +12,7 @@ export function stall(pid: number): void {
   process.kill(pid, "SIGSTOP");
   const deadlineMs = performance.now() + STOPPED_MS;
   while (!threadStates(pid).every((state) => state === "T" || state === "Z")) {
-    if (performance.now() >= deadlineMs) throw new Error(`The process ${pid} runs ${STOPPED_MS} ms after SIGSTOP.`);
+    if (performance.now() >= deadlineMs) throw new Error(`Process ${pid} still runs ${STOPPED_MS} ms after SIGSTOP.`);
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
   }
 }
@@ -20,7 +20,7 @@ export function stall(pid: number): void {
 function threadStates(pid: number): readonly (string | undefined)[] {
   return readdirSync(`/proc/${pid}/task`).map((thread) => {
     const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, "latin1");
-    // The state follows the program's name, which is in parentheses and may have any characters.
+    // The state follows the program's name, which is in parentheses and may contain any characters.
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[0];
   });
 }

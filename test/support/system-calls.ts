@@ -1,5 +1,5 @@
 /**
- * The system calls of a program, in the order in which they began and ended.
+ * Records the system calls of a program, with the order in which they began and ended.
  *
  *   const tracer = await startTracing("nats-server");
  *   spawn(tracer.traced("/path/of/program"), ["its", "arguments"]);
@@ -14,13 +14,13 @@ import { promisify } from "node:util";
 import { type DebianProgram, debianPrograms } from "./debian-programs.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
-/** What sends bytes to a file or a socket, and what makes a file durable. */
+/** The calls that write to a file or a socket, and those that make a file durable. */
 const TRACED = "write,writev,pwrite64,pwritev,pwritev2,send,sendto,sendmsg,sendmmsg,fsync,fdatasync,sync_file_range";
-/** Longer than any message of these tests: a text that is cut off would not be found. */
+/** Longer than any message of these tests, because a shortened text would not be found. */
 const LONGEST_BYTES = 1_000_000;
 const COMPLETE_WITHIN_MS = 10_000;
 
-/** When a call began or ended: its line orders it among the calls of its program, the clock among those of several. */
+/** When a call began or ended. The line orders the calls of one program, the clock those of several programs. */
 export interface Moment {
   readonly line: number;
   readonly atUs: number;
@@ -33,15 +33,15 @@ export interface SystemCall {
   /** What is written. */
   readonly data: Buffer;
   readonly began: Moment;
-  /** Undefined while it lasts. */
+  /** Undefined: the call had not ended. */
   readonly ended: Moment | undefined;
   readonly isDone: boolean;
 }
 
 export interface Tracer {
   /**
-   * A program that is this one, traced from its first call on with all its threads and children. `before` is a line of
-   * shell that is run first, with the program's arguments in $1, $2, …
+   * Returns the path of a script that runs this program, traced from its first call on with all threads and children.
+   * `before` is a shell command that runs first, with the program's arguments in $1, $2, …
    */
   traced(program: string, before?: string): string;
   /** The program's calls, once it has ended. */
@@ -55,7 +55,7 @@ export async function startTracing(name: string): Promise<Tracer> {
   const file = join(folder.path, "calls");
   return {
     traced: (program, before = "") => {
-      // -D: the program is the child of its caller, as without strace; signals reach it and its exit is seen.
+      // -D: the program is the child of its caller, as without strace: it receives signals, and the caller gets its exit code.
       const how = `-D -f --seccomp-bpf -yy -ttt -T -xx -s ${LONGEST_BYTES} -e trace=${TRACED} -e signal=none`;
       const script = join(folder.path, name);
       const start = `exec "${strace.path}" ${how} -E LD_LIBRARY_PATH -o "${file}" "${program}" "$@"`;
@@ -98,20 +98,20 @@ function parseCalls(text: string): SystemCall[] {
     if (resumed !== undefined) {
       const index = lasting.get(`${thread} ${resumed}`);
       const call = index === undefined ? undefined : calls[index];
-      if (call === undefined || index === undefined) throw new Error(`A call ends that has not begun: ${entry}`);
+      if (call === undefined || index === undefined) throw new Error(`This call ended but did not begin: ${entry}`);
       calls[index] = { ...call, isDone, ended: { line, atUs } };
       continue;
     }
-    const isLasting = rest.endsWith("<unfinished ...>");
-    if (isLasting) lasting.set(`${thread} ${name}`, calls.length);
+    const isUnfinished = rest.endsWith("<unfinished ...>");
+    if (isUnfinished) lasting.set(`${thread} ${name}`, calls.length);
     const tookUs = Math.ceil(Number(/<(\d+\.\d+)>$/.exec(rest)?.[1] ?? 0) * 1_000_000);
     calls.push({
       name: name ?? "",
       target: targetOf(rest),
       data: writtenBytes(rest),
       began: { line, atUs },
-      ended: isLasting ? undefined : { line, atUs: atUs + tookUs },
-      isDone: !isLasting && isDone,
+      ended: isUnfinished ? undefined : { line, atUs: atUs + tookUs },
+      isDone: !isUnfinished && isDone,
     });
   }
   return calls;
@@ -134,18 +134,18 @@ function writtenBytes(rest: string): Buffer {
 
 const SYNCS: ReadonlySet<string> = new Set(["fsync", "fdatasync"]);
 
-/** Bytes that went to a socket, and so to other programs. */
+/** The calls that sent bytes to a socket, and so to other programs. */
 export function sent(calls: readonly SystemCall[]): SystemCall[] {
   return calls.filter(({ name, target }) => target.startsWith("TCP") && !SYNCS.has(name));
 }
 
 export interface Durable {
   readonly write: SystemCall;
-  /** The first sync of that file that began after the write had ended, and succeeded; undefined: there was none. */
+  /** The first successful sync of that file that began after the write had ended. Undefined when there was none. */
   readonly sync: SystemCall | undefined;
 }
 
-/** Each write of these bytes to a file whose path contains `path`, with what made it durable. */
+/** Each write of these bytes to a file whose path contains `path`, with the sync that made it durable. */
 export function durableWrites(calls: readonly SystemCall[], path: string, bytes: string): Durable[] {
   return calls
     .filter(({ name, target, data }) => !SYNCS.has(name) && target.includes(path) && data.includes(bytes))
@@ -165,8 +165,8 @@ export function durableWrites(calls: readonly SystemCall[], path: string, bytes:
 const PROBE_MS = 10_000;
 
 /**
- * A strace that can trace here; its libraries are for it alone, not for the program that it traces. Rejects with a sentence
- * when there is none: a proof that was not made is no proof.
+ * Finds a strace that can trace on this machine. Its libraries are for strace only, not for the traced program. Rejects
+ * when there is none: a test that needs strace then fails.
  */
 export async function findStrace(): Promise<DebianProgram> {
   const { strace } = await debianPrograms("strace");

@@ -1,6 +1,6 @@
 /**
- * The whole system for one test file: NATS, a database of its own, every service and a gateway as the processes that
- * `npm start` runs, and the seeded sandbox. Its pieces can be killed and brought back.
+ * The whole system for one test file: NATS, a database, the services and a gateway as the processes that `npm start` runs,
+ * and the seeded sandbox. A test can kill its processes and start them again.
  *
  *   const system = await startSystem();      // in beforeAll
  *   system.baseUrl; system.sandbox.stations; system.cashier;
@@ -8,7 +8,7 @@
  *   await system.processes.gateway.restart(); // on the same port
  *   await system.stop();                      // in afterAll
  *
- * `people.ts` and `devices.ts` beside this file log in and act over HTTP.
+ * `people.ts` and `devices.ts` beside this file log in and call the APIs over HTTP.
  */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -30,7 +30,7 @@ import { startTestProcess, type TestProcess } from "./test-process.ts";
 /** Seeding hashes two passwords on a machine that is busy with tests. */
 const SEED_MS = 20_000;
 const SILENT = { info: () => undefined, warn: () => undefined };
-/** How the pieces are divided into processes, as `npm start` does it. */
+/** The services that run in one process, as in `npm start`. */
 const SERVICES = ["registry", "settlement", "providers", "robotics", "reconciliation", "audit", "relay"];
 const KEY_BYTES = 32;
 
@@ -44,21 +44,21 @@ export interface TestSystem {
   readonly baseUrl: string;
   readonly nats: TestServer;
   readonly database: TestDatabase;
-  /** The PostgreSQL of this system's own, which may be killed; undefined unless it was asked for. */
+  /** This system's PostgreSQL server, which a test may kill. Undefined without `ownPostgres`. */
   readonly postgres: TestServer | undefined;
-  /** A connection of the test's own, for operations that have no HTTP endpoint. */
+  /** The test's connection, for operations that have no HTTP endpoint. */
   readonly bus: Bus;
   readonly processes: Readonly<Record<"services" | "stations" | "gateway", TestProcess>>;
-  /** The relay's process; undefined unless it was asked for: else the services' process runs the relay. */
+  /** The relay's process. Undefined without `relayApart`: then the services' process runs the relay. */
   readonly relay: TestProcess | undefined;
-  /** The process of the webhook signer; undefined unless it was asked for. */
+  /** The process of the webhook signer. Undefined without the option `webhookSigner`. */
   readonly webhookSigner: TestProcess | undefined;
   readonly sandbox: ReplyOf<typeof seedSandbox>;
   readonly owner: LogIn;
   readonly cashier: LogIn;
   /** The log of a process so far: JSON lines. */
   log(name: keyof TestSystem["processes"] | "webhook-signer"): string;
-  /** Creates the streams that the bus has lost, as an operator does it. */
+  /** Creates the streams that the bus has lost, as an operator does. */
   prepareBus(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -68,17 +68,17 @@ export interface SystemOptions {
   readonly services?: readonly string[];
   /** Settings for every process, for example a shorter silence of devices. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Runs the webhook signer, too, in a process of its own, which may be killed. */
+  /** Also runs the webhook signer, in a separate process, which a test may kill. */
   readonly webhookSigner?: boolean;
-  /** Runs the relay in a process of its own, which may be stopped alone. */
+  /** Runs the relay in a separate process, which a test may stop. */
   readonly relayApart?: boolean;
-  /** Runs the sandbox provider, too, and makes it the sandbox stations' provider. */
+  /** Also runs the sandbox provider, and makes it the sandbox stations' provider. */
   readonly sandboxProvider?: boolean;
-  /** A PostgreSQL of its own instead of a database on the run's: slower to start, for tests that kill it. */
+  /** Starts a PostgreSQL server for this system, which is slower than a database on the run's server. For tests that kill it. */
   readonly ownPostgres?: boolean;
   /** A program that runs nats-server in another way, for example under a tracer. */
   readonly natsPath?: string;
-  /** Of the bus; one copy of one log by default. */
+  /** The layout of the bus; by default one station log with one replica. */
   readonly layout?: Partial<BusLayout>;
 }
 
@@ -86,18 +86,18 @@ export interface SystemOptions {
 export type RunningSystem = Omit<TestSystem, keyof Seeded>;
 type Seeded = Pick<TestSystem, "sandbox" | "owner" | "cashier">;
 
-/** Starts it; rejects with the sentence of the piece that did not come up. */
+/** Starts the system. Rejects with the error of the process that did not start. */
 export async function startSystem(options: SystemOptions = {}): Promise<TestSystem> {
   const running = await startProcesses(options);
   return { ...running, ...(await seed(running, options)) };
 }
 
-/** The sandbox of a running system, with its provider where that is asked for. */
+/** Seeds the sandbox of a running system, and its provider with `sandboxProvider`. */
 export async function seed({ bus }: Pick<TestSystem, "bus">, options: SystemOptions): Promise<Seeded> {
   const passwords = { ownerPassword: "owner of the sandbox", cashierPassword: "cashier of the sandbox" };
   const sandbox = await call(bus.nc, seedSandbox, passwords, SEED_MS);
   if (options.sandboxProvider === true) await call(bus.nc, seedSandboxProvider, sandbox, SEED_MS);
-  // The seeds wait for a second at most until the stations know of them.
+  // Seeding waits at most a second until the stations have received the rows.
   const keys = sandbox.stations.map(({ stationId }) => stationKey(stationId));
   await flushKeys({ nc: bus.nc, log: SILENT, timeoutMs: SEED_MS }, keys);
   return {
@@ -107,7 +107,7 @@ export async function seed({ bus }: Pick<TestSystem, "bus">, options: SystemOpti
   };
 }
 
-/** The servers and the processes, without a sandbox. */
+/** Starts the servers and the processes, without a sandbox. */
 export async function startProcesses(options: SystemOptions = {}): Promise<RunningSystem> {
   const folder = temporaryFolder("system");
   const logFile = (name: string): string => join(folder.path, `${name}.log`);

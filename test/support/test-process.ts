@@ -1,4 +1,4 @@
-/** A process of ours that a test may kill, stop and start again. */
+/** A process of the product that a test may kill, stop and start again. */
 import { join } from "node:path";
 import type { Child } from "../../deploy/child.ts";
 import { startServiceProcess } from "../../deploy/service-process.ts";
@@ -12,29 +12,29 @@ export interface TestProcess {
   /** SIGTERM, as an orderly shutdown would send it; resolves when it has ended. */
   stop(): Promise<void>;
   /**
-   * Starts it again with the same settings; the gateway on the same port. Resolves when it is ready. With a checkout, it runs the
-   * program of that checkout from now on.
+   * Starts it again with the same settings; the gateway on the same port. Resolves when it is ready. With `checkout`, it
+   * runs the program of that checkout from now on.
    */
   restart(checkout?: string): Promise<void>;
 }
 
 export interface TestProcessOptions {
-  /** For sentences about it. */
+  /** The name of the process in error messages. */
   readonly name: string;
   /** The TypeScript file to run, from the root of the checkout. */
   readonly script: string;
-  /** Another checkout than that of the test. */
+  /** A checkout other than the test's. */
   readonly checkout?: string | undefined;
   readonly args: readonly string[];
   readonly environment: NodeJS.ProcessEnv;
   readonly logFile: string;
 }
 
-/** Starts it; resolves when it is ready, rejects with its own sentence when it does not come up. */
+/** Starts the process. Resolves when it is ready; rejects with its error message when it does not start. */
 export async function startTestProcess(options: TestProcessOptions): Promise<TestProcess> {
   let { checkout = CHECKOUT } = options;
   const launch = async (): Promise<Child> => {
-    // A process that ends by itself shows as the failed request or the failed restart that follows.
+    // When a process ends unexpectedly, the next request or restart fails.
     const { script, args } = options;
     return (await startServiceProcess({ ...options, script: join(checkout, script), args: [...args] })).child;
   };

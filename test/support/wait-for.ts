@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** A poll costs as much as what it waits for: the longer that takes, the rarer it is, and the wait ends a tenth later at most. */
+/** A poll uses CPU that the awaited work needs. So the pause grows with the wait, up to a tenth of it. */
 const PAUSE = { leastMs: 20, mostMs: 100, ofWait: 0.1 } as const;
 
 /** Polls until `poll` returns a result. Fails after `timeoutMs`. */

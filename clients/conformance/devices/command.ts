@@ -71,7 +71,7 @@ function whoActs({ program, json }: DeviceValues, signal: AbortSignal): DeviceUn
   if (program !== undefined) return new DeviceProgram(program, (line) => process.stderr.write(`${line}\n`));
   if (!process.stdin.isTTY)
     throw new CommandError(
-      "There is no terminal to ask a person at; name the program beside the device with --program.",
+      "There is no terminal to ask a person at; name the program that controls the device with --program.",
     );
   // With --json, only programs read standard output.
   const output = json === true ? process.stderr : process.stdout;

@@ -44,7 +44,7 @@ export class PersonAtDevice implements DeviceUnderTest {
   }
 
   async restart(): Promise<void> {
-    await this.#ask("Take the power from the device, and start it again.");
+    await this.#ask("Cut the power of the device, and start it again.");
   }
 
   async shown(): Promise<Shown> {

@@ -23,8 +23,8 @@ async function payWith({ amount, currency, reference, handoff_target }: Launch, 
   // The guest needs a second. At the deadline the signal is aborted: end the payment then, if your application can.
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   if (signal.aborted) return { outcome: "reported_cancelled" };
-  // Your application's words become one of reported_success, reported_declined, reported_cancelled and reported_unknown.
-  // What you do not know is null: it is reported as unknown. Never turn it into a success or a decline.
+  // Map your application's result to reported_success, reported_declined, reported_cancelled or reported_unknown.
+  // Return null when the result is not known: it is reported as unknown. Never turn it into a success or a decline.
   return { outcome: "reported_success", provider_reference: `RRN-${reference}`, provider_code: "00" };
 }
 
@@ -48,7 +48,7 @@ const till = companion({
   storage: fileStorage(FILE),
   code: CODE,
   launch: payWith,
-  // Leave it out when your payment application cannot answer it.
+  // Omit it when your payment application cannot return the outcome of an earlier payment.
   status: askFor,
   // The service's operators see this.
   summary: () => ({ app_version: "1.0.0" }),

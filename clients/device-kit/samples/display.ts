@@ -19,7 +19,7 @@ const screen = display({
   render(shown, { ageMs, isStale, blockedReason, needsCode }) {
     if (needsCode) return show("Enter a new enrollment code.");
     if (blockedReason !== "") return show(`This display is blocked: ${blockedReason}.`);
-    // What is stale may be wrong. The kit hides a QR code and "paid" then.
+    // A stale state may be wrong, so the kit hides a QR code and "paid".
     if (isStale) show(`No connection for ${Math.round(ageMs / 1_000)} seconds.`);
     if (shown === null) return show("Please wait.");
     const { state, amount, currency, order_display_number: order, qr_payload: qr } = shown;

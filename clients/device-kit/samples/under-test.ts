@@ -1,7 +1,7 @@
 /**
- * A device of the kit that the conformance suite instructs: the program beside a device under test, to start from. It reads an
- * instruction a line and writes a line when it is done (docs/conformance.md, "A device under test"). Replace the make-believe
- * payment application by yours, and `shown` by what your screen shows.
+ * A device of the kit that follows the conformance suite's instructions: start from it to write the program of your device. It
+ * reads one instruction per line, and writes a line when it has followed it (docs/conformance.md, "A device under test").
+ * Replace the simulated payment application by yours, and `shown` by what your screen shows.
  *
  *   npm run cli -- certify --sandbox 1 --device companion --provider Acme --software 1.0.0 \
  *       --program "node clients/device-kit/samples/under-test.ts companion"
@@ -23,7 +23,7 @@ interface Instruction {
 
 const [kind = "companion"] = process.argv.slice(2);
 const { FILE = `under-test-${kind}.json` } = process.env;
-/** Where the service is: after a power cut the device goes on there by itself. */
+/** The file with the service's address, with which the device continues after a power cut. */
 const PLACE = `${FILE}.place`;
 
 let device: { stop(): void } | undefined;
@@ -56,7 +56,7 @@ function start(baseUrl: string, code?: string): void {
         });
 }
 
-function placeOfBefore(): string | undefined {
+function storedPlace(): string | undefined {
   try {
     return readFileSync(PLACE, "utf8");
   } catch {
@@ -67,8 +67,8 @@ function placeOfBefore(): string | undefined {
 function follow({ id, instruction, base_url: baseUrl, code, act: wanted }: Instruction): object {
   switch (instruction) {
     case "enroll":
-      // Another run of the suite: what the device knows of the one before is no longer good.
-      if (placeOfBefore() !== baseUrl) rmSync(FILE, { force: true });
+      // Another run of the suite: the record from the earlier run is no longer valid.
+      if (storedPlace() !== baseUrl) rmSync(FILE, { force: true });
       writeFileSync(PLACE, baseUrl);
       start(baseUrl, code);
       return { id };
@@ -86,9 +86,9 @@ function follow({ id, instruction, base_url: baseUrl, code, act: wanted }: Instr
   }
 }
 
-// What is no answer is the program's log.
+// A line that is no answer is part of the program's log.
 process.stdout.write(`The ${kind} is ready.\n`);
-const place = placeOfBefore();
+const place = storedPlace();
 if (place !== undefined) start(place);
 for await (const line of createInterface(process.stdin))
   process.stdout.write(`${JSON.stringify(follow(JSON.parse(line) as Instruction))}\n`);

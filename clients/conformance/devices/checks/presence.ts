@@ -62,7 +62,7 @@ export const presenceChecks: readonly DeviceCheck[] = [
   },
 ];
 
-/** These run late: a device that does not come back could not run the other checks. */
+/** These run late: after them, a device that does not recover could not pass the other checks. */
 export const standingChecks: readonly DeviceCheck[] = [
   {
     id: "device.comes_back_unblocked",
