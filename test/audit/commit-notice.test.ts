@@ -2,20 +2,20 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CommitNotice } from "../../services/audit/copy/commit-notice.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
 const SUBJECTS = "station.log.0.*.*";
 const COMMIT = "station.log.0.00.1";
 const SHORT_MS = 50;
 const LONG_MS = 60_000;
-const silent = { info: () => undefined, warn: () => undefined };
 
 let nats: TestServer;
 let bus: Bus;
 let host: Bus;
 beforeAll(async () => {
   nats = await startNats();
-  bus = await connectBus({ url: nats.url, name: "copier", log: silent });
-  host = await connectBus({ url: nats.url, name: "host", log: silent });
+  bus = await connectBus({ url: nats.url, name: "copier", log: QUIET });
+  host = await connectBus({ url: nats.url, name: "host", log: QUIET });
 });
 afterAll(async () => {
   await Promise.all([bus.close(), host.close()]);

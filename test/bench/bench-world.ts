@@ -16,6 +16,7 @@ import { migrate } from "../../services/db/migrate.ts";
 import { NatsCluster } from "../cluster/nats-cluster.ts";
 import { keepBucketsComplete } from "../support/buckets-complete.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const DATABASE_NAME = "bench";
@@ -59,8 +60,7 @@ export async function startBenchWorld(
   const nats = await (layout.replicas === 1
     ? startServer(binary, { folder: join(folder, "nats"), logFile: log("nats-server") })
     : startCluster(binary));
-  const silent = { info: () => undefined, warn: () => undefined };
-  const bus = await connectBus({ url: nats.url, name: "bench", log: silent });
+  const bus = await connectBus({ url: nats.url, name: "bench", log: QUIET });
   await ensureStreams(bus, layout);
   await keepBucketsComplete(bus);
   let database: Promise<string> | undefined;

@@ -9,8 +9,8 @@ import { addLateCount, deadlineHeaders, lateByMs } from "../../services/bus/dead
 import { call, repeatable, serve } from "../../services/bus/operation.ts";
 import { UnavailableError } from "../../services/bus/refusals.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
-const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const count = repeatable("test.count", z.object({}), z.object({ count: z.number() }));
 let nats: TestServer;
 let caller: Bus;
@@ -18,8 +18,8 @@ let server: Bus;
 
 beforeAll(async () => {
   nats = await startNats();
-  caller = await connectBus({ url: nats.url, name: "caller", log: silent });
-  server = await connectBus({ url: nats.url, name: "server", log: silent });
+  caller = await connectBus({ url: nats.url, name: "caller", log: QUIET });
+  server = await connectBus({ url: nats.url, name: "server", log: QUIET });
 });
 
 afterAll(async () => {
@@ -31,7 +31,7 @@ afterAll(async () => {
 it("a request that is read after its deadline: dropped, counted and logged; one in time is answered", async () => {
   let done = 0;
   const lines: object[] = [];
-  const log = { ...silent, warn: (fields: object, message: string) => void lines.push({ ...fields, message }) };
+  const log = { ...QUIET, warn: (fields: object, message: string) => void lines.push({ ...fields, message }) };
   const metrics = new Registry();
   addLateCount(metrics, server.nc);
   serve({ nc: server.nc, log, queue: "test" }, count, async () => {

@@ -3,7 +3,9 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { type Feed, type FeedMessage, openFeed } from "../../services/bus/feed.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
-import { eventually, pause, QUIET } from "./waiting.ts";
+import { eventually } from "../support/wait-for.ts";
+import { QUIET } from "../support/quiet-log.ts";
+import { setTimeout as pause } from "node:timers/promises";
 
 const textOf = (message: FeedMessage | undefined): string => Buffer.from(message?.data ?? []).toString();
 

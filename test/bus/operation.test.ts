@@ -6,8 +6,8 @@ import { call, repeatable, serve } from "../../services/bus/operation.ts";
 import { type BusRefusal, RefusedError } from "../../services/bus/refusals.ts";
 import { currentRequestId, forRequest } from "../../services/runtime/log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
-const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const inner = repeatable("test.inner", z.object({}), z.object({}));
 const outer = repeatable("test.outer", z.object({}), z.object({}));
 let nats: TestServer;

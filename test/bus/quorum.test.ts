@@ -4,7 +4,7 @@ import type { NatsConnection } from "nats";
 import { afterEach, expect, it, vi } from "vitest";
 import { QuorumWatch, ServerChoice } from "../../services/bus/quorum.ts";
 import { notReady } from "../../services/runtime/run-services.ts";
-import { QUIET } from "./waiting.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
 /** The time of two questions without an answer and one more check. */
 const UNANSWERED = { timeout: 3_000, interval: 20 };

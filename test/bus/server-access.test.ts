@@ -11,7 +11,7 @@ import { createAuthority } from "../support/certificates.ts";
 import { freePort } from "../support/free-port.ts";
 import { type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { QUIET } from "./waiting.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
 const WAIT = { timeout: 30_000, interval: 50 };
 const folder = temporaryFolder("access");

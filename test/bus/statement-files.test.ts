@@ -6,7 +6,7 @@ import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
 import { deleteFile, FileLostError, listOldFiles, readFile, storeFile } from "../../services/bus/statement-files.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
-import { QUIET } from "./waiting.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
 let nats: TestServer;
 let bus: Bus;

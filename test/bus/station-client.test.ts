@@ -7,7 +7,8 @@ import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
-import { pause, QUIET } from "./waiting.ts";
+import { QUIET } from "../support/quiet-log.ts";
+import { setTimeout as pause } from "node:timers/promises";
 
 const REQUEST: StationRequest = {
   commandId: "test:1",

@@ -15,7 +15,8 @@ import { ONE_LOG } from "../support/one-log.ts";
 import { onlyWhere } from "../support/only-where.ts";
 import { startNats } from "../support/servers.ts";
 import { durableWrites, findStrace, type SystemCall, sent, startTracing } from "../support/system-calls.ts";
-import { eventually, QUIET } from "./waiting.ts";
+import { eventually } from "../support/wait-for.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
 const LOG_FILES = "/streams/STATION_LOG_0/msgs/";
 const STATIONS = 8;

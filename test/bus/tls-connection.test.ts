@@ -8,7 +8,7 @@ import { freePort } from "../support/free-port.ts";
 import { type RunningProgram, runProgram } from "../support/running-program.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { QUIET } from "./waiting.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
 describe("a bus with tls:// in its address", () => {
   const folder = temporaryFolder("tls");

@@ -12,8 +12,8 @@ import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestProcess, type TestProcess } from "../support/test-process.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
-const QUIET = { info: () => undefined, warn: () => undefined };
 const CALLERS = 6;
 const PAUSE_MS = 5;
 const STALL_MS = 3_500;

@@ -7,6 +7,7 @@ import { fileStorage } from "../../clients/device-kit/storage/file.ts";
 import { isReady, magicCompanion } from "../../clients/magic-companion.ts";
 import { newCode } from "../support/devices.ts";
 import type { Person } from "../support/people.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
 /** One request of the companion and its answer. */
 export interface Exchange {
@@ -91,7 +92,7 @@ async function startCompanion(
       platform: watched(exchanges),
       onState: (state) => (isReady(state) ? onReady() : undefined),
     },
-    { log: { info: () => undefined, warn: () => undefined }, signal: stopping.signal },
+    { log: QUIET, signal: stopping.signal },
   );
   await ready;
   return {

@@ -20,6 +20,7 @@ import { type Receiver, startReceiver } from "../webhook-signer/receiver.ts";
 import { Link } from "./link.ts";
 import { NatsCluster } from "./nats-cluster.ts";
 import type { OlderCheckout } from "./older-checkout.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
 /** The services that collections by card and cash need beside the database, and the providers service. */
 const CORE_SERVICES = ["registry", "settlement", "audit", "relay", "providers"] as const;
@@ -170,7 +171,7 @@ export async function startClusterWorld(
   const bus = await connectBus({
     url: nats.url(),
     name: "trial",
-    log: { info: () => undefined, warn: () => undefined },
+    log: QUIET,
   });
   // One kind after the other, because two cores cannot start more at once.
   for (const kind of kinds.toReversed()) {

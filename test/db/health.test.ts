@@ -4,6 +4,7 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { databaseHealth } from "../../services/db/health.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
 let nats: TestServer;
 let target: TestDatabase;
@@ -11,7 +12,7 @@ let bus: Bus;
 let database: Database;
 beforeAll(async () => {
   [nats, target] = await Promise.all([startNats(), cloneDatabase()]);
-  bus = await connectBus({ url: nats.url, name: "test", log: { info: () => undefined, warn: () => undefined } });
+  bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
   database = openDatabase({ url: target.url, maxConnections: 1 });
 });
 afterAll(async () => {

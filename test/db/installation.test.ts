@@ -2,10 +2,10 @@ import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { checkOwner, claimBus, keepOwnerChecked } from "../../services/bus/installation.ts";
 import { readInstallation } from "../../services/db/installation.ts";
-import { QUIET } from "../bus/waiting.ts";
 import { newInstallation, type TestInstallation } from "../support/installations.ts";
 import { comeBackWith } from "../support/nats-data.ts";
 import { copyDatabase, startNats, type TestServer } from "../support/servers.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
 const REFUSED = { code: "installations_differ" };
 

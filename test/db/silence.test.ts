@@ -9,8 +9,8 @@ import { requestClaims } from "../../services/db/request-claims.ts";
 import { databaseSilence } from "../../services/db/silence.ts";
 import { Link } from "../cluster/link.ts";
 import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
-const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const read = repeatable("test.silence.read", z.object({}), z.object({ copy: z.int() }));
 const write = once("test.silence.write", z.object({}), z.object({ copy: z.int() }));
 /** The bound of a process that stalls (docs/operations.md, "When something fails"). */

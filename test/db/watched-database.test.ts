@@ -1,4 +1,5 @@
 /** No call waits for ever, whatever the server does. A stalled server does not apply its own time-outs. */
+import { setTimeout as wait } from "node:timers/promises";
 
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -7,7 +8,6 @@ import { watchDatabase } from "../../services/db/watched-database.ts";
 import { startPostgres, type TestServer } from "../support/servers.ts";
 
 const DEADLINE_MS = 300;
-const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 let server: TestServer;
 const opened: Database[] = [];

@@ -14,6 +14,7 @@ import { newInstallation, type TestInstallation } from "../support/installations
 import { type RunningProgram, runProgram } from "../support/running-program.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { serverFolder } from "../support/temporary-folder.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const START = join(CHECKOUT, "deploy", "start.ts");
@@ -133,8 +134,7 @@ describe("a bus of another installation", () => {
   let second: TestInstallation;
   beforeAll(async () => {
     [nats, second] = await Promise.all([startNats(), newInstallation()]);
-    const log = { info: () => undefined, warn: () => undefined };
-    const bus = await connectBus({ url: nats.url, name: "test", log });
+    const bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
     await claimBus({ bus, installation: { id: OWNER, database: "elsewhere" } }, { replicas: 1, logs: 1 });
     await ensureStreams(bus, { replicas: 1, logs: 1 });
     await bus.close();

@@ -6,6 +6,7 @@ import { importNext } from "../../services/reconciliation/import-work.ts";
 import { takeImport } from "../../services/reconciliation/sql/imports.ts";
 import { operator } from "./closings/closing-world.ts";
 import { type ImportWorld, pausingFormat, startImportWorld, statementOf } from "./import-world.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
 let world: ImportWorld;
 beforeAll(async () => {
@@ -49,10 +50,9 @@ test("a withdrawal during the import: no line is stored, and the import is withd
   const { format, reached, release } = pausingFormat();
   const stalled = importNext(world.depsOf({ formatNamed: () => format }));
   await reached;
-  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
   const decision = { caller: operator(world), importId, reason: "Wrong file." };
   const underWay = new Set<Promise<void>>();
-  await withdrawImport({ ...world, log, underWay }, decision);
+  await withdrawImport({ ...world, log: QUIET, underWay }, decision);
   await Promise.all(underWay);
   expect(await world.factsOf(importId)).toMatchObject({ status: "withdrawn" });
   release();

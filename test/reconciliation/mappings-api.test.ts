@@ -13,6 +13,7 @@ import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { zipOf } from "./formats/zip-writer.ts";
+import { QUIET } from "../support/quiet-log.ts";
 
 const SAMPLE = join(import.meta.dirname, "samples/csv/bank-windows-1252.csv");
 /** Every field that a definition can have. */
@@ -334,8 +335,7 @@ describe("a test", () => {
       create function count_write() returns trigger language plpgsql as $$
         begin perform nextval('test_writes'); return new; end $$;
       create trigger count_write before update on mapping_tests for each row execute function count_write()`);
-    const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-    const work = { database, longDatabase: database, log, metrics: addRunMetrics(undefined, database) };
+    const work = { database, longDatabase: database, log: QUIET, metrics: addRunMetrics(undefined, database) };
     const deps = {
       ...work,
       underWay: new Set<never>(),

@@ -3,7 +3,8 @@ import type { StationResponse } from "../../services/bus/messages/station-comman
 import { UnavailableError } from "../../services/bus/refusals.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
-import { eventually, findIntent, PROVIDER, persist, type StationWorld, startStationWorld } from "./station-world.ts";
+import { findIntent, PROVIDER, persist, type StationWorld, startStationWorld } from "./station-world.ts";
+import { eventually } from "../support/wait-for.ts";
 
 describe("a provider's confirmation", () => {
   let world: StationWorld;

@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { eventually, pause, type StationWorld, startStationWorld } from "./station-world.ts";
+import { type StationWorld, startStationWorld } from "./station-world.ts";
+import { eventually } from "../support/wait-for.ts";
+import { setTimeout as pause } from "node:timers/promises";
 
 const LEASE_MS = 700;
 /** Long enough that the hosts are stopped before the deadline, also on a busy machine. */

@@ -3,7 +3,8 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { partitionOf } from "../../machines/partition.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
-import { eventually, type StationWorld, startStationWorld } from "./station-world.ts";
+import { type StationWorld, startStationWorld } from "./station-world.ts";
+import { eventually } from "../support/wait-for.ts";
 
 let world: StationWorld;
 let settlement: Service;

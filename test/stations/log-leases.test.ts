@@ -9,7 +9,8 @@ import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { LogLeases, type LogPlace } from "../../services/stations/ownership.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
-import { eventually, pause } from "./station-world.ts";
+import { eventually } from "../support/wait-for.ts";
+import { setTimeout as pause } from "node:timers/promises";
 
 const SILENT = createLog({ service: "test", level: "silent" });
 const PLACE: LogPlace = {

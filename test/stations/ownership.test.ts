@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { PARTITION_COUNT } from "../../machines/partition.ts";
-import { eventually, pause, type StationWorld, startStationWorld } from "./station-world.ts";
+import { type StationWorld, startStationWorld } from "./station-world.ts";
+import { eventually } from "../support/wait-for.ts";
+import { setTimeout as pause } from "node:timers/promises";
 
 describe("partitions and their owners", () => {
   let world: StationWorld;

@@ -3,7 +3,10 @@ import { decodeCommit } from "../../machines/station/commit.ts";
 import { openFeed } from "../../services/bus/feed.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { STATION_LOG, STATION_LOG_ALL } from "../support/one-log.ts";
-import { eventually, pause, type StationWorld, startStationWorld } from "./station-world.ts";
+import { type StationWorld, startStationWorld } from "./station-world.ts";
+import { eventually } from "../support/wait-for.ts";
+import { setTimeout as pause } from "node:timers/promises";
+import { QUIET } from "../support/quiet-log.ts";
 
 const ROUNDS = Number(process.env["RACE_ROUNDS"] ?? 100);
 const STATIONS = 20;
@@ -78,7 +81,7 @@ function followEndings(world: StationWorld): ReadonlyMap<number, number> {
       }
     },
     onReset: () => endings.clear(),
-    log: { info: () => undefined, warn: () => undefined },
+    log: QUIET,
   });
   return endings;
 }

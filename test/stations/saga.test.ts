@@ -5,7 +5,8 @@ import { call } from "../../services/bus/operation.ts";
 import { UnavailableError } from "../../services/bus/refusals.ts";
 import { forRequest } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
-import { eventually, persist, type StationWorld, startStationWorld } from "./station-world.ts";
+import { persist, type StationWorld, startStationWorld } from "./station-world.ts";
+import { eventually } from "../support/wait-for.ts";
 
 describe("the settlement saga", () => {
   let world: StationWorld;

@@ -288,31 +288,6 @@ export async function persist<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The longest wait, so that a test does not hang. It does not check how soon something holds. */
-const HANGS_MS = 20_000;
-
-/** Polls until something holds; resolves with how long that took. */
-export async function eventually(holds: () => Promise<boolean> | boolean, withinMs = HANGS_MS): Promise<number> {
-  const startedAt = performance.now();
-  let cause: unknown;
-  for (;;) {
-    try {
-      if (await holds()) return performance.now() - startedAt;
-    } catch (error) {
-      // The server it asks may be the one that has just been killed.
-      cause = error;
-    }
-    const waitedMs = performance.now() - startedAt;
-    if (waitedMs > withinMs) throw new Error(`The condition did not hold in ${withinMs} ms.`, { cause });
-    // Each check reads and decodes a commit, so a longer wait checks less often; it ends at most a twentieth later.
-    await pause(Math.min(Math.max(waitedMs / 20, 5), 100));
-  }
-}
-
-export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
 async function readCommits(bus: Bus, stationId: number): Promise<(Commit & { sequence: number })[]> {
   const commits: (Commit & { sequence: number })[] = [];
   let sequence = 1;

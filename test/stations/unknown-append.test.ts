@@ -14,7 +14,8 @@ import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { stationLogSubject } from "../support/one-log.ts";
 import { startScriptedProviders } from "./scripted-providers.ts";
-import { CASHIER, eventually, type RunningHost, type StationWorld, startStationWorld } from "./station-world.ts";
+import { CASHIER, type RunningHost, type StationWorld, startStationWorld } from "./station-world.ts";
+import { eventually } from "../support/wait-for.ts";
 
 let world: StationWorld;
 let stationId: number;

@@ -6,7 +6,9 @@ import { forRequest } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
-import { eventually, PROVIDER, pause, type StationWorld, startStationWorld } from "./station-world.ts";
+import { PROVIDER, type StationWorld, startStationWorld } from "./station-world.ts";
+import { eventually } from "../support/wait-for.ts";
+import { setTimeout as pause } from "node:timers/promises";
 
 /** From a host's take-over to the report; a restart of the providers service is not part of it. */
 const REPORTED_WITHIN_MS = 5_000;

@@ -26,10 +26,10 @@ import { prepareBus } from "./prepared-bus.ts";
 import { cloneDatabase, startNats, startPostgres, type TestDatabase, type TestServer } from "./servers.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 import { startTestProcess, type TestProcess } from "./test-process.ts";
+import { QUIET } from "./quiet-log.ts";
 
 /** Seeding hashes two passwords on a machine that is busy with tests. */
 const SEED_MS = 20_000;
-const SILENT = { info: () => undefined, warn: () => undefined };
 /** The services that run in one process, as in `npm start`. */
 const SERVICES = ["registry", "settlement", "providers", "robotics", "reconciliation", "audit", "relay"];
 const KEY_BYTES = 32;
@@ -99,7 +99,7 @@ export async function seed({ bus }: Pick<TestSystem, "bus">, options: SystemOpti
   if (options.sandboxProvider === true) await call(bus.nc, seedSandboxProvider, sandbox, SEED_MS);
   // Seeding waits at most a second until the stations have received the rows.
   const keys = sandbox.stations.map(({ stationId }) => stationKey(stationId));
-  await flushKeys({ nc: bus.nc, log: SILENT, timeoutMs: SEED_MS }, keys);
+  await flushKeys({ nc: bus.nc, log: QUIET, timeoutMs: SEED_MS }, keys);
   return {
     sandbox,
     owner: { email: sandbox.owner.email, password: passwords.ownerPassword },
@@ -148,7 +148,7 @@ export async function startProcesses(options: SystemOptions = {}): Promise<Runni
     start("stations", "services/main.ts", ["stations"], environment),
     start("gateway", "gateway/main.ts", [], { ...environment, HOST: "127.0.0.1", PORT: String(port) }),
   ]);
-  const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
+  const bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
   return {
     baseUrl: `http://127.0.0.1:${port}`,
     nats,

@@ -18,3 +18,26 @@ export async function waitFor<T>(
     await delay(Math.min(Math.max(waitedMs * PAUSE.ofWait, PAUSE.leastMs), PAUSE.mostMs));
   }
 }
+
+/** The longest wait, so that a test does not hang. It does not check how soon something holds. */
+const HANGS_MS = 20_000;
+
+/**
+ * Polls until something holds, and resolves with how long that took. A check that fails is repeated: the server that it asks
+ * may be the one that a test has just killed.
+ */
+export async function eventually(holds: () => Promise<boolean> | boolean, withinMs = HANGS_MS): Promise<number> {
+  const startedAtMs = performance.now();
+  let cause: unknown;
+  for (;;) {
+    try {
+      if (await holds()) return performance.now() - startedAtMs;
+    } catch (error) {
+      cause = error;
+    }
+    const waitedMs = performance.now() - startedAtMs;
+    if (waitedMs > withinMs) throw new Error(`The condition did not hold in ${withinMs} ms.`, { cause });
+    // Many checks read and decode a commit, so a longer wait checks less often; it ends at most a twentieth later.
+    await delay(Math.min(Math.max(waitedMs / 20, 5), 100));
+  }
+}

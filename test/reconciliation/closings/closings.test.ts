@@ -15,6 +15,7 @@ import {
   startRunDatabase,
 } from "../matching/run-world.ts";
 import { close, depsOf, newKey, operator, REASON, refusalOf, stateOf } from "./closing-world.ts";
+import { QUIET } from "../../support/quiet-log.ts";
 
 let databases: RunDatabase;
 let world: RunWorld;
@@ -281,8 +282,7 @@ describe("a closed period", () => {
     await run(accountId);
     await close(world, accountId);
     expect(await closedPeriodOf(world.database, importId)).toMatchObject({ kind: "day", fromDate: DAY });
-    const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-    const deps = { ...depsOf(world), log, underWay: new Set<Promise<void>>() };
+    const deps = { ...depsOf(world), log: QUIET, underWay: new Set<Promise<void>>() };
     const withdraw = (id: number) =>
       refusalOf(withdrawImport(deps, { caller: operator(world), importId: id, reason: "Wrong." }));
     expect(await withdraw(importId)).toBe("period_closed");

@@ -6,6 +6,7 @@ import { confirmMatch, listCandidates, listMatches, rejectMatch } from "../../..
 import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
 import { operator, refusalOf } from "../closings/closing-world.ts";
 import { lineOf, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
+import { QUIET } from "../../support/quiet-log.ts";
 
 const REASON = "Checked with the slip.";
 
@@ -27,9 +28,8 @@ async function lineIds(world: RunWorld, accountId: number): Promise<number[]> {
 
 /** Carries out the requested runs at once. Returns how many there were. */
 async function runWanted({ database }: RunWorld, isShort = false): Promise<number> {
-  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
   const metrics = addRunMetrics(undefined, database);
-  const deps = { database, longDatabase: database, log, metrics, isShortOfSpace: () => isShort };
+  const deps = { database, longDatabase: database, log: QUIET, metrics, isShortOfSpace: () => isShort };
   const busy = new Set<number>();
   let turns = 0;
   while (await runNext(deps, { busy, quietMs: 0, followerQuietMs: 0 })) turns += 1;

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { runNext } from "../../../services/reconciliation/automatic-runs.ts";
 import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
 import { type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
+import { QUIET } from "../../support/quiet-log.ts";
 
 const ACCOUNTS = 6;
 let running: RunDatabase;
@@ -33,8 +34,7 @@ async function runs(followerQuietMs: number): Promise<number[]> {
   const [{ last }] = await database<
     [{ last: number }]
   >`select coalesce(max(run_id), 0) as last from reconciliation_runs`;
-  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-  const deps = { database, longDatabase: database, log, metrics: addRunMetrics(undefined, database) };
+  const deps = { database, longDatabase: database, log: QUIET, metrics: addRunMetrics(undefined, database) };
   const busy = new Set<number>();
   while (await runNext(deps, { busy, quietMs: 0, followerQuietMs })) {
     // Until none is due.
