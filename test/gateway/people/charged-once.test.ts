@@ -75,7 +75,7 @@ describe("a success reported between the creation of the next collection and its
   });
 });
 
-// The device's throttle is real: two rows are as many requests as it takes.
+// Two rows only, because the device's usual throttle allows no more requests.
 describe("a success reported after another collection has paid the order", () => {
   it.each([
     ["the companion was silent", undefined, "handoff_presented"],

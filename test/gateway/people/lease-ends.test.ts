@@ -1,4 +1,4 @@
-/** A station is never blocked by a cashier who has left: what ends a lease, and who can take it over. */
+/** A cashier who has left never blocks a station: what ends a lease, and who can take it over. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { stationEventsSchema } from "../../../gateway/api/backoffice/events.ts";
@@ -49,8 +49,8 @@ const events = () =>
   owner.good<z.infer<typeof stationEventsSchema>>("GET", `${station}/events/?limit=500`).then((page) => page.events);
 
 async function collect(who: Person): Promise<Intent> {
-  const asked = { body: { order_id: await newOrder(who, station, "5.00"), route: "cash" } };
-  return await who.good<Intent>("POST", `${station}/intents/`, asked);
+  const sending = { body: { order_id: await newOrder(who, station, "5.00"), route: "cash" } };
+  return await who.good<Intent>("POST", `${station}/intents/`, sending);
 }
 
 describe("a station lease", () => {
@@ -98,7 +98,7 @@ describe("a station lease", () => {
     await ada.call("DELETE", "session/");
   });
 
-  it("two sessions of one person: both drive it, and it ends with the one that renewed it last", async () => {
+  it("two sessions of one person: both can collect, and the lease ends with the session that renewed it last", async () => {
     const { person: till, details } = await newCashier("Ada");
     const tablet = await logIn(system.baseUrl, "cashier", details);
     const phone = await logIn(system.baseUrl, "cashier", details);
@@ -128,15 +128,15 @@ describe("a take-over", () => {
     const { person: ada } = await newCashier("Ada");
     await take(ada);
     for (const take_over_from of [undefined, ben.userId, owner.userId]) {
-      const asked = { body: { take_over_from } };
-      const refused = await ben.refused("station_leased", "POST", `${station}/lease/`, asked);
+      const sending = { body: { take_over_from } };
+      const refused = await ben.refused("station_leased", "POST", `${station}/lease/`, sending);
       expect(refused.body.reason).toBe("Ada");
     }
     expect((await read(ada)).lease).toMatchObject({ mine: true });
     await ada.call("DELETE", "session/");
   });
 
-  it("with the holder's id: the collection goes on with the new holder, the first one is notified, the audit log names both", async () => {
+  it("with the holder's id: the new holder can settle, the first one is notified, the audit log names both", async () => {
     const { person: ada } = await newCashier("Ada");
     await take(ada);
     const intent = await collect(ada);
@@ -200,7 +200,7 @@ describe("the owner", () => {
   });
 });
 
-describe("the registry does not answer", () => {
+describe("a registry that does not answer", () => {
   it("a cashier still takes the station, for two minutes at most, and the next renewal binds it to the session", async () => {
     const { person: ada } = await newCashier("Ada");
     const sql = openDatabase({ url: system.database.url, maxConnections: 1 });
