@@ -67,7 +67,7 @@ describe("a flood of callbacks", () => {
       }
       agent.destroy();
     });
-    // As many answers as senders, so every sender of the flood has begun.
+    // As many answers as senders, so the flood has fully begun.
     await vi.waitUntil(() => answers >= SENDERS, HANGS);
     const statuses = await Promise.all(
       Array.from({ length: SIGNED_CALLBACKS }, async (_, nth) => {

@@ -50,7 +50,10 @@ describe("a station whose log is lost before it is copied", () => {
       const answer = await create(orderId, "smart_pos");
       return answer.status === 201 && answer.body;
     }, WITHIN_A_MINUTE);
-    await vi.waitUntil(async () => (await companion.call("GET", "assignment/")).text.includes(`:${intent_id},`), WITHIN_A_MINUTE);
+    await vi.waitUntil(
+      async () => (await companion.call("GET", "assignment/")).text.includes(`:${intent_id},`),
+      WITHIN_A_MINUTE,
+    );
     await cashier.good("POST", `${station}/intents/${intent_id}/cancel/`, {});
     const untouched = await openOrder();
     const end = (await system.bus.jsm.streams.info(STATION_LOG.name)).state.last_seq;
