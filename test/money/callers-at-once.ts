@@ -65,7 +65,7 @@ export async function openScene(world: MoneyWorld, nth: number): Promise<Scene> 
   };
 }
 
-/** A second collection, in cash, if the first lets it begin; its cashier attests it and confirms what came in meanwhile. */
+/** A second collection, in cash, if the first one allows it. Its cashier attests it, and confirms that money may have moved. */
 async function collectInCash(scene: Scene): Promise<void> {
   const { orderId } = scene;
   const command = { type: "intent_create", route: "cash", orderId, confirmsMoneyMayHaveMoved: true } as const;

@@ -242,7 +242,7 @@ describe("the link of a start", () => {
     expect((await redeem(token, { "x-forwarded-for": "::1" })).status).toBe(200);
   });
 
-  it("with a Host that is not this machine, as through a proxy or by DNS rebinding: refused, and the link stays valid", async () => {
+  it("with a Host of another name, as from a proxy or by DNS rebinding: refused, and the link stays valid", async () => {
     const { port } = new URL(system.baseUrl);
     // `fetch` does not let a caller set `Host`.
     const redeemAt = async (token: string, headers: Record<string, string>) => {

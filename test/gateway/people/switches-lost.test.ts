@@ -112,12 +112,18 @@ describe("a bus that has lost the kill switches", () => {
     for (const bucket of [SWITCHES, CREDENTIALS, SESSIONS]) {
       await noteComplete(system.bus, bucket, { serverId: "another run of the server" });
     }
-    await expect.poll(async () => (await readiness()).body.dependencies.switches.ready, { timeout: 15_000 }).toBe(false);
+    await expect
+      .poll(async () => (await readiness()).body.dependencies.switches.ready, { timeout: 15_000 })
+      .toBe(false);
     // The station's host receives the notice from another feed; until then it still answers with the freeze.
-    await expect.poll(async () => (await create("attested_terminal")).body.code, { timeout: 15_000 }).toBe("unavailable");
+    await expect
+      .poll(async () => (await create("attested_terminal")).body.code, { timeout: 15_000 })
+      .toBe("unavailable");
     const cash = await create("cash");
     expect(cash.status, cash.text).toBe(201);
-    const paid = await cashier.good("POST", `stations/${stationId}/intents/${cash.body.intent_id}/attest/`, { body: {} });
+    const paid = await cashier.good("POST", `stations/${stationId}/intents/${cash.body.intent_id}/attest/`, {
+      body: {},
+    });
     expect(paid).toMatchObject({ status: "succeeded" });
     await noteBucketsComplete(system.bus);
     await expect.poll(async () => (await readiness()).status, { timeout: 15_000 }).toBe(200);

@@ -31,13 +31,13 @@ async function newCashier(): Promise<{ user: User; details: LogIn }> {
   return { user, details };
 }
 
-const readSession = (baseUrl: string, token: string) => send<Refused>(baseUrl, "GET", "/api/cashier/v1/session/", { token });
+const read = (baseUrl: string, token: string) => send<Refused>(baseUrl, "GET", "/api/cashier/v1/session/", { token });
 const open = (details: LogIn) => send<Refused>(system.baseUrl, "POST", "/api/cashier/v1/session/", { json: details });
 
 /** How long after `sinceMs` the session was refused at this gateway. */
 async function refusedAfterMs(baseUrl: string, token: string, sinceMs: number): Promise<number> {
   for (;;) {
-    const { status, body } = await readSession(baseUrl, token);
+    const { status, body } = await read(baseUrl, token);
     const afterMs = performance.now() - sinceMs;
     if (status === 401) {
       expect(body.code).toBe("session_invalid");
@@ -60,11 +60,11 @@ describe("the end of a person's sessions", () => {
       (await logIn(system.baseUrl, "cashier", details)).token,
       (await logIn(second.baseUrl, "cashier", details)).token,
     ];
-    for (const token of tokens) expect((await readSession(second.baseUrl, token)).status).toBe(200);
+    for (const token of tokens) expect((await read(second.baseUrl, token)).status).toBe(200);
     const startedMs = performance.now();
     await act(user.user_id);
     // The gateway that has answered the change already refuses the session.
-    expect((await readSession(system.baseUrl, tokens[1] as string)).status).toBe(401);
+    expect((await read(system.baseUrl, tokens[1] as string)).status).toBe(401);
     for (const token of tokens) {
       expect(await refusedAfterMs(second.baseUrl, token, startedMs)).toBeLessThan(FEED_LIMITS.silenceMs);
     }
@@ -101,10 +101,10 @@ describe("a person's password", () => {
     const other = await logIn(second.baseUrl, "cashier", details);
     const body = { old_password: details.password, new_password: NEW };
     expect((await mine.call("PUT", "session/password/", { body })).status).toBe(204);
-    expect((await readSession(system.baseUrl, other.token)).status).toBe(401);
+    expect((await read(system.baseUrl, other.token)).status).toBe(401);
     await refusedAfterMs(second.baseUrl, other.token, performance.now());
-    expect((await readSession(system.baseUrl, mine.token)).status).toBe(200);
-    expect((await readSession(second.baseUrl, mine.token)).status).toBe(200);
+    expect((await read(system.baseUrl, mine.token)).status).toBe(200);
+    expect((await read(second.baseUrl, mine.token)).status).toBe(200);
     expect((await open(details)).status).toBe(401);
     expect((await open({ ...details, password: NEW })).status).toBe(200);
   });

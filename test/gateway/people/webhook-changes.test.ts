@@ -71,18 +71,18 @@ describe("webhooks over HTTP", () => {
   it(
     "a delivery that was sent again with a key: not sent again with this key, also after its end",
     async () => {
-      const resentFleet = await addFleet(system.baseUrl, owner, system.sandbox.filialId, "Resent");
-      await register(targetUrl, resentFleet);
-      await offerTask(owner, resentFleet);
+      const resent = await addFleet(system.baseUrl, owner, system.sandbox.filialId, "Resent");
+      await register(targetUrl, resent);
+      await offerTask(owner, resent);
       interface Deliveries {
         readonly webhook_deliveries: readonly { delivery_id: number; status: string; attempts: number }[];
       }
-      const read = async () => (await resentFleet.good<Deliveries>("GET", "webhook-deliveries/")).webhook_deliveries[0];
+      const read = async () => (await resent.good<Deliveries>("GET", "webhook-deliveries/")).webhook_deliveries[0];
       const done = (attempts: number) =>
         vi.waitFor(async () => expect(await read()).toMatchObject({ status: "delivered", attempts }), WAIT);
       await done(1);
       const resend = (key: string) =>
-        read().then((found) => resentFleet.call("POST", `webhook-deliveries/${found?.delivery_id}/redeliver/`, { key }));
+        read().then((found) => resent.call("POST", `webhook-deliveries/${found?.delivery_id}/redeliver/`, { key }));
       expect((await resend("first")).status).toBe(202);
       await done(2);
       const again = await resend("first");
@@ -99,7 +99,9 @@ describe("webhooks over HTTP", () => {
     "the audit log: keeps the address of a webhook without its query, which may contain a target's token",
     async () => {
       const id = await register(`${targetUrl}?token=opensesame`);
-      expect(await owner.good("GET", `webhook-endpoints/${id}/`)).toMatchObject({ url: `${targetUrl}?token=opensesame` });
+      expect(await owner.good("GET", `webhook-endpoints/${id}/`)).toMatchObject({
+        url: `${targetUrl}?token=opensesame`,
+      });
       expect((await owner.call("DELETE", `webhook-endpoints/${id}/`)).status).toBe(204);
       const events = await owner.call("GET", "robotics-events/?limit=2");
       expect(events.body).toMatchObject({
