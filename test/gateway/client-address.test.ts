@@ -79,7 +79,7 @@ const addressOf = async (...forwarded: readonly string[]): Promise<string> => {
   return (await clientOf(behindProxies.port, lines)).address;
 };
 
-describe("the client's address behind a trusted proxy", () => {
+describe("the client's address, with a trusted proxy", () => {
   it("the last line of X-Forwarded-For counts: the client may have written the lines before it", async () => {
     expect(await addressOf("198.51.100.66", "203.0.113.5")).toBe("203.0.113.5");
     expect(await addressOf("198.51.100.66", "198.51.100.67, 203.0.113.5")).toBe("203.0.113.5");

@@ -54,7 +54,7 @@ describe("a credential", () => {
     }
   });
 
-  it("accepted whatever the case of the scheme", async () => {
+  it("accepted with any case of the scheme", async () => {
     expect((await ask("GET me/", { authorization: `bEARER ${await display()}` })).status).toBe(200);
   });
 

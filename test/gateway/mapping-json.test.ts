@@ -46,7 +46,7 @@ describe("the definition of a mapping", () => {
     expect(definitionJson(definitionOf(sent))).toEqual({ ...sent, trim: true, units: "major" });
   });
 
-  it("keeps the words of the file as they are", () => {
+  it("does not change the words of the file", () => {
     const words = { camelCase: "payment", snake_case: "refund", Ä_ö: "fee" } as const;
     const sent = { ...EXAMPLE, kind: { column: "Art", words } };
     expect(definitionJson(definitionOf(sent)).kind).toEqual({ column: "Art", words });

@@ -58,7 +58,7 @@ describe("the throttle of addresses", () => {
     expect(throttle.take(`a${MAX_ADDRESSES - 1}`, 1e12)).toBe(6_000);
   });
 
-  it("counts an IPv6 client by its /64, however its address is written", () => {
+  it("counts an IPv6 client by its /64, in any spelling of its address", () => {
     const throttle = new AddressThrottle({ intervalMs: 6_000, burst: 2 });
     expect(throttle.take("2001:db8:0:1:0:0:0:1", 1e12)).toBe(0);
     throttle.giveBack("2001:db8:0:1::2");

@@ -141,7 +141,7 @@ describe("all dependencies running", () => {
     const startedAtMs = performance.now();
     const tookMs = (): number => performance.now() - startedAtMs;
     let answers = 0;
-    // A busy machine takes longer for as many.
+    // A busy machine needs more time for the same number.
     while (tookMs() < 1_500 || answers <= 50) {
       answers += (await Promise.all(Array.from({ length: 10 }, () => readReadiness()))).length;
       await delay(20);
@@ -157,21 +157,21 @@ describe("all dependencies running", () => {
 const ROUNDS = [1, 2, 4, 8].map((bit) => NAMES.filter((_, index) => ((index + 1) & bit) !== 0));
 
 describe("a stopped service", () => {
-  it.each(ROUNDS.map((away) => [away.join(", "), away] as const))(
+  it.each(ROUNDS.map((stopped) => [stopped.join(", "), stopped] as const))(
     "is reported and does not change readiness: %s",
-    async (_names, away) => {
+    async (_names, stopped) => {
       await becomes({});
-      await Promise.all(away.map(async (name) => await services.get(name)?.stop()));
-      await becomes(Object.fromEntries(away.map((name) => [name, "no_answer"])));
+      await Promise.all(stopped.map(async (name) => await services.get(name)?.stop()));
+      await becomes(Object.fromEntries(stopped.map((name) => [name, "no_answer"])));
       const { status, body } = await readReadiness();
       expect([status, body.ready]).toEqual([200, true]);
       await delay(300);
       const later = (await readReadiness()).body.dependencies;
-      for (const name of away) {
+      for (const name of stopped) {
         const beforeMs = body.dependencies[name].silent_ms ?? 0;
         expect(later[name].silent_ms, name).toBeGreaterThanOrEqual(beforeMs + 250);
       }
-      await Promise.all(away.map(start));
+      await Promise.all(stopped.map(start));
       await becomes({});
     },
   );

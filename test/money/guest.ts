@@ -56,7 +56,7 @@ const pay = ({ scheme, filial }: Scene, money: Assertion, copies = 1): Promise<v
   scheme.pay(filial.secret, money, { id: newEvent(), copies });
 const notify = ({ scheme, filial }: Scene, type: string, reference: string): Promise<void> =>
   scheme.notify(filial.secret, filial.configId, { id: newEvent(), type, reference });
-/** The scheme asserts the payment at the other config of the account as well, where there is one. */
+/** The scheme asserts the payment at the other config of the account as well, if the account has one. */
 async function payAtTwin({ scheme, filial: { twin } }: Scene, money: Assertion): Promise<void> {
   if (twin !== undefined) await scheme.pay(twin.secret, { ...money, configId: twin.configId }, { id: newEvent() });
 }

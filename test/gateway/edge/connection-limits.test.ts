@@ -157,7 +157,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("many addres
     expect(await metric("gateway_connections_made_room_total", "all")).toBeGreaterThan(IN_ALL);
   });
 
-  it("requests of unknown callers: each answer ends its connection, so there is always room", async () => {
+  it("requests of unknown callers: each answer ends its connection, so that others find room", async () => {
     const known = await open("127.0.0.2");
     const authorization = await bearer();
     await known.get(DISPLAY, [authorization]);
@@ -231,7 +231,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("the kernel'
 });
 
 describe("an idle connection", () => {
-  it("is ended after 8 to 12 seconds, whatever its first request was", async () => {
+  it("is ended after 8 to 12 seconds, after any first request", async () => {
     const authorization = await bearer();
     const etag = /ETag: (\S+)/.exec(await (await open("127.0.0.1")).get(DISPLAY, [authorization]))?.[1] ?? "";
     const heartbeat = [authorization, "Content-Type: application/json", "Content-Length: 2", "", "{}"].join("\r\n");

@@ -159,7 +159,7 @@ describe("an order that changes during its collection", () => {
 });
 
 describe("a refused request about an order", () => {
-  it("a change or a void of a paid or voided order", async () => {
+  it("a change of a paid or voided order, and a void of a paid order", async () => {
     const paid = await openOrder();
     await cashier.good("POST", path(await collect(paid, "cash"), "attest/"));
     const voided = await openOrder();

@@ -174,7 +174,7 @@ const SWITCHES: readonly OwnerSwitch[] = [
 describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, withdraws, refusesDevice }) => {
   const withdrawn = Object.entries(withdraws).find(([, why]) => why === reason)?.[0] ?? "";
 
-  it("withdraws exactly its routes at both gateways within 1.5 s; when it is lifted, they are offered again", async () => {
+  it("withdraws exactly its routes at both gateways within 1.5 s, refuses the device, and restores both when it is lifted", async () => {
     const live = await openLive(second.baseUrl, stationId, bearer(cashier.token));
     await live.until((message) => message.type === "state");
     const atMs = Date.now();
@@ -188,7 +188,7 @@ describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, withdr
     expect((await pushed).atMs - atMs).toBeLessThan(WITHIN_MS);
     expect(await frozen).toMatchObject({ frozen: true, subject: { kind: name }, reason: "Drill: freeze" });
     expect(await assignmentAnswers()).toEqual(twice(refusesDevice ? `403 ${reason}` : "200"));
-    // The host refuses by the same switch, whatever a gateway shows.
+    // The host applies the same switch, so its refusal does not depend on the gateway.
     for (const [route, why] of Object.entries(withdraws)) {
       if (why === null) continue;
       const refused = await create(route);

@@ -48,7 +48,7 @@ describe("a free station", () => {
 });
 
 describe("a station that a cashier holds", () => {
-  it("every cashier sees the holder, and the holder sees that it is theirs", async () => {
+  it("every cashier sees the holder, and the holder sees that the lease is `mine`", async () => {
     const { lease } = await ada.good<Lease>("POST", `${station}/lease/`, TEN_MINUTES);
     expect(lease).toMatchObject({ cashier_id: ada.userId, cashier_name: ada.name, mine: true });
     const heldMs = Date.parse(lease?.expires_at ?? "") - Date.parse(lease?.acquired_at ?? "");

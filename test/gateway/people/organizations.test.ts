@@ -62,7 +62,7 @@ describe("an organization over HTTP", () => {
     await logIn(system.baseUrl, "backoffice", { email: owner.email, password });
   });
 
-  it("a taken address, a wrong field, a wrong key and an unknown id: refused", async () => {
+  it("a used address, a wrong field, a wrong key and an unknown id: refused", async () => {
     const taken = await create<Refused>(body(system.owner.email));
     expect([taken.status, taken.body.code]).toEqual([409, "already_exists"]);
     expect(taken.body.detail).toBe("Another person has this e-mail address; use another address.");

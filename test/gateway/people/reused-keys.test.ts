@@ -131,7 +131,7 @@ describe("the key of a lease that was acquired", () => {
     expect(await ada.good<Lease>(...again("renewed"))).toEqual(renewed);
   });
 
-  it("another cashier has taken it over: refused with the holder's name, who keeps the station", async () => {
+  it("another cashier has taken it over: refused with the name of the holder, who keeps the station", async () => {
     await acquireFree("taken over");
     await acquire(ben, { take_over_from: ada.userId });
     const refused = await ada.refused("station_leased", ...again("taken over"));

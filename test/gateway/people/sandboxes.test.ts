@@ -205,7 +205,7 @@ describe("a reset", () => {
     expect(await owner.good("GET", "kill-switches/")).toMatchObject({ kill_switches: [] });
   });
 
-  it("restores the settings of the devices that the reset before it kept, once; a revoked device is replaced", async () => {
+  it("restores the device settings that the reset before it has kept; a revoked device is replaced", async () => {
     const { sandbox_id: sandboxId, display, companion } = await seed();
     const declare = async (capabilities: string[], handoff_target: string): Promise<void> => {
       await owner.good("PATCH", `devices/${display.device_id}/`, { body: { capabilities } });

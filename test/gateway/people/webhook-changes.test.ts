@@ -96,7 +96,7 @@ describe("webhooks over HTTP", () => {
   );
 
   it(
-    "the audit log: keeps the address of a webhook without its query, which may contain a target's token",
+    "the audit log: has the address of a webhook without its query, which may contain a target's token",
     async () => {
       const id = await register(`${targetUrl}?token=opensesame`);
       expect(await owner.good("GET", `webhook-endpoints/${id}/`)).toMatchObject({
