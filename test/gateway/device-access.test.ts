@@ -142,7 +142,7 @@ describe("a blocked device", () => {
     }
     const answer = await ask("GET assignment/", credential);
     expect([answer.status, answer.body.code]).toEqual([403, reason]);
-    // A station refuses the report and keeps it as evidence. Here no host runs, so the gateway refuses it.
+    // A station refuses the report and stores it as evidence. Here no host runs, so the gateway refuses it.
     const askedAtMs = performance.now();
     const report = await ask("POST assignment/report/", credential);
     expect([report.status, report.body.code]).toEqual([403, reason]);

@@ -139,7 +139,7 @@ describe("messages of the live socket", () => {
     await live.close();
   });
 
-  it("the end of a deadline, also without a commit", async () => {
+  it("a deadline that has passed, also without a commit", async () => {
     const station = await nextStation();
     const live = await follow(station);
     const atMs = Date.now() - 177_000;

@@ -235,7 +235,7 @@ describe("a typed reference when the device has reported one", () => {
 });
 
 describe("a collection that the cashier cancels", () => {
-  it("a cancellation: unpaid; a later reported success is refused, kept, and shown to the owner as money that may have moved", async () => {
+  it("is unpaid; a later success report is refused, stored, and shown to the owner as money that may have moved", async () => {
     const order = await openOrder();
     const intent = await handOver(order);
     const cancelled = await cashier.good<Intent>("POST", `${station}/intents/${intent.intent_id}/cancel/`);

@@ -174,7 +174,7 @@ const SWITCHES: readonly OwnerSwitch[] = [
 describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, withdraws, refusesDevice }) => {
   const withdrawn = Object.entries(withdraws).find(([, why]) => why === reason)?.[0] ?? "";
 
-  it("withdraws exactly its routes at both gateways within 1.5 s, refuses the device, and restores both when it is lifted", async () => {
+  it("withdraws exactly its routes at both gateways within 1.5 s, refuses the device, and ends both when lifted", async () => {
     const live = await openLive(second.baseUrl, stationId, bearer(cashier.token));
     await live.until((message) => message.type === "state");
     const atMs = Date.now();
