@@ -51,7 +51,10 @@ export const startConformanceRun: RegistryHandler<typeof messages.startConforman
     if (user?.status !== "active") throw new RefusedError({ code: "permission_denied" });
     const gone = await sql.endInterruptedRuns(tx, sandboxId);
     if (await sql.isRunning(tx, sandboxId)) {
-      throw new RefusedError({ code: "conflict", detail: "Another run is active at this sandbox; wait for it, or end it." });
+      throw new RefusedError({
+        code: "conflict",
+        detail: "Another run is active at this sandbox; wait for it, or end it.",
+      });
     }
     await sql.deleteOlderRuns(tx, organizationId, LIMITS.kept);
     const session = await mintSession(tx, user, LIMITS.sessionLifetimeMs);

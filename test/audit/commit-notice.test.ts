@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CommitNotice } from "../../services/audit/copy/commit-notice.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "../support/quiet-log.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
 
 const SUBJECTS = "station.log.0.*.*";
 const COMMIT = "station.log.0.00.1";

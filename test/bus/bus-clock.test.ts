@@ -5,9 +5,9 @@ import { reportClock } from "../../services/bus/bus-clock.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { deadlineHeaders, lateByMs } from "../../services/bus/deadline.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { eventually } from "../support/wait-for.ts";
-import { QUIET } from "../support/quiet-log.ts";
 
 /** The largest error of a measurement on a busy machine. */
 const ERROR_MS = 250;

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Bus, BusDownError, connectBus } from "../../services/bus/connection.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { eventually } from "../support/wait-for.ts";
-import { QUIET } from "../support/quiet-log.ts";
 
 describe("the connection to the bus", () => {
   let nats: TestServer;

@@ -8,8 +8,8 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { addLateCount, deadlineHeaders, lateByMs } from "../../services/bus/deadline.ts";
 import { call, repeatable, serve } from "../../services/bus/operation.ts";
 import { UnavailableError } from "../../services/bus/refusals.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "../support/quiet-log.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
 
 const count = repeatable("test.count", z.object({}), z.object({ count: z.number() }));
 let nats: TestServer;

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { readBatch } from "../../services/bus/direct-reader.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "../support/quiet-log.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
 
 const STREAM = "STATION_LOG_0";
 const READ = { stream: STREAM, from: 1, most: 10 };

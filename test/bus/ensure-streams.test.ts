@@ -5,8 +5,8 @@ import { checkStreams, ensureStreams } from "../../services/bus/ensure-streams.t
 import { LAYOUT_VERSION } from "../../services/bus/stream-config.ts";
 import { BUCKETS, STATEMENT_FILES, STREAMS } from "../../services/bus/streams.ts";
 import { STATION_LOG } from "../support/one-log.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "../support/quiet-log.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
 
 /** A new connection for each group of tests. */
 let nats: TestServer;

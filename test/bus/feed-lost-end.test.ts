@@ -3,9 +3,9 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { type Feed, openFeed } from "../../services/bus/feed.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { eventually } from "../support/wait-for.ts";
-import { QUIET } from "../support/quiet-log.ts";
 
 let nats: TestServer;
 let bus: Bus;

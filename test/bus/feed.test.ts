@@ -1,11 +1,11 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { type Feed, type FeedMessage, openFeed } from "../../services/bus/feed.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { eventually } from "../support/wait-for.ts";
-import { QUIET } from "../support/quiet-log.ts";
-import { setTimeout as pause } from "node:timers/promises";
 
 const textOf = (message: FeedMessage | undefined): string => Buffer.from(message?.data ?? []).toString();
 

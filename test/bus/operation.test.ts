@@ -5,8 +5,8 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { call, repeatable, serve } from "../../services/bus/operation.ts";
 import { type BusRefusal, RefusedError } from "../../services/bus/refusals.ts";
 import { currentRequestId, forRequest } from "../../services/runtime/log.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "../support/quiet-log.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
 
 const inner = repeatable("test.inner", z.object({}), z.object({}));
 const outer = repeatable("test.outer", z.object({}), z.object({}));

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectBus } from "../../services/bus/connection.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
 import { startFaultyServer } from "../support/faulty-server.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "../support/quiet-log.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
 
 const OBSERVED_MS = 1_200;
 /** With the shortest possible random pauses: 0, 50, 100 and 200 ms, then 250 ms each. */

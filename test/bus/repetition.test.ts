@@ -24,8 +24,8 @@ import {
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { requestClaims } from "../../services/db/request-claims.ts";
-import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 import { QUIET } from "../support/quiet-log.ts";
+import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 
 const MESSAGES = join(import.meta.dirname, "..", "..", "services", "bus", "messages");
 const empty = z.object({});

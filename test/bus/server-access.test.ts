@@ -9,9 +9,9 @@ import type { ServerAccess } from "../../services/bus/nats-server.ts";
 import { parseSettings, sharedSettingsSchema } from "../../services/runtime/settings.ts";
 import { createAuthority } from "../support/certificates.ts";
 import { freePort } from "../support/free-port.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { QUIET } from "../support/quiet-log.ts";
 
 const WAIT = { timeout: 30_000, interval: 50 };
 const folder = temporaryFolder("access");

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
 import { type Bus, type BusLog, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { freePort } from "../support/free-port.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { QUIET } from "../support/quiet-log.ts";
 
 /** `deny` are the permissions of the user, as in the server's configuration. */
 const user = (name: string, deny = "{}"): string => `{ user: ${name}, password: secret, permissions: ${deny} }`;

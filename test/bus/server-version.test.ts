@@ -3,8 +3,8 @@ import { describe, expect, inject, it } from "vitest";
 import { connectBus } from "../../services/bus/connection.ts";
 import { refuseOldServer } from "../../services/bus/nats-server.ts";
 import { freePort } from "../support/free-port.ts";
-import { runProgram } from "../support/running-program.ts";
 import { QUIET } from "../support/quiet-log.ts";
+import { runProgram } from "../support/running-program.ts";
 
 /** A server that greets as nats-server of that version does, and answers pings. Returns its address. */
 async function serverOfVersion(version: string): Promise<{ url: string; close: () => void }> {

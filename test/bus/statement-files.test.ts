@@ -5,8 +5,8 @@ import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
 import { deleteFile, FileLostError, listOldFiles, readFile, storeFile } from "../../services/bus/statement-files.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "../support/quiet-log.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
 
 let nats: TestServer;
 let bus: Bus;

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import type { Msg, Subscription } from "nats";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -6,9 +7,8 @@ import type { StationFailure, StationRequest, StationResponse } from "../../serv
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "../support/quiet-log.ts";
-import { setTimeout as pause } from "node:timers/promises";
+import { startNats, type TestServer } from "../support/servers.ts";
 
 const REQUEST: StationRequest = {
   commandId: "test:1",

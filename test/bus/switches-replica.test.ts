@@ -8,9 +8,9 @@ import { SWITCHES } from "../../services/bus/streams.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
 import { noteComplete } from "../../services/relay/buckets.ts";
 import { noteBucketsComplete } from "../support/buckets-complete.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { eventually } from "../support/wait-for.ts";
-import { QUIET } from "../support/quiet-log.ts";
 
 describe("the replica of the kill switches", () => {
   let nats: TestServer;

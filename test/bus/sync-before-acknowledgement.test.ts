@@ -13,10 +13,10 @@ import { StationLog } from "../../services/stations/station-log.ts";
 import { commitOf, STORIES } from "../machines/golden-stories.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 import { onlyWhere } from "../support/only-where.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { startNats } from "../support/servers.ts";
 import { durableWrites, findStrace, type SystemCall, sent, startTracing } from "../support/system-calls.ts";
 import { eventually } from "../support/wait-for.ts";
-import { QUIET } from "../support/quiet-log.ts";
 
 const LOG_FILES = "/streams/STATION_LOG_0/msgs/";
 const STATIONS = 8;

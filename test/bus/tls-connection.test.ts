@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { connectBus } from "../../services/bus/connection.ts";
 import { type Certificate, selfSigned } from "../support/certificates.ts";
 import { freePort } from "../support/free-port.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { type RunningProgram, runProgram } from "../support/running-program.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { QUIET } from "../support/quiet-log.ts";
 
 describe("a bus with tls:// in its address", () => {
   const folder = temporaryFolder("tls");

@@ -1,11 +1,11 @@
+import { setTimeout as pause } from "node:timers/promises";
 import type { Msg } from "nats";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { turnPublisher } from "../../services/bus/turn-publisher.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { eventually } from "../support/wait-for.ts";
-import { QUIET } from "../support/quiet-log.ts";
-import { setTimeout as pause } from "node:timers/promises";
 
 const SUBJECT = "test.turn";
 const numbers = (count: number): string[] => Array.from({ length: count }, (_, index) => String(index));

@@ -9,10 +9,10 @@ import { createFilial, listFilials } from "../../services/bus/messages/filials.t
 import { createOrganization } from "../../services/bus/messages/organizations.ts";
 import { call } from "../../services/bus/operation.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestProcess, type TestProcess } from "../support/test-process.ts";
-import { QUIET } from "../support/quiet-log.ts";
 
 const CALLERS = 6;
 const PAUSE_MS = 5;

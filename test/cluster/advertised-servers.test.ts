@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectBus } from "../../services/bus/connection.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
-import { NatsCluster, NODES } from "./nats-cluster.ts";
 import { QUIET } from "../support/quiet-log.ts";
+import { NatsCluster, NODES } from "./nats-cluster.ts";
 
 let cluster: NatsCluster;
 beforeAll(async () => {

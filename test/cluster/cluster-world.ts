@@ -12,6 +12,7 @@ import { addStations, BEHIND_PROXY, type ChaosStation } from "../chaos/chaos-wor
 import { offersQr, openProviderAccount, type ProviderAccount } from "../chaos/provider-account.ts";
 import { freePort } from "../support/free-port.ts";
 import { logIn, type Person } from "../support/people.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { startPostgres, type TestServer } from "../support/servers.ts";
 import { mountSmallDisk, type SmallDisk } from "../support/small-disk.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -20,7 +21,6 @@ import { type Receiver, startReceiver } from "../webhook-signer/receiver.ts";
 import { Link } from "./link.ts";
 import { NatsCluster } from "./nats-cluster.ts";
 import type { OlderCheckout } from "./older-checkout.ts";
-import { QUIET } from "../support/quiet-log.ts";
 
 /** The services that collections by card and cash need beside the database, and the providers service. */
 const CORE_SERVICES = ["registry", "settlement", "audit", "relay", "providers"] as const;

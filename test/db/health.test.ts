@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { databaseHealth } from "../../services/db/health.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
-import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 import { QUIET } from "../support/quiet-log.ts";
+import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 
 let nats: TestServer;
 let target: TestDatabase;

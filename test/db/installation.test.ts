@@ -4,8 +4,8 @@ import { checkOwner, claimBus, keepOwnerChecked } from "../../services/bus/insta
 import { readInstallation } from "../../services/db/installation.ts";
 import { newInstallation, type TestInstallation } from "../support/installations.ts";
 import { comeBackWith } from "../support/nats-data.ts";
-import { copyDatabase, startNats, type TestServer } from "../support/servers.ts";
 import { QUIET } from "../support/quiet-log.ts";
+import { copyDatabase, startNats, type TestServer } from "../support/servers.ts";
 
 const REFUSED = { code: "installations_differ" };
 

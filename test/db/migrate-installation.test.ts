@@ -5,9 +5,9 @@ import { connectBus } from "../../services/bus/connection.ts";
 import { checkStreams } from "../../services/bus/ensure-streams.ts";
 import { readInstallation } from "../../services/db/installation.ts";
 import { startFaultyServer } from "../support/faulty-server.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { runProgram } from "../support/running-program.ts";
 import { createEmptyDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
-import { QUIET } from "../support/quiet-log.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 

@@ -8,8 +8,8 @@ import { closeDatabase, type Database, openDatabase } from "../../services/db/po
 import { requestClaims } from "../../services/db/request-claims.ts";
 import { databaseSilence } from "../../services/db/silence.ts";
 import { Link } from "../cluster/link.ts";
-import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 import { QUIET } from "../support/quiet-log.ts";
+import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
 
 const read = repeatable("test.silence.read", z.object({}), z.object({ copy: z.int() }));
 const write = once("test.silence.write", z.object({}), z.object({ copy: z.int() }));

@@ -22,10 +22,10 @@ import { shareConnections } from "../../services/runtime/run-services.ts";
 import { settingsOf } from "../../services/runtime/settings-help.ts";
 import { freePort } from "../support/free-port.ts";
 import { operationsGuide } from "../support/guide.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { runProgram } from "../support/running-program.ts";
 import { startPostgres } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { QUIET } from "../support/quiet-log.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const FOLDER = join(CHECKOUT, "deploy", "production");

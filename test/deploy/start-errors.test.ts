@@ -11,10 +11,10 @@ import { connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { claimBus } from "../../services/bus/installation.ts";
 import { newInstallation, type TestInstallation } from "../support/installations.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { type RunningProgram, runProgram } from "../support/running-program.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { serverFolder } from "../support/temporary-folder.ts";
-import { QUIET } from "../support/quiet-log.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const START = join(CHECKOUT, "deploy", "start.ts");

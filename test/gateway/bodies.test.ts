@@ -52,7 +52,7 @@ describe("the size of a body", () => {
     expect([tooLarge.status, tooLarge.body.code]).toEqual([413, "body_too_large"]);
   });
 
-  it("announced as too large: refused before the body is sent, and the connection ends", async () => {
+  it("a Content-Length above the limit: refused before the body is sent, and the connection ends", async () => {
     const answer = await sendRaw(world.gateway.port, [
       await sendHead(REPORT, ["Content-Type: application/json", "Content-Length: 99999999"]),
     ]);
@@ -62,10 +62,10 @@ describe("the size of a body", () => {
 
   it.each<[string, string, string[]]>([
     ["too large", HEARTBEAT, []],
-    ["to a path that there is not", `${DEVICES}nowhere/`, []],
-    ["behind a head with two keys", HEARTBEAT, ["Idempotency-Key: a", "Idempotency-Key: b"]],
+    ["to an unknown path", `${DEVICES}nowhere/`, []],
+    ["after a head with two keys", HEARTBEAT, ["Idempotency-Key: a", "Idempotency-Key: b"]],
   ])(
-    "still being sent when its refusal comes, %s: the client can send all of it and read the answer",
+    "refused while the client is sending it, %s: the client can send all of it and read the answer",
     async (_, path, lines) => {
       const length = 64 * 1_024;
       const socket = connect(world.gateway.port, "127.0.0.1");
@@ -84,7 +84,7 @@ describe("the size of a body", () => {
     },
   );
 
-  it("refused on so many connections at once that none may stay for its body: the connection ends with the answer", async () => {
+  it("refused on more connections than may wait for their bodies: some connections end with the answer", async () => {
     const { bodiesFollowing, bodyFollowsMs } = CONNECTION_LIMITS;
     const heads = await Promise.all(
       Array.from({ length: bodiesFollowing + 100 }, () => sendHead(HEARTBEAT, ["Content-Length: 99999"])),
@@ -94,7 +94,7 @@ describe("the size of a body", () => {
     expect(answers.filter(({ elapsedMs }) => elapsedMs < bodyFollowsMs)).not.toEqual([]);
   });
 
-  it("unannounced: a chunked body is 411, and the connection ends", async () => {
+  it("no Content-Length: a chunked body is 411, and the connection ends", async () => {
     const answer = await sendRaw(world.gateway.port, [
       await sendHead(HEARTBEAT, ["Content-Type: application/json", "Transfer-Encoding: chunked"]),
       '5\r\n{"sum\r\n',
@@ -129,7 +129,7 @@ describe("the end of a body", () => {
     ["two encodings", 411, ["Transfer-Encoding: chunked", "Transfer-Encoding: identity"]],
   ])("two or unclear lengths: %s is %i and the connection ends", async (_what, status, lines) => {
     const { port } = world.gateway;
-    // In whole chunks, so that the head is refused and not their framing.
+    // The chunks are complete, so that the gateway refuses the head and not the framing.
     const sent = status === 411 ? `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n` : body;
     const posted = await sendRaw(port, [`${await sendHead(REPORT, [type, ...lines])}${sent}`]);
     expect([posted.status, posted.isClosed]).toEqual([status, true]);
@@ -144,7 +144,7 @@ describe("the end of a body", () => {
     ]);
   });
 
-  it("one length: accepted in any case of its letters", async () => {
+  it("one length: accepted with the header's name in any case", async () => {
     const line = `content-length: ${body.length}`;
     const answer = await sendRaw(world.gateway.port, [`${await sendHead(REPORT, [type, line])}${body}`]);
     expect([answer.status, (JSON.parse(answer.body) as Refused).errors?.[0]?.pointer]).toEqual([400, "/outcome"]);
@@ -204,7 +204,7 @@ describe("a JSON body", () => {
       const answer = await post(REPORT, nested(levels), "application/json");
       expect(answer.body.errors).toEqual([{ pointer: "", code: "not_json", detail: "Nested deeper than 32 levels." }]);
     }
-    // Brackets within text are no levels.
+    // Brackets in text do not count as levels.
     expect((await report({ note: "[".repeat(100), quote: '\\"{{{{' })).body.errors).toHaveLength(2);
   });
 
@@ -224,7 +224,7 @@ describe("invalid fields of a report", () => {
     ["no fields", {}, ["/intent_id", "/outcome"]],
     ["an intent id as text", { ...good, intent_id: "1" }, ["/intent_id"]],
     ["a fraction as intent id", { ...good, intent_id: 1.5 }, ["/intent_id"]],
-    ["an intent id beyond what JSON can count", { ...good, intent_id: 1e300 }, ["/intent_id"]],
+    ["an intent id above the largest safe integer", { ...good, intent_id: 1e300 }, ["/intent_id"]],
     ["null as intent id", { ...good, intent_id: null }, ["/intent_id"]],
     ["an unknown outcome", { ...good, outcome: "reported_maybe" }, ["/outcome"]],
     ["an outcome in capitals", { ...good, outcome: "REPORTED_SUCCESS" }, ["/outcome"]],
@@ -233,7 +233,7 @@ describe("invalid fields of a report", () => {
     ["null as reference", { ...good, provider_reference: null }, ["/provider_reference"]],
     ["an array as code", { ...good, provider_code: ["00"] }, ["/provider_code"]],
     ["an object as key", { ...good, client_idempotency_key: {} }, ["/client_idempotency_key"]],
-  ])("named one by one: %s", async (_name, fields, pointers) => {
+  ])("%s: the error names each invalid field", async (_name, fields, pointers) => {
     const answer = await report(fields);
     expect([answer.status, answer.body.code]).toEqual([400, "invalid_request"]);
     expect(answer.body.errors?.map(({ pointer }) => pointer)).toEqual(pointers);
@@ -257,7 +257,7 @@ describe("content types", () => {
     expect(answer.headers.get("accept")).toContain("application/json");
   });
 
-  it("compared without case and parameters", async () => {
+  it("case and parameters do not matter", async () => {
     expect((await post(REPORT, "{}", "Application/JSON; charset=utf-8")).status).toBe(400);
   });
 });
@@ -274,12 +274,12 @@ describe("a heartbeat", () => {
     ["no body", async () => send<Refused>(world.baseUrl, "POST", HEARTBEAT, { token: await companion() })],
     ["an empty object", () => post(HEARTBEAT, "{}", "application/json")],
     ["a summary", () => beat({ battery: { percent: 81, charging: false } })],
-    ["a field of tomorrow", () => post(HEARTBEAT, '{"summary":{},"sequence":5}', "application/json")],
+    ["a field of a later version", () => post(HEARTBEAT, '{"summary":{},"sequence":5}', "application/json")],
     ["a form", () => post(HEARTBEAT, new URLSearchParams({ summary }))],
     ["a form without a summary", () => post(HEARTBEAT, new URLSearchParams({ other: "x" }))],
     ["a multipart form", () => post(HEARTBEAT, multipart({ summary }))],
-  ])("accepted with %s", async (_name, ask) => {
-    const answer = await ask();
+  ])("accepted with %s", async (_name, sendHeartbeat) => {
+    const answer = await sendHeartbeat();
     expect([answer.status, answer.text.includes("device_id")]).toEqual([200, true]);
   });
 
@@ -309,7 +309,7 @@ describe("a heartbeat", () => {
     expect((await beat(value)).status).toBe(200);
   });
 
-  it("refused with a form whose summary is no object, or that is no form", async () => {
+  it("a form whose summary is not an object: 400; a broken multipart body: no server error", async () => {
     for (const text of ["x", "7", "[1]", '{"a":']) {
       const answer = await post(HEARTBEAT, new URLSearchParams({ summary: text }));
       expect([answer.status, answer.body.errors?.[0]?.pointer], text).toEqual([400, "/summary"]);

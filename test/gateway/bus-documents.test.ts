@@ -1,4 +1,4 @@
-/** The AsyncAPI document of the bus: equal to what the code publishes. `webhook-documents.test.ts` has two linters read it. */
+/** The AsyncAPI document of the bus equals what the code publishes. `webhook-documents.test.ts` runs two linters on it. */
 import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import { describe, expect, test } from "vitest";
@@ -23,7 +23,7 @@ describe("the AsyncAPI document of the bus", () => {
     for (const type of ISSUE_EVENT_TYPES) expect(issueEvents?.description).toContain(`\`${type}\``);
   });
 
-  test("shows an example that fits its own schema and that of the code", () => {
+  test("shows an example that fits the document's schema and the code's schema", () => {
     const check = new Ajv({ strict: false }).compile(document.components.schemas["PublishedIssueEvent"] ?? {});
     expect(check(EXAMPLE_ISSUE_EVENT), JSON.stringify(check.errors)).toBe(true);
     expect(check({ ...EXAMPLE_ISSUE_EVENT, eventId: "1" })).toBe(false);

@@ -8,12 +8,12 @@ const PROVIDER = "192.0.2.7";
 const { newCallbacksInFlight, newCallbacksWaiting } = LIMITS;
 
 interface Flood {
-  /** By address, those that have a slot, in the order in which they got it. */
+  /** The callbacks that have a slot, in the order in which they got it. */
   readonly entered: { readonly address: string; readonly release: ReleaseSlot }[];
   refused: number;
 }
 
-/** So many callbacks at once of so many addresses, all for configs that they chose. */
+/** Sends that many callbacks at once, from that many addresses and to that many configs. */
 async function flood(
   lanes: CallbackLanes,
   {
@@ -42,7 +42,7 @@ describe("the lanes of callbacks", () => {
     ["one config", 1],
     ["made-up configs", 5_000],
   ])(
-    "a flood for %s that holds every slot for new senders: a verified sender gets one at once",
+    "a flood for %s that holds every slot for new senders: a verified sender gets a slot at once",
     async (_what, configs) => {
       const lanes = new CallbackLanes();
       lanes.verified({ configId: 1, address: PROVIDER }, NOW_MS);
@@ -54,7 +54,7 @@ describe("the lanes of callbacks", () => {
     },
   );
 
-  it("a sender counts as verified for its config only, and not for ever", async () => {
+  it("a sender counts as verified for its config only, and for a limited time", async () => {
     const lanes = new CallbackLanes();
     lanes.verified({ configId: 1, address: PROVIDER }, NOW_MS);
     await flood(lanes, { callbacks: 5_000, addresses: 200, configs: 5_000 });
@@ -72,7 +72,7 @@ describe("the lanes of callbacks", () => {
     expect(entered).toEqual(["in time"]);
   });
 
-  it("a new sender behind a flood of few addresses gets a slot within one turn of these", async () => {
+  it("a new sender behind a flood of few addresses waits for one turn of each address", async () => {
     const lanes = new CallbackLanes();
     const addresses = 20;
     const { entered, refused } = await flood(lanes, { callbacks: 3_000, addresses, configs: 3_000 });
@@ -97,7 +97,7 @@ describe("the lanes of callbacks", () => {
     expect(entered).not.toHaveLength(0);
   });
 
-  it("invalid callbacks: a few of one address are forwarded, and of another beside them", () => {
+  it("invalid callbacks: a few of each address are forwarded at once, and the others get no slot", () => {
     const lanes = new CallbackLanes();
     const { unsignedCallbacksInFlightPerAddress: few } = LIMITS;
     const held = Array.from({ length: few + 1 }, () => lanes.enterUnsigned("198.51.100.1"));

@@ -1,7 +1,7 @@
-/** While the providers service does not answer, callbacks hold a bounded part of the gateway. */
+/** While the providers service does not answer, only a limited number of callbacks wait in the gateway. */
 
 import type { Msg } from "nats";
-import { afterAll, beforeAll, beforeEach, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
 import { receiveCallback } from "../../services/bus/messages/callbacks.ts";
 import { HANGS } from "../support/hangs.ts";
@@ -9,7 +9,7 @@ import { type Answer, type Refused, send } from "../support/http.ts";
 import { type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
 
 let world: GatewayWorld;
-/** Requests that a providers service has received and not answered. */
+/** Requests that the scripted providers service has received and not answered. */
 const held: Msg[] = [];
 beforeAll(async () => {
   world = await startGatewayWorld();
@@ -29,42 +29,44 @@ const answerHeld = (reply: object = RECORDED): void => {
   for (const message of held.splice(0)) message.respond(JSON.stringify({ reply }));
 };
 
-it("callbacks of one config: those beyond its share wait, and another config's are forwarded", async () => {
-  const { newCallbacksInFlightPerConfig: share } = LIMITS;
-  const flood = Array.from({ length: share + 20 }, () => sendCallback(1));
-  await vi.waitUntil(() => held.length === share, HANGS);
-  const other = sendCallback(2);
-  await vi.waitUntil(() => held.length === share + 1, HANGS);
-  answerHeld();
-  expect((await other).status).toBe(200);
-  await vi.waitUntil(() => held.length === 20, HANGS);
-  answerHeld();
-  expect(new Set((await Promise.all(flood)).map(({ status }) => status))).toEqual(new Set([200]));
-});
+describe("callbacks without an answer of the providers service", () => {
+  it("a flood of one config's callbacks: those above its share wait, and a callback of another config is forwarded", async () => {
+    const { newCallbacksInFlightPerConfig: share } = LIMITS;
+    const flood = Array.from({ length: share + 20 }, () => sendCallback(1));
+    await vi.waitUntil(() => held.length === share, HANGS);
+    const other = sendCallback(2);
+    await vi.waitUntil(() => held.length === share + 1, HANGS);
+    answerHeld();
+    expect((await other).status).toBe(200);
+    await vi.waitUntil(() => held.length === 20, HANGS);
+    answerHeld();
+    expect(new Set((await Promise.all(flood)).map(({ status }) => status))).toEqual(new Set([200]));
+  });
 
-it("a config whose callback was verified: so many more of the address are forwarded at once", async () => {
-  const first = sendCallback(3);
-  await vi.waitUntil(() => held.length === 1, HANGS);
-  answerHeld();
-  expect((await first).status).toBe(200);
-  const both = LIMITS.verifiedCallbacksInFlightPerConfig + LIMITS.newCallbacksInFlightPerConfig;
-  const sent = Array.from({ length: both }, () => sendCallback(3));
-  await vi.waitUntil(() => held.length === both, HANGS);
-  answerHeld();
-  expect(new Set((await Promise.all(sent)).map(({ status }) => status))).toEqual(new Set([200]));
-});
+  it("a verified callback: its sender gets the config's slots for verified and for new senders", async () => {
+    const first = sendCallback(3);
+    await vi.waitUntil(() => held.length === 1, HANGS);
+    answerHeld();
+    expect((await first).status).toBe(200);
+    const both = LIMITS.verifiedCallbacksInFlightPerConfig + LIMITS.newCallbacksInFlightPerConfig;
+    const sent = Array.from({ length: both }, () => sendCallback(3));
+    await vi.waitUntil(() => held.length === both, HANGS);
+    answerHeld();
+    expect(new Set((await Promise.all(sent)).map(({ status }) => status))).toEqual(new Set([200]));
+  });
 
-it("callbacks without a usable signature: a few are forwarded, the others are refused at once", async () => {
-  const { unsignedCallbacksInFlightPerAddress: few } = LIMITS;
-  const refused: (string | undefined)[] = [];
-  const headers = [{}, { "x-provider-signature": "v1=0" }, { "x-provider-signature": `t=1,v1=${"0".repeat(63)}` }];
-  const sent = Array.from({ length: few + 20 }, (_, nth) => sendCallback(4 + nth, headers[nth % 3]));
-  for (const each of sent) void each.then(({ status, body }) => refused.push(`${status} ${body.code}`));
-  await vi.waitUntil(() => held.length === few && refused.length === 20, HANGS);
-  expect(new Set(refused)).toEqual(new Set(["401 signature_invalid"]));
-  const signed = sendCallback(4);
-  await vi.waitUntil(() => held.length === few + 1, HANGS);
-  answerHeld({ status: 401, body: JSON.stringify({ code: "signature_invalid" }) });
-  expect((await signed).status).toBe(401);
-  expect(new Set((await Promise.all(sent)).map(({ status }) => status))).toEqual(new Set([401]));
+  it("callbacks without a usable signature: a few are forwarded, the others are refused at once", async () => {
+    const { unsignedCallbacksInFlightPerAddress: few } = LIMITS;
+    const refused: (string | undefined)[] = [];
+    const headers = [{}, { "x-provider-signature": "v1=0" }, { "x-provider-signature": `t=1,v1=${"0".repeat(63)}` }];
+    const sent = Array.from({ length: few + 20 }, (_, nth) => sendCallback(4 + nth, headers[nth % 3]));
+    for (const each of sent) void each.then(({ status, body }) => refused.push(`${status} ${body.code}`));
+    await vi.waitUntil(() => held.length === few && refused.length === 20, HANGS);
+    expect(new Set(refused)).toEqual(new Set(["401 signature_invalid"]));
+    const signed = sendCallback(4);
+    await vi.waitUntil(() => held.length === few + 1, HANGS);
+    answerHeld({ status: 401, body: JSON.stringify({ code: "signature_invalid" }) });
+    expect((await signed).status).toBe(401);
+    expect(new Set((await Promise.all(sent)).map(({ status }) => status))).toEqual(new Set([401]));
+  });
 });

@@ -1,4 +1,4 @@
-/** The client's address, over real sockets: which of the headers of proxies and clients count. */
+/** The client's address, over real sockets: which headers of proxies and clients count. */
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -79,8 +79,8 @@ const addressOf = async (...forwarded: readonly string[]): Promise<string> => {
   return (await clientOf(behindProxies.port, lines)).address;
 };
 
-describe("the client's address behind a trusted proxy", () => {
-  it("the last line of X-Forwarded-For counts: the lines before it may be the client's own", async () => {
+describe("the client's address, with a trusted proxy", () => {
+  it("the last line of X-Forwarded-For counts: the client may have written the lines before it", async () => {
     expect(await addressOf("198.51.100.66", "203.0.113.5")).toBe("203.0.113.5");
     expect(await addressOf("198.51.100.66", "198.51.100.67, 203.0.113.5")).toBe("203.0.113.5");
     expect(await addressOf("198.51.100.66", "203.0.113.5, 10.1.2.3")).toBe("203.0.113.5");
@@ -93,7 +93,7 @@ describe("the client's address behind a trusted proxy", () => {
     expect(await addressOf("10.9.9.9, 203.0.113.5, 2001:db8:ffff::1")).toBe("203.0.113.5");
   });
 
-  it("all are trusted: the first in the chain, a client inside a trusted network", async () => {
+  it("every address is trusted: the first one counts, as a client in a trusted network", async () => {
     expect(await addressOf("10.5.5.5, 10.1.2.3")).toBe("10.5.5.5");
     expect(await addressOf("10.5.5.5", "127.0.0.1")).toBe("10.5.5.5");
   });
@@ -137,7 +137,7 @@ describe("the client's address without a trusted proxy", () => {
     expect(await clientOf(direct.port, lines)).toEqual({ address: "127.0.0.1", secure: false });
   });
 
-  it("an address of a private network forwards: reported once, as a proxy that no setting names", async () => {
+  it("a proxy in a private network that no setting names: reported once", async () => {
     const { port, unnamedProxies, server } = startServer([]);
     try {
       await clientOf(port, []);

@@ -1,4 +1,4 @@
-/** Whether a companion would take a collection: what the gateway reports over time, and that it notes few polls. */
+/** Whether a companion is ready for a collection: what the gateway reports over time, and how rarely it notes polls. */
 import { describe, expect, it } from "vitest";
 import { readinessOf } from "../../gateway/api/cashier/routes.ts";
 import { LIMITS } from "../../gateway/limits.ts";
@@ -36,7 +36,7 @@ describe("a companion", () => {
     expect(readinessOf(idle, device("offline"), NOW_MS, NOW_MS).readiness).toBe("offline");
   });
 
-  it("during a collection that it has fetched: need not poll, and has its time to come back after it", () => {
+  it("during a collection that it has fetched, and for 35 seconds after it: ready without a poll", () => {
     const polledAtMs = NOW_MS - 10 * SILENCE_MS;
     expect(readinessAt({ intent: intent({ status: "processing" }), ended: [] }, polledAtMs)).toBe("ready");
     expect(readinessAt({ intent: intent({ status: "created" }), ended: [] }, polledAtMs)).toBe("not_polling");
@@ -52,7 +52,7 @@ describe("a companion", () => {
 });
 
 describe("notes of polls", () => {
-  it("at most one in ten seconds of a device, over all gateways, and they replace no heartbeat", async () => {
+  it("one device: at most one note in ten seconds from all gateways together, and no note replaces a heartbeat", async () => {
     const nats = await startNats();
     const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
     try {
@@ -69,7 +69,7 @@ describe("notes of polls", () => {
       const slot = here.find("x".repeat(32));
       const subject = pollSubject(3, 31);
       const newest = () => bus.jsm.streams.getMessage(LIVENESS.name, { last_by_subj: subject });
-      /** The newest note's place in the stream. The stream stores in the order of publishing, so a marker comes last. */
+      /** The newest note's place in the stream. The marker is published after the note, so the note is stored by then. */
       const storedNote = async (): Promise<number> => {
         await new Promise((resolve) => setImmediate(resolve));
         await bus.js.publish(heartbeatSubject(3, 32), "{}");
@@ -87,7 +87,7 @@ describe("notes of polls", () => {
       expect(await noteAt(here, startMs)).toBe(2);
       for (const laterMs of [1, 2_000, 9_000]) {
         notes.note(here, slot, startMs + laterMs);
-        // Another gateway, which has not noted it itself, knows of the note.
+        // The other gateway has written no note, but it has received this one.
         notes.note(there, slot, startMs + laterMs);
       }
       expect(await storedNote()).toBe(2);

@@ -1,4 +1,4 @@
-/** How the gateway identifies a robotics consumer: what it asks on the bus, and what it refuses without a question. */
+/** How the gateway identifies a robotics consumer: what it requests on the bus, and what it refuses without a request. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ConsumerCheck } from "../../gateway/http/caller-checks.ts";
 import { Refusal } from "../../gateway/http/handler-context.ts";
@@ -15,13 +15,13 @@ const CONSUMER: ConsumerCaller = { consumerId: 1, name: "Fleet", organizationId:
 
 let nats: TestServer;
 let bus: Bus;
-/** The service's answer on the bus: it knows every credential for as long as the test sets it so. */
-let service: { knows: boolean; suspended?: boolean; asked: unknown[] };
+/** The scripted robotics service: whether it knows every credential, and the requests that it received. */
+let service: { knows: boolean; suspended?: boolean; requests: unknown[] };
 beforeAll(async () => {
   nats = await startNats();
   bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
   serve({ nc: bus.nc, log: SILENT, queue: "robotics" }, authenticateConsumer, async (request) => {
-    service.asked.push(request);
+    service.requests.push(request);
     if (service.suspended === true) return { consumer: null, suspended: true };
     return { consumer: service.knows ? CONSUMER : null };
   });
@@ -32,9 +32,9 @@ afterAll(async () => {
 });
 
 function startCheck() {
-  service = { knows: true, asked: [] };
+  service = { knows: true, requests: [] };
   const check = new ConsumerCheck({ call: (operation, request) => call(bus.nc, operation, request) });
-  const ask = async (authorization: string | undefined, address = "10.0.0.1"): Promise<string> => {
+  const identify = async (authorization: string | undefined, address = "10.0.0.1"): Promise<string> => {
     const headers = authorization === undefined ? {} : { authorization };
     try {
       return (await check.check({ headers, address } as RequestFacts)).name;
@@ -43,106 +43,107 @@ function startCheck() {
       throw error;
     }
   };
-  return { check, ask };
+  return { check, identify };
 }
 
 describe("a consumer's credential", () => {
   it("looked up on every request, by its hash", async () => {
-    const { ask } = startCheck();
-    for (let count = 0; count < 3; count += 1) expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
-    expect(service.asked).toHaveLength(3);
-    expect(JSON.stringify(service.asked)).not.toContain(GOOD);
+    const { identify } = startCheck();
+    for (let count = 0; count < 3; count += 1) expect(await identify(`Bearer ${GOOD}`)).toBe("Fleet");
+    expect(service.requests).toHaveLength(3);
+    expect(JSON.stringify(service.requests)).not.toContain(GOOD);
     service.knows = false;
-    expect(await ask(`Bearer ${GOOD}`)).toBe("credential_invalid");
-    expect(service.asked).toHaveLength(4);
+    expect(await identify(`Bearer ${GOOD}`)).toBe("credential_invalid");
+    expect(service.requests).toHaveLength(4);
   });
 
-  it("malformed: refused without a question", async () => {
-    const { ask } = startCheck();
-    expect(await ask(undefined)).toBe("credential_missing");
-    expect(await ask("Basic abc")).toBe("credential_missing");
-    expect(await ask("Bearer dp_00_device")).toBe("credential_invalid");
-    expect(await ask(`Bearer ${GOOD}x`)).toBe("credential_invalid");
-    expect(service.asked).toEqual([]);
+  it("malformed: refused without a request on the bus", async () => {
+    const { identify } = startCheck();
+    expect(await identify(undefined)).toBe("credential_missing");
+    expect(await identify("Basic abc")).toBe("credential_missing");
+    expect(await identify("Bearer dp_00_device")).toBe("credential_invalid");
+    expect(await identify(`Bearer ${GOOD}x`)).toBe("credential_invalid");
+    expect(service.requests).toEqual([]);
   });
 });
 
-describe("a machine whose clock was an hour ahead and is set right", () => {
-  it("goes on serving a consumer: its bucket does not stay empty for an hour", async () => {
+describe("a machine whose clock was an hour ahead and is corrected", () => {
+  it("serves a consumer at once: the consumer's bucket does not stay empty for an hour", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3_600_000 });
-    const { ask } = startCheck();
+    const { identify } = startCheck();
     try {
-      expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
+      expect(await identify(`Bearer ${GOOD}`)).toBe("Fleet");
     } finally {
       vi.useRealTimers();
     }
-    expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
+    expect(await identify(`Bearer ${GOOD}`)).toBe("Fleet");
   });
 });
 
 describe("a suspended consumer", () => {
-  it("gets `consumer_suspended` as often as its bucket allows, and takes nothing from its neighbours", async () => {
-    const { ask } = startCheck();
+  it("gets `consumer_suspended` as often as its bucket allows, and does not throttle others at its address", async () => {
+    const { identify } = startCheck();
     service.suspended = true;
-    const asked = Array.from({ length: CONSUMER_RATE.burst + 5 }, () => ask(`Bearer ${GOOD}`));
-    const answers = await Promise.all(asked);
+    const pending = Array.from({ length: CONSUMER_RATE.burst + 5 }, () => identify(`Bearer ${GOOD}`));
+    const answers = await Promise.all(pending);
     expect(answers.filter((answer) => answer === "consumer_suspended")).toHaveLength(CONSUMER_RATE.burst);
     expect(answers.filter((answer) => answer === "throttled")).toHaveLength(5);
     service.suspended = false;
-    const neighbours = Array.from({ length: UNKNOWN_CONSUMER_RATE.burst }, (_, at) =>
-      ask(`Bearer rc_${String(at).padStart(43, "n")}`),
+    const others = Array.from({ length: UNKNOWN_CONSUMER_RATE.burst }, (_, at) =>
+      identify(`Bearer rc_${String(at).padStart(43, "n")}`),
     );
-    expect(new Set(await Promise.all(neighbours))).toEqual(new Set(["Fleet"]));
+    expect(new Set(await Promise.all(others))).toEqual(new Set(["Fleet"]));
   });
 });
 
 describe("a fleet whose first requests come at once", () => {
-  it("uses up nothing of its address: all that its own bucket has is answered, repeatedly", async () => {
-    const { ask } = startCheck();
+  it("gets all answers that its bucket allows, and uses up nothing of the address's bucket", async () => {
+    const { identify } = startCheck();
     for (const letter of ["a", "b", "c"]) {
       const credential = `rc_${letter.repeat(43)}`;
-      const asked = Array.from({ length: CONSUMER_RATE.burst }, () => ask(`Bearer ${credential}`));
-      expect(new Set(await Promise.all(asked))).toEqual(new Set(["Fleet"]));
+      const pending = Array.from({ length: CONSUMER_RATE.burst }, () => identify(`Bearer ${credential}`));
+      expect(new Set(await Promise.all(pending))).toEqual(new Set(["Fleet"]));
     }
-    expect(service.asked).toHaveLength(3 * CONSUMER_RATE.burst);
+    expect(service.requests).toHaveLength(3 * CONSUMER_RATE.burst);
   });
 });
 
 describe("a client that tries credentials", () => {
-  it("causes a bounded number of questions, and does not lock out a fleet at the same address", async () => {
-    const { check, ask } = startCheck();
-    expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
+  it("causes a limited number of requests on the bus, and does not lock out a fleet at the same address", async () => {
+    const { check, identify } = startCheck();
+    expect(await identify(`Bearer ${GOOD}`)).toBe("Fleet");
     service.knows = false;
     const codes = new Map<string, number>();
     for (let count = 0; count < 100; count += 1) {
-      const code = await ask(`Bearer rc_${String(count).padStart(43, "x")}`);
+      const code = await identify(`Bearer rc_${String(count).padStart(43, "x")}`);
       codes.set(code, (codes.get(code) ?? 0) + 1);
     }
     expect([...codes.keys()].toSorted()).toEqual(["credential_invalid", "throttled"]);
-    expect(service.asked.length).toBeLessThanOrEqual(UNKNOWN_CONSUMER_RATE.burst + 1);
+    expect(service.requests.length).toBeLessThanOrEqual(UNKNOWN_CONSUMER_RATE.burst + 1);
     expect(check.throttledCount).toBe(codes.get("throttled"));
     service.knows = true;
-    expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
-    expect(await ask(`Bearer rc_${"n".repeat(43)}`)).toBe("throttled");
-    expect(await ask(`Bearer rc_${"n".repeat(43)}`, "10.0.0.2")).toBe("Fleet");
+    expect(await identify(`Bearer ${GOOD}`)).toBe("Fleet");
+    expect(await identify(`Bearer rc_${"n".repeat(43)}`)).toBe("throttled");
+    expect(await identify(`Bearer rc_${"n".repeat(43)}`, "10.0.0.2")).toBe("Fleet");
   });
 
-  it("an ended credential counts as a wrong one from then on", async () => {
-    const { ask } = startCheck();
-    expect(await ask(`Bearer ${GOOD}`)).toBe("Fleet");
+  it("a credential that has ended counts as a wrong one from then on", async () => {
+    const { identify } = startCheck();
+    expect(await identify(`Bearer ${GOOD}`)).toBe("Fleet");
     service.knows = false;
     const codes = [];
-    for (let count = 0; count < 2 * UNKNOWN_CONSUMER_RATE.burst; count += 1) codes.push(await ask(`Bearer ${GOOD}`));
+    for (let count = 0; count < 2 * UNKNOWN_CONSUMER_RATE.burst; count += 1)
+      codes.push(await identify(`Bearer ${GOOD}`));
     expect(codes.at(-1)).toBe("throttled");
-    expect(service.asked.length).toBeLessThanOrEqual(UNKNOWN_CONSUMER_RATE.burst + 2);
-    // The address's budget is used up, and the credential has no budget of its own left.
-    expect(await ask(`Bearer rc_${"n".repeat(43)}`)).toBe("throttled");
-    expect(await ask(`Bearer ${GOOD}`, "10.0.0.2")).toBe("credential_invalid");
+    expect(service.requests.length).toBeLessThanOrEqual(UNKNOWN_CONSUMER_RATE.burst + 2);
+    // The address's bucket is empty, and the credential no longer has a bucket.
+    expect(await identify(`Bearer rc_${"n".repeat(43)}`)).toBe("throttled");
+    expect(await identify(`Bearer ${GOOD}`, "10.0.0.2")).toBe("credential_invalid");
   });
 });
 
 describe("the buckets of credentials", () => {
-  it("bounded: the one without a request for the longest time is removed", () => {
+  it("limited in number: the bucket without a request for the longest time is removed", () => {
     const throttle = new CredentialThrottle(CONSUMER_RATE, 3);
     for (const digest of ["a", "b", "a", "c", "d"]) expect(throttle.take(digest, 1_000)).toBe(0);
     expect([throttle.size, throttle.knows("a"), throttle.knows("b")]).toEqual([3, true, false]);

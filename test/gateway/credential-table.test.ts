@@ -11,7 +11,7 @@ function digestOf(id: number): string {
 }
 
 describe("CredentialTable", () => {
-  it("set, delete and find in any order equal those of a map, through growth and removal", () => {
+  it("set, delete and find in any order have the results of a map, also while the table grows", () => {
     const action = fc.record({ id: fc.nat(400), kind: fc.constantFrom("set", "set", "delete", "spend") });
     fc.assert(
       fc.property(fc.array(action, { maxLength: 3_000, size: "max" }), (actions) => {
@@ -21,7 +21,7 @@ describe("CredentialTable", () => {
           const known = map.get(id);
           if (kind === "set") {
             table.set(digestOf(id), index + 1, id + 2 ** 40, id % 32);
-            // A changed description leaves the throttle as it is.
+            // A new entry of a known credential leaves its throttle as it is.
             map.set(id, { device: index + 1, station: id + 2 ** 40, fullAtMs: known?.fullAtMs ?? 0 });
           } else if (kind === "delete") {
             table.delete(digestOf(id));
@@ -50,7 +50,7 @@ describe("CredentialTable", () => {
     );
   });
 
-  it("holds 200,000 entries, finds each and nothing else, and stays small when entries come and go", () => {
+  it("holds 200,000 entries, finds each and nothing else, and does not grow when entries are replaced", () => {
     const table = new CredentialTable();
     for (let id = 0; id < 200_000; id += 1) table.set(hash("sha256", `a${id}`, "binary"), id, id, 1);
     for (let id = 0; id < 200_000; id += 7)

@@ -29,7 +29,7 @@ describe("a row of CSV", () => {
     expect(csvRow(['a,"b"', "c\nd", null, 7, true])).toBe('"a,""b""","c\nd",,7,true\r\n');
   });
 
-  test("divided by semicolons or tabs, as spreadsheets of other languages do it, has no formula", () => {
+  test("divided by semicolons or tabs, as spreadsheets in other languages do: contains no formula", () => {
     const piece = fc.constantFrom(";", "\t", "\n", "\r", ",", '"', "'", " ", "=", "+", "-", "@", "＝", "a", "1");
     fc.assert(
       fc.property(fc.array(fc.string({ unit: piece }), { minLength: 1 }), (cells) => {
@@ -40,7 +40,7 @@ describe("a row of CSV", () => {
     );
   });
 
-  test("read again, gives the same cells, but for the mark of those that could be formulas", () => {
+  test("read again: has the same cells, except for the mark of those that could be formulas", () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: "grapheme" }), { minLength: 2 }), (cells) => {
         const [read] = parse(csvRow(cells), { record_delimiter: "\r\n", relax_column_count: true });

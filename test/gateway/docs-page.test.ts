@@ -1,4 +1,4 @@
-/** The API page comes whole from the gateway: it names no outside host, and its headers forbid the browser to use one. */
+/** The gateway serves the whole API page: it names no outside host, and its headers forbid the browser to use one. */
 
 import { readFileSync } from "node:fs";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 describe("/docs/", () => {
-  it("loads every file that it names from here", async () => {
+  it("loads every file that it names from the gateway", async () => {
     const page = await send(world.baseUrl, "GET", "/docs/");
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
     const names = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] as string);
@@ -49,7 +49,7 @@ describe("/openapi.json", () => {
 });
 
 describe("a file", () => {
-  /** As bytes: a fetch would decompress them. */
+  /** The bytes as they are sent: `fetch` would decompress them. */
   async function raw(path: string, headers: Record<string, string>) {
     const answer = await request(world.baseUrl + path, { headers });
     return { status: answer.statusCode, headers: answer.headers, bytes: Buffer.from(await answer.body.arrayBuffer()) };
@@ -84,7 +84,7 @@ describe("a file", () => {
     "/docs/page.js",
     "/docs/swagger-ui.css",
     "/docs/swagger-ui.js",
-  ])("%s: may be kept for five minutes, and has one tag in every coding", async (path) => {
+  ])("%s: may be cached for five minutes, and has the same ETag in every coding", async (path) => {
     const answers = [];
     for (const coding of ["br", "gzip", "identity"]) answers.push(await raw(path, { "accept-encoding": coding }));
     expect(new Set(answers.map(({ headers }) => headers.etag)).size).toBe(1);
@@ -95,8 +95,8 @@ describe("a file", () => {
   });
 });
 
-describe("a request without the page's path", () => {
-  it.each(["/", "/docs"])("is redirected from %s", async (path) => {
+describe("a path next to the page's", () => {
+  it.each(["/", "/docs"])("%s: redirected to the page", async (path) => {
     const answer = await send(world.baseUrl, "GET", path);
     expect([answer.status, answer.headers.get("location"), answer.text]).toEqual([308, "/docs/", ""]);
     const followed = await fetch(world.baseUrl + path);

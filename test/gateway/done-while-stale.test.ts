@@ -1,5 +1,5 @@
-/** A change that is done while the gateway loses its feed: the answer reports it as done (design §2.2). */
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+/** A change is done while the gateway loses its feed: the answer reports it as done (design §2.2). */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { type Device, moveDevice } from "../../services/bus/messages/devices.ts";
 import { changeOrder, getOrder, type Order, voidOrder } from "../../services/bus/messages/orders.ts";
@@ -50,7 +50,7 @@ const isStale = (): boolean => {
   return !replicas.isStationFresh(STATION_ID, replicas.nowMs());
 };
 
-/** Takes the station log away while the change is being done. */
+/** Deletes the station log while the service does the change. */
 async function loseFeed(): Promise<void> {
   await world.bus.jsm.streams.delete(STATION_LOG.name);
   await expect.poll(isStale, { timeout: 10_000 }).toBe(true);
@@ -58,33 +58,35 @@ async function loseFeed(): Promise<void> {
 
 const deps = (queue: string) => ({ nc: world.bus.nc, log: SILENT, queue, claim: async () => true });
 
-it("new lines and a void of an order: 200 with the order", async () => {
-  const token = await world.session();
-  const served = [
-    serve(deps("settlement"), getOrder, async () => ({ order: ORDER })),
-    serve(deps("settlement"), changeOrder, async () => {
-      await loseFeed();
-      return { order: { ...ORDER, revision: 2 }, barrier: { positions: {} } };
-    }),
-    serve(deps("settlement"), voidOrder, async () => ({ order: VOIDED, barrier: { positions: {} } })),
-  ];
-  await world.bus.nc.flush();
-  const json = { lines: [{ name: "Tea", quantity: 1, unit_amount: "1.00" }] };
-  const changed = await send(world.baseUrl, "PUT", "/api/cashier/v1/orders/7/lines/", { token, json });
-  expect(changed).toMatchObject({ status: 200, body: { order_id: 7, revision: 2, unclear_collections: [] } });
-  const voided = await send(world.baseUrl, "POST", "/api/cashier/v1/orders/7/void/", { token });
-  expect(voided).toMatchObject({ status: 200, body: { status: "voided" } });
-  for (const one of served) one.unsubscribe();
-});
-
-it("a suspended device: 200 with the device", async () => {
-  const token = await world.session({ role: "owner", permissions: ["organization.manage"] });
-  const served = serve(deps("registry"), moveDevice, async () => {
-    await loseFeed();
-    return { device: DEVICE, barrier: { positions: {} } };
+describe("a change that is done while the gateway becomes stale", () => {
+  it("new lines and a void of an order: 200 with the order", async () => {
+    const token = await world.session();
+    const served = [
+      serve(deps("settlement"), getOrder, async () => ({ order: ORDER })),
+      serve(deps("settlement"), changeOrder, async () => {
+        await loseFeed();
+        return { order: { ...ORDER, revision: 2 }, barrier: { positions: {} } };
+      }),
+      serve(deps("settlement"), voidOrder, async () => ({ order: VOIDED, barrier: { positions: {} } })),
+    ];
+    await world.bus.nc.flush();
+    const json = { lines: [{ name: "Tea", quantity: 1, unit_amount: "1.00" }] };
+    const changed = await send(world.baseUrl, "PUT", "/api/cashier/v1/orders/7/lines/", { token, json });
+    expect(changed).toMatchObject({ status: 200, body: { order_id: 7, revision: 2, unclear_collections: [] } });
+    const voided = await send(world.baseUrl, "POST", "/api/cashier/v1/orders/7/void/", { token });
+    expect(voided).toMatchObject({ status: 200, body: { status: "voided" } });
+    for (const one of served) one.unsubscribe();
   });
-  await world.bus.nc.flush();
-  const suspended = await send(world.baseUrl, "POST", "/api/backoffice/v1/devices/11/suspend/", { token });
-  expect(suspended).toMatchObject({ status: 200, body: { device_id: 11, status: "suspended", liveness: null } });
-  served.unsubscribe();
+
+  it("a suspended device: 200 with the device", async () => {
+    const token = await world.session({ role: "owner", permissions: ["organization.manage"] });
+    const served = serve(deps("registry"), moveDevice, async () => {
+      await loseFeed();
+      return { device: DEVICE, barrier: { positions: {} } };
+    });
+    await world.bus.nc.flush();
+    const suspended = await send(world.baseUrl, "POST", "/api/backoffice/v1/devices/11/suspend/", { token });
+    expect(suspended).toMatchObject({ status: 200, body: { device_id: 11, status: "suspended", liveness: null } });
+    served.unsubscribe();
+  });
 });

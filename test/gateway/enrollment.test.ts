@@ -19,7 +19,7 @@ let owner: Person;
 let stationId: number;
 
 beforeAll(async () => {
-  // Each request below names an address of its own, which counts because this machine is a configured proxy.
+  // Each request below names another client address. It counts because this machine is a configured proxy.
   system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   stationId = system.sandbox.stations[0]?.stationId as number;
@@ -42,7 +42,7 @@ async function register(kind: string): Promise<{ deviceId: number; code: string;
   return { deviceId: device.device_id, code: issued.code, codeId: issued.enrollment_code.code_id };
 }
 
-/** Moves the code into the past: the shortest validity is a minute. */
+/** Changes the times of the code in the database, because the shortest validity is a minute. */
 async function letExpire({ codeId, deviceId }: { codeId: number; deviceId: number }): Promise<void> {
   const sql = postgres(system.database.url, { max: 1 });
   await sql`
@@ -75,7 +75,7 @@ describe("a claimed code", () => {
     expect((await claim(` ${code.replace("-", "").toLowerCase()} `)).status).toBe(201);
   });
 
-  it("two devices claim it at once: exactly one wins", async () => {
+  it("claimed four times at once: exactly one claim succeeds", async () => {
     const { code } = await register("customer_display");
     const answers = await Promise.all([claim(code), claim(code), claim(code), claim(code)]);
     expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 404, 404, 404]);
@@ -109,16 +109,16 @@ describe("a code that cannot be claimed", () => {
     const answers = await Promise.all(codes.map((code) => claim(code)));
     const shapes = answers.map(({ status, headers, body }) => {
       const { request_id: _, ...rest } = body;
-      const own = [...headers].filter(
+      const compared = [...headers].filter(
         ([name]) => name !== "date" && name !== "x-request-id" && name !== "content-length",
       );
-      return { status, own, rest };
+      return { status, compared, rest };
     });
     for (const shape of shapes) expect(shape).toEqual(shapes[0]);
     expect(answers[0]).toMatchObject({ status: 404, body: { code: "enrollment_code_invalid" } });
   });
 
-  it("text of another type: no code at all", async () => {
+  it("a value that is not text: 400", async () => {
     for (const code of [undefined, null, 7, {}, ["7K3QX-9M2TB"]]) {
       const answer = await claim(code);
       expect([answer.status, answer.body.errors?.[0]?.pointer]).toEqual([400, "/code"]);
@@ -139,7 +139,7 @@ describe("the throttle of an address", () => {
     expect((await claim("7K3QX-9M2TB", "198.51.100.8")).status).toBe(404);
   });
 
-  it("an IPv6 customer counts as one, by its /64", async () => {
+  it("all IPv6 addresses of one /64 count as one", async () => {
     const statuses: number[] = [];
     for (let host = 0; host < 11; host += 1) {
       statuses.push((await claim("7K3QX-9M2TB", `2001:db8:0:1::${host.toString(16)}`)).status);
@@ -148,7 +148,7 @@ describe("the throttle of an address", () => {
     expect((await claim("7K3QX-9M2TB", "2001:db8:0:2::1")).status).toBe(404);
   });
 
-  it("the address comes from the nearest proxy only", async () => {
+  it("only the address that the nearest proxy added counts", async () => {
     const statuses: number[] = [];
     for (let round = 0; round < 11; round += 1) {
       statuses.push((await claim("7K3QX-9M2TB", `203.0.113.${round}, 198.51.100.9, 127.0.0.1`)).status);

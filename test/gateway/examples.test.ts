@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { OPENAPI_FILE } from "../../gateway/api/meta/pages.ts";
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
@@ -27,36 +27,40 @@ function examplesBelow(value: Json, pointer = ""): Example[] {
   if (Array.isArray(value)) return value.flatMap((each, nth) => examplesBelow(each as Json, `${pointer}/${nth}`));
   if (!isNode(value)) return [];
   const { examples, example, schema } = value;
-  const own: Example[] = [];
-  if (Array.isArray(examples)) own.push(...examples.map((each) => ({ pointer, value: each as Json })));
+  const found: Example[] = [];
+  if (Array.isArray(examples)) found.push(...examples.map((each) => ({ pointer, value: each as Json })));
   if (schema !== undefined) {
     const at = `${pointer}/schema`;
-    if (example !== undefined) own.push({ pointer: at, value: example });
+    if (example !== undefined) found.push({ pointer: at, value: example });
     if (isNode(examples))
-      own.push(
+      found.push(
         ...Object.values(examples).flatMap((each) =>
           isNode(each) ? [{ pointer: at, value: each["value"] ?? null }] : [],
         ),
       );
   }
   const inside = Object.entries(value).filter(([name]) => name !== "example" && name !== "examples");
-  return [...own, ...inside.flatMap(([name, each]) => examplesBelow(each, `${pointer}/${escape(name)}`))];
+  return [...found, ...inside.flatMap(([name, each]) => examplesBelow(each, `${pointer}/${escape(name)}`))];
 }
 
 const escape = (token: string): string => token.replaceAll("~", "~0").replaceAll("/", "~1");
 
 const EXAMPLES = examplesBelow(document);
 
-test("some examples exist, also of an issue with its evidence", () => {
-  expect(EXAMPLES.length).toBeGreaterThan(50);
-  const issue = EXAMPLES.find(({ pointer }) => pointer === "/components/schemas/Issue");
-  expect(issue?.value).toMatchObject({ evidence: { registered: { amount: "12.50" }, asserted: { amount: "12.40" } } });
-});
-
-test("each example fits its schema", () => {
-  const broken = EXAMPLES.flatMap(({ pointer, value }) => {
-    const check = ajv.compile({ $ref: `openapi#${encodeURI(pointer)}` });
-    return check(value) ? [] : [{ pointer, value, errors: check.errors }];
+describe("the examples of the OpenAPI document", () => {
+  test("exist, also for an issue with its evidence", () => {
+    expect(EXAMPLES.length).toBeGreaterThan(50);
+    const issue = EXAMPLES.find(({ pointer }) => pointer === "/components/schemas/Issue");
+    expect(issue?.value).toMatchObject({
+      evidence: { registered: { amount: "12.50" }, asserted: { amount: "12.40" } },
+    });
   });
-  expect(broken).toEqual([]);
+
+  test("fit their schemas", () => {
+    const broken = EXAMPLES.flatMap(({ pointer, value }) => {
+      const check = ajv.compile({ $ref: `openapi#${encodeURI(pointer)}` });
+      return check(value) ? [] : [{ pointer, value, errors: check.errors }];
+    });
+    expect(broken).toEqual([]);
+  });
 });

@@ -1,4 +1,4 @@
-/** A client's view of a handler that fails or hangs: a body like any other, and no internal detail. */
+/** What a client receives when a handler fails or hangs: the usual error body, without internal details. */
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -56,7 +56,7 @@ async function ask(path: string): Promise<{ status: number; code: string; reques
 }
 
 describe("a handler that fails", () => {
-  it("an unexpected error: 500 without the error, and the log has the error under the request id", async () => {
+  it("with an unexpected error: 500 without its text, and the log contains the error with the request id", async () => {
     const { status, code, requestId, text } = await ask("/throws/");
     expect([status, code]).toEqual([500, "internal_error"]);
     expect(text).not.toContain("hunter2");
@@ -64,7 +64,7 @@ describe("a handler that fails", () => {
     expect(line).toContain("faults.test.ts");
   });
 
-  it("no end: abandoned after twelve seconds", async () => {
+  it("by never answering: 503 after twelve seconds", async () => {
     const startedAtMs = performance.now();
     const { status, code } = await ask("/never-answers/");
     expect([status, code]).toEqual([503, "unavailable"]);

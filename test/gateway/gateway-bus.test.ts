@@ -1,4 +1,4 @@
-/** What the gateway's bus does with a reply with a barrier, with a scripted service and real replicas. */
+/** How the gateway's bus handles a reply with a barrier. The service is scripted, and the replicas are real. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createGatewayBus } from "../../gateway/gateway-bus.ts";
 import type { GatewayBus } from "../../gateway/http/handler-context.ts";
@@ -14,7 +14,7 @@ const SIGN_OUT = { caller, sessionId: 1 };
 let world: GatewayWorld;
 let gatewayBus: GatewayBus;
 let service: Serving;
-let asked = 0;
+let requestCount = 0;
 beforeAll(async () => {
   world = await startGatewayWorld();
   const { replicas } = world.gateway;
@@ -22,23 +22,23 @@ beforeAll(async () => {
 });
 afterEach(() => {
   service.unsubscribe();
-  asked = 0;
+  requestCount = 0;
 });
 afterAll(() => world.stop());
 
 async function answerWith(barrier: Barrier): Promise<void> {
   service = serve({ nc: world.bus.nc, log: SILENT, queue: "registry" }, logOut, async () => {
-    asked += 1;
+    requestCount += 1;
     return barrier;
   });
   await world.bus.nc.flush();
 }
 
 describe("the gateway's bus", () => {
-  it("a change of a route without `awaitsEffect`: throws before the service is asked", async () => {
+  it("a change of a route without `awaitsEffect`: throws before the service receives a request", async () => {
     await answerWith({ positions: {} });
     await expect(gatewayBus.call(logOut, SIGN_OUT)).rejects.toThrow("awaitsEffect");
-    expect(asked).toBe(0);
+    expect(requestCount).toBe(0);
   });
 
   it("a change that the replicas show: effective", async () => {

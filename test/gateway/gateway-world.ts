@@ -1,6 +1,6 @@
 /**
- * A gateway on a NATS of the test's own, without the services: stations are moved by real commits made with the
- * machine's own step, credentials and switches by entries of their buckets. For answers that the gateway gives from memory.
+ * A gateway with a separate NATS server and without the services, for answers that the gateway gives from memory. Stations
+ * change by real commits, which the step of the machine makes; credentials and switches change by entries of their buckets.
  */
 import { hash, randomBytes } from "node:crypto";
 import { headers } from "nats";
@@ -40,7 +40,7 @@ export interface GatewayWorld {
   readonly bus: Bus;
   readonly gateway: Gateway;
   readonly baseUrl: string;
-  /** A station with a display (id × 10 + 1) and a companion (id × 10 + 2), both active and the companion live. */
+  /** A station with a display (id × 10 + 1) and a companion (id × 10 + 2), both active and the companion online. */
   openStation(stationId: number, organizationId?: number): Promise<TestStation>;
   /** Puts an entry for a fresh credential and returns it. */
   credential(deviceId: number, stationId: number, scopes: readonly DeviceScope[]): Promise<string>;
@@ -57,7 +57,7 @@ export interface TestStation {
   readonly displayId: number;
   readonly companionId: number;
   state(): StationState;
-  /** Commits one command; resolves when the gateway's replica has it. */
+  /** Commits one command; resolves when the gateway's replica has the commit. */
   run(command: StationCommand, options?: { readonly actor?: Actor; readonly atMs?: number }): Promise<void>;
   /** An order of EUR 25.00 and a smart POS intent for it; returns the intent's id. */
   handOver(options?: { readonly atMs?: number; readonly lifetimeMs?: number }): Promise<number>;
@@ -158,7 +158,7 @@ export async function openStation(
     const actor = options.actor ?? REGISTRY;
     const commandId = randomBytes(8).toString("hex");
     const switches = NO_KILL_SWITCHES;
-    const taken = step(state, {
+    const result = step(state, {
       command,
       commandId,
       actor,
@@ -167,11 +167,11 @@ export async function openStation(
       settings: DEFAULT_MACHINE_SETTINGS,
       recordedConfirmation: "none",
     });
-    if (!taken.reply.ok) throw new Error(`The station refused ${command.type}: ${taken.reply.code}.`);
-    if (taken.state === null) throw new Error(`${command.type} made no station.`);
-    state = taken.state;
+    if (!result.reply.ok) throw new Error(`The station refused ${command.type}: ${result.reply.code}.`);
+    if (result.state === null) throw new Error(`${command.type} created no station.`);
+    state = result.state;
     version += 1;
-    const { events, reply } = taken;
+    const { events, reply } = result;
     const commit = { machineVersion: MACHINE_VERSION, version, atMs, commandId, actor, events, reply, state };
     const { seq } = await deps.bus.js.publish(stationLogSubject(stationId), encodeCommit(commit));
     await deps.gateway.replicas.waitForStation(stationId, seq, VISIBLE_MS);

@@ -1,4 +1,4 @@
-/** Issues on the wire. */
+/** The JSON of issues. */
 import { describe, expect, test } from "vitest";
 import { issueJson, issueSchema } from "../../gateway/api/reconciliation/issue-json.ts";
 import type * as bus from "../../services/bus/messages/issues.ts";
@@ -61,7 +61,7 @@ describe("an issue's amount", () => {
     expect(issueSchema.safeParse(json).success).toBe(true);
   });
 
-  test("no currency: not shown", () => {
+  test("in an unknown currency: not shown", () => {
     expect(issueJson(issueOf("1250", "QQQ"))).toMatchObject({ amount: null, currency: "QQQ" });
     expect(issueJson(issueOf("1250", "points"))).toMatchObject({ amount: null, currency: null });
   });

@@ -1,6 +1,8 @@
 /** The cashier's live socket: who may open it, which messages it sends and when, and how it ends. */
+
 import { hash } from "node:crypto";
 import { connect } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LIVE_LIMITS } from "../../gateway/live/live-socket.ts";
 import type { Actor } from "../../machines/actor.ts";
@@ -9,7 +11,6 @@ import { bearer, openLive, type TestLiveSocket } from "../support/live-socket.ts
 import { CASHIER, type GatewayWorld, REGISTRY, startGatewayWorld, type TestStation } from "./gateway-world.ts";
 import { sendRaw } from "./raw-request.ts";
 
-const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const pathOf = (stationId: number): string => `/api/cashier/v1/stations/${stationId}/live/`;
 
 let world: GatewayWorld;
@@ -26,7 +27,7 @@ async function follow(station: TestStation, token?: string): Promise<TestLiveSoc
   return live;
 }
 
-/** The upgrade as bytes, for refusals: an HTTP client would not show their bodies. */
+/** Sends the upgrade as bytes: an HTTP client would not show the body of a refused one. */
 async function upgrade(
   stationId: number | string,
   headers: readonly string[],
@@ -47,7 +48,7 @@ async function upgrade(
 }
 
 describe("messages of the live socket", () => {
-  it("the whole state at once, as the endpoints give it, and again on each change", async () => {
+  it("the whole state at once, equal to the endpoints' answers, and again after each change", async () => {
     const station = await nextStation();
     const token = await world.session();
     const live = await follow(station, token);
@@ -101,7 +102,7 @@ describe("messages of the live socket", () => {
     await live.close();
   });
 
-  it("the endpoints' offers: no settlement of a voided order, no QR of a frozen provider", async () => {
+  it("the offers, equal to the endpoints' answers: no settlement of a voided order, no QR of a frozen provider", async () => {
     const station = await nextStation();
     const token = await world.session();
     const live = await follow(station, token);
@@ -139,7 +140,7 @@ describe("messages of the live socket", () => {
     await live.close();
   });
 
-  it("a passed deadline, although nothing was committed", async () => {
+  it("a deadline that has passed, also without a commit", async () => {
     const station = await nextStation();
     const live = await follow(station);
     const atMs = Date.now() - 177_000;
@@ -152,12 +153,12 @@ describe("messages of the live socket", () => {
     await live.close();
   });
 
-  it("no message when nothing that is shown has changed, and none of another station", async () => {
+  it("no message when the shown state has not changed, and none about another station", async () => {
     const [station, other] = [await nextStation(), await nextStation()];
     const live = await follow(station);
     await other.handOver();
     await world.bus.js.publish(`$KV.SWITCHES.station.${other.stationId}`, "{}");
-    // A display is no companion: no message contains its heartbeats.
+    // No message contains the heartbeats of a display.
     await station.run({ type: "device_seen", deviceId: station.displayId, seenAtMs: Date.now() });
     await delay(600);
     expect(live.messages).toHaveLength(1);
@@ -166,7 +167,7 @@ describe("messages of the live socket", () => {
 });
 
 describe("a socket without other messages", () => {
-  it("receives every three seconds that the last state still holds", async () => {
+  it("receives `current` every three seconds while the last state holds", async () => {
     const live = await follow(await nextStation());
     const openedAtMs = Date.now();
     await expect.poll(() => live.currents.length, { timeout: 20_000 }).toBe(2);
@@ -212,7 +213,7 @@ describe("a slow reader", () => {
     }
     await delay(500);
     expect(texts()).toHaveLength(1);
-    // The pong shows that the client has read so far. A client's frames are masked; a mask of zeros is one.
+    // The pong confirms what the client has read. A client must mask its frames; a mask of zeros is allowed.
     const payload = ping?.payload ?? Buffer.alloc(0);
     socket.write(Buffer.concat([Buffer.from([0x8a, 0x80 | payload.length, 0, 0, 0, 0]), payload]));
     await expect.poll(() => texts().length).toBe(2);
@@ -227,7 +228,7 @@ interface Frame {
   readonly payload: Buffer;
 }
 
-/** The frames behind the answer's head; a server's frames are not masked. */
+/** The frames after the answer's head; a server's frames are not masked. */
 function framesOf(bytes: Buffer): Frame[] {
   const frames: Frame[] = [];
   let at = bytes.indexOf("\r\n\r\n") + 4;
@@ -246,40 +247,40 @@ function framesOf(bytes: Buffer): Frame[] {
 const parse = ({ payload }: Frame): { name: string } => JSON.parse(payload.toString("utf8")) as { name: string };
 
 describe("the opening of a live socket", () => {
-  it("cashiers of the organization: by bearer, or by cookie from the service's own pages", async () => {
+  it("cashiers of the organization: with a bearer token, or with a cookie from the service's pages", async () => {
     const station = await nextStation();
     const token = await world.session();
     const owner = await world.session({ role: "owner", permissions: ["organization.manage"] });
     const stranger = await world.session({ organizationId: 2 });
     const authorization = (of: string): string => `Authorization: Bearer ${of}`;
     const cookie = `Cookie: dp_session=${token}`;
-    const own = `Origin: http://127.0.0.1:${world.gateway.port}`;
-    const asks: [number | string, string[], number, string][] = [
+    const sameOrigin = `Origin: http://127.0.0.1:${world.gateway.port}`;
+    const upgrades: [number | string, string[], number, string][] = [
       [station.stationId, [authorization(token)], 101, ""],
       [station.stationId, [authorization(token), "Origin: https://elsewhere.example"], 101, ""],
-      [station.stationId, [cookie, own], 101, ""],
+      [station.stationId, [cookie, sameOrigin], 101, ""],
       [station.stationId, [cookie, "Origin: https://elsewhere.example"], 403, "csrf_refused"],
       [station.stationId, [cookie, "Sec-Fetch-Site: cross-site"], 403, "csrf_refused"],
       [station.stationId, [], 401, "session_missing"],
       [station.stationId, [authorization("nonsense")], 401, "session_invalid"],
       [station.stationId, [authorization(owner)], 403, "permission_denied"],
       [station.stationId, [authorization(stranger)], 404, "not_found"],
-      // The service that knows whether there is one is not running.
+      // The registry, which knows whether the station exists, is not running.
       [987_654, [authorization(token)], 503, "replica_stale"],
       ["0", [authorization(token)], 404, "path_not_found"],
       ["x", [authorization(token)], 404, "path_not_found"],
     ];
-    for (const [stationId, headers, status, code] of asks) {
+    for (const [stationId, headers, status, code] of upgrades) {
       expect([headers, await upgrade(stationId, headers)]).toEqual([headers, { status, code }]);
     }
-    // Without an upgrade the path is an ordinary read.
+    // Without an upgrade, the request is an ordinary read.
     const plain = await send(world.baseUrl, "GET", pathOf(station.stationId), { token });
     expect([plain.status, plain.body]).toMatchObject([200, { type: "state", station_id: station.stationId }]);
-    const theirs = await send<Refused>(world.baseUrl, "GET", pathOf(station.stationId), { token: stranger });
-    expect(theirs.body.code).toBe("not_found");
+    const foreign = await send<Refused>(world.baseUrl, "GET", pathOf(station.stationId), { token: stranger });
+    expect(foreign.body.code).toBe("not_found");
   });
 
-  it("eight at most in one session; a closed one makes room", async () => {
+  it("at most eight sockets of one session; after one closes, another one may open", async () => {
     const station = await nextStation();
     const token = await world.session({ sessionId: 4_711 });
     const all = await Promise.all(Array.from({ length: LIVE_LIMITS.perSession }, () => follow(station, token)));
@@ -292,7 +293,7 @@ describe("the opening of a live socket", () => {
 });
 
 describe("the end of a live socket", () => {
-  it("within 1.5 s when its session is ended, or has expired", async () => {
+  it("a session that is ended or expires: 4401 within 1.5 s", async () => {
     const station = await nextStation();
     const token = await world.session({ sessionId: 21 });
     const live = await follow(station, token);
@@ -309,7 +310,7 @@ describe("the end of a live socket", () => {
     expect(expired.atMs - expiresAtMs).toBeLessThan(1_500);
   });
 
-  it("a message of its client: ends it, and no memory stays", async () => {
+  it("a message of its client: 1008", async () => {
     const station = await nextStation();
     const live = await follow(station);
     live.send("hello");
@@ -343,11 +344,11 @@ describe("while nats-server is stalled", () => {
 
 describe("a gateway that stops", () => {
   it("closes its sockets with 1001", async () => {
-    const own = await startGatewayWorld();
-    const station = await own.openStation(1);
-    const live = await openLive(own.baseUrl, station.stationId, bearer(await own.session()));
+    const stopping = await startGatewayWorld();
+    const station = await stopping.openStation(1);
+    const live = await openLive(stopping.baseUrl, station.stationId, bearer(await stopping.session()));
     await live.until(() => true);
-    await own.stop();
+    await stopping.stop();
     expect(await live.closed).toMatchObject({ code: 1001, reason: "going_away" });
   });
 });

@@ -1,4 +1,4 @@
-/** A flood of requests that are refused: the log stays small, and the count of the requests is not lost. */
+/** A flood of refused requests: the log stays small, and the metrics still count every request. */
 import { Pool } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { send } from "../support/http.ts";
@@ -7,7 +7,7 @@ import { type GatewayProcess, startGatewayProcess } from "./gateway-process.ts";
 import { type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
 
 const REQUESTS = 2_000;
-/** A line of a request has some 400 bytes; the flood may leave ten of them and a summary for each of its two codes. */
+/** A request's line has some 400 bytes. The flood may leave ten lines and a summary for each of its two codes. */
 const MOST_LOG_BYTES = 16 * 1_024;
 
 let world: GatewayWorld;
@@ -21,7 +21,7 @@ afterAll(async () => {
   await world.stop();
 });
 
-/** Sends the same refused request from 16 connections, so many times in all. */
+/** Sends the same refused request from 16 connections, that many times in all. */
 async function flood(requests: number): Promise<void> {
   const pool = new Pool(gateway.baseUrl, { connections: 16 });
   const path = "/api/payments/v1/devices/enroll/";
@@ -41,7 +41,7 @@ async function flood(requests: number): Promise<void> {
 const sizeOf = (lines: readonly object[]): number => JSON.stringify(lines).length;
 
 describe("the gateway's log", () => {
-  test("a flood of refused requests: keeps a few lines of each code and a summary, and no count is lost", async () => {
+  test("a flood of refused requests: leaves a few lines of each code and a summary, and no count is lost", async () => {
     const token = await world.session({ permissions: ["payments.collect"], userId: 42, organizationId: 1 });
     await expect.poll(() => gateway.log().at(-1)?.["msg"]).toBe("ready");
     const before = gateway.log().length;
@@ -65,7 +65,7 @@ describe("the gateway's log", () => {
     const leftOut = summaries.reduce((sum, line) => sum + Number(line["lines"]), 0);
     expect(enrollments.length + leftOut).toBe(REQUESTS);
     expect(leftOut).toBe(lost);
-    // A known person's lines are written beside the flood.
+    // The lines of a logged-in person are written during the flood.
     expect(lines).toContainEqual(expect.objectContaining({ userId: 42, refusal: "invalid_request" }));
   });
 });

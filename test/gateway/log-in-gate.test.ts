@@ -1,5 +1,5 @@
-/** Which log-ins the gateway passes on. The log-ins here succeed or fail as the test sets it. */
-import { expect, it } from "vitest";
+/** Which log-ins the gateway forwards. Each test decides whether its log-ins succeed. */
+import { describe, expect, it } from "vitest";
 import { LogInGate } from "../../gateway/http/log-in-gate.ts";
 import { LOG_IN_RATE } from "../../gateway/read-model/throttles.ts";
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
@@ -10,11 +10,11 @@ const CASHIER = { email: "cashier@example.com", address: "192.0.2.1", browserTok
 
 function startGate() {
   const gate = new LogInGate(() => 1_000_000);
-  const passed: string[] = [];
-  const pass = <T>(attempt: typeof CASHIER | { browserTokens: string[] }, answer: () => Promise<T>) =>
+  const forwarded: string[] = [];
+  const forward = <T>(attempt: typeof CASHIER | { browserTokens: string[] }, answer: () => Promise<T>) =>
     gate
       .run({ ...CASHIER, ...attempt }, async () => {
-        passed.push("passed");
+        forwarded.push("passed");
         await answer();
         return { browserToken: TOKEN };
       })
@@ -23,12 +23,12 @@ function startGate() {
         (error: { code?: string; refusal?: { code: string } }) => error.code ?? error.refusal?.code,
       );
   const wrong = (attempt: object = GUEST) =>
-    pass({ ...GUEST, ...attempt }, () => Promise.reject(new RefusedError({ code: "login_failed" })));
+    forward({ ...GUEST, ...attempt }, () => Promise.reject(new RefusedError({ code: "login_failed" })));
   return {
     gate,
-    passed,
+    forwarded,
     wrong,
-    right: (attempt: object = CASHIER) => pass({ ...CASHIER, ...attempt }, async () => true),
+    right: (attempt: object = CASHIER) => forward({ ...CASHIER, ...attempt }, async () => true),
   };
 }
 
@@ -36,41 +36,43 @@ async function useUp(wrong: (attempt?: object) => Promise<unknown>, attempt?: ob
   for (let nth = 0; nth < LOG_IN_RATE.burst; nth += 1) expect(await wrong(attempt)).toBe("login_failed");
 }
 
-it("an address with too many wrong log-ins: the next one is throttled and not passed on", async () => {
-  const { gate, passed, wrong } = startGate();
-  await useUp(wrong);
-  expect(await wrong()).toBe("login_throttled");
-  expect(passed).toHaveLength(LOG_IN_RATE.burst);
-  expect(gate.throttledCount).toBe(1);
-});
+describe("the gate of log-ins", () => {
+  it("an address with too many wrong log-ins: the next one is throttled and not forwarded", async () => {
+    const { gate, forwarded, wrong } = startGate();
+    await useUp(wrong);
+    expect(await wrong()).toBe("login_throttled");
+    expect(forwarded).toHaveLength(LOG_IN_RATE.burst);
+    expect(gate.throttledCount).toBe(1);
+  });
 
-it("an IPv6 address: its /64 counts, and the next one is served", async () => {
-  const { wrong } = startGate();
-  await useUp(wrong, { address: "2001:db8:1:1::1" });
-  expect(await wrong({ address: "2001:db8:1:1::2" })).toBe("login_throttled");
-  expect(await wrong({ address: "2001:db8:1:2::1" })).toBe("login_failed");
-});
+  it("an IPv6 address: its /64 counts, and the next /64 is not throttled", async () => {
+    const { wrong } = startGate();
+    await useUp(wrong, { address: "2001:db8:1:1::1" });
+    expect(await wrong({ address: "2001:db8:1:1::2" })).toBe("login_throttled");
+    expect(await wrong({ address: "2001:db8:1:2::1" })).toBe("login_failed");
+  });
 
-it("a place where the account has logged in: wrong log-ins of others at the same address do not throttle it", async () => {
-  const { wrong, right } = startGate();
-  expect(await right()).toBe("done");
-  await useUp(wrong);
-  expect(await wrong()).toBe("login_throttled");
-  expect(await right()).toBe("done");
-  expect(await right({ address: "192.0.2.2", browserTokens: [TOKEN] })).toBe("done");
-});
+  it("a place where the account has logged in: wrong log-ins of others at the same address do not throttle it", async () => {
+    const { wrong, right } = startGate();
+    expect(await right()).toBe("done");
+    await useUp(wrong);
+    expect(await wrong()).toBe("login_throttled");
+    expect(await right()).toBe("done");
+    expect(await right({ address: "192.0.2.2", browserTokens: [TOKEN] })).toBe("done");
+  });
 
-it("a browser at a gateway that has just started: wrong log-ins without a browser's token do not throttle it", async () => {
-  const { wrong, right } = startGate();
-  await useUp(wrong);
-  expect(await right()).toBe("login_throttled");
-  expect(await right({ browserTokens: [TOKEN] })).toBe("done");
-});
+  it("a browser at a gateway that has just started: wrong log-ins without a browser's token do not throttle it", async () => {
+    const { wrong, right } = startGate();
+    await useUp(wrong);
+    expect(await right()).toBe("login_throttled");
+    expect(await right({ browserTokens: [TOKEN] })).toBe("done");
+  });
 
-it("log-ins that succeed, or find no service: are not counted", async () => {
-  const { gate, right } = startGate();
-  const email = (nth: number) => `cashier-${nth}@example.com`;
-  for (let nth = 0; nth < 2 * LOG_IN_RATE.burst; nth += 1) expect(await right({ email: email(nth) })).toBe("done");
-  const down = () => gate.run(GUEST, () => Promise.reject(new UnavailableError("registry.logIn", undefined)));
-  for (let nth = 0; nth < 2 * LOG_IN_RATE.burst; nth += 1) await expect(down()).rejects.toThrow(UnavailableError);
+  it("log-ins that succeed, or that no service answers: not counted", async () => {
+    const { gate, right } = startGate();
+    const email = (nth: number) => `cashier-${nth}@example.com`;
+    for (let nth = 0; nth < 2 * LOG_IN_RATE.burst; nth += 1) expect(await right({ email: email(nth) })).toBe("done");
+    const down = () => gate.run(GUEST, () => Promise.reject(new UnavailableError("registry.logIn", undefined)));
+    for (let nth = 0; nth < 2 * LOG_IN_RATE.burst; nth += 1) await expect(down()).rejects.toThrow(UnavailableError);
+  });
 });

@@ -1,6 +1,6 @@
 /**
- * Lists that are made from the replica's stations. One thread answers all clients, so each station is decoded once for a
- * list; and an answer is no longer than a gateway keeps for a client that reads slowly.
+ * Lists that are made from the replica's stations. One thread answers all clients, so it decodes each station once for a
+ * list. An answer is no longer than what the gateway keeps for a client that reads slowly.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
@@ -12,7 +12,7 @@ import { send } from "../support/http.ts";
 import { type GatewayWorld, SILENT, startGatewayWorld, type TestStation } from "./gateway-world.ts";
 
 const STATIONS = 9;
-/** A few hundred commits of the station that most entries are about would keep every other client waiting. */
+/** To decode the same station for each of so many entries would delay every other client. */
 const ENTRIES = 300;
 /** As long as a report's text may be. */
 const LONG_TEXT = "7".repeat(15_000);
@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** A collection with long evidence: the first reference is inherited, and stays beside the newest report. */
+/** A collection with long evidence: the second report inherits the reference of the first one. */
 async function collect(station: TestStation): Promise<void> {
   const intentId = await station.handOver();
   const actor = { kind: "device", id: station.companionId } as const;
@@ -88,7 +88,7 @@ const stationOf = ({ stationId }: TestStation): Station => ({
   createdAtMs: Date.now(),
 });
 
-/** How often commits of stations are decoded meanwhile. */
+/** How many commits of stations are decoded during the work. */
 async function decodesDuring(work: () => Promise<void>): Promise<number> {
   const parse = vi.spyOn(JSON, "parse");
   try {
@@ -128,7 +128,7 @@ describe("a list of many entries of one station", () => {
 });
 
 describe("a page as it is sent", () => {
-  it("ends before active collections with long evidence make it too long, and the next page goes on", async () => {
+  it("ends before active collections with long evidence make it too long; the next page has the others", async () => {
     const served = serve(responder("registry"), listStations, async ({ sinceId = 0 }) => ({
       stations: stations.filter(({ stationId }) => stationId > sinceId).map(stationOf),
       hasMore: false,
@@ -149,7 +149,7 @@ describe("a page as it is sent", () => {
     expect(pages).toBeGreaterThan(1);
   });
 
-  it("ends before orders, whose lines are longer there than on the bus, make it too long", async () => {
+  it("ends before orders make it too long, although their lines are longer there than on the bus", async () => {
     const line = { name: "a", quantity: 1, unitAmountMinor: "0" };
     const lines = Array.from({ length: BOUNDS.orderLines }, () => line);
     const all: Order[] = [];

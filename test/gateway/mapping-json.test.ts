@@ -21,11 +21,11 @@ describe("the definition of a mapping", () => {
   it.each([
     ["of the API page", EXAMPLE],
     ["of docs/reconciliation.md", definitionSchema.parse(JSON.parse(documented))],
-  ])("%s: is one that the service stores", (_name, definition) => {
+  ])("%s: fits the schema of the service", (_name, definition) => {
     expect(csvMappingSchema.safeParse(definitionOf(definition)).success).toBe(true);
   });
 
-  it.each(EVERY_AMOUNT)("with the amount rule $rule: comes back as it was sent", (amount) => {
+  it.each(EVERY_AMOUNT)("with the amount rule $rule: is read back as it was sent", (amount) => {
     const references = { column: "r", extract: { pattern: "A(\\d+)", ignore_case: true } };
     const sent = definitionSchema.parse({
       ...EXAMPLE,
@@ -46,13 +46,13 @@ describe("the definition of a mapping", () => {
     expect(definitionJson(definitionOf(sent))).toEqual({ ...sent, trim: true, units: "major" });
   });
 
-  it("keeps the words of the file as they are", () => {
+  it("does not change the words of the file", () => {
     const words = { camelCase: "payment", snake_case: "refund", Ä_ö: "fee" } as const;
     const sent = { ...EXAMPLE, kind: { column: "Art", words } };
     expect(definitionJson(definitionOf(sent)).kind).toEqual({ column: "Art", words });
   });
 
-  it("with a column of spaces: refused by the name of the API", () => {
+  it("with a column of spaces: refused", () => {
     expect(() => definitionOf({ ...EXAMPLE, booked_on: { column: "  " } })).toThrow(Refusal);
   });
 });

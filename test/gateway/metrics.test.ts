@@ -17,7 +17,7 @@ import { metricNamesIn, publishedExpressions } from "../support/promql.ts";
 import { metricSum, type Series, scrape } from "../support/scrape.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 
-/** Each is a service, or a part of one, or the process itself. */
+/** Each name is a service, a part of a service, or the process. */
 const POOLS = [
   "audit",
   "audit copier",
@@ -123,7 +123,7 @@ describe("metrics of one collection", () => {
     expect(metricSum(gateway, "gateway_request_duration_seconds_count", { operation: "cashier_attest_intent" })).toBe(
       1,
     );
-    // The fetch that presents the intent is a request to the station and not a poll.
+    // The GET that presents the intent is a request to the station and not a poll.
     expect(requests("payments_device_assignment", "200")).toBe(1);
     expect(metricSum(gateway, "gateway_polls_total", { operation: "payments_device_assignment", answer: "200" })).toBe(
       0,
@@ -207,21 +207,21 @@ describe("each process with a metrics port", () => {
   it.each(["gateway", "stations", "services"] as const)(
     "%s: it is alive and ready, and its bus is up",
     async (name) => {
-      const ask = (path: string): Promise<Response> => fetch(`http://127.0.0.1:${portOf(name)}${path}`);
-      expect((await ask("/healthz")).status).toBe(200);
-      const ready = await ask("/readyz");
+      const get = (path: string): Promise<Response> => fetch(`http://127.0.0.1:${portOf(name)}${path}`);
+      expect((await get("/healthz")).status).toBe(200);
+      const ready = await get("/readyz");
       expect([ready.status, await ready.text()]).toEqual([200, "ready\n"]);
       const series = await read(name);
       expect(metricSum(series, "bus_up")).toBe(1);
       expect(metricSum(series, "bus_losses_total")).toBe(0);
-      const text = await (await ask("/metrics")).text();
+      const text = await (await get("/metrics")).text();
       expect(text.split("\n").filter((line) => !/^(#|device_payments_|$)/.test(line))).toEqual([]);
     },
   );
 });
 
 describe("metrics of polls", () => {
-  it("a poll: it counts by its answer, and not as a request", async () => {
+  it("a poll: counts by its answer, and not as a request", async () => {
     const before = await read("gateway");
     const polls = (series: readonly Series[], answer: string): number =>
       metricSum(series, "gateway_polls_total", { operation: "payments_device_display", answer }) ?? 0;
@@ -245,7 +245,7 @@ describe("metrics of polls", () => {
 });
 
 describe("metrics of refusals and failures", () => {
-  it("a refusal: it counts by its code, at the gateway and at the service that decides", async () => {
+  it("a refusal: counts by its code, at the gateway and at the service that decides", async () => {
     const wrong = { email: system.owner.email, password: "not the owner's password" };
     await send(system.baseUrl, "POST", "/api/backoffice/v1/session/", { json: wrong });
     await send(system.baseUrl, "POST", `${DEVICES}enroll/`, { json: { code: "AAAAA-AAAAA" } });
@@ -265,7 +265,7 @@ describe("metrics of refusals and failures", () => {
     expect(metricSum(services, "registry_enrollments_total", { result: "enrollment_code_invalid" })).toBe(1);
   });
 
-  it("a command for a station without an actor host: it counts as a failure of the bus", async () => {
+  it("a command for a station without an actor host: counts as a failure of the bus", async () => {
     await system.processes.stations.stop();
     // The relay cannot deliver this order to its station, and repeats the delivery.
     await cashier.good("POST", `${station}/orders/`, { body: { lines: [] } });
@@ -280,7 +280,7 @@ describe("metrics of refusals and failures", () => {
     expect(metricSum(services, "relay_deliveries_total", undelivered)).toBeGreaterThan(0);
     await system.processes.stations.restart();
     await expectSoon("services", "relay_outbox_pending_rows", {}, 0);
-    // The new process has another port, which its log names a moment after it is ready, and its counters begin at zero.
+    // The new process has another port, which its log names shortly after it is ready, and its counters begin at zero.
     await expectSoon("stations", "stations_partitions_owned", {}, 256);
   });
 });
@@ -306,7 +306,7 @@ describe("the published dashboards and alert rules", () => {
 });
 
 describe("labels of metrics", () => {
-  it("every value is a word of a closed list, and never an id, a credential or an address", async () => {
+  it("every value is in a closed list: no id, no credential, no address", async () => {
     const words: Readonly<Record<string, readonly string[]>> = {
       process: ["gateway", "stations", "registry+settlement+providers+robotics+reconciliation+audit+relay"],
       operation: [...routes.map(({ operationId }) => operationId), "none", "station.command", "heartbeat", "file"],
@@ -332,7 +332,7 @@ describe("labels of metrics", () => {
     const unknown = ours.flatMap(({ name, labels }) =>
       Object.entries(labels)
         .filter(([label, value]) => words[label]?.includes(value) !== true)
-        // The operation of a service is a word such as `registry.listDevices`.
+        // The operation of a service has a name such as `registry.listDevices`.
         .filter(([label, value]) => label !== "operation" || !/^[a-z]+(\.[A-Za-z-]+)+$/.test(value))
         .map(([label, value]) => `${name}{${label}="${value}"}`),
     );

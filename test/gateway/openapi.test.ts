@@ -1,4 +1,4 @@
-/** The OpenAPI document: equal to the route table's, accepted by two linters, and true to the contract. */
+/** The OpenAPI document: equal to the route table, accepted by two linters, and as the contract requires. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -68,7 +68,7 @@ describe("the checked-in document", () => {
     expect(text === documentText(buildDocument(routes))).toBe(true);
   });
 
-  it("has every documented route, and every operation id once", () => {
+  it("has every documented route, and each operation id once", () => {
     const documented = routes.filter(({ undocumented }) => undocumented !== true);
     const ids = Object.values(document.paths).flatMap((item) =>
       Object.values(item).map(({ operationId }) => operationId),
@@ -84,7 +84,7 @@ describe("the checked-in document", () => {
 });
 
 describe("names in the document", () => {
-  it("enumerations: each is one named schema, so that a generated client has one type for it", () => {
+  it("enumerations: each has one named schema, so that a generated client has one type for it", () => {
     const inline: string[] = [];
     const visit = (value: unknown, pointer: string): void => {
       if (typeof value !== "object" || value === null) return;
@@ -99,7 +99,7 @@ describe("names in the document", () => {
     );
   });
 
-  it("error answers: a name contains the code or the operation, and no two names have the same shared codes", () => {
+  it("error answers: a name contains the code or the operation, and no other number", () => {
     const names = Object.keys(document.components.responses);
     const ids = Object.values(document.paths).flatMap((item) => Object.values(item).map((each) => each.operationId));
     const pascal = (id: string): string =>
@@ -113,7 +113,7 @@ describe("names in the document", () => {
 });
 
 describe("the document's version", () => {
-  it("is the package's", () => {
+  it("is the version of the package", () => {
     const { version } = JSON.parse(readFileSync(join(CHECKOUT, "package.json"), "utf8")) as { version: string };
     expect(document.info.version).toBe(version);
   });
@@ -138,7 +138,7 @@ describe("examples of the document", () => {
     expect(without.map(({ operationId }) => operationId)).toEqual([]);
   });
 
-  it("each answer of success to a device has a complete one", () => {
+  it("each successful answer to a device has a complete one", () => {
     const without = Object.entries(document.paths)
       .filter(([path]) => path.startsWith("/api/payments/v1/devices/"))
       .flatMap(([path, item]) => Object.keys(item).map((method) => [path, method] as const))
@@ -168,7 +168,7 @@ describe("the answer 304", () => {
 
 describe("each published error code", () => {
   it("is an answer of some operation", () => {
-    // No operation answers with these: they are about a method or a path that is not in the table.
+    // No operation answers with these, because their method or path is not in the table.
     const answered = new Set<string>(["method_not_allowed", "trailing_slash_missing", ...routes.flatMap(errorCodesOf)]);
     expect(Object.keys(document["x-error-codes"]).filter((code) => !answered.has(code))).toEqual([]);
     expect(document.components.schemas["ErrorCode"]?.enum?.toSorted()).toEqual([...answered].toSorted());
@@ -176,7 +176,7 @@ describe("each published error code", () => {
 });
 
 describe("the error codes that only HTTP knows", () => {
-  it("are each used by some source of the gateway", () => {
+  it("are each used in a source file of the gateway", () => {
     const sources = globSync("gateway/**/*.ts", { cwd: CHECKOUT }).filter((file) => file !== "gateway/http/errors.ts");
     const gateway = sources.map((file) => readFileSync(join(CHECKOUT, file), "utf8")).join("\n");
     expect(HTTP_ERROR_CODES.filter((code) => !gateway.includes(`"${code}"`))).toEqual([]);
@@ -224,8 +224,8 @@ describe("the document's descriptions", () => {
 
   it("contain more than the summaries", () => {
     const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
-    const idle = operations.filter(({ summary, description }) => (description ?? `${summary}.`) === `${summary}.`);
-    expect(idle.map(({ operationId }) => operationId)).toEqual([]);
+    const brief = operations.filter(({ summary, description }) => (description ?? `${summary}.`) === `${summary}.`);
+    expect(brief.map(({ operationId }) => operationId)).toEqual([]);
   });
 
   it("explain each parameter, and for each id in a path which answer contains it", () => {
@@ -240,7 +240,7 @@ describe("the document's descriptions", () => {
     expect(parameters.filter((parameter) => !isClear(parameter))).toEqual([]);
   });
 
-  it("explain when a companion calls, and what a repeated report is", () => {
+  it("explain when a companion polls, and what a repeated report is", () => {
     expect(operation("assignment", "get")?.description).toContain("Poll only between collections");
     expect(operation("heartbeat", "post")?.description).toContain("silent for 25 seconds counts as offline");
     const { intent_id, client_idempotency_key } =
@@ -366,14 +366,14 @@ describe("the device API follows the contract", () => {
   });
 });
 
-const promisedBy = (operationId: string): readonly ErrorCode[] =>
+const errorsOf = (operationId: string): readonly ErrorCode[] =>
   routes.filter((route) => route.operationId === operationId).flatMap(errorCodesOf);
-const whoPromises = (code: ErrorCode): readonly string[] =>
+const operationsWith = (code: ErrorCode): readonly string[] =>
   routes.filter((route) => errorCodesOf(route).includes(code)).map(({ operationId }) => operationId);
 
 describe("a documented error code is answered", () => {
   it("already_exists: for an e-mail address, because names need not be unique", () => {
-    expect(whoPromises("already_exists")).toEqual([
+    expect(operationsWith("already_exists")).toEqual([
       "backoffice_create_user",
       "backoffice_change_user",
       "platform_create_organization",
@@ -381,15 +381,15 @@ describe("a documented error code is answered", () => {
   });
 
   it("device_limit_reached: by the registration of a device", () => {
-    expect(whoPromises("device_limit_reached")).toEqual(["backoffice_register_device"]);
+    expect(operationsWith("device_limit_reached")).toEqual(["backoffice_register_device"]);
   });
 
-  it("order_changed: also by a collection that begins with an order that was changed meanwhile", () => {
+  it("order_changed: also by a collection that begins with an earlier revision of its order", () => {
     const counter = aServedCounter().order({ revision: 3 });
     expect(counter.picks("cash", { order: { ...ORDER, revision: 2 } }).reply).toEqual({
       ok: false,
       code: "order_changed",
     });
-    expect(promisedBy("cashier_create_intent")).toContain("order_changed");
+    expect(errorsOf("cashier_create_intent")).toContain("order_changed");
   });
 });

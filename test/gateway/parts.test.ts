@@ -48,7 +48,7 @@ describe("the token bucket", () => {
 });
 
 describe("the throttle of addresses", () => {
-  it("keeps a bounded number and removes the one without a request for the longest time", () => {
+  it("stores a limited number, and removes the address without a request for the longest time", () => {
     const throttle = new AddressThrottle({ intervalMs: 6_000, burst: 1 });
     expect(throttle.take("192.0.2.1", 1e12)).toBe(0);
     expect(throttle.take("192.0.2.1", 1e12)).toBe(6_000);
@@ -58,7 +58,7 @@ describe("the throttle of addresses", () => {
     expect(throttle.take(`a${MAX_ADDRESSES - 1}`, 1e12)).toBe(6_000);
   });
 
-  it("counts an IPv6 client by its /64, however its address is written", () => {
+  it("counts an IPv6 client by its /64, in any spelling of its address", () => {
     const throttle = new AddressThrottle({ intervalMs: 6_000, burst: 2 });
     expect(throttle.take("2001:db8:0:1:0:0:0:1", 1e12)).toBe(0);
     throttle.giveBack("2001:db8:0:1::2");
@@ -90,11 +90,11 @@ describe("entity tags", () => {
   it("are found in any list that contains them, and in no other", () => {
     const tag = fc.stringMatching(/^[\w-]{1,20}$/);
     fc.assert(
-      fc.property(fc.array(tag, { maxLength: 5 }), tag, fc.boolean(), (others, own, isStrong) => {
-        const etag = `W/"${own}"`;
+      fc.property(fc.array(tag, { maxLength: 5 }), tag, fc.boolean(), (others, wanted, isStrong) => {
+        const etag = `W/"${wanted}"`;
         const list = others.map((other) => `"${other}"`);
-        expect(matchesEtag(list.join(", "), etag)).toBe(others.includes(own));
-        expect(matchesEtag([...list, isStrong ? `"${own}"` : etag].join(","), etag)).toBe(true);
+        expect(matchesEtag(list.join(", "), etag)).toBe(others.includes(wanted));
+        expect(matchesEtag([...list, isStrong ? `"${wanted}"` : etag].join(","), etag)).toBe(true);
       }),
     );
   });
@@ -130,7 +130,7 @@ describe("text", () => {
 });
 
 describe("a report's idempotency key", () => {
-  it("any content and any length: it is taken as it is", () => {
+  it("any content and any length: each key has one command id of limited length", () => {
     const keys = [
       "a",
       "a\0",

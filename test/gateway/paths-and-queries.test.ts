@@ -1,4 +1,4 @@
-/** A path without its trailing slash, a query that an operation does not have, a number of a query: errors that say what is wrong. */
+/** A path without its trailing slash, an unknown query, a malformed number in a query: the error names what is wrong. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { validate } from "../../gateway/http/parse-request.ts";
 import { MissingSlashes, refusesOtherQueries } from "../../gateway/http/route.ts";
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 const paths = new Set<string>(routes.map(({ path }) => path));
-/** Pages are reached without it as well; a browser's GET may follow a redirect. */
+/** Paths that also have a row without the slash are left out: there, a browser follows a redirect. */
 const withSlash = routes.filter(({ path }) => path.length > 1 && path.endsWith("/") && !paths.has(path.slice(0, -1)));
 const pathOf = (template: string): string => template.replaceAll(/\{\w+\}/g, "42");
 
@@ -25,7 +25,7 @@ describe("a path without its trailing slash", () => {
     for (const { method, path, who, operationId } of withSlash) {
       const right = pathOf(path);
       const answer = await send<Refused>(world.baseUrl, method, `${right.slice(0, -1)}?limit=1`);
-      // This gateway has no platform key: its paths do not exist.
+      // This gateway has no platform key, so the platform's paths do not exist.
       const code = who.kind === "platform" ? "path_not_found" : "trailing_slash_missing";
       expect([answer.status, answer.body.code], operationId).toEqual([404, code]);
       expect(answer.body.detail.includes(right), operationId).toBe(code === "trailing_slash_missing");
@@ -100,7 +100,7 @@ describe("an unknown query", () => {
     }
   });
 
-  it("beside a body, at the log-in: refused too", async () => {
+  it("with a body, at the log-in: 400 as well", async () => {
     const json = { email: "ana@harbour.example", password: "a long enough one" };
     const answer = await send<Refused>(world.baseUrl, "POST", "/api/cashier/v1/session/?nonsense=1", { json });
     expect([answer.status, answer.body.code]).toEqual([400, "invalid_request"]);
@@ -133,7 +133,7 @@ const REQUIRED: Record<string, string> = {
   kind: "day",
 };
 
-/** The least that the query of an operation needs. */
+/** The parameters that the query of an operation must have. */
 function leastOf(query: { shape: Record<string, { safeParse: (value: undefined) => { success: boolean } }> }): object {
   const required = Object.entries(query.shape).filter(([, schema]) => !schema.safeParse(undefined).success);
   return Object.fromEntries(required.map(([key]) => [key, REQUIRED[key]]));
@@ -144,54 +144,59 @@ const numeric = routes.flatMap(({ operationId, query }) => {
   const shaped = query as unknown as Parameters<typeof leastOf>[0];
   const keys = Object.keys(shaped.shape).filter((key) => NUMBERS.includes(key));
   return keys.map((key) => {
-    // A cursor of two parts is accepted as a whole only.
+    // A cursor of two parts is accepted only as a whole.
     const pair = key === "since_id" && "since_day" in shaped.shape ? { since_day: "2026-11-01" } : {};
     return { operationId, query, key, least: leastOf(shaped), pair };
   });
 });
 
-it("the numeric names are those that lists have", () => {
-  expect(new Set(numeric.map(({ key }) => key))).toEqual(new Set(NUMBERS));
-});
+describe("numbers in queries", () => {
+  it("each name of the list above is the name of a parameter", () => {
+    expect(new Set(numeric.map(({ key }) => key))).toEqual(new Set(NUMBERS));
+  });
 
-it.each(numeric)("the numbers of $operationId are plain decimal digits: $key", ({ query, key, least, pair }) => {
-  expect(validate(query, { ...least, ...pair, [key]: "5" })).toMatchObject({ [key]: 5 });
-  expect(validate(query, { ...least, ...pair, [key]: "007" })).toMatchObject({ [key]: 7 });
-  for (const text of NOT_PLAIN) {
-    let refused: unknown;
-    try {
-      validate(query, { ...least, ...pair, [key]: text });
-    } catch (error) {
-      refused = error;
+  it.each(numeric)("$operationId: $key accepts plain decimal digits only", ({ query, key, least, pair }) => {
+    expect(validate(query, { ...least, ...pair, [key]: "5" })).toMatchObject({ [key]: 5 });
+    expect(validate(query, { ...least, ...pair, [key]: "007" })).toMatchObject({ [key]: 7 });
+    for (const text of NOT_PLAIN) {
+      let refused: unknown;
+      try {
+        validate(query, { ...least, ...pair, [key]: text });
+      } catch (error) {
+        refused = error;
+      }
+      expect(refused, JSON.stringify(text)).toMatchObject({
+        code: "invalid_request",
+        facts: { errors: [{ pointer: `/${key}`, detail: expect.stringMatching(/^Must be .+\.$/) }] },
+      });
     }
-    expect(refused, JSON.stringify(text)).toMatchObject({
-      code: "invalid_request",
-      facts: { errors: [{ pointer: `/${key}`, detail: expect.stringMatching(/^Must be .+\.$/) }] },
-    });
-  }
-});
+  });
 
-it("the numbers of lists may be left out", () => {
-  for (const { query, least, operationId } of numeric) expect(() => validate(query, least), operationId).not.toThrow();
-});
+  it("may be left out", () => {
+    for (const { query, least, operationId } of numeric)
+      expect(() => validate(query, least), operationId).not.toThrow();
+  });
 
-it.each([
-  ["limit", "501", "Must be a whole number in decimal digits, 1 to 500."],
-  ["limit", "0", "Must be a whole number in decimal digits, 1 to 500."],
-  ["limit", "many", "Must be a whole number in decimal digits, 1 to 500."],
-  ["since_id", "-1", "Must be a whole number in decimal digits, at least 0."],
-  ["before_id", "0", "Must be a whole number in decimal digits, at least 1."],
-])("names its accepted values: %s=%s", (key, text, detail) => {
-  // A page of periods is shorter: each of them is counted from its lines.
-  const ofKey = numeric.filter((number) => number.key === key && number.operationId !== "reconciliation_list_periods");
-  expect(ofKey.length).toBeGreaterThan(3);
-  for (const { query, operationId, least, pair } of ofKey) {
-    let refused: unknown;
-    try {
-      validate(query, { ...least, ...pair, [key]: text });
-    } catch (error) {
-      refused = error;
+  it.each([
+    ["limit", "501", "Must be a whole number in decimal digits, 1 to 500."],
+    ["limit", "0", "Must be a whole number in decimal digits, 1 to 500."],
+    ["limit", "many", "Must be a whole number in decimal digits, 1 to 500."],
+    ["since_id", "-1", "Must be a whole number in decimal digits, at least 0."],
+    ["before_id", "0", "Must be a whole number in decimal digits, at least 1."],
+  ])("%s=%s: the error names the accepted values", (key, text, detail) => {
+    // A page of periods is shorter, because each period is counted from its lines.
+    const ofKey = numeric.filter(
+      (number) => number.key === key && number.operationId !== "reconciliation_list_periods",
+    );
+    expect(ofKey.length).toBeGreaterThan(3);
+    for (const { query, operationId, least, pair } of ofKey) {
+      let refused: unknown;
+      try {
+        validate(query, { ...least, ...pair, [key]: text });
+      } catch (error) {
+        refused = error;
+      }
+      expect(refused, operationId).toMatchObject({ facts: { errors: [{ pointer: `/${key}`, detail }] } });
     }
-    expect(refused, operationId).toMatchObject({ facts: { errors: [{ pointer: `/${key}`, detail }] } });
-  }
+  });
 });

@@ -1,4 +1,4 @@
-/** The platform key: which values are valid, and that guesses are throttled. */
+/** The platform key: which values are valid, and how guesses are throttled. */
 import { describe, expect, it } from "vitest";
 import { PlatformCheck } from "../../gateway/http/caller-checks.ts";
 import { Refusal } from "../../gateway/http/handler-context.ts";
@@ -29,7 +29,7 @@ function codeOf(check: PlatformCheck, authorization: string, address?: string): 
 }
 
 describe("PLATFORM_KEY", () => {
-  it("a long one without spaces, or none", () => {
+  it("has 32 to 256 characters of ASCII without spaces, or is not set", () => {
     const keyOf = (key?: string) => gatewaySettingsSchema.safeParse({ PLATFORM_KEY: key });
     expect(keyOf(KEY).data?.platformKey).toBe(KEY);
     expect(keyOf("").data?.platformKey).toBeUndefined();
@@ -39,7 +39,7 @@ describe("PLATFORM_KEY", () => {
     }
   });
 
-  it("opens the platform's routes; no other value does, and without one there is no such route", () => {
+  it("is accepted, and no other value is; without a key, the platform's paths do not exist", () => {
     const check = new PlatformCheck(KEY, new AddressThrottle(PLATFORM_RATE));
     expect(codeOf(check, `Bearer ${KEY}`)).toBe("");
     expect(codeOf(check, "")).toBe("platform_key_missing");
@@ -52,7 +52,7 @@ describe("PLATFORM_KEY", () => {
     }
   });
 
-  it("guesses: an address has some tries, another one its own; the right key is never delayed", () => {
+  it("guesses are throttled by address, and the right key is never throttled", () => {
     const check = new PlatformCheck(KEY, new AddressThrottle(PLATFORM_RATE));
     const codes = Array.from({ length: PLATFORM_RATE.burst + 1 }, () => codeOf(check, "Bearer guess"));
     expect(codes.slice(0, -1).every((code) => code === "platform_key_invalid")).toBe(true);

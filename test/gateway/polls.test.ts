@@ -1,4 +1,4 @@
-/** The reads that are answered from memory: me, display and assignment, with their entity tags and their moments. */
+/** The reads that the gateway answers from memory: me, display and assignment, with their entity tags and deadlines. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import {
@@ -38,7 +38,7 @@ function get<T = Record<string, unknown>>(
 }
 
 describe("GET me", () => {
-  it("is the device's own snapshot, with the handoff target untouched", async () => {
+  it("is the device's snapshot, with its handoff target unchanged", async () => {
     const { station, companion } = await open();
     const { status, body, headers } = await get("me/", companion);
     expect(status).toBe(200);
@@ -96,7 +96,7 @@ describe("GET display", () => {
     await station.run({ type: "settlement_succeeded", intentId, transactionId: 1 }, { atMs });
     const paid = await get("display/", display);
     expect(paid.body).toMatchObject({ ...total, state: "paid", intent_status: "succeeded" });
-    // No commit happens now: the same commit gives another view once its moment has passed.
+    // Nothing is committed now: the view of the same commit changes when `paid` ends.
     const known = { "if-none-match": paid.headers.get("etag") as string };
     await expect
       .poll(async () => (await get("display/", display, known)).status, { timeout: 15_000, interval: 1_100 })
@@ -104,7 +104,7 @@ describe("GET display", () => {
     expect((await get("display/", display)).body).toMatchObject(idle);
   });
 
-  it("a lapsed collection: shows its order, not the collection", async () => {
+  it("a lapsed collection: the display shows its order, not the collection", async () => {
     const { station, display } = await open();
     await station.handOver({ atMs: Date.now() - 60_000, lifetimeMs: 30_000 });
     expect((await get("display/", display)).body).toMatchObject({ state: "total", intent_status: "" });
@@ -138,13 +138,13 @@ describe("entity tags", () => {
     ["another tag", () => 'W/"other"', 200],
     ["its text without quotes", (etag: string) => etag.slice(3, -1), 200],
     ["nonsense", () => ',,;"', 200],
-  ])("%s in If-None-Match: accepted", async (_name, header, status) => {
+  ])("%s in If-None-Match: compared as HTTP defines it", async (_name, header, status) => {
     const { companion } = await open();
     const etag = (await get("assignment/", companion)).headers.get("etag") as string;
     expect((await get("assignment/", companion, { "if-none-match": header(etag) })).status).toBe(status);
   });
 
-  it("change with a device's own standing only when the view does", async () => {
+  it("do not change with a heartbeat that the view does not show", async () => {
     const { station, display } = await open();
     const etag = (await get("display/", display)).headers.get("etag");
     await station.run({ type: "device_seen", deviceId: station.displayId, seenAtMs: Date.now() });
@@ -174,13 +174,13 @@ describe("GET assignment from memory", () => {
     expect((await get("assignment/", credential)).body).toMatchObject({ assignment: null });
   });
 
-  it("HEAD: does not present, and a fetch needs the actor, which no condition can avoid", async () => {
+  it("HEAD: presents nothing; GET: needs the actor, with any If-None-Match", async () => {
     const { station, companion } = await open();
     const nothing = (await get("assignment/", companion)).headers.get("etag") as string;
     await station.handOver();
     const head = await send(world.baseUrl, "HEAD", `${DEVICES}assignment/`, { token: companion });
     expect(head.status).toBe(200);
-    // No host owns the station in this world, so the fetch that would present it must fail and be answered so.
+    // No host owns the station in this world, so a GET, which would present the intent, fails.
     const conditions = [{}, { "if-none-match": nothing }, { "if-none-match": "*" }];
     const fetches = await Promise.all(conditions.map((headers) => get<Refused>("assignment/", companion, headers)));
     expect(fetches.map(({ status, body }) => [status, body.code])).toEqual(

@@ -1,4 +1,4 @@
-/** Random requests from the OpenAPI document: mostly nearly right, so that they reach handlers, sometimes anything. */
+/** Random requests from the OpenAPI document. Most are almost valid, so that they reach handlers; some are arbitrary. */
 import { readFileSync } from "node:fs";
 import { OPENAPI_FILE } from "../../gateway/api/meta/pages.ts";
 
@@ -111,12 +111,12 @@ export class RandomRequests {
     };
   }
 
-  /** Mostly one that the path's API accepts. */
+  /** In most cases a token that the path's API accepts. */
   #token(path: string): string {
     if (this.#chance(0.05)) return this.#text();
     const { tokens } = this.#source;
-    const own = tokens[path.split("/")[2] as keyof typeof tokens];
-    return this.#pick(own !== undefined && this.#chance(0.95) ? own : Object.values(tokens).flat());
+    const accepted = tokens[path.split("/")[2] as keyof typeof tokens];
+    return this.#pick(accepted !== undefined && this.#chance(0.95) ? accepted : Object.values(tokens).flat());
   }
 
   #path(template: string, operation: Operation): string {

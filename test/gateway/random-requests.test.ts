@@ -1,9 +1,9 @@
 /**
- * Random requests through the whole system: none is answered with a 5xx, no process ends, every answer is documented. The long
- * form, of `npm run soak`, sends 10,000 (RANDOM_REQUESTS).
+ * Random requests through the whole system: no answer is a 5xx, no process ends, every answer is documented. The long form,
+ * of `npm run soak`, sends 10,000 (RANDOM_REQUESTS).
  */
 import { hash, randomBytes } from "node:crypto";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { addFleet, offerTask, type TestFleet } from "../support/fleets.ts";
 import { type Answer, send } from "../support/http.ts";
 import { addOperator, logIn } from "../support/people.ts";
@@ -13,9 +13,9 @@ import { sendRaw } from "./raw-request.ts";
 
 const REQUESTS = Number(process.env.RANDOM_REQUESTS ?? 400);
 const AT_ONCE = 16;
-/** Another one is tried with RANDOM_SEED; the same one sends the same requests. */
+/** RANDOM_SEED sets another one. The same seed sends the same requests. */
 const SEED = Number(process.env.RANDOM_SEED ?? 1);
-/** Enough of them that the throttle of one does not matter. */
+/** So many that the throttle of each does not matter. */
 const CREDENTIALS_PER_DEVICE = 200;
 const FLEETS = Math.min(40, REQUESTS / 40);
 
@@ -46,7 +46,7 @@ beforeAll(async () => {
   const devices = first?.devices ?? [];
   const credentials = (await Promise.all(devices.map(({ deviceId }) => manyCredentials(deviceId, stationId)))).flat();
   const { filialId } = system.sandbox;
-  // One after the other: all at once take a busy machine longer than a request waits.
+  // One after the other: on a busy machine, all at once take longer than a request waits.
   const fleets: TestFleet[] = [];
   const tasks: Awaited<ReturnType<typeof offerTask>>[] = [];
   for (let count = 0; count < FLEETS; count += 1) {
@@ -99,12 +99,12 @@ async function manyCredentials(deviceId: number, stationId: number): Promise<str
   );
 }
 
-/** Undefined when the client itself refuses to send such a thing. */
-async function ask(request: RandomRequest): Promise<Answer | undefined> {
+/** Undefined when the HTTP client refuses to send the request. */
+async function sendRandom(request: RandomRequest): Promise<Answer | undefined> {
   const { method, headers, body } = request;
   let url: URL;
   try {
-    // As the client resolves it: `..` leads to another path than was written.
+    // The path that the client sends: it resolves `..`.
     url = new URL(new Request(system.baseUrl + request.path, { method, headers, body: body ?? null }).url);
   } catch {
     return undefined;
@@ -116,65 +116,67 @@ async function ask(request: RandomRequest): Promise<Answer | undefined> {
 async function throttledStatuses(): Promise<number[]> {
   const [device] = system.sandbox.stations[0]?.devices ?? [];
   const [token = ""] = await manyCredentials(device?.deviceId ?? 0, system.sandbox.stations[0]?.stationId ?? 0);
-  const asked = Array.from({ length: 30 }, () =>
+  const pending = Array.from({ length: 30 }, () =>
     send(system.baseUrl, "GET", "/api/payments/v1/devices/me/", { token }),
   );
-  return (await Promise.all(asked)).map(({ status }) => status);
+  return (await Promise.all(pending)).map(({ status }) => status);
 }
 
-/** The answer to a caller who has it already: random tags rarely match one of the few routes that have them. */
+/** The answer to a client that has the document. Few routes have tags, so random tags rarely match. */
 async function unchangedStatus(): Promise<number> {
   const headers = { "if-none-match": "*" };
   return (await send(system.baseUrl, "GET", "/openapi.json", { headers })).status;
 }
 
-it(`${REQUESTS} random requests (RANDOM_SEED=${SEED}): no 5xx, and every answer is documented`, async () => {
-  const pids = Object.values(system.processes).map((each) => each.pid());
-  const statuses = new Map<number, number>();
-  const bad: string[] = [];
-  let sent = 0;
-  const worker = async (): Promise<void> => {
-    while (sent < REQUESTS) {
-      const request = requests.next();
-      const answer = await ask(request);
-      if (answer === undefined) continue;
-      sent += 1;
-      statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
-      if (answer.status >= 500) bad.push(`${request.method} ${request.path} ${request.body} → ${answer.text}`);
+describe("the whole system", () => {
+  it(`${REQUESTS} random requests (RANDOM_SEED=${SEED}): no 5xx, and every answer is documented`, async () => {
+    const pids = Object.values(system.processes).map((each) => each.pid());
+    const statuses = new Map<number, number>();
+    const bad: string[] = [];
+    let sent = 0;
+    const worker = async (): Promise<void> => {
+      while (sent < REQUESTS) {
+        const request = requests.next();
+        const answer = await sendRandom(request);
+        if (answer === undefined) continue;
+        sent += 1;
+        statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+        if (answer.status >= 500) bad.push(`${request.method} ${request.path} ${request.body} → ${answer.text}`);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    // Whether random requests are throttled depends on the speed of the machine.
+    for (const status of [...(await throttledStatuses()), await unchangedStatus()])
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    expect(bad.slice(0, 10), `RANDOM_SEED=${SEED}`).toEqual([]);
+    // The requests reached handlers: all kinds of answers were given, most of them by handlers.
+    for (const status of [200, 201, 304, 400, 401, 403, 404, 405, 409, 413, 415, 429]) {
+      expect(statuses.get(status) ?? 0, `${status} in ${JSON.stringify([...statuses])}`).toBeGreaterThan(0);
     }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
-  // Whether the random ones are throttled depends on the machine's pace.
-  for (const status of [...(await throttledStatuses()), await unchangedStatus()])
-    statuses.set(status, (statuses.get(status) ?? 0) + 1);
-  expect(bad.slice(0, 10), `RANDOM_SEED=${SEED}`).toEqual([]);
-  // The requests reached handlers: all kinds of answers were given, most of them by handlers.
-  for (const status of [200, 201, 304, 400, 401, 403, 404, 405, 409, 413, 415, 429]) {
-    expect(statuses.get(status) ?? 0, `${status} in ${JSON.stringify([...statuses])}`).toBeGreaterThan(0);
-  }
-  expect(statuses.get(200)).toBeGreaterThan(REQUESTS / 4);
-  expect(Object.values(system.processes).map((each) => each.pid())).toEqual(pids);
-  expect((await send(system.baseUrl, "GET", "/readyz")).status).toBe(200);
-  expect(system.log("gateway")).not.toContain("failed unexpectedly");
-}, 180_000);
+    expect(statuses.get(200)).toBeGreaterThan(REQUESTS / 4);
+    expect(Object.values(system.processes).map((each) => each.pid())).toEqual(pids);
+    expect((await send(system.baseUrl, "GET", "/readyz")).status).toBe(200);
+    expect(system.log("gateway")).not.toContain("failed unexpectedly");
+  }, 180_000);
 
-it("bytes that are no HTTP at all: end their own connection and nothing else", async () => {
-  const port = Number(new URL(system.baseUrl).port);
-  const line = "GET /healthz HTTP/1.1\r\nHost: x\r\n";
-  const odd = [
-    ...Array.from({ length: 200 }, () => randomBytes(1 + Math.floor(Math.random() * 300))),
-    "\r\n\r\n\r\n",
-    "GET\r\n\r\n",
-    "GET / HTTP/9.9\r\n\r\n",
-    `${line}Content-Length: -5\r\n\r\n`,
-    `${line}Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello`,
-    `${line}Transfer-Encoding: chunked\r\n\r\nZZZ\r\n`,
-    `${line}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n`,
-    `${line}X: ${"y".repeat(10_000)}\r\n\r\n`,
-    `${line}${"X: y\r\n".repeat(500)}\r\n`,
-    `POST /api/payments/v1/devices/enroll/ HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{`,
-    "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-  ];
-  await Promise.all(odd.map((bytes) => sendRaw(port, [bytes], { waitMs: 300, endAfter: true })));
-  expect((await send(system.baseUrl, "GET", "/healthz")).status).toBe(200);
+  it("bytes that are not HTTP: end their connection and nothing else", async () => {
+    const port = Number(new URL(system.baseUrl).port);
+    const line = "GET /healthz HTTP/1.1\r\nHost: x\r\n";
+    const odd = [
+      ...Array.from({ length: 200 }, () => randomBytes(1 + Math.floor(Math.random() * 300))),
+      "\r\n\r\n\r\n",
+      "GET\r\n\r\n",
+      "GET / HTTP/9.9\r\n\r\n",
+      `${line}Content-Length: -5\r\n\r\n`,
+      `${line}Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello`,
+      `${line}Transfer-Encoding: chunked\r\n\r\nZZZ\r\n`,
+      `${line}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n`,
+      `${line}X: ${"y".repeat(10_000)}\r\n\r\n`,
+      `${line}${"X: y\r\n".repeat(500)}\r\n`,
+      `POST /api/payments/v1/devices/enroll/ HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{`,
+      "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    ];
+    await Promise.all(odd.map((bytes) => sendRaw(port, [bytes], { waitMs: 300, endAfter: true })));
+    expect((await send(system.baseUrl, "GET", "/healthz")).status).toBe(200);
+  });
 });

@@ -1,4 +1,4 @@
-/** Requests as bytes on a socket, which a proper HTTP client would never send. */
+/** Requests as bytes on a socket, such as a correct HTTP client never sends. */
 import { connect } from "node:net";
 
 export interface RawAnswer {
@@ -12,9 +12,9 @@ export interface RawAnswer {
 }
 
 /**
- * Sends pieces with pauses between them and reads until the server ends the connection, or has sent `answers` complete
- * answers none of which announces that end, or `waitMs` has passed. With `inTurn` each piece waits for the answer to the
- * one before it, so that the server never reads two of them at once.
+ * Sends pieces with pauses between them. Reads until the server ends the connection, or has sent `answers` complete
+ * answers without `Connection: close`, or `waitMs` has passed. With `inTurn` each piece waits for the answer to the piece
+ * before it, so that the server never reads two of them at once.
  */
 export async function sendRaw(
   port: number,
@@ -64,7 +64,7 @@ export async function sendRaw(
   };
 }
 
-/** How many whole answers with a length the text begins with. */
+/** The number of complete answers with a length at the beginning of the text. */
 function completeAnswers(text: string): number {
   const cut = text.indexOf("\r\n\r\n");
   const length = /\r\ncontent-length: (\d+)/i.exec(text.slice(0, cut + 2))?.[1];

@@ -1,8 +1,9 @@
 /**
- * `GET /readyz` with real services, PostgreSQL and actor hosts, each of which is taken away: the monitor sees it, and
- * the gateway stays in rotation, because every other gateway would be no better.
+ * `GET /readyz` with real services, PostgreSQL and actor hosts. Each of them is stopped: the answer reports it, and the
+ * gateway stays in the balancer's rotation, because no other gateway could serve more.
  */
 
+import { setTimeout as delay } from "node:timers/promises";
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Readiness } from "../../gateway/api/meta/health.ts";
@@ -49,9 +50,8 @@ const NAMES = Object.keys(STARTS) as Name[];
 type Dependency = keyof Readiness["dependencies"];
 
 /** A balancer's usual timeout. */
-const PATIENCE_MS = 1_000;
+const BALANCER_TIMEOUT_MS = 1_000;
 const RECOVERED = { timeout: 20_000, interval: 200 };
-const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 let nats: TestServer;
 let database: TestServer;
@@ -64,17 +64,17 @@ const services = new Map<Name, Service>();
 const connect = (name: string): Promise<Bus> => connectBus({ url: nats.url, name, log: SILENT });
 
 async function start(name: Name): Promise<void> {
-  const own = await connect(name);
+  const otherBus = await connect(name);
   const settings = { natsUrl: nats.url, databaseUrl: database.url, logLevel: "silent" } as const;
   const key = "A".repeat(43);
   const environment = { PROVIDER_SECRETS_KEY: key, WEBHOOK_SECRETS_KEY: key };
-  const deps: ServiceDeps = { bus: own, logs: ONE_LOG, log: SILENT, settings, environment };
+  const deps: ServiceDeps = { bus: otherBus, logs: ONE_LOG, log: SILENT, settings, environment };
   const service = await STARTS[name](deps);
   services.set(name, {
     async stop() {
       services.delete(name);
       await service.stop();
-      await own.close();
+      await otherBus.close();
     },
   });
 }
@@ -91,7 +91,7 @@ beforeAll(async () => {
   gatewayBus = await connect("gateway");
   gateway = await startGateway({ bus: gatewayBus, log: SILENT, settings: GATEWAY_SETTINGS });
 });
-/** The parts that a failed test took away and did not bring back. */
+/** Starts the parts that a failed test stopped and did not start again. */
 afterEach(async () => {
   for (const name of NAMES) if (!services.has(name)) await start(name);
   if (!isRunning(host.pid)) host = await startHost();
@@ -121,7 +121,7 @@ const becomes = (wanted: Partial<Record<Dependency, string>>): Promise<void> =>
   expect.poll(faults, RECOVERED).toEqual(wanted);
 
 describe("all dependencies running", () => {
-  it("each dependency is ready, and only the gateway's own are required", async () => {
+  it("each dependency is ready, and only the bus and the replicas are required", async () => {
     await becomes({});
     const { status, body } = await readReadiness();
     expect([status, body.ready]).toEqual([200, true]);
@@ -134,44 +134,44 @@ describe("all dependencies running", () => {
     }
   });
 
-  it("many requests at once: the services are asked once a second", async () => {
-    let asked = 0;
-    const subscription = bus.nc.subscribe(registryHealth.subject, { callback: () => void (asked += 1) });
+  it("many requests at once: the gateway checks the services once a second", async () => {
+    let checks = 0;
+    const subscription = bus.nc.subscribe(registryHealth.subject, { callback: () => void (checks += 1) });
     await bus.nc.flush();
     const startedAtMs = performance.now();
     const tookMs = (): number => performance.now() - startedAtMs;
     let answers = 0;
-    // A busy machine takes longer for as many.
+    // A busy machine needs more time for the same number.
     while (tookMs() < 1_500 || answers <= 50) {
       answers += (await Promise.all(Array.from({ length: 10 }, () => readReadiness()))).length;
       await delay(20);
     }
     const seconds = Math.ceil(tookMs() / LIMITS.healthCachedMs);
     subscription.unsubscribe();
-    expect(asked).toBeGreaterThan(0);
-    expect(asked).toBeLessThanOrEqual(seconds + 1);
+    expect(checks).toBeGreaterThan(0);
+    expect(checks).toBeLessThanOrEqual(seconds + 1);
   });
 });
 
-/** Each service is away in other rounds than every other one: in those where its number has a bit. */
+/** No two services are stopped in the same rounds: a service is stopped where its number has the bit of the round. */
 const ROUNDS = [1, 2, 4, 8].map((bit) => NAMES.filter((_, index) => ((index + 1) & bit) !== 0));
 
-describe("a service that is away", () => {
-  it.each(ROUNDS.map((away) => [away.join(", "), away] as const))(
+describe("a stopped service", () => {
+  it.each(ROUNDS.map((stopped) => [stopped.join(", "), stopped] as const))(
     "is reported and does not change readiness: %s",
-    async (_names, away) => {
+    async (_names, stopped) => {
       await becomes({});
-      await Promise.all(away.map(async (name) => await services.get(name)?.stop()));
-      await becomes(Object.fromEntries(away.map((name) => [name, "no_answer"])));
+      await Promise.all(stopped.map(async (name) => await services.get(name)?.stop()));
+      await becomes(Object.fromEntries(stopped.map((name) => [name, "no_answer"])));
       const { status, body } = await readReadiness();
       expect([status, body.ready]).toEqual([200, true]);
       await delay(300);
       const later = (await readReadiness()).body.dependencies;
-      for (const name of away) {
+      for (const name of stopped) {
         const beforeMs = body.dependencies[name].silent_ms ?? 0;
         expect(later[name].silent_ms, name).toBeGreaterThanOrEqual(beforeMs + 250);
       }
-      await Promise.all(away.map(start));
+      await Promise.all(stopped.map(start));
       await becomes({});
     },
   );
@@ -186,24 +186,24 @@ describe("PostgreSQL", () => {
     await becomes(allUnreachable);
     const { status, body, tookMs } = await readReadiness();
     expect([status, body.ready]).toEqual([200, true]);
-    expect(tookMs).toBeLessThan(PATIENCE_MS);
+    expect(tookMs).toBeLessThan(BALANCER_TIMEOUT_MS);
     await database.restart();
     await becomes({});
   });
 
-  it("hangs: the first answer after the bound is that it is not ready, so is every later one, and no answer waits for it", async () => {
+  it("hangs: every answer after the limit reports it as not ready, and no answer waits for it", async () => {
     await becomes({});
     database.signalAll("SIGSTOP");
     const local = await connect("second gateway");
     let second: Gateway | undefined;
     try {
-      // Knowledge from before the hang is too old for this request.
+      // The results from before the hang are too old for this request.
       await delay(LIMITS.healthCachedMs);
       const first = (await readReadiness()).body.dependencies;
       expect([first.database.ready, first.database.detail]).toEqual([false, "no_answer"]);
       for (const name of NAMES) expect([name, first[name].ready]).toEqual([name, false]);
       expect(first.station_hosts.ready).toBe(true);
-      // A gateway that starts meanwhile never reports ready.
+      // A gateway that starts during the hang never reports the database as ready.
       second = await startGateway({ bus: local, log: SILENT, settings: GATEWAY_SETTINGS });
       const ports = [gateway.port, second.port];
       const untilMs = performance.now() + 2 * LIMITS.healthCachedMs + LIMITS.healthWaitMs;
@@ -211,7 +211,7 @@ describe("PostgreSQL", () => {
         const answers = await Promise.all(ports.map((port) => readReadiness(port)));
         for (const { body } of answers) expect(body.dependencies.database.ready).toBe(false);
         expect(answers[0]?.status).toBe(200);
-        expect(answers[0]?.tookMs).toBeLessThan(PATIENCE_MS);
+        expect(answers[0]?.tookMs).toBeLessThan(BALANCER_TIMEOUT_MS);
         await delay(50);
       }
       await becomes(allUnreachable);
@@ -243,7 +243,7 @@ describe("the clock of a machine", () => {
 });
 
 describe("the actor hosts", () => {
-  it("stalled or gone: every partition is reported as without an answer", async () => {
+  it("stalled or stopped: reported as without an answer", async () => {
     await becomes({});
     host.freeze();
     try {
@@ -251,7 +251,7 @@ describe("the actor hosts", () => {
       const { status, body, tookMs } = await readReadiness();
       expect([status, body.ready]).toEqual([200, true]);
       expect(body.dependencies.station_hosts.partitions_owned).toBeNull();
-      expect(tookMs).toBeLessThan(PATIENCE_MS);
+      expect(tookMs).toBeLessThan(BALANCER_TIMEOUT_MS);
     } finally {
       host.thaw();
     }
@@ -264,7 +264,7 @@ describe("the actor hosts", () => {
     await becomes({});
   });
 
-  it("one of them wants its share and does not serve it: partitions are reported as unowned", async () => {
+  it("a host that claims its share and does not serve it: partitions are reported as unowned", async () => {
     let count = 0;
     const claim = async (): Promise<void> => {
       count += 1;
@@ -285,7 +285,7 @@ describe("the actor hosts", () => {
   });
 });
 
-/** A change that has waited for a minute: as after a long outage of the actor hosts. */
+/** Adds a change that has waited for a minute, as after a long outage of the actor hosts. */
 async function delayDelivery(): Promise<void> {
   const sql = postgres(database.url, { max: 1 });
   const payload = { stationId: 99, actor: { kind: "registry", id: 0 }, command: { type: "tick" } };
@@ -302,12 +302,12 @@ describe("the audit copy", () => {
     const hold = Promise.withResolvers<void>();
     const held = sql.begin(async (tx) => {
       await tx`select 1 from audit_position for update`;
-      await bus.js.publish(stationLogSubject(1), "no commit, which the copier passes over");
+      await bus.js.publish(stationLogSubject(1), "not a commit, so the copier skips it");
       await hold.promise;
     });
     try {
       await delay(5_000);
-      // It may answer slowly under load, and is not late yet.
+      // It may answer slowly under load, but it is not late yet.
       expect((await faults()).audit).not.toBe("copy_late");
       await becomes({ audit: "copy_late" });
     } finally {
@@ -332,7 +332,7 @@ describe("the bus", () => {
     await becomes({});
   });
 
-  it("away: the only fault that takes the gateway out of rotation", async () => {
+  it("stopped: the gateway is not ready, so a balancer takes it out of rotation", async () => {
     await becomes({});
     await nats.kill9();
     await expect.poll(async () => (await readReadiness()).status, RECOVERED).toBe(503);
@@ -355,7 +355,7 @@ describe("the bus", () => {
     });
     const { body, tookMs } = await readReadiness();
     expect(body.ready).toBe(false);
-    expect(tookMs).toBeLessThan(PATIENCE_MS);
+    expect(tookMs).toBeLessThan(BALANCER_TIMEOUT_MS);
     await nats.restart();
     await becomes({});
     expect((await readReadiness()).status).toBe(200);
@@ -368,15 +368,15 @@ describe("a gateway that starts", () => {
     ["credentials", CREDENTIALS],
     ["sessions", SESSIONS],
   ] as const)(
-    "waits for the relay's notice that all %s are complete, and is up without it, but not ready",
+    "waits for the relay's notice that all %s are complete; without it, the gateway runs but is not ready",
     async (name, bucket) => {
       await noteComplete(bus, bucket, { serverId: "an earlier run of the server" });
       await becomes({ [name]: "incomplete" });
       expect((await readReadiness()).status).toBe(503);
-      const own = await connect("second gateway");
-      const replicas = await startReplicas(own, ONE_LOG, SILENT);
+      const otherBus = await connect("second gateway");
+      const replicas = await startReplicas(otherBus, ONE_LOG, SILENT);
       const startedAtMs = performance.now();
-      await waitUntilFresh(own, replicas, 500);
+      await waitUntilFresh(otherBus, replicas, 500);
       expect(performance.now() - startedAtMs).toBeGreaterThan(450);
       // A relay that begins to lead compares the bus, and notes that each bucket is complete.
       const lastNotices = (): Promise<number[]> =>
@@ -387,22 +387,22 @@ describe("a gateway that starts", () => {
       await services.get("relay")?.stop();
       await start("relay");
       await becomes({});
-      // The next row writes a notice of its own, which no later one of this relay may replace.
+      // The next row writes its notice, which no later notice of this relay may replace.
       await expect
         .poll(async () => (await lastNotices()).every((sequence, index) => sequence > (before[index] ?? 0)))
         .toBe(true);
-      await waitUntilFresh(own, replicas, 500);
+      await waitUntilFresh(otherBus, replicas, 500);
       expect(
         [replicas.switches, ...Object.values(replicas.feeds).flat()].every((replica) => replica.isBucketComplete()),
       ).toBe(true);
       replicas.stop();
-      await own.close();
+      await otherBus.close();
     },
   );
 
-  it("ready only once every feed is fresh: not after a stall while it loaded", async () => {
-    const own = await connect("second gateway");
-    const starting = startGateway({ bus: own, log: SILENT, settings: GATEWAY_SETTINGS });
+  it("is ready only once every feed is fresh, also after a stall during its start", async () => {
+    const otherBus = await connect("second gateway");
+    const starting = startGateway({ bus: otherBus, log: SILENT, settings: GATEWAY_SETTINGS });
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_800);
     const second = await starting;
     const { feeds } = second.replicas;
@@ -412,24 +412,24 @@ describe("a gateway that starts", () => {
         .map((feed) => feed.isFresh(Date.now())),
     ).toEqual([true, true, true]);
     await second.stop();
-    await own.close();
+    await otherBus.close();
   });
 
-  it("waits for a silent bus, and logs the missing feeds when that takes too long", async () => {
+  it("waits for a silent bus; when that takes too long, the error names the missing feeds", async () => {
     const proxy = await startStallProxy(nats.url);
-    const own = await connectBus({ url: proxy.url, name: "cut off", log: SILENT });
-    const replicas = await startReplicas(own, ONE_LOG, SILENT);
-    await waitUntilFresh(own, replicas);
+    const otherBus = await connectBus({ url: proxy.url, name: "cut off", log: SILENT });
+    const replicas = await startReplicas(otherBus, ONE_LOG, SILENT);
+    await waitUntilFresh(otherBus, replicas);
     proxy.stall();
     await delay(1_700);
-    await expect(waitUntilFresh(own, replicas, 300)).rejects.toMatchObject({
+    await expect(waitUntilFresh(otherBus, replicas, 300)).rejects.toMatchObject({
       code: "gateway_not_fresh",
       message: expect.stringMatching(/ (stations|credentials), .*switches\.$/) as string,
     });
     proxy.resume();
-    await waitUntilFresh(own, replicas);
+    await waitUntilFresh(otherBus, replicas);
     replicas.stop();
-    await own.close();
+    await otherBus.close();
     await proxy.stop();
   });
 });

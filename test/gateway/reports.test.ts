@@ -1,4 +1,4 @@
-/** Assignment and report through the real actor: presented by a fresh fetch only, evidence kept once, refusals without a detail. */
+/** Assignment and report with a real actor: only a GET presents, evidence is stored once, and a refusal reveals nothing. */
 
 import { hash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -13,7 +13,7 @@ import type { TestSystem } from "../support/system.ts";
 
 const DEVICES = "/api/payments/v1/devices/";
 const REPORT = `${DEVICES}assignment/report/`;
-/** Characters that change how the text around them is read: controls, marks of direction, half of a surrogate pair. */
+/** Characters that change how people read the text around them: controls, marks of direction, half a surrogate pair. */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/u;
 
 interface Intent {
@@ -48,7 +48,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
-/** A further credential of a device, straight into the bucket: each has a throttle of its own, which is not tested here. */
+/** Writes another credential of a device into the bucket. Each has its throttle, which is not tested here. */
 async function freshCredential(deviceId: number, ofStation: number): Promise<string> {
   const credential = `dp_00_${randomBytes(32).toString("base64url")}`;
   const scopes = ["device:read", "device:heartbeat", "assignment:read", "assignment:report"];
@@ -59,7 +59,7 @@ async function freshCredential(deviceId: number, ofStation: number): Promise<str
   await vi.waitUntil(isKnown, { ...HANGS, interval: 5 });
   return credential;
 }
-const own = (): Promise<string> => freshCredential(companion.deviceId, stationId);
+const companionCredential = (): Promise<string> => freshCredential(companion.deviceId, stationId);
 
 async function handOver(person = cashier, station = stationId, device = companion.deviceId): Promise<number> {
   const token = await freshCredential(device, station);
@@ -82,18 +82,18 @@ const readIntent = (intentId: number): Promise<Intent> =>
 const cancel = (intentId: number): Promise<unknown> =>
   cashier.good("POST", `stations/${stationId}/intents/${intentId}/cancel/`);
 const fetchAssignment = async (headers: Record<string, string> = {}): Promise<Answer> =>
-  send(system.baseUrl, "GET", `${DEVICES}assignment/`, { token: await own(), headers });
+  send(system.baseUrl, "GET", `${DEVICES}assignment/`, { token: await companionCredential(), headers });
 
 async function report<T = Reported>(intentId: number, fields: object = {}, token?: string): Promise<Answer<T>> {
   const json = { intent_id: intentId, outcome: "reported_success", provider_reference: "RRN-1", ...fields };
-  return send<T>(system.baseUrl, "POST", REPORT, { token: token ?? (await own()), json });
+  return send<T>(system.baseUrl, "POST", REPORT, { token: token ?? (await companionCredential()), json });
 }
 
 describe("a fetch of the assignment", () => {
-  it("presents the intent when it is fresh, and only then; concurrent fetches agree", async () => {
+  it("presents the intent, and HEAD and `me` do not; concurrent fetches have the same answer", async () => {
     const intentId = await handOver();
-    await send(system.baseUrl, "HEAD", `${DEVICES}assignment/`, { token: await own() });
-    await send(system.baseUrl, "GET", `${DEVICES}me/`, { token: await own() });
+    await send(system.baseUrl, "HEAD", `${DEVICES}assignment/`, { token: await companionCredential() });
+    await send(system.baseUrl, "GET", `${DEVICES}me/`, { token: await companionCredential() });
     expect((await readIntent(intentId)).status).toBe("created");
     const fetched = await Promise.all(Array.from({ length: 5 }, () => fetchAssignment()));
     for (const { status, body } of fetched) {
@@ -113,7 +113,7 @@ describe("a fetch of the assignment", () => {
 
 describe("a report", () => {
   it.each(["reported_success", "reported_declined", "reported_cancelled", "reported_unknown"])(
-    "%s makes the intent processing, with its words kept verbatim",
+    "%s makes the intent processing, and its texts are stored verbatim",
     async (outcome) => {
       const intentId = await handOver();
       const words = { outcome, provider_reference: "SLIP ✓ 1", provider_code: "D-51<script>" };
@@ -130,25 +130,25 @@ describe("a report", () => {
   it("accepted before the assignment was fetched, and without reference, code and key", async () => {
     const intentId = await handOver();
     const json = { intent_id: intentId, outcome: "reported_unknown" };
-    const { body } = await send<Reported>(system.baseUrl, "POST", REPORT, { token: await own(), json });
+    const { body } = await send<Reported>(system.baseUrl, "POST", REPORT, { token: await companionCredential(), json });
     expect(body.report).toMatchObject({ provider_reference: "", provider_code: "" });
     await cancel(intentId);
   });
 
-  it("with the same key: the same report, in other words and many at once too; another key is more evidence", async () => {
+  it("with the same key: the same answer, also with other fields and many at once; another key is more evidence", async () => {
     const intentId = await handOver();
     const key = { client_idempotency_key: "ключ-1" };
-    const tokens = await Promise.all(Array.from({ length: 6 }, own));
+    const tokens = await Promise.all(Array.from({ length: 6 }, companionCredential));
     const answers = await Promise.all(tokens.map((token) => report(intentId, key, token)));
     for (const { status, body } of answers) expect({ status, body }).toEqual({ status: 200, body: answers[0]?.body });
-    const otherWords = await report(intentId, { ...key, outcome: "reported_declined", provider_reference: "X" });
-    expect(otherWords.body).toEqual(answers[0]?.body);
+    const otherFields = await report(intentId, { ...key, outcome: "reported_declined", provider_reference: "X" });
+    expect(otherFields.body).toEqual(answers[0]?.body);
     expect((await readIntent(intentId)).report_count).toBe(1);
     await report(intentId, { client_idempotency_key: "another" });
     await report(intentId);
     expect((await readIntent(intentId)).report_count).toBe(3);
     await cancel(intentId);
-    // Ended or not, the first answer stays the answer (I6).
+    // After the end of the intent, the key still has its first answer (I6).
     expect((await report(intentId, key)).body).toEqual(answers[0]?.body);
   });
 
@@ -198,7 +198,7 @@ describe("a report", () => {
       expect(system.log(name).replaceAll("\n", "")).not.toMatch(UNSAFE);
   });
 
-  it("dropped by the station for its length: the same key still gets the same answer", async () => {
+  it("dropped by the station for its length: its key still gets the same answer", async () => {
     const intentId = await handOver();
     const reports = Array.from({ length: 4 }, (_, turn) => ({
       client_idempotency_key: `long-${turn}`,
@@ -215,7 +215,7 @@ describe("a report", () => {
     await cancel(intentId);
   });
 
-  it("with a field about money: changes no money", async () => {
+  it("with an amount: does not change the amount of the intent", async () => {
     const intentId = await handOver();
     const { body } = await report(intentId, { amount: "0.01", currency: "USD", order_display_number: 9 });
     expect(body.assignment).toMatchObject({ amount: "25.00", currency: "EUR" });
@@ -231,14 +231,14 @@ describe("a report on an intent that is not this device's", () => {
     const register = (person: Person, station: number): Promise<{ device_id: number }> =>
       person.good("POST", "devices/", { body: { station_id: station, name: "Other", kind: "smart_pos_companion" } });
 
-    const neighbour = await enrolled(owner, await register(owner, stationId));
-    const ofNeighbour = await handOver(cashier, stationId, neighbour);
+    const otherDevice = await enrolled(owner, await register(owner, stationId));
+    const ofOtherDevice = await handOver(cashier, stationId, otherDevice);
     await cashier.good("POST", `stations/${otherStation}/lease/`);
     const elsewhere = await enrolled(owner, await register(owner, otherStation));
     const ofOtherStation = await handOver(cashier, otherStation, elsewhere);
     const ofForeigner = await foreignIntent(await addOrganization(system), register);
 
-    const ids = [ofNeighbour, ofOtherStation, ofForeigner, 2_000_000_000, 0, -1, Number.MAX_SAFE_INTEGER];
+    const ids = [ofOtherDevice, ofOtherStation, ofForeigner, 2_000_000_000, 0, -1, Number.MAX_SAFE_INTEGER];
     const answers = await Promise.all(ids.map((id) => report<Refused>(id)));
     const shapes = answers.map(({ status, headers, body }) => {
       const { request_id: _, ...rest } = body;
@@ -246,8 +246,8 @@ describe("a report on an intent that is not this device's", () => {
     });
     expect(shapes[0]).toMatchObject({ status: 404, rest: { code: "handoff_not_assigned" } });
     for (const [index, shape] of shapes.entries()) expect([ids[index], shape]).toEqual([ids[index], shapes[0]]);
-    expect((await readIntent(ofNeighbour)).report_count).toBe(0);
-    await cancel(ofNeighbour);
+    expect((await readIntent(ofOtherDevice)).report_count).toBe(0);
+    await cancel(ofOtherDevice);
   });
 
   async function enrolled(owner: Person, device: { device_id: number }): Promise<number> {
@@ -289,14 +289,14 @@ describe("a report on an intent that has ended", () => {
     await cancel(cancelled);
     expect(await late(cancelled)).toEqual([409, "intent_not_actionable", "cancelled"]);
 
-    const expired = await shortLived();
+    const expired = await createShortLived();
     await new Promise((resolve) => setTimeout(resolve, 600));
     expect(await late(expired)).toEqual([409, "intent_not_actionable", "expired"]);
     expect((await fetchAssignment()).body.assignment).toBeNull();
   });
 
-  /** The wire asks for half a minute at least; the actor itself takes any lifetime. */
-  async function shortLived(): Promise<number> {
+  /** HTTP accepts 30 seconds or more; the actor accepts any lifetime. */
+  async function createShortLived(): Promise<number> {
     const orderId = await newOrder(cashier, `stations/${stationId}`, "3.00");
     const { intent } = await askStation(system.bus.nc, stationId, {
       commandId: randomBytes(8).toString("hex"),
@@ -307,7 +307,7 @@ describe("a report on an intent that has ended", () => {
   }
 });
 
-describe("a report of a device that was blocked in mid-collection", () => {
+describe("a report of a device that was blocked during a collection", () => {
   const block = (path: string, verb: string): Promise<unknown> =>
     backoffice.good("POST", `${path}/${verb}/`, verb.includes("freeze") ? { body: { reason: "A drill" } } : {});
 
@@ -315,17 +315,17 @@ describe("a report of a device that was blocked in mid-collection", () => {
     ["frozen", "device_frozen", "freeze", "unfreeze"],
     ["suspended", "device_suspended", "suspend", "resume"],
   ])(
-    "%s: refused with the reason, kept as evidence, and makes the next collection ask",
+    "%s: refused with the reason, stored as evidence, and the next collection is `money_may_have_moved`",
     async (_what, reason, off, on) => {
       const intentId = await handOver();
-      const token = await own();
+      const token = await companionCredential();
       await block(`devices/${companion.deviceId}`, off);
       const key = { client_idempotency_key: `blocked-${reason}` };
       for (let times = 0; times < 2; times += 1) {
         const refused = await report<Refused>(intentId, key, token);
         expect([refused.status, refused.body.code]).toEqual([403, reason]);
       }
-      expect((await report<Refused>(0, key, token)).body.code, "an unknown intent is refused alike").toBe(reason);
+      expect((await report<Refused>(0, key, token)).body.code, "an unknown intent has the same refusal").toBe(reason);
       expect(await readIntent(intentId)).toMatchObject({ status: "created", report_count: 0 });
       const keptEvidence = async () => {
         const path = `intents/${intentId}/timeline/`;
@@ -336,7 +336,7 @@ describe("a report of a device that was blocked in mid-collection", () => {
         return entries.filter(({ type }) => type === "late_evidence_kept");
       };
       await vi.waitUntil(async () => (await keptEvidence()).length > 0, { timeout: 15_000 });
-      expect(await keptEvidence(), "once, however often it was sent").toMatchObject([
+      expect(await keptEvidence(), "stored once, although it was sent twice").toMatchObject([
         {
           money_moved: "maybe",
           data: { outcome: "reported_success", provider_reference: "RRN-1", blocked_reason: reason },
@@ -354,9 +354,9 @@ describe("a report of a device that was blocked in mid-collection", () => {
     },
   );
 
-  it("the block has ended: accepted under the same key", async () => {
+  it("after the end of the block: accepted with the same key", async () => {
     const intentId = await handOver();
-    const token = await own();
+    const token = await companionCredential();
     await block(`devices/${companion.deviceId}`, "freeze");
     const key = { client_idempotency_key: "once blocked" };
     expect((await report(intentId, key, token)).status).toBe(403);
@@ -368,7 +368,7 @@ describe("a report of a device that was blocked in mid-collection", () => {
 });
 
 describe("after a kill and a restart of every process", () => {
-  it("the same key still gets the same answer, and the report is there once", async () => {
+  it("the same key still gets the same answer, and the report is stored once", async () => {
     const intentId = await handOver();
     const key = { client_idempotency_key: "before the crash" };
     const before = await report(intentId, key);

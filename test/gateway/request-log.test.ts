@@ -1,4 +1,4 @@
-/** One wide line per request, none for a successful poll, and never a secret. */
+/** The gateway logs one wide line per request, none for a successful poll, and never a secret. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Refused, send } from "../support/http.ts";
 import { type GatewayProcess, startGatewayProcess } from "./gateway-process.ts";
@@ -18,14 +18,14 @@ afterAll(async () => {
 
 type Line = Record<string, unknown>;
 
-/** The line of a request. It is written behind the answer. */
+/** The line of a request. The gateway writes it after the answer. */
 async function lineOf(id: string): Promise<Line | undefined> {
   const find = (): Line | undefined => gateway.log().find(({ requestId }) => requestId === id);
   await expect.poll(find, { timeout: 10_000 }).toBeDefined();
   return find();
 }
 
-/** Every line so far: lines come in the order of their requests, and the last one is this function's own. */
+/** All lines so far. Lines come in the order of their requests, so this sends a last request and waits for its line. */
 async function linesUntil(id: string): Promise<readonly Line[]> {
   await send(gateway.baseUrl, "GET", "/api/cashier/v1/session/", { headers: { "x-request-id": id } });
   await lineOf(id);
@@ -84,14 +84,14 @@ describe("the log of requests", () => {
   });
 });
 
-/** No actor host runs in this world: every station is out of reach. */
+/** No actor host runs in this world, so no station can be reached. */
 describe("a blocked device's report while its station cannot be reached", () => {
   it("gets the usual answer within two seconds, and one log line contains the whole report", async () => {
     const station = await world.openStation(4);
     const intentId = await station.handOver();
     const token = await world.credential(station.companionId, 4, COMPANION_SCOPES);
     await world.setSwitch(`device.${station.companionId}`, true);
-    const ask = () =>
+    const sendReport = () =>
       send<Refused>(gateway.baseUrl, "POST", "/api/payments/v1/devices/assignment/report/", {
         token,
         json: {
@@ -109,7 +109,7 @@ describe("a blocked device's report while its station cannot be reached", () => 
       )
       .toBe(403);
     const startedAtMs = performance.now();
-    const refused = await ask();
+    const refused = await sendReport();
     expect([refused.status, refused.body.code]).toEqual([403, "device_frozen"]);
     expect(performance.now() - startedAtMs).toBeLessThan(2_000);
     const lines = () =>

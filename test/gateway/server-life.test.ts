@@ -1,9 +1,11 @@
-/** Ports and shutdown: running requests are finished, no new one is accepted, the process ends in good order. */
+/** Ports and shutdown: the gateway finishes running requests, accepts no new ones, and ends without an error. */
+
 import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { get } from "node:https";
 import { connect } from "node:net";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readGatewaySettings } from "../../gateway/settings.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
@@ -22,8 +24,6 @@ beforeAll(async () => {
   credential = await world.credential(station.companionId, 1, COMPANION_SCOPES);
 });
 afterAll(() => world.stop());
-
-const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 function refusesConnections(port: number): Promise<boolean> {
   return new Promise((resolve) => {
@@ -46,7 +46,7 @@ describe("a shutdown", () => {
       "",
       "",
     ].join("\r\n");
-    // The body's last byte comes only after the signal, so the request is running when it arrives.
+    // The last byte of the body comes after the signal, so the request is running when the signal arrives.
     const answer = sendRaw(gateway.port, [`${request}{`, "}"], { pauseMs: 2_000, waitMs: 10_000 });
     await delay(500);
     const ended = gateway.stop();
@@ -57,7 +57,7 @@ describe("a shutdown", () => {
     expect(await ended).toBe(0);
   });
 
-  it("waits no longer than its bound: it drops a body that never ends", async () => {
+  it("waits for a limited time: it drops a body that never ends", async () => {
     const gateway = await startGatewayProcess(world.nats.url);
     const request = [
       "POST /api/payments/v1/devices/heartbeat/ HTTP/1.1",
@@ -91,7 +91,7 @@ describe("a shutdown", () => {
 });
 
 describe("a port", () => {
-  it("in use: one sentence and a code, not a second listener", async () => {
+  it("in use: the second gateway ends with one sentence and a code", async () => {
     const gateway = await startGatewayProcess(world.nats.url);
     const second = await startGatewayProcess(world.nats.url, { PORT: String(gateway.port) }).catch(
       (error: unknown) => error,
@@ -105,7 +105,7 @@ describe("a port", () => {
   });
 
   it.runIf(onlyWhere(process.platform === "linux", "several gateways on one port"))(
-    "is shared by several gateways when that is asked for",
+    "is shared by several gateways with SHARED_PORT",
     async () => {
       const environment = { SHARED_PORT: "true", PORT: String(await freePort()) };
       const first = await startGatewayProcess(world.nats.url, environment);
@@ -115,7 +115,7 @@ describe("a port", () => {
         const answer = await send(first.baseUrl, "GET", "/healthz", { headers: { connection: "close" } });
         ids.add((answer.headers.get("x-request-id") as string).split("-")[0] as string);
       }
-      // Each process makes request ids with a prefix of its own.
+      // The request ids of each process have another prefix.
       expect(ids.size).toBe(2);
       await first.stop();
       expect((await send(second.baseUrl, "GET", "/healthz")).status).toBe(200);
@@ -127,8 +127,8 @@ describe("a port", () => {
 const tlsFile = (name: string): string => join(import.meta.dirname, "tls", name);
 
 describe("TLS at the gateway itself", () => {
-  it("answers over HTTPS, with a header that keeps browsers on it", async () => {
-    // A certificate for localhost that is used by this test only.
+  it("answers over HTTPS, with the header that makes browsers use HTTPS only", async () => {
+    // A certificate for localhost that only this test uses.
     const environment = { TLS_KEY_FILE: tlsFile("key.pem"), TLS_CERT_FILE: tlsFile("cert.pem") };
     const gateway = await startGatewayProcess(world.nats.url, environment);
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -163,7 +163,7 @@ describe("a setting", () => {
     [{ TLS_KEY_FILE: "key.pem" }, "TLS_KEY_FILE"],
     [{ TLS_KEY_FILE: tlsFile("key.pem"), TLS_CERT_FILE: tlsFile("nope.pem") }, "TLS_CERT_FILE"],
     [{ TLS_KEY_FILE: tlsFile("cert.pem"), TLS_CERT_FILE: tlsFile("cert.pem") }, "TLS_KEY_FILE"],
-  ])("unusable: named: %o", (environment: NodeJS.ProcessEnv, name) => {
+  ])("unusable: the error names it: %o", (environment: NodeJS.ProcessEnv, name) => {
     const invalid = { code: "invalid_setting", message: expect.stringContaining(name) as string };
     expect(() => readGatewaySettings({ NATS_URL: world.nats.url, ...environment })).toThrow(
       expect.objectContaining(invalid) as Error,

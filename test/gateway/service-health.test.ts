@@ -1,5 +1,5 @@
-/** The gateway's report of services that stop answering. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+/** What the gateway reports about services that do not answer. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
 import { ServicesHealth } from "../../gateway/service-health.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -29,15 +29,17 @@ afterAll(async () => {
   await nats.stop();
 });
 
-it("a service that hangs: its report that the database is ready ends, and the contrary stays", async () => {
-  const health = new ServicesHealth(bus.nc);
-  const before = await health.check();
-  expect(before.relay.health).toEqual({ databaseReady: true, fault: "delivery_late" });
-  expect(before.registry.health?.databaseReady).toBe(false);
-  doesHang = true;
-  await new Promise((resolve) => setTimeout(resolve, LIMITS.healthCachedMs));
-  const after = await health.check();
-  expect(after.relay.health).toBeUndefined();
-  expect(after.relay.answeredAtMs).toBe(before.relay.answeredAtMs);
-  expect(after.registry.health?.databaseReady).toBe(false);
+describe("the gateway's check of the services", () => {
+  it("a service that hangs: its report of a ready database is dropped, a report of an unreachable one is kept", async () => {
+    const health = new ServicesHealth(bus.nc);
+    const before = await health.check();
+    expect(before.relay.health).toEqual({ databaseReady: true, fault: "delivery_late" });
+    expect(before.registry.health?.databaseReady).toBe(false);
+    doesHang = true;
+    await new Promise((resolve) => setTimeout(resolve, LIMITS.healthCachedMs));
+    const after = await health.check();
+    expect(after.relay.health).toBeUndefined();
+    expect(after.relay.answeredAtMs).toBe(before.relay.answeredAtMs);
+    expect(after.registry.health?.databaseReady).toBe(false);
+  });
 });

@@ -1,5 +1,7 @@
 /** A gateway whose feed is silent answers 503, never old state (design §2.2, I8). */
+
 import { hash } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { readinessSchema } from "../../gateway/api/meta/health.ts";
@@ -8,9 +10,8 @@ import { startGatewayProcess } from "./gateway-process.ts";
 import { COMPANION_SCOPES, DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
 
 const DEVICES = "/api/payments/v1/devices/";
-/** Longer than the allowed silence, shorter than the time until a connection is closed. */
+/** Longer than the allowed silence of a feed, shorter than the time after which a silent connection is closed. */
 const SILENCE_MS = 2_000;
-const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 let world: GatewayWorld;
 beforeAll(async () => {
@@ -22,12 +23,12 @@ afterAll(() => world.stop());
 const readiness = (): Promise<Answer<z.infer<typeof readinessSchema>>> => send(world.baseUrl, "GET", "/readyz");
 
 describe("while nats-server is stalled", () => {
-  it("every answer that depends on a feed is 503 replica_stale, and the newest state follows at once after it", async () => {
+  it("an answer that depends on a feed: 503 `replica_stale`; after the stall: the newest state at once", async () => {
     const station = await world.openStation(1);
     const display = await world.credential(station.displayId, 1, DISPLAY_SCOPES);
     const companion = await world.credential(station.companionId, 1, COMPANION_SCOPES);
     const session = await world.session({ permissions: ["payments.collect"] });
-    const asks = [
+    const requests = [
       () => send<Refused>(world.baseUrl, "GET", `${DEVICES}display/`, { token: display }),
       () =>
         send<Refused>(world.baseUrl, "GET", `${DEVICES}display/`, {
@@ -40,15 +41,15 @@ describe("while nats-server is stalled", () => {
       () => send<Refused>(world.baseUrl, "POST", `${DEVICES}enroll/`, { json: { code: "7K3QX-9M2TB" } }),
       () => send<Refused>(world.baseUrl, "GET", "/api/cashier/v1/session/", { token: session }),
     ];
-    for (const ask of asks.slice(0, 3)) expect((await ask()).status).toBeLessThan(400);
+    for (const request of requests.slice(0, 3)) expect((await request()).status).toBeLessThan(400);
     expect((await readiness()).body.ready).toBe(true);
 
     world.nats.signal("SIGSTOP");
-    // At once, because a busy machine delivers the last heartbeat late: within the allowed silence the state is still given.
-    expect((await asks[0]?.())?.status).toBe(200);
+    // Without a delay, because a busy machine delivers the last heartbeat late. The allowed silence has not passed yet.
+    expect((await requests[0]?.())?.status).toBe(200);
     await delay(SILENCE_MS);
-    for (const [index, ask] of asks.entries()) {
-      const answer = await ask();
+    for (const [index, request] of requests.entries()) {
+      const answer = await request();
       expect([index, answer.status, answer.body.code]).toEqual([index, 503, "replica_stale"]);
       expect(Number(answer.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
     }
@@ -68,8 +69,8 @@ describe("while nats-server is stalled", () => {
   });
 });
 
-describe("after nats-server was killed and came back", () => {
-  it("the gateway is fresh again by itself, with the commits of before and after", async () => {
+describe("after a kill and a restart of nats-server", () => {
+  it("the gateway is fresh again without a restart, and has the commits from before and after", async () => {
     const station = await world.openStation(2);
     const credential = await world.credential(station.displayId, 2, DISPLAY_SCOPES);
     await world.nats.kill9();
@@ -85,30 +86,30 @@ describe("after nats-server was killed and came back", () => {
   });
 });
 
-describe("a gateway that was stalled itself", () => {
-  it("does not answer from its old state, though its feed receives messages again at once", async () => {
+describe("a gateway that was stalled", () => {
+  it("does not answer from its old state, although its feed receives messages again at once", async () => {
     const station = await world.openStation(3);
     const gateway = await startGatewayProcess(world.nats.url);
     try {
       const credentials = await Promise.all(
         Array.from({ length: 20 }, () => world.credential(station.displayId, 3, DISPLAY_SCOPES)),
       );
-      const ask = (token: string): Promise<Answer<Refused>> =>
+      const request = (token: string): Promise<Answer<Refused>> =>
         send<Refused>(gateway.baseUrl, "GET", `${DEVICES}display/`, { token });
-      await expect.poll(async () => (await ask(credentials.at(-1) as string)).status).toBe(200);
+      await expect.poll(async () => (await request(credentials.at(-1) as string)).status).toBe(200);
       gateway.signal("SIGSTOP");
       await delay(200);
       for (const credential of credentials) {
         await world.bus.js.publish(`$KV.CREDENTIALS.${hash("sha256", credential, "hex")}`, "");
       }
       await delay(SILENCE_MS);
-      // These wait at its socket, and are answered the moment it goes on.
-      const waiting = credentials.map(ask);
+      // These requests wait at its socket, and the gateway answers them as soon as it continues.
+      const waiting = credentials.map(request);
       await delay(100);
       gateway.signal("SIGCONT");
       const codes = (await Promise.all(waiting)).map(({ status, body }) => `${status} ${body.code}`);
       expect(codes.filter((code) => code !== "503 replica_stale" && code !== "401 credential_invalid")).toEqual([]);
-      await expect.poll(async () => (await ask(credentials[0] as string)).body.code).toBe("credential_invalid");
+      await expect.poll(async () => (await request(credentials[0] as string)).body.code).toBe("credential_invalid");
     } finally {
       await gateway.stop();
     }

@@ -1,6 +1,6 @@
 /**
- * An answer is on the disk (I4): the answer to a command leaves the gateway after nats-server has synced the commits
- * of that command. The system calls of both show when each happened.
+ * A command is on the disk before its answer (I4): the gateway sends the answer after nats-server has synced the
+ * commits of that command. The system calls of both processes show when each happened.
  */
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { durableWrites, sent, startTracing, type Tracer } from "../support/syste
 
 const isLinux = process.platform === "linux";
 
-/** The keyed command of that person's API; the answer repeats the key in its headers. */
+/** Sends a command with an idempotency key. The answer repeats the key in its headers, as its request id. */
 async function keyed(person: Person, path: string, key: string, body: object): Promise<Record<string, unknown>> {
   return await person.good("POST", path, { key, body, headers: { "x-request-id": key } });
 }
@@ -51,7 +51,7 @@ async function collect(baseUrl: string, system: TestSystem): Promise<AnsweredCom
   return commands;
 }
 
-/** The list of events of the commit that begins with this one, as it is written. */
+/** How the list of events begins, in a stored commit whose first event is this one. */
 function beginningOf(event: StationEvent["type"], intentId: number): string {
   return `"events":[${JSON.stringify({ type: event, intentId }).slice(0, -1)},`;
 }
@@ -84,7 +84,7 @@ describe.runIf(onlyWhere(isLinux, "the order of system calls"))("a command over 
     tracers.gateway.remove();
   });
 
-  test("a command: answered after each of its commits is synced", async () => {
+  test("is answered after each of its commits is synced", async () => {
     const commands = await collect(baseUrl, system);
     gateway.process.kill("SIGTERM");
     await gateway.ended;

@@ -1,4 +1,4 @@
-/** Rendered views are kept for a bounded number of devices, and never longer than their sources. */
+/** The gateway caches views for a limited number of devices, and never longer than the sources of the views. */
 
 import { describe, expect, it } from "vitest";
 import { StationReplica } from "../../gateway/read-model/station-replica.ts";
@@ -45,7 +45,7 @@ function commitOf(stationId: number, name: string): Uint8Array {
   return Buffer.from(encodeCommit({ ...facts, state: state as StationState }));
 }
 
-/** A station with displays that collects by QR: the even devices render payloads, the odd ones do not. */
+/** A station with displays that collects by QR. Displays with an even id can show a QR, the others cannot. */
 function qrCommitOf(stationId: number, deviceIds: readonly number[], qrPayload: string): Uint8Array {
   const cashier = { kind: "cashier", id: 31, name: "Casey" } as const;
   const order = {
@@ -128,7 +128,7 @@ describe("the views of one station's displays", () => {
       "total",
     ]);
     expect(new Set(shown.map((view) => view?.etag)).size).toBe(2);
-    // Made once each: a text of 400,000 displays is not kept 400,000 times.
+    // Each text is made once: 400,000 displays with the same text share it.
     expect(views.displayTexts).toBe(2);
   });
 
@@ -143,7 +143,7 @@ describe("the views of one station's displays", () => {
     }
   });
 
-  it("show the total as soon as the provider is frozen, and the QR again after that", () => {
+  it("show the total while the provider is frozen, and the QR again after that", () => {
     const { stations, views, current } = world();
     apply(stations, stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
     const isQr = (): boolean => display(views, 2_002)?.head.includes('"state":"qr"') === true;
@@ -160,12 +160,12 @@ describe("the views of one station's displays", () => {
     display(views, 2_002);
     const later = views.view("display", 2_002, 2_002, 1, NOW_MS + DEFAULT_MACHINE_SETTINGS.intentLifetimeMs);
     expect(later?.head).not.toContain("000201-A");
-    expect(display(views, 2_002)?.head, "nor is it gone when a clock is set back").toContain("000201-A");
+    expect(display(views, 2_002)?.head, "shown again after the clock is set back").toContain("000201-A");
   });
 });
 
 describe("a view", () => {
-  it("is made once per commit and switches", () => {
+  it("is made once per commit and state of the switches", () => {
     const { put, readView, current } = world();
     put(1);
     const first = readView(1);
@@ -178,7 +178,7 @@ describe("a view", () => {
     expect(readView(1)?.blocked).toBe("platform_frozen");
   });
 
-  it("ends with its station, and is made again from a log that is read again", () => {
+  it("is dropped with its station, and made again when the log is read again", () => {
     const { put, readView, stations } = world();
     put(1);
     readView(1);
@@ -190,7 +190,7 @@ describe("a view", () => {
     expect(readView(1)).toBeUndefined();
   });
 
-  it("belongs to its own device when a slot changes hands", () => {
+  it("belongs to the new device when another device gets the slot", () => {
     const { put, readView } = world();
     put(1, "First");
     put(2, "Second");
@@ -199,14 +199,14 @@ describe("a view", () => {
     expect(readView(1, 7)?.head).toContain("First");
   });
 
-  it("does not survive a clock that is set back", () => {
+  it("is made again after the clock is set back", () => {
     const { put, views } = world();
     put(1);
     const late = views.view("self", 1, 1_001, 1, NOW_MS);
     expect(views.view("self", 1, 1_001, 1, NOW_MS - 5)).not.toBe(late);
   });
 
-  it("replaces another one when there are as many as may be, and all are still right", () => {
+  it("replaces another one at the limit, and all are still correct", () => {
     const { put, readView, views } = world(10);
     for (let round = 0; round < 3; round += 1) {
       for (let station = 1; station <= 50; station += 1) {

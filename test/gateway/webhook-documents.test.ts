@@ -94,7 +94,7 @@ describe("the AsyncAPI document", () => {
     expectExactly(resolved(schemas, envelope.properties?.["payload"]), fields, eventType);
   });
 
-  it("shows examples that fit its own schemas and those of the code", () => {
+  it("shows examples that fit the document's schemas and the code's schemas", () => {
     const ajv = new Ajv({ strict: false, allErrors: true });
     formats.default(ajv);
     ajv.addSchema({ components: asyncApi.components }, "asyncapi");
@@ -107,7 +107,7 @@ describe("the AsyncAPI document", () => {
         expect(signatureHeaderSchema.safeParse(example.headers[SIGNATURE_HEADER]).success, name).toBe(true);
       }
       const bad = { ...(examples[0]?.payload as object), manifest: [] };
-      expect(check(bad), `${name} takes a manifest`).toBe(false);
+      expect(check(bad), `${name} accepts a manifest`).toBe(false);
     }
   });
 });
@@ -146,7 +146,7 @@ describe("the OpenAPI document's webhooks", () => {
   });
 });
 
-/** One run of each for both documents: it spends more on its start than on a document. */
+/** Each linter runs once for both documents, because its start takes longer than the check of a document. */
 describe("the linters of the AsyncAPI documents", () => {
   const lint = async (command: string, args: string[]): Promise<{ exit: unknown; output: string }> => {
     const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true", CI: "true" };

@@ -1,9 +1,11 @@
 /**
- * Compares the database and the log with what the world outside did. It asks no code of the product: it
- * uses SQL and a reader of this folder. Each broken rule is one sentence.
+ * Compares the database and the log with what people and the payment scheme did. It uses no code of the product, only SQL
+ * and the log reader of this folder. Each broken rule is one sentence.
  */
+
+import { waitFor } from "../support/wait-for.ts";
 import type { LoggedEvent } from "./log-reader.ts";
-import { ACCOUNT, type Filial, type MoneyWorld, until } from "./money-world.ts";
+import { ACCOUNT, type Filial, type MoneyWorld } from "./money-world.ts";
 import type { Acknowledged, Diary } from "./people.ts";
 import type { Assertion, Scheme } from "./scheme.ts";
 
@@ -12,12 +14,12 @@ export interface Played {
   readonly diary: Diary;
 }
 
-/** A confirmation that has met a dead host twice is tried again within this; an issue is closed by itself within 5 s. */
+/** A confirmation that a dead host has not answered twice is repeated within this time; an issue is closed within 5 s. */
 const QUIET_WITHIN_MS = 30_000;
 
 /** Waits until nothing is due any more; fails when a task stays stuck. */
 export async function untilQuiet(world: MoneyWorld, played: readonly Played[]): Promise<void> {
-  const isAsking = ({ filial }: Played): boolean => {
+  const isPending = ({ filial }: Played): boolean => {
     const active = world.log.commitsOf(filial.stationId).at(-1)?.active;
     return active?.status === "settling" || (active?.status === "created" && active.route === "dynamic_qr");
   };
@@ -31,10 +33,10 @@ export async function untilQuiet(world: MoneyWorld, played: readonly Played[]): 
         (select count(*) from issues i join transactions t
           on t.intent_id = i.intent_id and t.reference = i.provider_reference
           where i.kind = 'settlement_refused' and i.status = 'open')::int as settled_issues`;
-    due = { ...rows, stations: played.filter(isAsking).map(({ filial }) => filial.stationId), hasCaughtUp };
-    return hasCaughtUp && !played.some(isAsking) && Object.values(rows).every((count) => count === 0);
+    due = { ...rows, stations: played.filter(isPending).map(({ filial }) => filial.stationId), hasCaughtUp };
+    return hasCaughtUp && !played.some(isPending) && Object.values(rows).every((count) => count === 0);
   };
-  await until("nothing is due", isQuiet, QUIET_WITHIN_MS).catch((error: unknown) => {
+  await waitFor("nothing is due", isQuiet, QUIET_WITHIN_MS).catch((error: unknown) => {
     throw new Error(`Still due: ${JSON.stringify(due)}`, { cause: error });
   });
 }
@@ -67,7 +69,7 @@ interface Books {
   readonly issues: readonly IssueNow[];
 }
 
-/** The rules that are broken; empty when the money is right. */
+/** The rules that are broken; empty when all payments are correct. */
 export async function findBrokenRules(world: MoneyWorld, scheme: Scheme, played: readonly Played[]): Promise<string[]> {
   const broken = [...scheme.complaints];
   for (const each of played) {
@@ -101,19 +103,19 @@ async function readBooks(
 }
 
 /** The records of both filials of a merchant account: a payment belongs to one of the two. */
-async function booksOfAccount(world: MoneyWorld, { twin }: Filial, own: Books): Promise<Books> {
-  if (twin === undefined) return own;
+async function booksOfAccount(world: MoneyWorld, { twin }: Filial, books: Books): Promise<Books> {
+  if (twin === undefined) return books;
   const [station] = await world.database<[{ station_id: number }]>`
     select s.station_id from stations s join provider_configs c using (filial_id) where c.config_id = ${twin.configId}`;
   const other = await readBooks(world, { stationId: station.station_id, configId: twin.configId });
   return {
-    orders: [...own.orders, ...other.orders],
-    sales: [...own.sales, ...other.sales],
-    issues: [...own.issues, ...other.issues],
+    orders: [...books.orders, ...other.orders],
+    sales: [...books.sales, ...other.sales],
+    issues: [...books.issues, ...other.issues],
   };
 }
 
-/** Σ transactions = Σ paid orders; one sale an order; one an intent; of the order's amount. */
+/** Σ transactions = Σ paid orders, by currency; one transaction for each paid order, and at most one for an intent. */
 function sums({ orders, sales }: Books): string[] {
   const broken: string[] = [];
   for (const currency of new Set([...orders, ...sales].map((row) => row.currency))) {
@@ -138,7 +140,7 @@ function voids({ orders }: Books, { voided }: Diary): string[] {
     .map(({ order_id: id, status }) => `order ${id} was voided and is ${status}`);
 }
 
-/** Every transaction is an intent's that the log has as succeeded, or an attribution's with its issue; and the reverse. */
+/** Every transaction has a succeeded intent in the log, or an issue that was attributed; and the reverse. */
 function salesHaveIntents({ sales, issues }: Books, events: readonly LoggedEvent[]): string[] {
   const broken: string[] = [];
   const succeeded = events.filter(({ type }) => type === "intent_succeeded");
@@ -153,10 +155,10 @@ function salesHaveIntents({ sales, issues }: Books, events: readonly LoggedEvent
       broken.push(`transaction ${id} has ${ends.length} succeeded intents and ${attributed.length} attributions`);
     const intent = created.get(sale.intent_id);
     if (attributed.length === 1 && intent === undefined) continue;
-    const asked = [intent?.["route"], intent?.["orderId"], Number(intent?.["amountMinor"]), intent?.["currency"]];
-    const got = [sale.route, sale.order_id, sale.amount, sale.currency];
-    if (JSON.stringify(asked) !== JSON.stringify(got))
-      broken.push(`transaction ${id} is ${got.join(" ")}, its intent was ${asked.join(" ")}`);
+    const expected = [intent?.["route"], intent?.["orderId"], Number(intent?.["amountMinor"]), intent?.["currency"]];
+    const actual = [sale.route, sale.order_id, sale.amount, sale.currency];
+    if (JSON.stringify(expected) !== JSON.stringify(actual))
+      broken.push(`transaction ${id} is ${actual.join(" ")}, its intent was ${expected.join(" ")}`);
     const isAttested = events.some(
       ({ type, intentId }) =>
         intentId === sale.intent_id && (type === "settlement_started" || type === "provider_confirmed"),
@@ -179,27 +181,28 @@ function paymentsSettleOnce({ sales, issues }: Books, scheme: Scheme, filial: Fi
   const asserted = scheme.assertions.filter(
     ({ configId }) => configId === filial.configId || configId === filial.twin?.configId,
   );
-  for (const [money, reports] of groupBy(asserted, ({ transactionId }) => transactionId)) {
-    const paid = sales.filter((sale) => sale.reference === money && sale.route === "dynamic_qr");
-    const raised = issues.filter((issue) => issue.provider_reference === money);
-    const tale = `${money} (${raised.map((issue) => `${issue.kind} ${issue.status}`).join(", ") || "no issue"})`;
-    if (paid.length > 1) broken.push(`${tale} has paid ${paid.length} orders`);
-    if (paid.length + raised.length === 0) broken.push(`${tale} is lost`);
-    // A scheme that contradicts itself about one payment raises an issue for each difficulty, and pays once at most.
+  for (const [reference, reports] of groupBy(asserted, ({ transactionId }) => transactionId)) {
+    const paid = sales.filter((sale) => sale.reference === reference && sale.route === "dynamic_qr");
+    const raised = issues.filter((issue) => issue.provider_reference === reference);
+    const kinds = raised.map((issue) => `${issue.kind} ${issue.status}`).join(", ") || "no issue";
+    const payment = `${reference} (${kinds})`;
+    if (paid.length > 1) broken.push(`${payment} has paid ${paid.length} orders`);
+    if (paid.length + raised.length === 0) broken.push(`${payment} is lost`);
+    // When a scheme contradicts itself about a payment, each contradiction may be an issue, and the payment settles once at most.
     const isConsistent = new Set(reports.map((each) => JSON.stringify(each))).size === 1;
-    if (isConsistent && raised.length > 1) broken.push(`${tale} is ${raised.length} issues`);
+    if (isConsistent && raised.length > 1) broken.push(`${payment} is ${raised.length} issues`);
     const ofSale = raised.filter((issue) => issue.transaction_id !== null);
     if (isConsistent && paid.length === 1 && raised.length !== ofSale.length)
-      broken.push(`${tale} has paid and is an issue without its transaction`);
+      broken.push(`${payment} has paid and is an issue without its transaction`);
     for (const issue of ofSale)
       if (paid[0]?.transaction_id !== issue.transaction_id)
-        broken.push(`issue ${issue.issue_id} names a transaction that is not of ${tale}`);
+        broken.push(`issue ${issue.issue_id} names a transaction that is not of ${payment}`);
     if (paid.length > 0 && raised.some((issue) => issue.status === "closed" && issue.transaction_id === null))
-      if (isConsistent) broken.push(`${tale} was closed as resolved outside and has paid`);
+      if (isConsistent) broken.push(`${payment} was closed as resolved outside and has paid`);
   }
-  for (const money of scheme.forged) {
-    const isTaken = [...sales.map((sale) => sale.reference), ...issues.map((issue) => issue.provider_reference)];
-    if (isTaken.includes(money)) broken.push(`forged money ${money} was believed`);
+  for (const forged of scheme.forged) {
+    const stored = [...sales.map((sale) => sale.reference), ...issues.map((issue) => issue.provider_reference)];
+    if (stored.includes(forged)) broken.push(`the forged payment ${forged} was accepted`);
   }
   return broken;
 }
@@ -224,16 +227,16 @@ function salesHaveAssertedPayments(
   // A smart POS sale needs the device's evidence.
   for (const sale of sales.filter(({ route }) => route === "smart_pos"))
     if (!events.some((event) => event.type === "outcome_reported" && event["intentId"] === sale.intent_id))
-      broken.push(`transaction ${sale.transaction_id} stands on no evidence`);
+      broken.push(`transaction ${sale.transaction_id} has no evidence`);
   return broken;
 }
 
-/** Repeats every command whose answer is final, under its key; one sentence for each answer that differs now. */
+/** Repeats every command whose answer is final, with its key; one sentence for each answer that differs now. */
 export async function repeatAll(world: MoneyWorld, played: readonly Played[]): Promise<string[]> {
   const broken: string[] = [];
   await Promise.all(
     played.map(async ({ filial, diary }) => {
-      for (const { request, response } of diary.acknowledged.filter(isForGood)) {
+      for (const { request, response } of diary.acknowledged.filter(isFinal)) {
         const again = await world.command(filial.stationId, request);
         const [before, after] = [response, again].map(({ reply }) => JSON.stringify(reply));
         if (before !== after) broken.push(`${JSON.stringify(request)} was answered ${before}, and later ${after}`);
@@ -243,15 +246,15 @@ export async function repeatAll(world: MoneyWorld, played: readonly Played[]): P
   return broken;
 }
 
-const KEPT: ReadonlySet<string> = new Set(["intent_create", "intent_attest", "intent_cancel", "intent_report"]);
-const OF_THE_SEAM: readonly string[] = ["order_changed", "order_already_paid", "order_voided", "money_already_used"];
+const REPEATABLE: ReadonlySet<string> = new Set(["intent_create", "intent_attest", "intent_cancel", "intent_report"]);
+const SEAM_REFUSALS: readonly string[] = ["order_changed", "order_already_paid", "order_voided", "money_already_used"];
 
 /** A refusal changes nothing and may differ later, unless the seam has answered. */
-function isForGood({ request, response }: Acknowledged): boolean {
+function isFinal({ request, response }: Acknowledged): boolean {
   const { type } = request.command;
-  if (!KEPT.has(type)) return false;
+  if (!REPEATABLE.has(type)) return false;
   const { reply } = response;
-  return reply.ok || (type === "intent_attest" && OF_THE_SEAM.includes(reply.code));
+  return reply.ok || (type === "intent_attest" && SEAM_REFUSALS.includes(reply.code));
 }
 
 function total(amounts: readonly number[]): number {

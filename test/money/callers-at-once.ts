@@ -3,7 +3,8 @@ import type { Actor } from "../../machines/actor.ts";
 import { attributeIssue, listIssues } from "../../services/bus/messages/issues.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
-import { ACCOUNT, type Filial, insist, type MoneyWorld, until } from "./money-world.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { ACCOUNT, type Filial, insist, type MoneyWorld } from "./money-world.ts";
 import type { Acknowledged } from "./people.ts";
 import { type Assertion, Scheme } from "./scheme.ts";
 
@@ -43,7 +44,7 @@ export async function openScene(world: MoneyWorld, nth: number): Promise<Scene> 
   const { reply } = await act({ world, filial, acknowledged }, { type: "intent_create", route: "dynamic_qr", orderId });
   if (!reply.ok || reply.type !== "intent") throw new Error(`No collection: ${JSON.stringify(reply)}`);
   const { intentId } = reply;
-  await until("the QR", () => world.log.commitsOf(filial.stationId).at(-1)?.active?.status === "presented");
+  await waitFor("the QR", () => world.log.commitsOf(filial.stationId).at(-1)?.active?.status === "presented");
   const [payment] = await world.database<[{ reference: string }]>`
     select reference from provider_payments where intent_id = ${intentId}`;
   const money = { configId, account: ACCOUNT, amountMinor: AMOUNT_MINOR, currency };
@@ -65,7 +66,7 @@ export async function openScene(world: MoneyWorld, nth: number): Promise<Scene> 
   };
 }
 
-/** A second collection, in cash, if the first lets it begin; its cashier attests it and confirms what came in meanwhile. */
+/** A second collection, in cash, if the first one allows it. Its cashier attests it, and confirms that money may have moved. */
 async function collectInCash(scene: Scene): Promise<void> {
   const { orderId } = scene;
   const command = { type: "intent_create", route: "cash", orderId, confirmsMoneyMayHaveMoved: true } as const;

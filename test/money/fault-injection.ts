@@ -1,4 +1,4 @@
-/** Faults while people work: processes that are killed, and kill switches that are thrown. */
+/** Faults while people work: processes that are killed, and kill switches that are set. */
 import { setTimeout as delay } from "node:timers/promises";
 import { moveDevice } from "../../services/bus/messages/devices.ts";
 import { setKillSwitch, setPlatformKillSwitch } from "../../services/bus/messages/kill-switches.ts";
@@ -7,20 +7,20 @@ import type { KillableProcess } from "./killable-process.ts";
 import { type Filial, insist, type MoneyWorld } from "./money-world.ts";
 import type { Freeze, Strike } from "./schedule.ts";
 
-/** A strike that waits for a moment which does not come strikes all the same. */
-const AIM_PATIENCE_MS = 3_000;
+/** After this time, a strike kills its processes even if the moment for which it waits has not come. */
+const MOMENT_WITHIN_MS = 3_000;
 
-/** Returns whether the moment that it was aimed at came. */
+/** Kills processes and starts them again. Returns whether the moment for which it waited came. */
 export async function strike(world: MoneyWorld, { kills, at, afterMs }: Strike): Promise<boolean> {
   await delay(afterMs);
-  const victims = victimsOf(world, kills);
-  const isHit = await atTheMoment(world, at, () => Promise.all(victims.map((victim) => victim.kill9())));
+  const processes = processesOf(world, kills);
+  const isHit = await atTheMoment(world, at, () => Promise.all(processes.map((each) => each.kill9())));
   if (kills === "providers") await passClaims(world);
-  await Promise.all(victims.map((victim) => victim.restart()));
+  await Promise.all(processes.map((each) => each.restart()));
   return isHit;
 }
 
-function victimsOf({ hosts, providers }: MoneyWorld, kills: Strike["kills"]): readonly KillableProcess[] {
+function processesOf({ hosts, providers }: MoneyWorld, kills: Strike["kills"]): readonly KillableProcess[] {
   const [first, second] = hosts;
   if (kills === "providers") return [providers];
   return kills === "both_hosts" ? hosts : [kills === "first_host" ? first : second];
@@ -39,7 +39,7 @@ async function atTheMoment(world: MoneyWorld, at: Strike["at"], kill: () => Prom
     struck.abort();
   };
   const stopWatching = at === "settling" ? watchSettling(world, aim) : await watchConfirming(world, aim);
-  await delay(AIM_PATIENCE_MS, undefined, { signal: struck.signal }).catch(() => undefined);
+  await delay(MOMENT_WITHIN_MS, undefined, { signal: struck.signal }).catch(() => undefined);
   const isHit = struck.signal.aborted;
   aim();
   await stopWatching();
@@ -73,14 +73,14 @@ export async function reportConfirmations({ database }: MoneyWorld): Promise<voi
       for each row when (new.kind = 'confirm') execute function notify_confirmation();`);
 }
 
-/** What the dead process had claimed is due after its claim: the clock is moved on instead of waiting that long. */
+/** What the killed process had claimed is due only after its claim. This makes it due now, so that the test need not wait. */
 async function passClaims({ database }: MoneyWorld): Promise<void> {
   await database`update provider_tasks set due_at = now() where done_at is null`;
   await database`
     update issues set attributed_since = attributed_since - interval '1 minute' where attribution is not null`;
 }
 
-/** Throws a kill switch, or suspends a device, and takes it back. */
+/** Sets a kill switch or suspends a device, and undoes this later. */
 export async function freeze(
   world: MoneyWorld,
   filials: readonly Filial[],
@@ -113,7 +113,7 @@ async function setFrozen(world: MoneyWorld, filial: Filial, what: Freeze["what"]
   return await world.ask(setKillSwitch, { caller, subject: subject[what], isOn, reason });
 }
 
-/** Another test has suspended or resumed it already. */
+/** Another freeze has already suspended or resumed the device. */
 function ignoreMoved(error: unknown): void {
   if (!(error instanceof RefusedError && error.refusal.code === "conflict")) throw error;
 }

@@ -11,33 +11,33 @@ export interface Scene {
   readonly intentId: number;
 }
 
-/** A provider is asked within this of the collection's beginning, or never: the host was killed, or the provider frozen. */
-const ASKED_WITHIN_MS = 3_000;
+/** The provider gets a request within this time, or never, because the host was killed or the provider is frozen. */
+const REQUESTED_WITHIN_MS = 3_000;
 const END_WITHIN_MS = 2_500;
 
 let payments = 0;
 let events = 0;
-const newMoney = (): string => `T${(payments += 1)}`;
+const newTransactionId = (): string => `T${(payments += 1)}`;
 const newEvent = (): string => `E${(events += 1)}`;
 
 export async function playGuest(scene: Scene, steps: readonly GuestStep[]): Promise<void> {
   const payment = await findPayment(scene);
   if (payment === undefined) return;
   const { configId, currency } = scene.filial;
-  const right: Assertion = { configId, transactionId: newMoney(), account: ACCOUNT, currency, ...payment };
+  const right: Assertion = { configId, transactionId: newTransactionId(), account: ACCOUNT, currency, ...payment };
   for (const { act, afterMs } of steps) {
     await delay(afterMs);
     await ACTS[act](scene, right);
   }
 }
 
-/** An unregistered payment of that amount; returns the scheme's name of it. */
+/** Sends an unregistered payment of that amount; returns its transaction id. */
 export async function payStray(
   { scheme, filial }: Pick<Scene, "scheme" | "filial">,
   amountMinor: number,
 ): Promise<string> {
   const { configId, currency, secret } = filial;
-  const transactionId = newMoney();
+  const transactionId = newTransactionId();
   const money = {
     configId,
     transactionId,
@@ -56,12 +56,12 @@ const pay = ({ scheme, filial }: Scene, money: Assertion, copies = 1): Promise<v
   scheme.pay(filial.secret, money, { id: newEvent(), copies });
 const notify = ({ scheme, filial }: Scene, type: string, reference: string): Promise<void> =>
   scheme.notify(filial.secret, filial.configId, { id: newEvent(), type, reference });
-/** The scheme asserts the payment at the other config of the account as well, where there is one. */
+/** The scheme asserts the payment at the other config of the account as well, if the account has one. */
 async function payAtTwin({ scheme, filial: { twin } }: Scene, money: Assertion): Promise<void> {
   if (twin !== undefined) await scheme.pay(twin.secret, { ...money, configId: twin.configId }, { id: newEvent() });
 }
-/** The same payment, and another payment. */
-const second = (right: Assertion): Assertion => ({ ...right, transactionId: newMoney() });
+/** Another payment with the same facts. */
+const second = (right: Assertion): Assertion => ({ ...right, transactionId: newTransactionId() });
 
 const ACTS: Readonly<Record<GuestAct, Act>> = {
   pays: (scene, right) => pay(scene, right),
@@ -119,7 +119,7 @@ async function findPayment({
   world,
   intentId,
 }: Scene): Promise<{ reference: string; amountMinor: number } | undefined> {
-  const untilMs = Date.now() + ASKED_WITHIN_MS;
+  const untilMs = Date.now() + REQUESTED_WITHIN_MS;
   while (Date.now() < untilMs) {
     const [row] = await world.database<[{ reference: string; amount: string }?]>`
       select reference, amount_minor::text as amount from provider_payments where intent_id = ${intentId}`;

@@ -1,6 +1,6 @@
 /**
- * Money is conserved over every drawn interleaving: cashiers, a companion, guests, an operator, kill switches
- * and killed processes, all at the same time, over all four routes. A run that fails is printed with its seed and path:
+ * Money is conserved in every random interleaving of cashiers, a companion, guests, an operator, kill switches and killed
+ * processes, all at the same time, over all four routes. A run that fails is printed with its seed and path:
  *
  *   MONEY_SEED=… MONEY_PATH=… vitest run test/money/interleavings.test.ts
  *
@@ -8,7 +8,7 @@
  */
 import { inspect } from "node:util";
 import * as fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findBrokenRules, type Played, repeatAll, untilQuiet } from "./broken-rules.ts";
 import { freeze, reportConfirmations, strike } from "./fault-injection.ts";
 import { type MoneyWorld, startMoneyWorld } from "./money-world.ts";
@@ -17,9 +17,9 @@ import { FREEZES, type Schedule, STORY, schedule } from "./schedule.ts";
 import { Scheme } from "./scheme.ts";
 
 const FIXED_SEED = 20_261_121;
-/** The first run of the fixed seed is the story; a fresh one has none. Each takes about seven seconds, mostly a dead host's time. */
+/** The first run of the fixed seed is the story; a new seed has none. A run takes about seven seconds, mostly for dead hosts. */
 const RUNS = Number(process.env["MONEY_RUNS"] ?? 1);
-/** Further schedules that are tried after a failure, to find a smaller one. */
+/** How many further schedules are tried after a failure, to find a smaller one. */
 const SHRINKING_RUNS = 3;
 const RUN_MS = 180_000;
 
@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** What happened over all runs: the property would hold without any event as well. */
+/** What happened in all runs, because the property would also hold if nothing happened. */
 const seen = { strikes: 0, hits: 0, runs: 0, frozen: new Set<string>() };
 
 async function broken(plan: Schedule): Promise<string[]> {
@@ -62,7 +62,7 @@ async function broken(plan: Schedule): Promise<string[]> {
   await untilQuiet(world, played);
   const sentences = await findBrokenRules(world, scheme, played);
   if (sentences.length > 0) return sentences;
-  // Each command once more: its answer is the first one, and no payment moves.
+  // Each command once more: it gets its first answer, and no money moves.
   const changed = await repeatAll(world, played);
   await scheme.replayAll();
   await untilQuiet(world, played);
@@ -83,28 +83,32 @@ function property(): fc.IAsyncProperty<[Schedule]> {
   });
 }
 
-const asked = process.env["MONEY_SEED"];
+const givenSeed = process.env["MONEY_SEED"];
 const path = process.env["MONEY_PATH"];
 
-test.each(asked === undefined ? [FIXED_SEED, Date.now() % 2 ** 31] : [Number(asked)])(
-  "interleavings of seed %i: money is conserved",
-  async (seed) => {
-    const drawn =
-      seed === FIXED_SEED ? { numRuns: RUNS, examples: [[STORY]] as [Schedule][] } : { numRuns: Math.max(1, RUNS - 1) };
-    await fc.assert(property(), { seed, ...drawn, ...(path === undefined ? {} : { path }) });
-  },
-  RUNS * RUN_MS + SHRINKING_RUNS * RUN_MS,
-);
+describe("interleavings", () => {
+  test.each(givenSeed === undefined ? [FIXED_SEED, Date.now() % 2 ** 31] : [Number(givenSeed)])(
+    "of seed %i: money is conserved",
+    async (seed) => {
+      const drawn =
+        seed === FIXED_SEED
+          ? { numRuns: RUNS, examples: [[STORY]] as [Schedule][] }
+          : { numRuns: Math.max(1, RUNS - 1) };
+      await fc.assert(property(), { seed, ...drawn, ...(path === undefined ? {} : { path }) });
+    },
+    RUNS * RUN_MS + SHRINKING_RUNS * RUN_MS,
+  );
 
-test("interleavings: every route, end and kind of issue has occurred", async () => {
-  const routes = await world.database<{ route: string }[]>`select distinct route from transactions order by route`;
-  const issues = await world.database<{ kind: string; count: number }[]>`
-    select kind, count(*)::int as count from issues group by kind`;
-  if (process.env["MONEY_LOUD"] === "1")
-    process.stderr.write(`${JSON.stringify({ ...seen, frozen: [...seen.frozen], routes, issues })}\n`);
-  expect(seen.hits).toBeGreaterThan(0);
-  expect([...seen.frozen].toSorted()).toEqual(FREEZES.toSorted());
-  expect(routes.map(({ route }) => route)).toEqual(["attested_terminal", "cash", "dynamic_qr", "smart_pos"]);
-  // The story always brings one kind; the others come with what is drawn. `issue-kinds.test.ts` reaches each of them.
-  expect(issues.length).toBeGreaterThanOrEqual(RUNS < 10 ? 1 : 4);
+  test("every route and kind of freeze has occurred, and several kinds of issues", async () => {
+    const routes = await world.database<{ route: string }[]>`select distinct route from transactions order by route`;
+    const issues = await world.database<{ kind: string; count: number }[]>`
+      select kind, count(*)::int as count from issues group by kind`;
+    if (process.env["MONEY_LOUD"] === "1")
+      process.stderr.write(`${JSON.stringify({ ...seen, frozen: [...seen.frozen], routes, issues })}\n`);
+    expect(seen.hits).toBeGreaterThan(0);
+    expect([...seen.frozen].toSorted()).toEqual(FREEZES.toSorted());
+    expect(routes.map(({ route }) => route)).toEqual(["attested_terminal", "cash", "dynamic_qr", "smart_pos"]);
+    // The story always raises one kind; random runs raise others. `issue-kinds.test.ts` reaches each of them.
+    expect(issues.length).toBeGreaterThanOrEqual(RUNS < 10 ? 1 : 4);
+  });
 });

@@ -1,5 +1,5 @@
 /**
- * Every kind of issue is reached from outside: a cashier at the cashier's API, a provider that posts
+ * Every kind of issue can be reached over HTTP: by a cashier at the cashier's API, a provider that posts
  * signed callbacks, an operator who lists. The test reads the list of kinds, so that a new kind needs a case here.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -104,8 +104,8 @@ async function untilPaid({ orderId }: Scene): Promise<void> {
   await expect.poll(status, { timeout: SOON_MS, interval: 50 }).toBe("paid");
 }
 
-/** How each kind comes about from outside; returns the provider's reference of the payment. */
-const STORIES: Readonly<Record<IssueKind, (scene: Scene) => Promise<unknown>>> = {
+/** What raises each kind. */
+const CAUSES: Readonly<Record<IssueKind, (scene: Scene) => Promise<unknown>>> = {
   unmatched_money: ({ money }) => callBack({ ...money, reference: "UNKNOWN" }),
   amount_over: ({ money }) => callBack({ ...money, amount: "12.60" }),
   amount_under: ({ money }) => callBack({ ...money, amount: "12.40" }),
@@ -127,7 +127,7 @@ const STORIES: Readonly<Record<IssueKind, (scene: Scene) => Promise<unknown>>> =
     await callBack(scene.money);
   },
   async settlement_refused(scene) {
-    // As an order that was changed a moment ago: its station has not received the change, or it would have ended the QR.
+    // Like an order that has just changed: its station has not received the change, which would have ended the QR.
     const database = openDatabase({ url: system.database.url, maxConnections: 1 });
     await database`update orders set total_minor = 2500, revision = revision + 1 where order_id = ${scene.orderId}`;
     await closeDatabase(database);
@@ -143,7 +143,7 @@ const issuesOf = async ({ money }: Scene): Promise<Issue[]> => {
 describe("issue kinds", () => {
   test.each(CALLBACK_ISSUE_KINDS)("%s: is raised once, and pays nothing", async (kind) => {
     const scene = await present();
-    await STORIES[kind](scene);
+    await CAUSES[kind](scene);
     const kinds = async (): Promise<string[]> => (await issuesOf(scene)).map((issue) => issue.kind);
     await expect.poll(kinds, { timeout: SOON_MS, interval: 50 }).toEqual([kind]);
     const [issue] = await issuesOf(scene);
@@ -159,8 +159,8 @@ describe("issue kinds", () => {
     if (!["late_money", "reference_mismatch", "duplicate_money"].includes(kind)) await cancel(scene);
   });
 
-  test("the list has no kind beside these and those of statements", async () => {
-    expect(Object.keys(STORIES).toSorted()).toEqual([...CALLBACK_ISSUE_KINDS].toSorted());
+  test("the list has only these kinds and those of statements", async () => {
+    expect(Object.keys(CAUSES).toSorted()).toEqual([...CALLBACK_ISSUE_KINDS].toSorted());
     const database = openDatabase({ url: system.database.url, maxConnections: 1 });
     const [check] = await database<[{ text: string }]>`
       select pg_get_constraintdef(oid) as text from pg_constraint where conname = 'issues_kind_check'`;

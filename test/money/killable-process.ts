@@ -1,4 +1,4 @@
-/** Services in a process of their own, as `npm start` runs them, which a test may kill at any moment. */
+/** Services in a separate process, as `npm start` runs them, which a test may kill at any moment. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * The station log as it is stored, read here without the product's own decoder: a check of the money must not share
- * a mistake with the code that it checks.
+ * The station log as it is stored, read without the decoder of the product: a check of payments must not share a mistake
+ * with the code that it checks.
  */
 import type { Bus } from "../../services/bus/connection.ts";
 
@@ -21,7 +21,7 @@ export interface LogReader {
   /** The station's commits so far, oldest first. */
   commitsOf(stationId: number): readonly LoggedCommit[];
   eventsOf(stationId: number): readonly LoggedEvent[];
-  /** Calls the listener with each commit from now on; returns what ends that. */
+  /** Calls the listener with each commit from now on; returns a function that ends the calls. */
   onCommit(listener: (commit: LoggedCommit) => void): () => void;
   /** Whether everything that the stream holds now has been read. */
   hasCaughtUp(): Promise<boolean>;
@@ -29,7 +29,7 @@ export interface LogReader {
 }
 
 const STREAM = "STATION_LOG_0";
-/** The stream also holds the questions of hosts. */
+/** The stream also holds the confirmations and leases of hosts, and the beats of gateways. */
 const COMMITS = "station.log.>";
 
 interface WrittenCommit {

@@ -1,7 +1,7 @@
 /**
- * The parts that money passes through, all of them real: NATS, PostgreSQL, the settlement service, registry, relay and
- * audit copy in the test's process; two actor hosts and the providers service in processes of their own, which are killed.
- * It has a folder of its own because it belongs to no single part: it checks what they conserve together.
+ * The parts that take part in a payment, all of them real: NATS, PostgreSQL, the settlement service, registry, relay and
+ * audit copy in the test's process; two actor hosts and the providers service in separate processes, which are killed.
+ * This folder belongs to no single part, because it checks what all of them conserve together.
  */
 
 import { randomBytes } from "node:crypto";
@@ -31,13 +31,14 @@ import { emvcoSettings } from "../support/emvco-settings.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type KillableProcess, startKillable } from "./killable-process.ts";
 import { followLog, type LogReader } from "./log-reader.ts";
 
 export const ACCOUNT = "M-1";
 const CALLBACK_SECRET = "the-secret-of-the-callbacks-in-this-test";
-/** Longer than a host needs to be taken for dead and another to take over, and than a process start on a busy machine. */
-const ANSWER_PATIENCE_MS = 60_000;
+/** Longer than another host needs to take over from a dead one, and than a process start on a busy machine. */
+const ANSWER_WITHIN_MS = 60_000;
 const ATTEMPT_MS = 2_000;
 
 /** A filial: a station with its people, a live companion, a provider config and open orders. */
@@ -72,13 +73,13 @@ export interface MoneyWorld {
   readonly hosts: readonly [KillableProcess, KillableProcess];
   readonly providers: KillableProcess;
   openFilial(options: FilialOptions): Promise<Filial>;
-  /** Asks a service; throws `RefusedError` and `UnavailableError`. */
+  /** Sends a request to a service; throws `RefusedError` and `UnavailableError`. */
   ask<TOperation extends AnyOperation>(
     operation: TOperation,
     request: RequestOf<TOperation>,
     timeoutMs?: number,
   ): Promise<ReplyOf<TOperation>>;
-  /** Sends a station one command under one key until it is answered, as a client that repeats does. */
+  /** Sends a station one command with one key until it is answered, like a client that repeats its requests. */
   command(stationId: number, request: StationRequest): Promise<StationResponse>;
   stop(): Promise<void>;
 }
@@ -133,24 +134,24 @@ const askOnce = (bus: Bus, stationId: number, request: StationRequest): Promise<
   askStation(bus.nc, stationId, request, { timeoutMs: ATTEMPT_MS });
 
 /** Repeats a request that was not answered, or that was refused because of load. */
-export async function insist<T>(attempt: () => Promise<T>, withinMs = ANSWER_PATIENCE_MS): Promise<T> {
+export async function insist<T>(attempt: () => Promise<T>, withinMs = ANSWER_WITHIN_MS): Promise<T> {
   const untilMs = Date.now() + withinMs;
-  const asked = new Error(`Not answered within ${withinMs} ms.`);
+  const timeout = new Error(`Not answered within ${withinMs} ms.`);
   for (;;) {
     try {
       return await attempt();
     } catch (error) {
       const isOver = error instanceof RefusedError && !["busy", "unavailable"].includes(error.refusal.code);
       if (isOver || !(error instanceof RefusedError || error instanceof UnavailableError)) throw error;
-      if (Date.now() > untilMs) throw Object.assign(asked, { cause: error });
+      if (Date.now() > untilMs) throw Object.assign(timeout, { cause: error });
     }
     await delay(50);
   }
 }
 
 /**
- * Now and then the database is slow to store a provider's answer: then a guest who scans fast enough has paid
- * before the station knows its QR. The same for a sale, so that a host can die while the seam is at work.
+ * At random, the database is slow to store a provider's answer: then a guest who scans fast enough has paid before the
+ * station knows its QR. The same for a sale, so that a host can be killed during a call of the seam.
  */
 async function slowDownSomeWrites(database: Database): Promise<void> {
   await database.unsafe(`
@@ -214,7 +215,7 @@ async function openFilial(parts: Parts, { currency, amountsMinor, twinOf }: Fili
     heartbeatSubject(stationId, companionId),
     JSON.stringify({ atMs: Date.now(), summary: {} }),
   );
-  // A secret belongs to one config, whichever account that has.
+  // The two configs of one merchant account have different secrets.
   const secret = twinOf === undefined ? CALLBACK_SECRET : `${CALLBACK_SECRET}-of-the-twin`;
   const { config } = await insist(() =>
     parts.ask(createProviderConfig, {
@@ -236,7 +237,7 @@ async function openFilial(parts: Parts, { currency, amountsMinor, twinOf }: Fili
     }),
   );
   await send({ kind: "cashier", id: cashiers[0].userId, name: "Ada" }, { type: "lease_acquire" });
-  await until("the station knows its provider and its companion", () => {
+  await waitFor("the station knows its provider and its companion", () => {
     const types = parts.log.eventsOf(stationId).map(({ type }) => type);
     return types.includes("provider_changed") && types.includes("device_online");
   });
@@ -257,17 +258,4 @@ async function openFilial(parts: Parts, { currency, amountsMinor, twinOf }: Fili
   if (twinOf !== undefined) Object.assign(filial, { twin: twinOf });
   if (twinOf !== undefined) twinOf.twin = filial;
   return filial;
-}
-
-/** Waits until a condition holds; fails with its name when it does not. */
-export async function until(
-  what: string,
-  holds: () => boolean | Promise<boolean>,
-  withinMs = ANSWER_PATIENCE_MS,
-): Promise<void> {
-  const deadlineMs = Date.now() + withinMs;
-  while (!(await holds())) {
-    if (Date.now() > deadlineMs) throw new Error(`It did not come about within ${withinMs} ms: ${what}.`);
-    await delay(10);
-  }
 }

@@ -21,7 +21,7 @@ export interface Acknowledged {
   readonly response: StationResponse;
 }
 
-/** What happened in one filial beside the log and the database. */
+/** What happened in one filial, apart from the log and the database. */
 export interface Diary {
   readonly acknowledged: Acknowledged[];
   /** Orders whose voiding was acknowledged. */
@@ -53,7 +53,7 @@ export class Playing {
     const isOver = new AbortController();
     const operator = this.#operate(isOver.signal);
     await Promise.all(this.#plan.tablets.map((steps) => this.#work(steps)));
-    // Guests and companions come with collections, and no collection begins any more.
+    // Guests and companions begin with a collection, and no collection begins any more.
     while (this.#guests.length > 0) await Promise.all(this.#guests.splice(0));
     stopWatching();
     isOver.abort();
@@ -135,7 +135,7 @@ export class Playing {
 
   async #meanwhile(what: Extract<CashierStep, { do: "collect" }>["meanwhile"], nth: number): Promise<void> {
     if (what === "voided") await this.#rewrite("void", nth);
-    // Not waited for: the price comes back before or after the seam is asked.
+    // Not awaited: the price is restored before or after the call of the seam.
     if (what === "changed_and_back") this.#guests.push(this.#rewrite("change_and_back", nth));
     if (what === "paid_by_stray_money") {
       const { orderId, amountMinor } = this.#order(nth);
@@ -149,7 +149,7 @@ export class Playing {
     }
   }
 
-  /** Tries again while there is no evidence yet, as a cashier does who waits for the terminal. */
+  /** Tries again while there is no evidence yet, like a cashier who waits for the terminal. */
   async #attest(intentId: number): Promise<void> {
     for (const pauseMs of [150, 300, 0]) {
       const command = { type: "intent_attest", intentId, reference: `slip-${intentId}` } as const;
@@ -169,7 +169,7 @@ export class Playing {
     return order;
   }
 
-  /** The collection that was begun that many ago. */
+  /** The newest collection, or the one that many collections before it. */
   #newest(before: number): number | undefined {
     const created = this.#world.log.eventsOf(this.#filial.stationId).filter(({ type }) => type === "intent_created");
     const intentId = created.at(-1 - before)?.["intentId"];
@@ -205,7 +205,7 @@ export class Playing {
     }
   }
 
-  /** Polls the issues, and does about each what the plan says. */
+  /** Polls the issues, and does with each what the plan says. */
   async #operate(isOver: AbortSignal): Promise<void> {
     const { operator: caller } = this.#filial;
     const seen = new Set<number>();
@@ -215,7 +215,7 @@ export class Playing {
         this.#world.ask(issueMessages.listIssues, { caller, limit: 50, status: "open" }, 1_500),
       );
       for (const issue of issues.toReversed()) {
-        // Of another filial of the organization.
+        // An issue of another filial of the organization is not for this plan.
         if (seen.has(issue.issueId) || issue.configId !== this.#filial.configId) continue;
         seen.add(issue.issueId);
         await this.#decide(issue, seen.size - 1);
@@ -227,14 +227,14 @@ export class Playing {
 
   async #decide(issue: issueMessages.Issue, nth: number): Promise<void> {
     const act = this.#plan.operator[nth % this.#plan.operator.length] ?? "leave";
-    const own = issue.orderId ?? this.#order(nth).orderId;
+    const itsOrder = issue.orderId ?? this.#order(nth).orderId;
     const other = this.#order(nth + 1).orderId;
     const attribute = (orderId: number) => this.#attribute(issue.issueId, orderId);
     const close = () => this.#close(issue.issueId);
-    if (act === "own_order") await attribute(own);
+    if (act === "own_order") await attribute(itsOrder);
     if (act === "other_order") await attribute(other);
-    if (act === "two_orders_at_once") await Promise.all([attribute(own), attribute(other)]);
-    if (act === "attribute_and_close") await Promise.all([attribute(own), close()]);
+    if (act === "two_orders_at_once") await Promise.all([attribute(itsOrder), attribute(other)]);
+    if (act === "attribute_and_close") await Promise.all([attribute(itsOrder), close()]);
     if (act === "close") await close();
   }
 

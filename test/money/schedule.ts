@@ -1,14 +1,14 @@
-/** What happens in one run, as data: who does what, in which order and with which pauses. It is drawn, printed and replayed. */
+/** What happens in one run, as data: who does what, in which order and with which pauses. fast-check makes and replays it. */
 import * as fc from "fast-check";
 
-/** Printed and pasted as plain objects. */
+/** Plain objects, so that a printed schedule can be pasted into a test. */
 const PLAIN = { noNullPrototype: true } as const;
 
 const ROUTES = ["cash", "attested_terminal", "smart_pos", "dynamic_qr"] as const;
 
 const MEANWHILE = ["nothing", "voided", "changed_and_back", "paid_by_stray_money"] as const;
 
-/** Pauses are milliseconds. Orders are named by their place in the filial, collections by how many came after them. */
+/** Pauses are milliseconds. An order is named by its index in the filial, a collection by the number of later ones. */
 export type CashierStep = { readonly pauseMs: number } & (
   | {
       readonly do: "collect";
@@ -92,7 +92,7 @@ export const FREEZES = ["provider", "station", "organization", "platform", "devi
 
 export interface Freeze {
   readonly what: (typeof FREEZES)[number];
-  /** Begins with the end of a freeze that does not exist, or of another step's freeze. */
+  /** First ends a freeze, which may not exist or may be that of another step. */
   readonly thawsFirst: boolean;
   readonly filial: number;
   readonly afterMs: number;
@@ -113,8 +113,8 @@ const order = fc.nat(3);
 const newest = fc.nat(2);
 const meanwhile = fc.constantFrom("nothing" as const, "nothing" as const, "nothing" as const, ...MEANWHILE);
 
-// Deadlines below what a gateway lets a cashier ask for, so that they pass while something else goes on.
-const collectOtherwise = fc.record(
+// Deadlines below the minimum of the gateway, so that they pass during the other steps.
+const collectByAnyRoute = fc.record(
   {
     do: fc.constant("collect" as const),
     pauseMs,
@@ -128,7 +128,7 @@ const collectOtherwise = fc.record(
   },
   PLAIN,
 );
-/** Mostly left to the guest, as it is at a counter. */
+/** In most cases the cashier leaves the rest to the guest, as at a real counter. */
 const collectByQr = fc.record(
   {
     do: fc.constant("collect" as const),
@@ -146,7 +146,7 @@ const collectByQr = fc.record(
 
 const cashierStep: fc.Arbitrary<CashierStep> = fc.oneof(
   { weight: 4, arbitrary: collectByQr },
-  { weight: 4, arbitrary: collectOtherwise },
+  { weight: 4, arbitrary: collectByAnyRoute },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("attest", "cancel"), pauseMs, newest }, PLAIN) },
   {
     weight: 2,
@@ -188,7 +188,7 @@ const companionPlan = fc.record(
 const filialPlan: fc.Arbitrary<FilialPlan> = fc.record(
   {
     currency: fc.constantFrom("EUR", "EUR", "USD", "JPY"),
-    // Of two sizes only, so that the payment of one order often matches another.
+    // Only two amounts, so that the payment of one order often matches another one.
     amountsMinor: fc.array(fc.constantFrom(700, 1_250), { minLength: 4, maxLength: 4 }),
     tablets: fc.tuple(
       fc.array(cashierStep, { minLength: 2, maxLength: 6 }),
@@ -239,7 +239,7 @@ const byHand = { ...collecting, lifetimeMs: 30_000, ending: "attest" } as const;
 const pays: readonly GuestStep[] = [{ act: "pays", afterMs: 0 }];
 const quiet = { currency: "EUR", amountsMinor: [700, 700, 700, 700], companion: [], operator: ["own_order"] } as const;
 
-/** The beginning of every run, so that each route pays, and hosts die during a call of the seam. */
+/** The first run of the fixed seed, so that each route pays, and hosts are killed during a call of the seam. */
 export const STORY: Schedule = {
   filials: [
     {
@@ -293,7 +293,7 @@ export const STORY: Schedule = {
     { kills: "both_hosts", at: "settling", afterMs: 0 },
     { kills: "providers", at: "confirming", afterMs: 0 },
   ],
-  // When the first collections have ended; a freeze would refuse them.
+  // After the first collections have ended, which a freeze would refuse.
   freezes: FREEZES.map((what, nth) => ({
     what,
     thawsFirst: nth % 2 === 1,

@@ -26,21 +26,21 @@ interface SentCallback {
   answer: string | undefined;
 }
 
-/** Longer than a process needs to come back. */
-const PATIENCE_MS = 60_000;
+/** Longer than a process needs to restart. */
+const ANSWER_WITHIN_MS = 60_000;
 const ATTEMPT_MS = 1_500;
 const PAUSE_MS = 50;
-/** Digits behind the point of an amount as the scheme writes it. */
+/** Digits after the decimal point of an amount, as the scheme writes it. */
 const DECIMALS: Readonly<Record<string, number>> = { EUR: 2, USD: 2, JPY: 0 };
 
 export class Scheme {
   readonly #world: Pick<MoneyWorld, "bus">;
   readonly #sent: SentCallback[] = [];
-  /** Every payment that was asserted with a right signature, once for each of its callbacks. */
+  /** Every payment that was asserted with a valid signature, once for each of its callbacks. */
   readonly assertions: Assertion[] = [];
   /** The transaction ids of callbacks whose signature was wrong. */
   readonly forged: string[] = [];
-  /** Answers that were not what they have to be. */
+  /** A sentence for each answer that is not as it must be. */
   readonly complaints: string[] = [];
 
   constructor(world: Pick<MoneyWorld, "bus">) {
@@ -99,23 +99,23 @@ export class Scheme {
     const { status, body } = await this.#deliver(sent);
     const answer = `${status} ${body}`;
     sent.answer ??= answer;
-    if (status !== 200) this.complaints.push(`a callback with a right signature was answered ${answer}: ${sent.body}`);
+    if (status !== 200) this.complaints.push(`a callback with a valid signature was answered ${answer}: ${sent.body}`);
     if (answer !== sent.answer)
       this.complaints.push(`the same callback was answered "${sent.answer}" and "${answer}": ${sent.body}`);
   }
 
-  /** Until it is answered: a gateway without a service behind it answers 503, and the scheme tries again. */
+  /** Sends the callback until it is answered: while the service does not run, the scheme tries again. */
   async #deliver(
     callback: Pick<SentCallback, "configId" | "secret" | "body">,
   ): Promise<{ status: number; body: string }> {
     const { configId, secret, body } = callback;
-    const untilMs = Date.now() + PATIENCE_MS;
+    const untilMs = Date.now() + ANSWER_WITHIN_MS;
     for (;;) {
       const headers = { "x-provider-signature": signature(body, secret) };
       const bodyBase64 = Buffer.from(body).toString("base64");
       try {
-        const asked = { configId, headers, bodyBase64, address: "192.0.2.7" };
-        return await call(this.#world.bus.nc, receiveCallback, asked, ATTEMPT_MS);
+        const request = { configId, headers, bodyBase64, address: "192.0.2.7" };
+        return await call(this.#world.bus.nc, receiveCallback, request, ATTEMPT_MS);
       } catch (error) {
         if (Date.now() > untilMs) throw new Error(`A callback was never answered: ${body}`, { cause: error });
       }

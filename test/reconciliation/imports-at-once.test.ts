@@ -4,9 +4,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { withdrawImport } from "../../services/reconciliation/import-decisions.ts";
 import { importNext } from "../../services/reconciliation/import-work.ts";
 import { takeImport } from "../../services/reconciliation/sql/imports.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { operator } from "./closings/closing-world.ts";
 import { type ImportWorld, pausingFormat, startImportWorld, statementOf } from "./import-world.ts";
-import { QUIET } from "../support/quiet-log.ts";
 
 let world: ImportWorld;
 beforeAll(async () => {

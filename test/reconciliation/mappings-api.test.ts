@@ -8,12 +8,12 @@ import { closeDatabase, type Database, openDatabase } from "../../services/db/po
 import { testStatementMapping } from "../../services/reconciliation/mapping-tests.ts";
 import { addRunMetrics } from "../../services/reconciliation/metrics.ts";
 import { addOperator, logIn, type Person } from "../support/people.ts";
+import { QUIET } from "../support/quiet-log.ts";
 import { addOrganization } from "../support/second-organization.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { zipOf } from "./formats/zip-writer.ts";
-import { QUIET } from "../support/quiet-log.ts";
 
 const SAMPLE = join(import.meta.dirname, "samples/csv/bank-windows-1252.csv");
 /** Every field that a definition can have. */

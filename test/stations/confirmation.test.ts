@@ -2,9 +2,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { UnavailableError } from "../../services/bus/refusals.ts";
 import type { Service } from "../../services/runtime/service.ts";
+import { eventually } from "../support/wait-for.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
 import { findIntent, PROVIDER, persist, type StationWorld, startStationWorld } from "./station-world.ts";
-import { eventually } from "../support/wait-for.ts";
 
 describe("a provider's confirmation", () => {
   let world: StationWorld;

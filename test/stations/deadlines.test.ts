@@ -1,7 +1,7 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type StationWorld, startStationWorld } from "./station-world.ts";
-import { eventually } from "../support/wait-for.ts";
 import { setTimeout as pause } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../support/wait-for.ts";
+import { type StationWorld, startStationWorld } from "./station-world.ts";
 
 const LEASE_MS = 700;
 /** Long enough that the hosts are stopped before the deadline, also on a busy machine. */

@@ -2,9 +2,9 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { partitionOf } from "../../machines/partition.ts";
 import type { Service } from "../../services/runtime/service.ts";
+import { eventually } from "../support/wait-for.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
 import { type StationWorld, startStationWorld } from "./station-world.ts";
-import { eventually } from "../support/wait-for.ts";
 
 let world: StationWorld;
 let settlement: Service;

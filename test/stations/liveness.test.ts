@@ -1,15 +1,9 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { LIVENESS } from "../../services/bus/streams.ts";
 import { heartbeatSubject } from "../../services/bus/subjects.ts";
-import {
-  eventually,
-  livenessChanges,
-  livenessOf,
-  pause,
-  REGISTRY,
-  type StationWorld,
-  startStationWorld,
-} from "./station-world.ts";
+import { eventually } from "../support/wait-for.ts";
+import { livenessChanges, livenessOf, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
 
 const SILENCE_MS = 1_000;
 

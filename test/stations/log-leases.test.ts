@@ -1,4 +1,6 @@
 /** Which host owns which partition, according to the hosts' records: no host serves commands here. */
+
+import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PARTITION_COUNT } from "../../machines/partition.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -10,7 +12,6 @@ import { LogLeases, type LogPlace } from "../../services/stations/ownership.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { eventually } from "../support/wait-for.ts";
-import { setTimeout as pause } from "node:timers/promises";
 
 const SILENT = createLog({ service: "test", level: "silent" });
 const PLACE: LogPlace = {

@@ -5,8 +5,8 @@ import { STATE_LIMITS } from "../../machines/settings.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { metricSum, parseSeries } from "../support/scrape.ts";
-import { CASHIER, deviceActor, type StationWorld, startStationWorld } from "./station-world.ts";
 import { eventually } from "../support/wait-for.ts";
+import { CASHIER, deviceActor, type StationWorld, startStationWorld } from "./station-world.ts";
 
 let world: StationWorld;
 beforeAll(async () => {

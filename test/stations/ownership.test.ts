@@ -1,8 +1,8 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { PARTITION_COUNT } from "../../machines/partition.ts";
-import { type StationWorld, startStationWorld } from "./station-world.ts";
 import { eventually } from "../support/wait-for.ts";
-import { setTimeout as pause } from "node:timers/promises";
+import { type StationWorld, startStationWorld } from "./station-world.ts";
 
 describe("partitions and their owners", () => {
   let world: StationWorld;

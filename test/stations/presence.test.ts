@@ -1,14 +1,10 @@
 /** A heartbeat that arrives after its device's silence was committed, but before the host knows of that commit. */
+
+import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
-import {
-  eventually,
-  livenessChanges,
-  livenessOf,
-  pause,
-  type StationWorld,
-  startStationWorld,
-} from "./station-world.ts";
+import { eventually } from "../support/wait-for.ts";
+import { livenessChanges, livenessOf, type StationWorld, startStationWorld } from "./station-world.ts";
 
 /** Longer than the host waits for a lost acknowledgement, so that the heartbeat is still fresh when it knows the commit. */
 const SILENCE_MS = 2 * STATION_LIMITS.appendMs + 500;

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { EndReason, PaymentIntent, ProviderEndReason } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
@@ -7,6 +8,7 @@ import { SWITCHES } from "../../services/bus/streams.ts";
 import { forRequest } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
+import { eventually } from "../support/wait-for.ts";
 import {
   type Answer,
   type Question,
@@ -14,15 +16,7 @@ import {
   type ScriptedProviders,
   startScriptedProviders,
 } from "./scripted-providers.ts";
-import {
-  eventually,
-  findIntent,
-  PROVIDER,
-  pause,
-  REGISTRY,
-  type StationWorld,
-  startStationWorld,
-} from "./station-world.ts";
+import { findIntent, PROVIDER, REGISTRY, type StationWorld, startStationWorld } from "./station-world.ts";
 
 describe("the provider saga", () => {
   let world: StationWorld;

@@ -1,12 +1,12 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
 import { openFeed } from "../../services/bus/feed.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { STATION_LOG, STATION_LOG_ALL } from "../support/one-log.ts";
-import { type StationWorld, startStationWorld } from "./station-world.ts";
-import { eventually } from "../support/wait-for.ts";
-import { setTimeout as pause } from "node:timers/promises";
 import { QUIET } from "../support/quiet-log.ts";
+import { eventually } from "../support/wait-for.ts";
+import { type StationWorld, startStationWorld } from "./station-world.ts";
 
 const ROUNDS = Number(process.env["RACE_ROUNDS"] ?? 100);
 const STATIONS = 20;

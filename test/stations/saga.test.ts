@@ -5,8 +5,8 @@ import { call } from "../../services/bus/operation.ts";
 import { UnavailableError } from "../../services/bus/refusals.ts";
 import { forRequest } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
-import { persist, type StationWorld, startStationWorld } from "./station-world.ts";
 import { eventually } from "../support/wait-for.ts";
+import { persist, type StationWorld, startStationWorld } from "./station-world.ts";
 
 describe("the settlement saga", () => {
   let world: StationWorld;

@@ -1,9 +1,9 @@
 /** The cashier's other work at a station whose QR is overdue while the providers service is stalled (design §2.6, design §2.7). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
+import { eventually } from "../support/wait-for.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
 import { type StationWorld, startStationWorld } from "./station-world.ts";
-import { eventually } from "../support/wait-for.ts";
 
 const LIFETIME_MS = 1_500;
 /** Each measurement contains the wait, and some contain other load, so the shortest one is closest to the wait. */

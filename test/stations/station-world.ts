@@ -29,6 +29,7 @@ import { keepBucketsComplete } from "../support/buckets-complete.ts";
 import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import { refuseFlushes } from "../support/refuse-flushes.ts";
 import { cloneDatabase, startNats, type TestServer } from "../support/servers.ts";
+import { eventually } from "../support/wait-for.ts";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
 import { type HostProcess, startHostProcess } from "./host-process.ts";
 

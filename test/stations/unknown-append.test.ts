@@ -13,9 +13,9 @@ import { RefusedError } from "../../services/bus/refusals.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { stationLogSubject } from "../support/one-log.ts";
+import { eventually } from "../support/wait-for.ts";
 import { startScriptedProviders } from "./scripted-providers.ts";
 import { CASHIER, type RunningHost, type StationWorld, startStationWorld } from "./station-world.ts";
-import { eventually } from "../support/wait-for.ts";
 
 let world: StationWorld;
 let stationId: number;

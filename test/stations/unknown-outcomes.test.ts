@@ -1,9 +1,9 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
-import { CASHIER, type StationWorld, startStationWorld } from "./station-world.ts";
 import { eventually } from "../support/wait-for.ts";
-import { setTimeout as pause } from "node:timers/promises";
+import { CASHIER, type StationWorld, startStationWorld } from "./station-world.ts";
 
 describe("an append with an unknown outcome", () => {
   let world: StationWorld;

@@ -1,14 +1,15 @@
 /** A station reports each unpaid end of its QR collections, whichever host serves the station then. */
+
+import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { requestIdOf } from "../../services/bus/deadline.ts";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
 import { forRequest } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
+import { eventually } from "../support/wait-for.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
 import { PROVIDER, type StationWorld, startStationWorld } from "./station-world.ts";
-import { eventually } from "../support/wait-for.ts";
-import { setTimeout as pause } from "node:timers/promises";
 
 /** From a host's take-over to the report; a restart of the providers service is not part of it. */
 const REPORTED_WITHIN_MS = 5_000;

@@ -1,8 +1,8 @@
 /** A host on a machine whose clock is wrong: such a host once dropped every command without a log line. */
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { type StationWorld, startStationWorld } from "./station-world.ts";
 import { eventually } from "../support/wait-for.ts";
+import { type StationWorld, startStationWorld } from "./station-world.ts";
 
 const PROGRAM = join(import.meta.dirname, "..", "webhook-signer", "programs", "wrong-clock.mjs");
 const LEASE_MS = 700;

@@ -23,10 +23,10 @@ import { migrate } from "../../services/db/migrate.ts";
 import { stationKey } from "../../services/db/outbox.ts";
 import { freePort } from "./free-port.ts";
 import { prepareBus } from "./prepared-bus.ts";
+import { QUIET } from "./quiet-log.ts";
 import { cloneDatabase, startNats, startPostgres, type TestDatabase, type TestServer } from "./servers.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 import { startTestProcess, type TestProcess } from "./test-process.ts";
-import { QUIET } from "./quiet-log.ts";
 
 /** Seeding hashes two passwords on a machine that is busy with tests. */
 const SEED_MS = 20_000;

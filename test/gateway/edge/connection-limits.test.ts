@@ -1,4 +1,4 @@
-/** Floods of connections, from one address and from many: known devices and `/healthz` are served all the while. */
+/** Floods of connections, from one address and from many: the gateway still serves known devices and `/healthz`. */
 
 import { connect, type Socket } from "node:net";
 import { Registry } from "prom-client";
@@ -14,7 +14,7 @@ import { DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld, type TestStation 
 const IN_ALL = 60;
 const PER_ADDRESS = 20;
 const DISPLAY = "/api/payments/v1/devices/display/";
-/** Only Linux treats every address of 127.0.0.0/8 as the machine's own. */
+/** Only Linux accepts every address of 127.0.0.0/8 as an address of the machine. */
 const BY_ADDRESS = "bounds of connections by address";
 
 let world: GatewayWorld;
@@ -36,7 +36,7 @@ interface Client {
   readonly socket: Socket;
   isOpen(): boolean;
   /** Sends one request and resolves with its answer's head; the empty text when the connection is closed instead. */
-  ask(path: string, lines?: readonly string[]): Promise<string>;
+  get(path: string, lines?: readonly string[]): Promise<string>;
 }
 const clients: Client[] = [];
 
@@ -58,7 +58,7 @@ async function open(address: string): Promise<Client> {
   const client: Client = {
     socket,
     isOpen: () => isOpen,
-    async ask(path, lines = []) {
+    async get(path, lines = []) {
       text = "";
       if (isOpen) socket.write([`GET ${path} HTTP/1.1`, "Host: x", ...lines, "", ""].join("\r\n"));
       await new Promise<void>((resolve) => {
@@ -89,16 +89,16 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("one address
     const flood = await openMany("127.0.0.2", PER_ADDRESS + 15);
     await vi.waitFor(() => expect(openCount(flood)).toBe(PER_ADDRESS), HANGS);
     expect(flood.slice(0, 15).some((client) => client.isOpen())).toBe(false);
-    expect(statusOf(await (await open("127.0.0.2")).ask("/healthz"))).toBe(200);
-    expect(statusOf(await (await open("127.0.0.3")).ask("/healthz"))).toBe(200);
+    expect(statusOf(await (await open("127.0.0.2")).get("/healthz"))).toBe(200);
+    expect(statusOf(await (await open("127.0.0.3")).get("/healthz"))).toBe(200);
   });
 
-  it("with as many connections of known devices as it may have: the next is closed at once, until one has ended", async () => {
+  it("with as many connections of known devices as it may have: the next is closed at once, until one of them ends", async () => {
     const devices = await openMany("127.0.0.2", PER_ADDRESS);
     const authorization = await bearer();
     const credentials = [authorization, await bearer(), await bearer()];
     for (const [index, device] of devices.entries()) {
-      const head = await device.ask(DISPLAY, [credentials[index % credentials.length] as string]);
+      const head = await device.get(DISPLAY, [credentials[index % credentials.length] as string]);
       expect(statusOf(head)).toBe(200);
     }
     const refusedBefore = (await metric("gateway_connections_refused_total", "address")) ?? 0;
@@ -106,30 +106,30 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("one address
     await vi.waitFor(() => expect(next.isOpen()).toBe(false), HANGS);
     expect(await metric("gateway_connections_refused_total", "address")).toBe(refusedBefore + 1);
     expect(openCount(devices)).toBe(PER_ADDRESS);
-    expect(statusOf(await (await open("127.0.0.3")).ask("/healthz"))).toBe(200);
+    expect(statusOf(await (await open("127.0.0.3")).get("/healthz"))).toBe(200);
 
     devices[0]?.socket.destroy();
     await vi.waitFor(async () => expect(await metric("gateway_connections")).toBe(PER_ADDRESS), HANGS);
-    expect(statusOf(await (await open("127.0.0.2")).ask(DISPLAY, [await bearer()]))).toBe(200);
+    expect(statusOf(await (await open("127.0.0.2")).get(DISPLAY, [await bearer()]))).toBe(200);
   });
 
   it("connections opened and ended without pause: never refused", async () => {
     const refusedBefore = (await metric("gateway_connections_refused_total", "address")) ?? 0;
     for (let index = 0; index < 5 * PER_ADDRESS; index += 1) {
       const client = await open("127.0.0.2");
-      expect(statusOf(await client.ask("/healthz"))).toBe(200);
+      expect(statusOf(await client.get("/healthz"))).toBe(200);
       client.socket.destroy();
     }
     expect(await metric("gateway_connections_refused_total", "address")).toBe(refusedBefore);
   });
 
-  it("a crowded address: an unknown caller's connection ends with its answer, a known device's stays", async () => {
+  it("a crowded address: an unknown caller's connection ends with its answer, a known device's connection stays", async () => {
     const [stranger, device, ...others] = await openMany("127.0.0.2", PER_ADDRESS / 2);
-    expect(await stranger?.ask("/healthz")).toMatch(/\r\nConnection: close\r\n/);
-    expect(await device?.ask(DISPLAY, [await bearer()])).not.toMatch(/\r\nConnection: close/i);
+    expect(await stranger?.get("/healthz")).toMatch(/\r\nConnection: close\r\n/);
+    expect(await device?.get(DISPLAY, [await bearer()])).not.toMatch(/\r\nConnection: close/i);
     await vi.waitFor(() => expect([stranger?.isOpen(), device?.isOpen()]).toEqual([false, true]), HANGS);
     expect(openCount(others)).toBe(others.length);
-    expect(await (await open("127.0.0.3")).ask("/healthz")).not.toMatch(/\r\nConnection: close/i);
+    expect(await (await open("127.0.0.3")).get("/healthz")).not.toMatch(/\r\nConnection: close/i);
   });
 });
 
@@ -143,35 +143,35 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("many addres
   it("with more idle connections than there may be: the oldest make room, and known devices stay", async () => {
     const known = await open("127.0.0.2");
     const authorization = await bearer();
-    expect(statusOf(await known.ask(DISPLAY, [authorization]))).toBe(200);
+    expect(statusOf(await known.get(DISPLAY, [authorization]))).toBe(200);
     const idle = await flood(2 * IN_ALL);
     await vi.waitFor(() => expect(openCount(idle)).toBe(IN_ALL - 1), HANGS);
     expect(idle.slice(0, IN_ALL).some((client) => client.isOpen())).toBe(false);
     expect(await metric("gateway_connections")).toBe(IN_ALL);
 
-    expect(statusOf(await known.ask(DISPLAY, [authorization]))).toBe(200);
-    expect(statusOf(await (await open("127.0.0.3")).ask("/healthz"))).toBe(200);
+    expect(statusOf(await known.get(DISPLAY, [authorization]))).toBe(200);
+    expect(statusOf(await (await open("127.0.0.3")).get("/healthz"))).toBe(200);
     const another = await open("127.0.0.4");
-    expect(statusOf(await another.ask(DISPLAY, [await bearer()]))).toBe(200);
+    expect(statusOf(await another.get(DISPLAY, [await bearer()]))).toBe(200);
     expect(await metric("gateway_connections_refused_total", "all")).toBe(0);
     expect(await metric("gateway_connections_made_room_total", "all")).toBeGreaterThan(IN_ALL);
   });
 
-  it("requests of unknown callers: each answer ends its connection, so there is always room", async () => {
+  it("requests of unknown callers: each answer ends its connection, so that others find room", async () => {
     const known = await open("127.0.0.2");
     const authorization = await bearer();
-    await known.ask(DISPLAY, [authorization]);
+    await known.get(DISPLAY, [authorization]);
     const idle = await flood(IN_ALL - 1);
-    for (const client of idle) expect(await client.ask("/nothing/")).not.toBe("");
+    for (const client of idle) expect(await client.get("/nothing/")).not.toBe("");
     await vi.waitFor(() => expect(openCount(idle)).toBeLessThan(IN_ALL * 0.75), HANGS);
-    expect(statusOf(await known.ask(DISPLAY, [authorization]))).toBe(200);
+    expect(statusOf(await known.get(DISPLAY, [authorization]))).toBe(200);
   });
 
   it("with known devices only: the next connection is closed at once", async () => {
     const credentials = await Promise.all(Array.from({ length: 10 }, bearer));
     const devices = await flood(IN_ALL);
     for (const [index, device] of devices.entries()) {
-      expect(statusOf(await device.ask(DISPLAY, [credentials[index % 10] as string]))).toBe(200);
+      expect(statusOf(await device.get(DISPLAY, [credentials[index % 10] as string]))).toBe(200);
     }
     const next = await open("127.0.0.9");
     await vi.waitFor(() => expect(next.isOpen()).toBe(false), HANGS);
@@ -179,7 +179,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("many addres
     expect(await metric("gateway_connections_refused_total", "all")).toBeGreaterThan(0);
   });
 
-  it("with more idle connections than there may be: a live socket stays, and is no idle connection", async () => {
+  it("with more idle connections than there may be: a live socket does not count as idle, and stays", async () => {
     const live = await openLive(world.baseUrl, station.stationId, bearerHeaders(await world.session()));
     await live.until(() => true);
     await flood(2 * IN_ALL);
@@ -191,8 +191,8 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("many addres
 
   it("crowded: a file is refused with 503, because it can wait", async () => {
     await flood(IN_ALL * 0.75);
-    expect(statusOf(await (await open("127.0.0.3")).ask("/openapi.json"))).toBe(503);
-    expect(statusOf(await (await open("127.0.0.3")).ask("/healthz"))).toBe(200);
+    expect(statusOf(await (await open("127.0.0.3")).get("/openapi.json"))).toBe(503);
+    expect(statusOf(await (await open("127.0.0.3")).get("/healthz"))).toBe(200);
   });
 });
 
@@ -200,7 +200,7 @@ describe("the bounds", () => {
   const bounds = (openFiles?: number, inAll?: number, perAddress?: number) =>
     connectionBounds({ openFiles, inAll, perAddress });
 
-  it("are below the limit of open files, whatever the settings ask for", () => {
+  it("are below the limit of open files, with any settings", () => {
     expect(bounds(20_000)).toEqual({ inAll: 19_744, perAddress: 1_024 });
     expect(bounds(20_000, 50_000, 50_000)).toEqual({ inAll: 19_744, perAddress: 9_872 });
     expect(bounds(256)).toEqual({ inAll: 128, perAddress: 64 });
@@ -231,9 +231,9 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("the kernel'
 });
 
 describe("an idle connection", () => {
-  it("is ended after 8 to 12 seconds, whatever its first request was", async () => {
+  it("is ended after 8 to 12 seconds, after any first request", async () => {
     const authorization = await bearer();
-    const etag = /ETag: (\S+)/.exec(await (await open("127.0.0.1")).ask(DISPLAY, [authorization]))?.[1] ?? "";
+    const etag = /ETag: (\S+)/.exec(await (await open("127.0.0.1")).get(DISPLAY, [authorization]))?.[1] ?? "";
     const heartbeat = [authorization, "Content-Type: application/json", "Content-Length: 2", "", "{}"].join("\r\n");
     const requests: [status: number, method: string, path: string, lines: string][] = [
       [200, "GET", "/healthz", ""],
@@ -251,7 +251,7 @@ describe("an idle connection", () => {
       expect(statusOf(await head), path).toBe(status);
       idle.push(client);
     }
-    // Heads of which the server waits for more.
+    // Incomplete heads: the server waits for the rest.
     for (const lines of ["Host: x\r\nX-A: a\0b\r\n", "Host: x\r\nX-A: a\r\n b\r\n", "", "Host: x\r\nX-A: a"]) {
       const client = await open("127.0.0.1");
       client.socket.write(`GET /healthz HTTP/1.1\r\n${lines}\r\n`);

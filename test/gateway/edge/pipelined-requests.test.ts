@@ -1,4 +1,4 @@
-/** Requests sent behind another without a wait for its answer: they must not take the event loop from others. */
+/** Requests that a client sends without waiting for the answers: they must not block the event loop. */
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { send } from "../../support/http.ts";
@@ -29,7 +29,7 @@ afterAll(async () => {
 const request = (first: string, lines: readonly string[] = []): string =>
   [`${first} HTTP/1.1`, "Host: x", ...lines, "", ""].join("\r\n");
 
-/** How many requests of one connection are answered that are sent in one piece. */
+/** Sends the requests in one piece on one connection, and counts the answers. */
 async function answersTo(requests: string): Promise<{ answers: number; isClosed: boolean }> {
   const { head, body, isClosed } = await sendRaw(world.gateway.port, [requests], { waitMs: 2_000 });
   return { answers: `${head}\r\n\r\n${body}`.split("HTTP/1.1 ").length - 1, isClosed };
@@ -80,7 +80,7 @@ describe("requests in one piece on one connection", () => {
 });
 
 describe("requests one after the other on one connection", () => {
-  it("each of any kind: it is answered", async () => {
+  it("of any kind: each is answered", async () => {
     const requests = [
       request("GET /healthz"),
       request(`GET ${DISPLAY}`, ["Authorization: Bearer x"]),

@@ -1,8 +1,8 @@
 /**
- * Connections of every kind, opened, used and broken off at random while others must make room. The server keeps objects
- * that refer to memory of the HTTP library (`gateway/http/connections.ts`); using one too late is a use of freed
- * memory. The C library fills freed memory here, so that this ends the process. The long form, of `npm run soak`, lasts a minute
- * each (CONNECTIONS_MS).
+ * Connections of every kind, which clients open, use and abort at random while the server closes others to make room. The
+ * server has objects that refer to memory of the HTTP library (`gateway/http/connections.ts`); a late use of such an object
+ * reads freed memory. The C library overwrites freed memory here, so that a late use ends the process. In the long form, of
+ * `npm run soak`, each test lasts a minute (CONNECTIONS_MS).
  */
 
 import { type ChildProcess, fork } from "node:child_process";
@@ -72,7 +72,7 @@ async function countsOf(child: ChildProcess): Promise<Counts> {
 
 const pick = <T>(from: readonly T[]): T => from[Math.floor(Math.random() * from.length)] as T;
 
-/** One connection after the other, until the time has ended. */
+/** Opens one connection after the other, until the time has passed. */
 async function misuse(open: () => Socket, untilMs: number): Promise<void> {
   while (performance.now() < untilMs) {
     const socket = open();
@@ -93,7 +93,7 @@ describe("random connections", { timeout: FOR_MS + 120_000 }, () => {
   it.each([
     ["without TLS", {}],
     ["with TLS", { TLS_FOLDER }],
-  ])("%s: the server survives them and forgets none", async (_name, environment) => {
+  ])("%s: the server keeps running, and no connection stays open in its counts", async (_name, environment) => {
     const { child, port } = await startServer(environment);
     try {
       const options = { port, host: "127.0.0.1" };

@@ -1,4 +1,4 @@
-/** Requests whose bodies never arrive: known devices, sessions and `/healthz` are served all the while. */
+/** A flood of requests whose bodies never arrive: the gateway still serves known devices, sessions and `/healthz`. */
 import { connect, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { bearer } from "../../support/live-socket.ts";
@@ -8,7 +8,7 @@ import { DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld } from "../gateway
 
 const ENROLL = "/api/payments/v1/devices/enroll/";
 const HEARTBEAT = "/api/payments/v1/devices/heartbeat/";
-/** Only Linux treats every address of 127.0.0.0/8 as the machine's own. */
+/** Only Linux accepts every address of 127.0.0.0/8 as an address of the machine. */
 const BY_ADDRESS = "bodies that do not arrive, by address";
 
 let world: GatewayWorld;
@@ -80,7 +80,7 @@ async function statusOf(method: string, path: string, headers: Record<string, st
   return response.status;
 }
 
-/** The answers to monitors, a device and a cashier, three times while a flood goes on. */
+/** The answers to monitors, a device and a cashier, three times during a flood. */
 async function servedStatuses(): Promise<number[][]> {
   const rounds: number[][] = [];
   for (let round = 0; round < 3; round += 1) {
@@ -96,12 +96,12 @@ async function servedStatuses(): Promise<number[][]> {
 const SERVED = Array.from({ length: 3 }, () => [200, 200, 200, 200]);
 
 describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("thousands of bodies that do not arrive", () => {
-  it("five addresses: monitors, a device and a cashier are served", async () => {
+  it("from five addresses: monitors, a device and a cashier are served", async () => {
     await flood(["127.0.3.1", "127.0.3.2", "127.0.3.3", "127.0.3.4", "127.0.3.5"], 900);
     expect(await servedStatuses()).toEqual(SERVED);
   });
 
-  it("the address of the device and the cashier, more than it may have: they are served", async () => {
+  it("from the address of the device and the cashier, above its limit: all of them are still served", async () => {
     await flood(["127.0.0.1"], 1_100);
     expect(await servedStatuses()).toEqual(SERVED);
   });

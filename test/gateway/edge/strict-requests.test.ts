@@ -1,4 +1,4 @@
-/** HTTP that is not strictly valid is refused, and what follows it on the connection is never answered. */
+/** The server refuses HTTP that is not strictly valid, and never answers what follows it on the connection. */
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LIVE_LIMITS, LiveSocket } from "../../../gateway/live/live-socket.ts";
@@ -8,7 +8,7 @@ import { type RawAnswer, sendRaw } from "../raw-request.ts";
 
 const DISPLAY = "/api/payments/v1/devices/display/";
 const ENROLL = "/api/payments/v1/devices/enroll/";
-/** A request that a handler answers with 200, at any place. */
+/** A valid request, which the gateway answers with 200. */
 const NEXT = "GET /healthz HTTP/1.1\r\nHost: next\r\n\r\n";
 
 let world: GatewayWorld;
@@ -24,7 +24,7 @@ afterAll(() => world.stop());
 const head = (first: string, lines: readonly string[]): string => [`${first} HTTP/1.1`, ...lines, "", ""].join("\r\n");
 const codeOf = (answer: RawAnswer): string => (JSON.parse(answer.body) as Refused).code;
 
-/** The answer to a request, without answers to the requests behind it in the same packet. */
+/** The answer to a request. A valid request behind it in the same packet gets no answer. */
 async function refused(request: string): Promise<RawAnswer> {
   const { port } = world.gateway;
   const followed = await sendRaw(port, [request + NEXT]);
@@ -60,7 +60,7 @@ describe("Host", () => {
   });
 
   it.each(["", "a", "127.0.0.1:8480", "[2001:db8::1]:443", "xn--bcher-kva.example"])(
-    "that is one (%s): 200",
+    "valid (%s): 200",
     async (host) => {
       expect((await sendRaw(world.gateway.port, [head("GET /healthz", [`Host: ${host}`])])).status).toBe(200);
     },
@@ -79,7 +79,7 @@ describe("the rest of a head", () => {
   });
 
   it.each(["/a\u007fb/", "/a\u00e9/", "/healthz?a=\u00ff"])(
-    "with bytes in its target that are no URI: 400",
+    "with bytes in its target that no URI may have: 400",
     async (target) => {
       const request = Buffer.from(head(`GET ${target}`, ["Host: a"]), "latin1").toString("latin1");
       expect((await refused(request)).status).toBe(400);
@@ -90,7 +90,7 @@ describe("the rest of a head", () => {
     ["NUL in a value", "X-A: a\0b"],
     ["a folded line", "X-A: a\r\n b"],
     ["space before the colon", "X-A : b"],
-  ])("with %s: neither it nor the next request is answered, and 4 KB of it are 431", async (_name, line) => {
+  ])("with %s: no answer to it and to the next request; with 4 KB more: 431", async (_name, line) => {
     const request = head("GET /healthz", ["Host: a", line]);
     const { port } = world.gateway;
     expect((await sendRaw(port, [request + NEXT, NEXT], { waitMs: 300 })).status).toBe(0);
@@ -99,7 +99,7 @@ describe("the rest of a head", () => {
   });
 });
 
-describe("a header line without a name, behind which the server hides all lines", () => {
+describe("a header line without a name: the HTTP library hides all lines behind it", () => {
   const hiding = (first: string, ...hidden: string[]): string =>
     head(first, ["Host: a", `Authorization: Bearer ${credential}`, "Content-Type: application/json", ": x", ...hidden]);
   const length = `Content-Length: ${NEXT.length}`;
@@ -114,7 +114,7 @@ describe("a header line without a name, behind which the server hides all lines"
   ];
 
   it.each(methods)(
-    "%s with a hidden length: its connection ends, and the body is not taken for a request",
+    "%s with a hidden length: its connection ends, and the body is not read as a request",
     async (first) => {
       const { port } = world.gateway;
       const together = await sendRaw(port, [hiding(first, length) + NEXT]);
@@ -126,20 +126,20 @@ describe("a header line without a name, behind which the server hides all lines"
     },
   );
 
-  it("a hidden chunked body: its connection ends, and the chunks are not taken for a request", async () => {
+  it("a hidden chunked body: its connection ends, and the chunks are not read as a request", async () => {
     const apart = await sendRaw(world.gateway.port, [hiding(`POST ${ENROLL}`, "Transfer-Encoding: chunked"), NEXT], {
       inTurn: true,
     });
     expect([apart.isClosed, apart.status, apart.body]).toEqual([true, 400, expect.not.stringMatching(/HTTP/)]);
   });
 
-  it("GET with a hidden length and its body in one piece: the body is not answered", async () => {
+  it("GET with a hidden length and its body in one packet: no answer, and the connection ends", async () => {
     const answer = await sendRaw(world.gateway.port, [hiding("GET /healthz", length) + NEXT]);
     expect([answer.isClosed, answer.status]).toEqual([true, 0]);
   });
 
-  // The server does not show this case: a proxy in front must refuse such a line (docs/edge.md).
-  it("GET with a hidden length and its body apart, or a known device's poll: the body is taken for a request", async () => {
+  // The HTTP library does not show this case, so a proxy in front of the gateway must refuse such a line (docs/edge.md).
+  it("GET with a hidden length and its body in a second packet, or a device's poll: the body is read as a request", async () => {
     const { port } = world.gateway;
     const apart = await sendRaw(port, [hiding("GET /healthz", length), NEXT], { inTurn: true, answers: 2 });
     expect(apart.body).toMatch(/HTTP\/1.1 200 /);
@@ -147,7 +147,7 @@ describe("a header line without a name, behind which the server hides all lines"
     expect([poll.status, poll.body]).toEqual([200, expect.stringMatching(/HTTP\/1.1 200 /)]);
   });
 
-  it("a hidden second Host: ignored, and a hidden first Host is none", async () => {
+  it("a hidden second Host: ignored; a hidden only Host: 400", async () => {
     const { port } = world.gateway;
     expect((await sendRaw(port, [hiding("GET /healthz", "Host: evil")])).status).toBe(200);
     expect((await sendRaw(port, [head("GET /healthz", [": x", "Host: a"])])).status).toBe(400);
@@ -221,19 +221,19 @@ describe("a WebSocket", () => {
     expect([answer.status, codeOf(answer)]).toEqual([400, "invalid_request"]);
   });
 
-  it("a client that does not mask a message: ended", async () => {
+  it("a client that does not mask a message: its connection ends", async () => {
     const socket = connect(world.gateway.port, "127.0.0.1");
     const closed = new Promise((resolve) => socket.once("close", resolve));
     socket.write(await handshake(whole));
     await new Promise((resolve) => socket.once("data", resolve));
-    // The server takes the first four bytes for a mask, so it waits for four more before the message is whole.
+    // The server reads the first four bytes as a mask, so the message is complete only after four more bytes.
     const unmasked = Buffer.concat([Buffer.from([0x81, 20]), Buffer.alloc(20, "a")]);
     socket.write(Buffer.concat([unmasked, unmasked]));
     socket.resume();
     await closed;
   });
 
-  it("a client that answers no ping in a recognizable way: ended after 24 s", () => {
+  it("a client whose pongs match no ping: counts as not reading after 24 s", () => {
     const live = new LiveSocket({ stationId: 1, userId: 1, sessionId: 1, sessionDigest: "", requestId: "" });
     const socket = { cork: (act: () => void) => act(), send: () => 1, ping: () => 1 };
     live.open(socket as unknown as Parameters<LiveSocket["open"]>[0]);

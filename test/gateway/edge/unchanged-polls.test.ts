@@ -1,6 +1,6 @@
-/** A device that gets 304 repeatedly: nothing shows whether it reads, so now and then its connection ends. */
+/** Answers of 304 do not show whether a device reads them, so the server ends its connection after many in a row. */
 import { App, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AnswerWriter, UnsentAnswers } from "../../../gateway/http/answer-writer.ts";
 import { RequestHead } from "../../../gateway/http/request-head.ts";
 import type { PollRoute } from "../../../gateway/http/route.ts";
@@ -65,13 +65,15 @@ async function pollAll(requests: readonly string[]) {
   };
 }
 
-it("1,024 times in a row: the last one ends the connection, and the polls behind it are not answered", async () => {
-  const { unchangedInARow } = CONNECTION_LIMITS;
-  const few = await pollAll([...Array<string>(unchangedInARow - 1).fill(poll(ETAG)), poll("other")]);
-  // One answer with a body shows that the device reads, and the count begins again.
-  expect(few).toMatchObject({ unchanged: unchangedInARow - 1, fresh: 1, ends: 0 });
-  const many = await pollAll(Array<string>(unchangedInARow).fill(poll(ETAG)));
-  expect(many).toMatchObject({ unchanged: unchangedInARow, ends: 1, isClosed: true });
-  const more = await pollAll(Array<string>(unchangedInARow + 10).fill(poll(ETAG)));
-  expect([more.isClosed, more.unchanged <= unchangedInARow]).toEqual([true, true]);
+describe("a device's polls", () => {
+  it("1,024 answers of 304 in a row: the last one ends the connection, and later polls are not answered", async () => {
+    const { unchangedInARow } = CONNECTION_LIMITS;
+    const few = await pollAll([...Array<string>(unchangedInARow - 1).fill(poll(ETAG)), poll("other")]);
+    // One answer with a body shows that the device reads, and the count begins again.
+    expect(few).toMatchObject({ unchanged: unchangedInARow - 1, fresh: 1, ends: 0 });
+    const many = await pollAll(Array<string>(unchangedInARow).fill(poll(ETAG)));
+    expect(many).toMatchObject({ unchanged: unchangedInARow, ends: 1, isClosed: true });
+    const more = await pollAll(Array<string>(unchangedInARow + 10).fill(poll(ETAG)));
+    expect([more.isClosed, more.unchanged <= unchangedInARow]).toEqual([true, true]);
+  });
 });

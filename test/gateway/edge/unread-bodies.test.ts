@@ -32,7 +32,7 @@ describe("bodies that are awaited", () => {
     return { unread, begin };
   };
 
-  it("more than one address may have: its oldest of an unknown caller is closed, then its oldest", () => {
+  it("above the limit of an address: its oldest body of an unknown caller is closed, then its oldest body", () => {
     const { unread, begin } = bodies({ perAddress: 2 });
     begin("other", "b");
     begin("device", "a", true);
@@ -43,7 +43,7 @@ describe("bodies that are awaited", () => {
     expect([closed, unread.size, unread.closed]).toEqual([["stranger", "device"], 3, { address: 2, all: 0, bytes: 0 }]);
   });
 
-  it("more than there may be in all: the oldest of an unknown caller is closed, of whatever address", () => {
+  it("above the limit in all: the oldest body of an unknown caller is closed, from any address", () => {
     const { unread, begin } = bodies({ inAll: 3 });
     begin("device", "a", true);
     begin("first", "b");
@@ -52,13 +52,13 @@ describe("bodies that are awaited", () => {
     expect([closed, unread.size, unread.closed.all]).toEqual([["first"], 3, 1]);
   });
 
-  it("arrived bodies: make room", () => {
+  it("bodies that have arrived: make room", () => {
     const { unread, begin } = bodies({ perAddress: 1 });
     for (let count = 0; count < 3; count += 1) unread.end(begin("body", "a"));
     expect([closed, unread.size]).toEqual([[], 0]);
   });
 
-  it("with more bytes than there may be: the oldest is closed until there are fewer", () => {
+  it("above the limit of bytes: the oldest bodies are closed until the bytes are below it", () => {
     const { unread, begin } = bodies({ bytes: 100 });
     const [first, second, third] = ["first", "second", "third"].map((name) => begin(name, name));
     unread.add(first as UnreadBody, 60);
@@ -72,7 +72,7 @@ describe("bodies that are awaited", () => {
     expect(unread.size).toBe(1);
   });
 
-  it("may be half of all connections, and of one address as many as it may have connections", () => {
+  it("their limits: half of all connections, and for one address as many as its connections", () => {
     const bytes = 64 * 1_024 * 1_024;
     expect(unreadBodyBounds({ inAll: 19_744, perAddress: 1_024 })).toEqual({ inAll: 9_872, perAddress: 1_024, bytes });
     expect(unreadBodyBounds({ inAll: 100_000, perAddress: 1_024 })).toMatchObject({ inAll: 16_384 });
@@ -92,7 +92,7 @@ describe("slots of requests", () => {
     expect([...take(slots, "unknown", 1), ...take(slots, "known", 1)]).toEqual([false, true]);
   });
 
-  it("a caller that becomes known: its slot becomes one of theirs, though all are taken", () => {
+  it("a caller that becomes known: its slot counts for known callers, although no slot is free", () => {
     const slots = new RequestSlots({ requestsInFlight: 2, unknownRequestsInFlight: 2 });
     take(slots, "unknown", 2);
     expect(slots.exchange("unknown", "known")).toBe(true);
@@ -101,7 +101,7 @@ describe("slots of requests", () => {
   });
 });
 
-describe("a gateway of few connections", () => {
+describe("a gateway with few connections", () => {
   const metrics = new Registry();
   let world: GatewayWorld;
   let credential: string;
@@ -130,8 +130,8 @@ describe("a gateway of few connections", () => {
     return socket;
   }
 
-  it("a body that does not arrive: holds no slot, and a device's body is awaited while others are closed", async () => {
-    // A gateway whose feed is late answers 503 before it reads a body: then the device comes again, as a real one does.
+  it("bodies that do not arrive: hold no slot of a request, and a device's request is answered", async () => {
+    // A gateway whose feed is late answers 503 before it reads a body. The device then tries again, as a real one does.
     const device = await vi.waitFor(async () => {
       const socket = await send("/api/payments/v1/devices/heartbeat/", [`Authorization: Bearer ${credential}`]);
       await vi.waitFor(async () => expect(await metric("gateway_unread_bodies")).toBe(1), { timeout: 2_000 });
@@ -149,7 +149,7 @@ describe("a gateway of few connections", () => {
   });
 
   it.runIf(onlyWhere(process.platform === "linux", "bodies in all, by address"))(
-    "one body too many in all: the connection of the oldest is closed",
+    "one body above the limit in all: the connection of the oldest is closed",
     async () => {
       const stalled: Socket[] = [];
       for (let count = 0; count < 7; count += 1) stalled.push(await send(ENROLL, [], `127.0.0.${2 + (count % 3)}`));

@@ -11,7 +11,7 @@ import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts"
 import { type GatewayWorld, startGatewayWorld } from "../gateway-world.ts";
 
 const DISPLAY = "/api/payments/v1/devices/display/";
-/** Growth that has other causes: compiled code, the compressed files, the kernel's share is not counted. */
+/** Growth that has other causes, such as compiled code. The kernel's memory is not counted. */
 const GROWTH_BYTES = 48 * 1_024 * 1_024;
 
 let world: GatewayWorld;
@@ -19,7 +19,7 @@ let gateway: GatewayProcess;
 beforeAll(async () => {
   world = await startGatewayWorld();
   gateway = await startGatewayProcess(world.nats.url);
-  // Each file is read and compressed once; later measurements are compared with that.
+  // The gateway reads and compresses each file once, before the measurements.
   for (const encoding of ["identity", "br"]) await get("/openapi.json", { "accept-encoding": encoding });
 });
 afterAll(async () => {
@@ -28,12 +28,13 @@ afterAll(async () => {
 });
 
 const get = (path: string, headers: Record<string, string> = {}) => send(gateway.baseUrl, "GET", path, { headers });
-interface Silent {
+/** A client that reads nothing. */
+interface SilentClient {
   readonly socket: Socket;
 }
 
 /** Sends requests in one piece and reads nothing. */
-async function sendUnread(request: string, count: number, port: number = gateway.port): Promise<Silent> {
+async function sendUnread(request: string, count: number, port: number = gateway.port): Promise<SilentClient> {
   const socket = connect(port, "127.0.0.1");
   socket.pause();
   socket.on("error", () => undefined);
@@ -45,8 +46,8 @@ async function sendUnread(request: string, count: number, port: number = gateway
 const request = (path: string, lines: readonly string[] = [], method = "GET"): string =>
   [`${method} ${path} HTTP/1.1`, "Host: x", ...lines, "", ""].join("\r\n");
 
-/** The most that one attack adds to the gateway's memory, read while it goes on. */
-async function growthWhile(attack: () => Promise<readonly Silent[]>): Promise<number> {
+/** The largest growth of the gateway's memory during one attack. */
+async function growthWhile(attack: () => Promise<readonly SilentClient[]>): Promise<number> {
   const before = residentBytes(gateway.pid);
   const sockets = await attack();
   let most = 0;
@@ -87,10 +88,10 @@ describe("an answer that waits", () => {
     stalledMs: 300,
     unsentMs: 60_000,
   };
-  /** More than the kernel keeps of a connection on both sides (10 MB where its settings are the usual ones). */
+  /** More than the kernel buffers for a connection on both sides (10 MB with its usual settings). */
   const TEXT = "a".repeat(24 * 1_024 * 1_024);
 
-  /** A server that answers with text, or with the same bytes to all. */
+  /** Starts a server that answers with text, or with the same bytes for all clients. */
   async function startServer(
     limits: Partial<typeof LIMITS>,
     use: (port: number, unsent: UnsentAnswers) => Promise<void>,
@@ -109,15 +110,15 @@ describe("an answer that waits", () => {
       expect([unsent.size, unsent.bytes]).toEqual([0, 0]);
     }
   }
-  async function ask(port: number, path: string): Promise<Silent> {
+  async function getUnread(port: number, path: string): Promise<SilentClient> {
     return await sendUnread(request(path), 1, port);
   }
 
   it("for a client that reads slowly: arrives whole", () =>
-    // The client is in this process too: a busy machine may delay both for a part of a second.
+    // The client is in the same process, so a busy machine may delay both for a part of a second.
     startServer({ stalledMs: 1_500 }, async (port, unsent) => {
       const startedAtMs = performance.now();
-      const { socket } = await ask(port, "/text");
+      const { socket } = await getUnread(port, "/text");
       await vi.waitFor(() => expect(unsent.bytes).toBeGreaterThan(0), HANGS);
       let received = 0;
       socket.on("data", (chunk: Buffer) => {
@@ -132,40 +133,40 @@ describe("an answer that waits", () => {
       socket.destroy();
     }));
 
-  it("for a client that reads nothing: its connection is closed after the time", () =>
+  it("for a client that reads nothing: its connection is closed after the limit", () =>
     startServer({}, async (port, unsent) => {
-      const { socket } = await ask(port, "/text");
+      const { socket } = await getUnread(port, "/text");
       await vi.waitFor(() => expect(unsent.closed.stalled).toBe(1), { timeout: 15_000 });
       socket.destroy();
     }));
 
-  it("with a request behind it: the connection is closed at once", () =>
+  it("with another request behind it: the connection is closed at once", () =>
     startServer({ stalledMs: 60_000 }, async (port, unsent) => {
-      const { socket } = await ask(port, "/text");
+      const { socket } = await getUnread(port, "/text");
       await vi.waitFor(() => expect(unsent.size).toBe(1), HANGS);
       socket.write(request("/text"));
       await vi.waitFor(() => expect(unsent.size).toBe(0), HANGS);
       socket.destroy();
     }));
 
-  it("beyond one connection's limit: closed, but a file's bytes count for no connection", () =>
+  it("above one connection's limit: closed; the bytes of a file count for no connection", () =>
     startServer({ unsentBytesPerConnection: 1_024, stalledMs: 60_000 }, async (port, unsent) => {
-      const text = await ask(port, "/text");
+      const text = await getUnread(port, "/text");
       await vi.waitFor(() => expect(unsent.closed.connection_full).toBe(1), HANGS);
-      const bytes = await ask(port, "/bytes");
+      const bytes = await getUnread(port, "/bytes");
       await vi.waitFor(() => expect([unsent.size, unsent.bytes]).toEqual([1, 0]), HANGS);
       for (const { socket } of [text, bytes]) socket.destroy();
       await vi.waitFor(() => expect(unsent.size).toBe(0), HANGS);
     }));
 
-  it("beyond the limit of all: the new one is closed, the others wait on", () =>
+  it("above the limit in all: the new one is closed, and the others stay", () =>
     startServer({ stalledMs: 60_000 }, async (port, unsent) => {
-      const silents: Silent[] = [];
-      for (let count = 0; count < 4; count += 1) silents.push(await ask(port, "/text"));
+      const clients: SilentClient[] = [];
+      for (let count = 0; count < 4; count += 1) clients.push(await getUnread(port, "/text"));
       await vi.waitFor(() => expect(unsent.closed.all_full).toBeGreaterThan(0), HANGS);
       await vi.waitFor(() => expect(unsent.bytes).toBeLessThanOrEqual(LIMITS.unsentBytes), HANGS);
       expect(unsent.size).toBeGreaterThan(0);
-      for (const { socket } of silents) socket.destroy();
+      for (const { socket } of clients) socket.destroy();
       await vi.waitFor(() => expect(unsent.size).toBe(0), HANGS);
     }));
 });

@@ -1,40 +1,42 @@
 /** Amounts on the pages have the decimals of the service. */
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { currenciesOf } from "../../../gateway/web/reconcile/issues/amounts.ts";
 import { amountOf, currencyDigits, decimalOfMinor } from "../../../gateway/web/shared/amounts.ts";
 import { moneyIn } from "../../../gateway/web/shared/money.ts";
 
-test.each([
-  ["1250", "HUF", "12.50"],
-  ["1250", "IQD", "1.250"],
-  ["1250", "JPY", "1250"],
-  ["-5", "EUR", "-0.05"],
-  ["12.50", "EUR", undefined],
-])("%s minor units of %s: a page shows %s", (minor, currency, expected) => {
-  expect(decimalOfMinor(minor, currency)).toBe(expected);
-});
+describe("amounts on the pages", () => {
+  test.each([
+    ["1250", "HUF", "12.50"],
+    ["1250", "IQD", "1.250"],
+    ["1250", "JPY", "1250"],
+    ["-5", "EUR", "-0.05"],
+    ["12.50", "EUR", undefined],
+  ])("%s minor units of %s: a page shows %s", (minor, currency, expected) => {
+    expect(decimalOfMinor(minor, currency)).toBe(expected);
+  });
 
-test("a typed amount: it gets the decimals of its currency, and too many are no amount", () => {
-  expect(amountOf("12,5", currencyDigits("HUF"))).toBe("12.50");
-  expect(amountOf("12.5", currencyDigits("JPY"))).toBeUndefined();
-});
+  test("a typed amount: gets the decimals of its currency, and is invalid with too many", () => {
+    expect(amountOf("12,5", currencyDigits("HUF"))).toBe("12.50");
+    expect(amountOf("12.5", currencyDigits("JPY"))).toBeUndefined();
+  });
 
-test("each side of a comparison has its own currency where they differ in it", () => {
-  const amount = { field: "amountMinor", expected: "1250", found: "1300" };
-  const currency = { field: "currency", expected: "EUR", found: "JPY" };
-  // The issue has the currency of the line: the expected 12.50 EUR would be 1250 JPY.
-  expect(currenciesOf([amount, currency], "JPY")).toEqual({ expected: "EUR", found: "JPY" });
-  expect(currenciesOf([amount], "EUR")).toEqual({ expected: "EUR", found: "EUR" });
-  expect(currenciesOf([], null)).toEqual({ expected: null, found: null });
-});
+  test("a comparison of two currencies: each side has its currency", () => {
+    const amount = { field: "amountMinor", expected: "1250", found: "1300" };
+    const currency = { field: "currency", expected: "EUR", found: "JPY" };
+    // The issue has the currency of the line: the expected 12.50 EUR would be 1250 JPY.
+    expect(currenciesOf([amount, currency], "JPY")).toEqual({ expected: "EUR", found: "JPY" });
+    expect(currenciesOf([amount], "EUR")).toEqual({ expected: "EUR", found: "EUR" });
+    expect(currenciesOf([], null)).toEqual({ expected: null, found: null });
+  });
 
-test.each([
-  ["en-GB", "-1234567890123.45", "EUR", "-€1,234,567,890,123.45"],
-  ["en-IN", "1234567.50", "INR", "₹12,34,567.50"],
-  ["de-DE", "999.125", "KWD", "999,125 KWD"],
-  ["de-DE", "1250", "JPY", "1.250 ¥"],
-  // Amounts have other groups than numbers here.
-  ["de-AT", "1250.00", "EUR", "€ 1.250,00"],
-])("%s: %s %s is written as %s", (locale, amount, currency, written) => {
-  expect(moneyIn(locale, amount, currency).replaceAll("\u00a0", " ")).toBe(written);
+  test.each([
+    ["en-GB", "-1234567890123.45", "EUR", "-€1,234,567,890,123.45"],
+    ["en-IN", "1234567.50", "INR", "₹12,34,567.50"],
+    ["de-DE", "999.125", "KWD", "999,125 KWD"],
+    ["de-DE", "1250", "JPY", "1.250 ¥"],
+    // This locale groups the digits of amounts and of numbers differently.
+    ["de-AT", "1250.00", "EUR", "€ 1.250,00"],
+  ])("%s: %s %s is written as %s", (locale, amount, currency, written) => {
+    expect(moneyIn(locale, amount, currency).replaceAll("\u00a0", " ")).toBe(written);
+  });
 });

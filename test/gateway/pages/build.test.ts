@@ -23,8 +23,8 @@ const MOST_BYTES: Readonly<Record<PageName, number>> = {
 };
 
 /**
- * Functions that Chrome 71, Safari 12.1 or Firefox 69 lack; esbuild replaces syntax and no functions. In minified scripts a method is
- * known by its name alone.
+ * Functions that Chrome 71, Safari 12.1 or Firefox 69 lack: esbuild replaces syntax, but not functions. In minified
+ * scripts, only its name identifies a method.
  */
 const TOO_NEW =
   /\.(?:at|flat|replaceAll|toSorted|toReversed|toSpliced|findLast|hasOwn|allSettled|fromEntries|matchAll|groupBy|randomUUID)\(|\bstructuredClone\(|AbortSignal\.(?:timeout|any)|withResolvers|\bBigInt\b|\breplaceChildren\b|RelativeTimeFormat|ResizeObserver/g;
@@ -33,7 +33,7 @@ const builtFiles = () => Object.entries(manifestIn(BUILT)?.files ?? {});
 const textOf = (path: string): string => readFileSync(join(BUILT, manifestIn(BUILT)?.files[path]?.file ?? ""), "utf8");
 
 describe("a page's scripts", () => {
-  it.each(PAGES)("%s: they are within the limit, and kept compressed", (page) => {
+  it.each(PAGES)("%s: they are within the limit, and stored compressed", (page) => {
     const scripts = manifestIn(BUILT)?.scripts[page] ?? [];
     const sizes = scripts.map((path) => gzipSync(textOf(path), { level: 9 }).length);
     expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(MOST_BYTES[page]);
@@ -43,7 +43,7 @@ describe("a page's scripts", () => {
     }
   });
 
-  it("contain only the pages' own sources, Preact and the small libraries of the pages", async () => {
+  it("contain only sources of the pages, Preact and the small libraries of the pages", async () => {
     const { metafile } = await bundle();
     const inputs = Object.keys(metafile.inputs);
     const packages = new Set(inputs.flatMap((path) => /node_modules\/((?:@[\w-]+\/)?[\w.-]+)\//.exec(path)?.[1] ?? []));
@@ -52,16 +52,16 @@ describe("a page's scripts", () => {
     // Paths are relative to gateway/web: paths outside begin with two dots. The display runs the device kit.
     const outside = inputs.filter((path) => !path.includes("node_modules/") && path.startsWith(".."));
     const ofKit = outside.filter((path) => path.startsWith("../../clients/device-kit/"));
-    // One table of currencies: with another one a page would show a hundredth of an amount, or a hundred times it.
+    // One table of currencies for all: with a different one, a page would show a hundredth of an amount, or a hundred times it.
     expect(outside.filter((path) => !ofKit.includes(path))).toEqual(["../../machines/currencies.ts"]);
   });
 
   it("use no function that the oldest browsers lack", () => {
     for (const [path] of builtFiles().filter(([name]) => name.endsWith(".js"))) {
       const script = textOf(path);
-      // The back office brings this one along, because its router uses it (`old-browsers.ts`).
-      const isBrought = /Object\.assign\(Object,\{fromEntries:/.test(script);
-      const used = (script.match(TOO_NEW) ?? []).filter((name) => !(isBrought && name === ".fromEntries("));
+      // The back office contains a replacement of this function, because its router uses it (`old-browsers.ts`).
+      const isReplaced = /Object\.assign\(Object,\{fromEntries:/.test(script);
+      const used = (script.match(TOO_NEW) ?? []).filter((name) => !(isReplaced && name === ".fromEntries("));
       expect(used, path).toEqual([]);
     }
   });

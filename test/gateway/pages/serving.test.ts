@@ -1,4 +1,4 @@
-/** How the gateway serves the pages: revalidated HTML, assets for ever, and a policy without another origin. */
+/** How the gateway serves the pages: browsers revalidate HTML, cache assets for ever, and load from no other origin. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 describe("a page", () => {
-  it.each(PAGES)("/%s/: it is asked for again at each visit, and unchanged by its tag", async (page) => {
+  it.each(PAGES)("/%s/: revalidated at each visit, and 304 for its tag", async (page) => {
     const first = await send(world.baseUrl, "GET", `/${page}/`);
     expect([first.status, first.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
     expect(first.headers.get("cache-control")).toBe("no-cache");
@@ -37,13 +37,13 @@ describe("a page", () => {
     expect([headers.get("x-content-type-options"), headers.get("referrer-policy")]).toEqual(["nosniff", "no-referrer"]);
   });
 
-  it("names no host in its policy that is not one", () => {
+  it("does not copy an invalid host into its policy", () => {
     expect(contentSecurityPolicy("evil.example; script-src *")).not.toContain("evil");
   });
 });
 
 describe("an asset", () => {
-  it("may be kept for ever, whole in every coding", async () => {
+  it("may be cached for ever, and is complete in every coding", async () => {
     const files = Object.entries(manifestIn(fileURLToPath(BUILT_PAGES))?.files ?? {}).filter(
       ([, { hashed }]) => hashed,
     );
@@ -60,7 +60,7 @@ describe("an asset", () => {
   });
 
   it.each(["/assets/till.AAAAAAAA.js", "/assets/..%2Fmanifest.json", "/assets/manifest.json", "/display/other.js"])(
-    "%s: there is nothing at a name that the build does not have",
+    "%s: 404, because the build has no such file",
     async (path) => {
       const answer = await send(world.baseUrl, "GET", path);
       expect([answer.status, (answer.body as { code: string }).code]).toEqual([404, "path_not_found"]);

@@ -1,4 +1,4 @@
-/** Every route for people and for the operator, by the route table: who may not call it, and that no other organization is reached. */
+/** Every route for people and the operator: who may not call it, and that it reaches no other organization. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { routes } from "../../../gateway/routes.ts";
 import { emvcoSettings } from "../../support/emvco-settings.ts";
@@ -12,7 +12,7 @@ import type { TestSystem } from "../../support/system.ts";
 const guarded = routes.filter(({ who }) => who.kind === "session");
 const peopleRoutes = guarded.filter(({ tag }) => tag === "cashier" || tag === "backoffice");
 
-/** By their paths, so that a route that is not guarded as the others are is found. */
+/** Selected by path, so that the tests find a route that lacks the check of the others. */
 const platformRoutes = routes.filter(({ path }) => path.startsWith("/api/platform/"));
 
 const FREEZES = ["organization", "station", "device", "provider"].flatMap((what) => [
@@ -25,9 +25,9 @@ let owner: Person;
 let cashier: Person;
 /** The same two people of another organization. */
 let strangers: Readonly<Record<"cashier" | "backoffice", Person>>;
-/** Things of the first organization, by the name they have in a path. */
+/** The ids of objects of the first organization, by the name of the path parameter. */
 let ids: Readonly<Record<string, number>>;
-/** A body that the first organization's own person could send. */
+/** A body for each operation that a person of the first organization could send. */
 let bodies: Readonly<Record<string, unknown>>;
 
 beforeAll(async () => {
@@ -93,9 +93,8 @@ beforeAll(async () => {
     user_id: cashier.userId,
     config_id: provider_config.config_id,
     sandbox_id: sandbox.sandbox_id,
-    // An unmatched payment has no owner to begin with; its routes are here for who may call them.
+    // The objects of these ids need not exist: the tests check only who may call their routes.
     issue_id: 1,
-    // As of issues: only who may call is of interest here.
     account_id: 1,
     closing_id: 1,
     import_id: 1,
@@ -176,13 +175,13 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
-/** Of the event that a task was offered: it is there a moment later, however little its endpoint answers. */
+/** The delivery of the event that a task was offered. It exists shortly after the offer, also without an answer to it. */
 async function firstDelivery(): Promise<number> {
   const readEvent = async (): Promise<number> => {
     const path = "webhook-deliveries/";
     const found = await owner.good<{ webhook_deliveries: { delivery_id: number }[] }>("GET", path);
     const [first] = found.webhook_deliveries;
-    if (first === undefined) throw new Error("The offer has become no delivery.");
+    if (first === undefined) throw new Error("The offer has no delivery.");
     return first.delivery_id;
   };
   return await vi.waitFor(readEvent, { timeout: 10_000, interval: 50 });
@@ -216,7 +215,7 @@ async function inventory(): Promise<unknown> {
 }
 
 describe("every route of the people's APIs", () => {
-  it("the table covers them: some thirty of them", () => {
+  it("the table above has a body for each that needs one", () => {
     expect(guarded.length).toBeGreaterThanOrEqual(35);
     for (const { operationId, body, bodyOptional } of peopleRoutes)
       if (body !== undefined && bodyOptional !== true) expect(bodies, operationId).toHaveProperty(operationId);
@@ -240,7 +239,7 @@ describe("every route of the people's APIs", () => {
     }
   });
 
-  it("called for another organization's thing: not found", async () => {
+  it("called with another organization's id in the path: not found", async () => {
     const before = await inventory();
     const withIds = peopleRoutes.filter(({ path }) => path.includes("{"));
     expect(withIds.length).toBeGreaterThanOrEqual(28);
@@ -248,7 +247,7 @@ describe("every route of the people's APIs", () => {
       const stranger = strangers[tag as "cashier" | "backoffice"];
       const theirs = await send(system.baseUrl, method, pathOf(path), sending(operationId, stranger.token));
       expect(theirs, operationId).toMatchObject({ status: 404, body: { code: "not_found" } });
-      // A thing that exists nowhere answers the same, so that ids cannot be probed.
+      // An id that does not exist has the same answer, so that a caller cannot find out which ids exist.
       const nowhere = path.replaceAll(/\{\w+\}/g, "987654");
       const none = await send(system.baseUrl, method, nowhere, sending(operationId, stranger.token));
       expect({ ...none.body, request_id: "" }, operationId).toEqual({ ...theirs.body, request_id: "" });
@@ -256,7 +255,7 @@ describe("every route of the people's APIs", () => {
     expect(await inventory()).toEqual(before);
   });
 
-  it("called with another organization's thing in the body: refused", async () => {
+  it("called with another organization's id in the body: refused", async () => {
     const { station_id, consumer_id } = ids;
     const { filialId } = system.sandbox;
     const { backoffice, cashier: carl } = strangers;
@@ -272,14 +271,14 @@ describe("every route of the people's APIs", () => {
     await backoffice.refused("not_found", "GET", `devices/?station_id=${station_id}`);
     const { filial_id } = await backoffice.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Own" } });
     const body = { filial_id, name: "Own", currency: "EUR" };
-    const own = await backoffice.good<{ station_id: number }>("POST", "stations/", { body });
-    await carl.good("POST", `stations/${own.station_id}/lease/`);
+    const strangeStation = await backoffice.good<{ station_id: number }>("POST", "stations/", { body });
+    await carl.good("POST", `stations/${strangeStation.station_id}/lease/`);
     const intent = { body: { order_id: ids["order_id"], route: "cash" } };
-    await carl.refused("not_found", "POST", `stations/${own.station_id}/intents/`, intent);
-    await carl.refused("intent_unknown", "GET", `stations/${own.station_id}/intents/${ids["intent_id"]}/`);
+    await carl.refused("not_found", "POST", `stations/${strangeStation.station_id}/intents/`, intent);
+    await carl.refused("intent_unknown", "GET", `stations/${strangeStation.station_id}/intents/${ids["intent_id"]}/`);
   });
 
-  it("lists only the organization's own things", async () => {
+  it("lists only objects of the caller's organization", async () => {
     const names = system.sandbox.stations.flatMap(({ name, devices }) => [
       name,
       ...devices.map((device) => device.name),
@@ -296,7 +295,7 @@ describe("every route of the people's APIs", () => {
 });
 
 describe("every route of the platform's API", () => {
-  const ask = (row: (typeof routes)[number], options: Parameters<typeof send>[3]) =>
+  const callRow = (row: (typeof routes)[number], options: Parameters<typeof send>[3]) =>
     send(system.baseUrl, row.method, pathOf(row.path), options);
 
   it("the organizations and the platform's kill switch: the table covers them", () => {
@@ -314,7 +313,7 @@ describe("every route of the platform's API", () => {
   it("without the platform key, also with a session's cookie: 401", async () => {
     for (const row of platformRoutes)
       for (const headers of [{}, { cookie: `dp_session=${owner.token}` }] as Record<string, string>[])
-        expect(await ask(row, { headers }), row.operationId).toMatchObject({
+        expect(await callRow(row, { headers }), row.operationId).toMatchObject({
           status: 401,
           body: { code: "platform_key_missing" },
         });
@@ -323,21 +322,21 @@ describe("every route of the platform's API", () => {
   it("for owners, cashiers and devices: 401", async () => {
     for (const row of platformRoutes)
       for (const token of [owner.token, cashier.token, "dp_00_not-a-platform-key"])
-        expect(await ask(row, { token }), row.operationId).toMatchObject({
+        expect(await callRow(row, { token }), row.operationId).toMatchObject({
           status: 401,
           body: { code: "platform_key_invalid" },
         });
   });
 
-  it("with the platform key: accepted, and a route with a body asks for it", async () => {
+  it("with the platform key: 200, or 400 for an empty body", async () => {
     for (const row of platformRoutes) {
       const json = row.body === undefined ? {} : { json: {} };
-      const answer = await ask(row, { token: PLATFORM_KEY, ...json });
+      const answer = await callRow(row, { token: PLATFORM_KEY, ...json });
       expect(answer.status, row.operationId).toBe(row.body === undefined ? 200 : 400);
     }
   });
 
-  it("the platform key at the people's routes: no session", async () => {
+  it("the platform key at the routes for people: 401", async () => {
     for (const { method, path, operationId } of guarded) {
       const answer = await send(system.baseUrl, method, pathOf(path), sending(operationId, PLATFORM_KEY));
       expect(answer, operationId).toMatchObject({ status: 401, body: { code: "session_invalid" } });

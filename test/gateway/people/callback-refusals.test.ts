@@ -1,4 +1,4 @@
-/** The answer to a refused provider, the lists of configs, and the collection that an unclear order names. */
+/** The answer to a refused callback, the list of configs, and the refusal for an order whose money may have moved. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AddressThrottle, CALLBACK_RATE } from "../../../gateway/read-model/throttles.ts";
 import { CALLBACK_REFUSAL_RATE } from "../../../services/bus/messages/callbacks.ts";
@@ -41,7 +41,7 @@ const callback = (configId: number, body: string, secret: string): Promise<Answe
   postCallback<Refused>(system.baseUrl, { configId, body, secret });
 
 describe("a refused callback", () => {
-  it("has the body and the headers of every refusal, also when it is throttled; right ones are never throttled", async () => {
+  it("has the body and the headers of every refusal, also when throttled; valid callbacks are never throttled", async () => {
     const [configId = 0, otherId = 0] = configIds;
     const first = await callback(configId, bodyOf("wrong"), "another secret");
     expect(first.status).toBe(401);
@@ -60,12 +60,12 @@ describe("a refused callback", () => {
     expect(seconds).toBeLessThanOrEqual(windowMs / 1_000);
     expect(answer?.headers.get("ratelimit-policy")).toBe(`"callback-refused";q=${refusals};w=${windowMs / 1_000}`);
     expect(answer?.headers.get("ratelimit")).toBe(`"callback-refused";r=0;t=${seconds}`);
-    // Another config of the same address has a budget of its own.
+    // Another config has another budget at the same address.
     expect((await callback(otherId, bodyOf("wrong"), "another secret")).status).toBe(401);
     expect((await callback(configId, bodyOf("right"), rightSecret)).status).toBe(200);
   });
 
-  it("too large: 413 whatever its signature, recorded, and throttled as the others are", async () => {
+  it("too large: 413 with any signature, recorded, and throttled like the others", async () => {
     const [, , configId = 0] = configIds;
     const large = JSON.stringify({ id: "large", type: "account.updated", pad: "x".repeat(16_384) });
     const secret = `${SECRET} of Station`.replaceAll(" ", "-");
@@ -83,8 +83,8 @@ describe("a refused callback", () => {
     expect((await callback(configId, bodyOf("small"), secret)).status).toBe(200);
   });
 
-  it("does not stop the right ones of its address, however many there are", async () => {
-    // An attacker sends far less at one moment than the bus is protected from.
+  it("does not stop valid callbacks from its address, in any number", async () => {
+    // The throttle that protects the bus accepts many more callbacks at one moment than an attacker sends.
     const throttle = new AddressThrottle(CALLBACK_RATE);
     const waits = Array.from({ length: 1_501 }, () => throttle.take("192.0.2.1", 1_000));
     expect(new Set(waits)).toEqual(new Set([0]));
@@ -124,18 +124,20 @@ describe("the owner's list of provider configs", () => {
   });
 });
 
-it("an order for which money may have moved: the refusal names the earlier collection, and why", async () => {
-  const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const station = `stations/${system.sandbox.stations[0]?.stationId ?? 0}`;
-  await cashier.good("POST", `${station}/lease/`);
-  // The provider of this amount never reports the result.
-  const order_id = await newOrder(cashier, station, "12.12");
-  const qr = { body: { order_id, route: "dynamic_qr" } };
-  const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, qr);
-  const read = () => cashier.good<{ status: string }>("GET", `${station}/intents/${intent_id}/`);
-  await expect.poll(async () => (await read()).status, { timeout: 15_000 }).toBe("presented");
-  await cashier.good("POST", `${station}/intents/${intent_id}/cancel/`);
-  const answer = await cashier.call<Refused>("POST", `${station}/intents/`, { body: { order_id, route: "cash" } });
-  expect([answer.status, answer.body.code]).toEqual([409, "money_may_have_moved"]);
-  expect(answer.body).toMatchObject({ earlier_intent_id: intent_id, reason: "qr_presented" });
+describe("an order for which money may have moved", () => {
+  it("another collection: the refusal names the earlier collection and the reason", async () => {
+    const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+    const station = `stations/${system.sandbox.stations[0]?.stationId ?? 0}`;
+    await cashier.good("POST", `${station}/lease/`);
+    // The provider of this amount never reports the result.
+    const order_id = await newOrder(cashier, station, "12.12");
+    const qr = { body: { order_id, route: "dynamic_qr" } };
+    const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, qr);
+    const read = () => cashier.good<{ status: string }>("GET", `${station}/intents/${intent_id}/`);
+    await expect.poll(async () => (await read()).status, { timeout: 15_000 }).toBe("presented");
+    await cashier.good("POST", `${station}/intents/${intent_id}/cancel/`);
+    const answer = await cashier.call<Refused>("POST", `${station}/intents/`, { body: { order_id, route: "cash" } });
+    expect([answer.status, answer.body.code]).toEqual([409, "money_may_have_moved"]);
+    expect(answer.body).toMatchObject({ earlier_intent_id: intent_id, reason: "qr_presented" });
+  });
 });

@@ -1,4 +1,4 @@
-/** The answer to a cancellation: the unclear part of its commit, and the same for each repetition (I6). */
+/** The answer to a cancellation: it names what is unclear at its commit, and each repetition gets the same answer (I6). */
 
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
@@ -20,7 +20,7 @@ let companion: TestDevice;
 let station: string;
 
 beforeAll(async () => {
-  // Long enough that the guest's payment is still open when the cashier cancels.
+  // The provider decides so late that the guest's payment is still open when the cashier cancels.
   system = await sharedSystem({ sandboxProvider: true });
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   companion = await enrollSandboxDevice(system, "smart_pos_companion");
@@ -48,7 +48,7 @@ async function handedOver(): Promise<Intent> {
     const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
     return routes.some(({ route, offered }) => route === "smart_pos" && offered);
   };
-  // One heartbeat is enough for all: the device's throttle is real.
+  // One heartbeat for all tests, because the device has its usual throttle.
   if (!(await isOffered())) await companion.good("POST", "heartbeat/", { body: {} });
   await vi.waitUntil(isOffered, HANGS);
   return collect("smart_pos", "9.00");
@@ -94,7 +94,7 @@ describe("the answer to a cancellation", () => {
     await vi.waitFor(async () => expect((await read(intent)).money_may_have_moved).toBe(unclear), HANGS);
   });
 
-  it("a companion that fetched it and reported nothing: the mark follows the late report, the answer stays", async () => {
+  it("a companion that fetched it and reported nothing: a late report changes the mark, but not the answer", async () => {
     const intent = await handedOver();
     await companion.good("GET", "assignment/");
     const first = await cancel(intent, "silent");

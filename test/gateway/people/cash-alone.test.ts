@@ -1,8 +1,8 @@
 /**
- * Cash and the attested terminal need the registry, the relay, settlement and the stations. No other service runs here; a
- * question to another one gets no answer, as from a stalled process, and is counted.
+ * Cash and the attested terminal need the registry, the relay, settlement and the stations. No other service runs here: a
+ * request to another service gets no answer, as from a stalled process, and fails the test.
  */
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
@@ -17,12 +17,12 @@ let system: TestSystem;
 let cashier: Person;
 let station: string;
 /** Requests to the services that do not run. */
-const asked: string[] = [];
+const requests: string[] = [];
 
 beforeAll(async () => {
   system = await startSystem({ services: ["registry", "settlement", "relay"] });
   for (const service of ["audit", "providers", "robotics", "webhooks"])
-    system.bus.nc.subscribe(`${service}.>`, { callback: (_, { subject }) => void asked.push(subject) });
+    system.bus.nc.subscribe(`${service}.>`, { callback: (_, { subject }) => void requests.push(subject) });
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   station = `stations/${system.sandbox.stations[0]?.stationId}`;
   await cashier.good("POST", `${station}/lease/`);
@@ -59,39 +59,41 @@ async function collect(route: string): Promise<Collection> {
   return { order, created, settled: await attest(created) };
 }
 
-afterEach(() => expect(asked).toEqual([]));
+afterEach(() => expect(requests).toEqual([]));
 
-it.each(["cash", "attested_terminal"])(
-  "%s cancelled: the same key gets the same answer, and all reads answer",
-  async (route) => {
-    const order = await open();
-    const created = await create(order.order_id, route);
-    const cancelled = await cancel(created);
-    expect(cancelled.status).toBe("cancelled");
-    expect(await cancel(created)).toEqual(cancelled);
-    expect(await cashier.good("GET", `${station}/intents/${created.intent_id}/`)).toEqual(cancelled);
-    const { intents } = await cashier.good<{ intents: Intent[] }>("GET", `${station}/intents/`);
-    expect(intents[0]).toEqual(cancelled);
-    const { orders } = await cashier.good<{ orders: Order[] }>("GET", `${station}/orders/`);
-    expect(orders.map(({ order_id }) => order_id)).toContain(order.order_id);
-    const { routes } = await cashier.good<{ routes: object[] }>("GET", `${station}/routes/`);
-    expect(routes).toContainEqual(expect.objectContaining({ route, offered: true }));
-    await cashier.good("POST", `orders/${order.order_id}/void/`);
-  },
-);
+describe("cash and the attested terminal without other services", () => {
+  it.each(["cash", "attested_terminal"])(
+    "%s cancelled: the same key gets the same answer, and all reads succeed",
+    async (route) => {
+      const order = await open();
+      const created = await create(order.order_id, route);
+      const cancelled = await cancel(created);
+      expect(cancelled.status).toBe("cancelled");
+      expect(await cancel(created)).toEqual(cancelled);
+      expect(await cashier.good("GET", `${station}/intents/${created.intent_id}/`)).toEqual(cancelled);
+      const { intents } = await cashier.good<{ intents: Intent[] }>("GET", `${station}/intents/`);
+      expect(intents[0]).toEqual(cancelled);
+      const { orders } = await cashier.good<{ orders: Order[] }>("GET", `${station}/orders/`);
+      expect(orders.map(({ order_id }) => order_id)).toContain(order.order_id);
+      const { routes } = await cashier.good<{ routes: object[] }>("GET", `${station}/routes/`);
+      expect(routes).toContainEqual(expect.objectContaining({ route, offered: true }));
+      await cashier.good("POST", `orders/${order.order_id}/void/`);
+    },
+  );
 
-it("every key again: its first answer, and each order is paid once", async () => {
-  const collections: Collection[] = [];
-  // Until both the replies and the intents of the first ones have left the station's state.
-  for (let turn = 0; turn <= STATE_LIMITS.replies; turn += 1)
-    collections.push(await collect(turn % 2 === 0 ? "cash" : "attested_terminal"));
-  for (const { order, created, settled } of collections) {
-    expect(settled.status).toBe("succeeded");
-    expect(await create(order.order_id, created.route)).toEqual(created);
-    expect(await attest(created)).toEqual(settled);
-    const paid = await cashier.good<Order>("GET", `orders/${order.order_id}/`);
-    expect(paid).toMatchObject({ status: "paid", transaction: { intent_id: created.intent_id } });
-    // The slip of the oldest collection can be read, too.
-    expect(await cashier.good<Intent>("GET", `${station}/intents/${created.intent_id}/`)).toEqual(settled);
-  }
+  it("a repeated key: gets its first answer, and each order is paid once", async () => {
+    const collections: Collection[] = [];
+    // So many that the replies and the intents of the first collections have left the station's state.
+    for (let turn = 0; turn <= STATE_LIMITS.replies; turn += 1)
+      collections.push(await collect(turn % 2 === 0 ? "cash" : "attested_terminal"));
+    for (const { order, created, settled } of collections) {
+      expect(settled.status).toBe("succeeded");
+      expect(await create(order.order_id, created.route)).toEqual(created);
+      expect(await attest(created)).toEqual(settled);
+      const paid = await cashier.good<Order>("GET", `orders/${order.order_id}/`);
+      expect(paid).toMatchObject({ status: "paid", transaction: { intent_id: created.intent_id } });
+      // The oldest collection can still be read.
+      expect(await cashier.good<Intent>("GET", `${station}/intents/${created.intent_id}/`)).toEqual(settled);
+    }
+  });
 });

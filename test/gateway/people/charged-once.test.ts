@@ -57,7 +57,7 @@ const reportLate = (intent: Intent, outcome: string): Promise<unknown> =>
   companion.refused("intent_not_actionable", "POST", "assignment/report/", { body: reportOf(intent, outcome, "late") });
 
 describe("a success reported between the creation of the next collection and its attestation", () => {
-  it("the attestation is refused until the cashier confirms, under the same key too; intent and live view name the reason", async () => {
+  it("the attestation needs a confirmation, also with the same key; intent and live view name the reason", async () => {
     const earlier = await cancelled("reported_declined");
     const cash = await collect(earlier.order_id, "cash");
     expect(cash).toMatchObject({ settle_offered: true, settle_obstacle: "", confirmation_needed: null });
@@ -75,7 +75,7 @@ describe("a success reported between the creation of the next collection and its
   });
 });
 
-// The device's throttle is real: two rows are as many requests as it takes.
+// Two rows only, because the device's usual throttle allows no more requests.
 describe("a success reported after another collection has paid the order", () => {
   it.each([
     ["the companion was silent", undefined, "handoff_presented"],

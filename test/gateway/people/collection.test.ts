@@ -121,7 +121,7 @@ describe("one smart POS collection", () => {
     expect(await shown()).toMatchObject({ state: "total", intent_status: "processing" });
   });
 
-  it("the cashier's attestation: paid, with the device's own reference", async () => {
+  it("the cashier's attestation: paid, with the device's reference", async () => {
     const settled = await cashier.good<Intent>("POST", `${station}/intents/${intent.intent_id}/attest/`);
     expect(settled).toMatchObject({
       status: "succeeded",
@@ -129,7 +129,7 @@ describe("one smart POS collection", () => {
       cancel_offered: false,
       attestation: { cashier_id: cashier.userId, cashier_name: cashier.name, reference: "SLIP-1" },
     });
-    // The very next read sees it: the display's and the order's.
+    // The next read of the display and of the order shows it.
     expect(await shown()).toMatchObject({ state: "paid", amount: "25.00", intent_status: "succeeded" });
     const paid = await cashier.good<Order>("GET", `orders/${order.order_id}/`);
     expect(paid).toMatchObject({
@@ -219,9 +219,9 @@ describe("a collection that the device reports as declined", () => {
   });
 });
 
-describe("a typed reference beside the device's own", () => {
-  it("paid under the device's reference and answered as paid, with and without a key", async () => {
-    // It settled and was then answered as if the key had been used for another body.
+describe("a typed reference when the device has reported one", () => {
+  it("the device's reference is stored, and the answer is a success, with and without a key", async () => {
+    // A fixed defect: the order was settled, and the answer was that the key had been used for another body.
     for (const key of [undefined, "typed-anyway"]) {
       const intent = await handOver(await openOrder());
       const slip = `SLIP-${intent.intent_id}`;
@@ -235,7 +235,7 @@ describe("a typed reference beside the device's own", () => {
 });
 
 describe("a collection that the cashier cancels", () => {
-  it("a cancellation: unpaid; a later reported success is refused, kept, and shown to the owner as money that may have moved", async () => {
+  it("is unpaid; a later success report is refused, stored, and shown to the owner as money that may have moved", async () => {
     const order = await openOrder();
     const intent = await handOver(order);
     const cancelled = await cashier.good<Intent>("POST", `${station}/intents/${intent.intent_id}/cancel/`);

@@ -1,4 +1,4 @@
-/** What is made under an Idempotency-Key is made once: impatience, a lost answer and a retry make nothing more (I6). */
+/** A creation with an Idempotency-Key happens once: repeated clicks, a lost answer and a retry create nothing more (I6). */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { creationHeaderSchema } from "../../../gateway/http/command-id.ts";
@@ -47,12 +47,12 @@ afterAll(async () => {
 interface Creation {
   readonly path: string;
   readonly body: Readonly<Record<string, unknown>>;
-  /** Another request under the same key. */
+  /** The fields in which another request with the same key differs. */
   readonly other: object;
   readonly by?: () => ApiClient;
-  /** How many there are. */
+  /** How many objects exist. */
   readonly count: () => Promise<number>;
-  /** Its answer has something that is shown once. */
+  /** Its answer contains a secret, which is shown once. */
   readonly isShownOnce?: true;
 }
 
@@ -118,15 +118,15 @@ const creations: Readonly<Record<string, () => Creation>> = {
   }),
 };
 
-describe("a creation under a key", () => {
-  it("the table: has each operation that makes something under a key", () => {
+describe("a creation with a key", () => {
+  it("the table: has each operation that creates something with a key", () => {
     const keyed = routes
       .filter(({ headers }) => headers === creationHeaderSchema)
       .map(({ operationId }) => operationId);
     expect(Object.keys(creations).toSorted()).toEqual(keyed.toSorted());
   });
 
-  it.each(Object.entries(creations))("%s: sent often and at once, it is made once", async (operationId, of) => {
+  it.each(Object.entries(creations))("%s: sent several times at once, creates one object", async (operationId, of) => {
     const { path, body, other, by = () => owner, count, isShownOnce } = of();
     const key = `made-${operationId}`;
     const before = await count();
@@ -145,7 +145,7 @@ describe("a creation under a key", () => {
     const changed = { body: { ...body, ...other }, key };
     expect((await by().refused("idempotency_key_reused", "POST", path, changed)).status).toBe(422);
     expect(await count()).toBe(before + 1);
-    // Without a key, and under another one, it is another thing.
+    // Without a key, and with another key, the request creates another object.
     expect((await by().call("POST", path, { body })).status).toBe(201);
     expect((await by().call("POST", path, { body, key: `${key}-2` })).status).toBe(201);
     expect(await count()).toBe(before + 3);
@@ -154,7 +154,7 @@ describe("a creation under a key", () => {
     expect(route?.errors?.includes("already_created")).toBe(isShownOnce === true);
   });
 
-  it("a refusal keeps no key: the same request can succeed once its reason has ended", async () => {
+  it("a refused request does not use up its key: a corrected request with this key succeeds", async () => {
     const key = "refused-first";
     await owner.refused("invalid_request", "POST", "stations/", { body: { ...station, name: "Bar" }, key });
     await owner.refused("not_found", "POST", "catalogue-items/", {
@@ -165,13 +165,13 @@ describe("a creation under a key", () => {
     await owner.good("POST", "catalogue-items/", { body: known, key });
   });
 
-  it("another person's key is another one", async () => {
+  it("the same key of another person: creates another object", async () => {
     const sending = { body: { name: "Twice" }, key: "of-a-person" };
     const first = await owner.good("POST", "filials/", sending);
     expect(await second.good("POST", "filials/", sending)).not.toEqual(first);
   });
 
-  it("repeated after a change: the thing as it is now; after its deletion: not found", async () => {
+  it("repeated after a change: the object as it is now; after its deletion: not found", async () => {
     const body = { filial_id: null, name: "Tea", category: "", unit_amount: "2.00", currency: "EUR" };
     const sending = { body, key: "changed-since" };
     const { item_id } = await owner.good<{ item_id: number }>("POST", "catalogue-items/", sending);

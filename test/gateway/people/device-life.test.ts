@@ -1,4 +1,7 @@
-/** The owner's side of a device's life: register, code, suspend, resume, reset, revoke — and the answers to the device. Its silence is in `presence-and-lease.test.ts`. */
+/**
+ * What the owner does with a device: register, code, suspend, resume, reset, revoke — and the answers to the device. A
+ * device that falls silent is in `presence-and-lease.test.ts`.
+ */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
 import type { deviceDetailSchema, deviceSchema, devicesSchema } from "../../../gateway/api/backoffice/devices.ts";
@@ -48,7 +51,7 @@ const issue = (device: Device, body?: object): Promise<Issued> =>
   owner.good("POST", `devices/${device.device_id}/enrollment-codes/`, body === undefined ? {} : { body });
 const move = (device: Device, step: string): Promise<Device> =>
   owner.good("POST", `devices/${device.device_id}/${step}/`);
-/** From an address of its own: one address may claim ten codes a minute. */
+/** From an address that no other test uses, because one address may claim ten codes a minute. */
 const claim = (code: string) =>
   send(system.baseUrl, "POST", "/api/payments/v1/devices/enroll/", {
     json: { code },
@@ -189,7 +192,7 @@ describe("an enrolled companion", () => {
     await refusedEverywhere(403, "station_suspended");
     const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${path}/routes/`);
     for (const offer of routes) expect(offer).toMatchObject({ offered: false, reason: "station_suspended" });
-    // No lease is asked for, so the standing refuses.
+    // An order needs no lease, so it is the standing that refuses.
     const body = { lines: [] };
     expect((await cashier.refused("station_suspended", "POST", `${path}/orders/`, { body })).status).toBe(403);
     expect(await owner.good("POST", `${path}/resume/`)).toMatchObject({ status: "active" });

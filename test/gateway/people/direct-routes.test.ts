@@ -1,4 +1,4 @@
-/** Cash and the attested terminal settle through the same seam; a changed order is never settled on old terms. */
+/** Cash and the attested terminal settle through the same seam; a changed order is never settled with its old amount. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
@@ -45,7 +45,7 @@ describe("cash", () => {
     expect(await readOrder(order)).toMatchObject({ status: "paid", transaction: { route: "cash", amount: "9.90" } });
   });
 
-  it("each order has its own display number", async () => {
+  it("each order has the next display number", async () => {
     const [first, second] = [await openOrder(), await openOrder()];
     expect(second.order_display_number).toBe(first.order_display_number + 1);
     const { orders } = await cashier.good<z.infer<typeof ordersSchema>>(
@@ -74,7 +74,7 @@ describe("a slip that has settled an order", () => {
   const body = { reference: "RRN-204957319001" };
   const confirmed = { ...body, confirms_reference_already_used: true };
 
-  it("settles another order only when the cashier confirms, who sees the earlier order", async () => {
+  it("settles another order only after the cashier's confirmation; the refusal names the earlier order", async () => {
     const first = await openOrder("7.40");
     await cashier.good("POST", path(await collect(first, "attested_terminal"), "attest/"), { body });
     const second = await openOrder();
@@ -97,7 +97,7 @@ describe("a slip that has settled an order", () => {
     expect(await readOrder(second)).toMatchObject({ status: "open", transaction: null });
     const again = await cashier.refused("reference_already_used", "POST", attest, { key: "slip", body });
     expect(again.body).toEqual({ ...refused.body, request_id: again.body.request_id });
-    // The same key: the confirmation is a command of its own.
+    // With the same key, the confirmation is another command.
     const settled = await cashier.good<Intent>("POST", attest, { key: "slip", body: confirmed });
     expect(settled).toMatchObject({ status: "succeeded", attestation: body });
     expect(await cashier.good<Intent>("POST", attest, { key: "slip", body: confirmed })).toEqual(settled);
@@ -112,7 +112,7 @@ describe("a slip that has settled an order", () => {
     expect(sentences).toMatch(/confirmed that it may have settled another order before/);
   });
 
-  it("a repetition of the attestation that settled with it: the same answer, without a warning about itself", async () => {
+  it("a repetition of its attestation: the same answer, without a warning about the order that it settled", async () => {
     const intent = await collect(await openOrder(), "attested_terminal");
     const sending = { key: "own slip", body: { reference: "RRN-204957319002" } };
     const settled = await cashier.good<Intent>("POST", path(intent, "attest/"), sending);
@@ -129,7 +129,7 @@ describe("an order that changes during its collection", () => {
     const refused = await cashier.refused("order_changed", "POST", path(intent, "attest/"));
     expect(refused).toMatchObject({ status: 409, body: { status: "created" } });
     expect(await readOrder(order)).toMatchObject({ status: "open", transaction: null });
-    // The collection goes back to where it was; the cashier cancels it and collects the amount due now.
+    // The collection has its earlier state again; the cashier cancels it and collects the amount due now.
     expect(await cashier.good<Intent>("GET", path(intent))).toMatchObject({
       status: "created",
       attestation: null,
@@ -142,7 +142,7 @@ describe("an order that changes during its collection", () => {
     expect(await readOrder(order)).toMatchObject({ status: "paid", transaction: { amount: "11.00" } });
   });
 
-  it("a void: ends its collection, and no other begins", async () => {
+  it("a void: ends the collection, and no other can begin", async () => {
     const order = await openOrder();
     const intent = await collect(order, "cash");
     expect(await cashier.good<Order>("POST", `orders/${order.order_id}/void/`)).toMatchObject({ status: "voided" });
@@ -158,8 +158,8 @@ describe("an order that changes during its collection", () => {
   });
 });
 
-describe("refusals at the order", () => {
-  it("a change or a void of a paid or voided order", async () => {
+describe("a refused request about an order", () => {
+  it("a change of a paid or voided order, and a void of a paid order", async () => {
     const paid = await openOrder();
     await cashier.good("POST", path(await collect(paid, "cash"), "attest/"));
     const voided = await openOrder();
@@ -200,13 +200,13 @@ describe("refusals at the order", () => {
     ]);
   });
 
-  it("a total beyond the contract's amount", async () => {
+  it("a total above the contract's largest amount", async () => {
     const body = { lines: [{ name: "Gold", quantity: 9_999, unit_amount: "9999999999.99" }] };
     expect((await cashier.refused("invalid_request", "POST", `${station}/orders/`, { body })).status).toBe(400);
   });
 });
 
-describe("refusals at the collection", () => {
+describe("a refused request about a collection", () => {
   it("a route that is not offered, with the routes' reason", async () => {
     const { routes, companions } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
     expect(companions).toMatchObject([{ offered: false, reason: "device_not_enrolled" }]);
@@ -247,7 +247,7 @@ describe("refusals at the collection", () => {
     await cashier.good("POST", path(intent, "cancel/"));
   });
 
-  it("a deadline out of bounds, an unknown route and an amount from outside", async () => {
+  it("a deadline out of bounds, an unknown route and an amount in the request", async () => {
     const order_id = (await openOrder()).order_id;
     for (const [field, value] of [
       ["lifetime_seconds", 29],
@@ -272,8 +272,8 @@ describe("refusals at the collection", () => {
   });
 });
 
-describe("an intent that has left the station's bounded memory", () => {
-  it("is read from the audit log as it ended", async () => {
+describe("an intent that has left the station's state", () => {
+  it("is read from the audit log, as it was at its end", async () => {
     const first = await collect(await openOrder("3.21"), "cash");
     const settled = await cashier.good<Intent>("POST", path(first, "attest/"));
     for (let count = 0; count < STATE_LIMITS.endedIntents; count += 1) {

@@ -1,4 +1,4 @@
-/** A dynamic QR over HTTP, with the sandbox provider as the outside party: what cashier, displays and operator see. */
+/** A dynamic QR over HTTP, with the sandbox provider: what cashier, displays and operator see. */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { addDevice, type TestDevice } from "../../support/devices.ts";
@@ -56,7 +56,7 @@ interface Timeline {
 }
 
 beforeAll(async () => {
-  // It decides after 1.5 s: long enough to see the QR before the guest has paid, and for two displays within their throttle.
+  // The provider decides after 1.5 s: before that, the test can read the QR from two displays within their throttle.
   system = await sharedSystem({ sandboxProvider: true });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
@@ -117,7 +117,7 @@ describe("a dynamic QR", () => {
     expect(await qrDisplay.good<Display>("GET", "display/")).toMatchObject({ state: "paid", qr_payload: "" });
   });
 
-  it("confirmed and refused once: the cashier attests with a typed reference, and each repetition gets the same answer", async () => {
+  it("confirmed, and refused by settlement: the cashier attests, and each repetition gets the same answer", async () => {
     const order = await openOrder("12.60");
     const intent = await until(await collect(order), "presented");
     const sql = postgres(system.database.url, { max: 1 });
@@ -139,7 +139,7 @@ describe("a dynamic QR", () => {
       attestation: { by: "cashier", reference: intent.provider?.provider_reference },
     });
     expect(await attest({ reference: "SLIP-TYPED" })).toEqual(first);
-    // The typed reference is no part of the settlement, so another one is the same request.
+    // The typed reference is not part of the settlement, so a request with another one is the same request.
     expect(await attest({ reference: "SLIP-OTHER" })).toEqual(first);
     expect(await attest({})).toEqual(first);
     expect(await cashier.good<Order>("GET", `orders/${order.order_id}/`)).toMatchObject({
@@ -226,7 +226,7 @@ describe("a dynamic QR", () => {
       `and issue ${issue?.issue_id} named it, and Rita closed that issue (reason: Paid back at the counter).`,
     );
     expect(timeline.summary).not.toContain("an issue names it");
-    // The provider's side may say after it that its collection has ended.
+    // The provider may report after this that its collection has ended.
     expect(timeline.entries.find(({ type }) => type === "provider_issue_closed")).toMatchObject({
       actor: { kind: "reconciliation_operator", name: "Rita" },
       sentence: `Rita closed issue ${issue?.issue_id} of the provider's money (amount_over). Reason: Paid back at the counter.`,
@@ -266,7 +266,7 @@ describe("a dynamic QR", () => {
     );
     const moments = timeline.entries.map(({ at }) => at);
     expect(moments).toEqual(moments.toSorted());
-    // It is no collection of the station's, so its timeline is all that there is; the intended collection's timeline names it.
+    // The station has no such collection, so only its timeline exists. The timeline of the first collection names it.
     await cashier.refused("intent_unknown", "GET", `${station}/intents/${paid.transaction.intent_id}/`);
     const first = await owner.good<Timeline>("GET", `intents/${intent.intent_id}/timeline/`);
     expect(first.entries.find(({ type }) => type === "provider_issue_attributed")).toMatchObject({
@@ -299,13 +299,13 @@ describe("a callback", () => {
     ];
     for (const answer of answers) {
       expect(answer.status).toBe(401);
-      // All but the id of the request itself.
+      // Equal except for the id of the request.
       expect({ ...answer.body, request_id: "" }).toEqual({ ...answers[0]?.body, request_id: "" });
       expect(answer.body).toMatchObject({ code: "signature_invalid" });
     }
   });
 
-  it("too large: refused before it is checked", async () => {
+  it("too large: refused before its signature is checked", async () => {
     expect((await callback(1, "x".repeat(17 * 1_024), {})).status).toBe(413);
   });
 });

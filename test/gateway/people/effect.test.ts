@@ -1,6 +1,6 @@
 /**
- * Changes that gateways and stations follow, with a relay that delivers and with one that is stopped: an answer states that its
- * change is stored and not yet effective. The table is the route table's, so that no route is left out.
+ * Changes that the relay delivers to gateways and stations. While the relay is stopped, the answer to a change states that
+ * it is stored and not yet effective. The rows come from the route table, so that no route is left out.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Route } from "../../../gateway/http/route.ts";
@@ -17,12 +17,12 @@ import { type LogIn, startSystem, type TestSystem } from "../../support/system.t
 
 const PLATFORM_KEY = "platform-key-of-the-test-of-effects";
 const PASSWORD = "a long enough password";
-/** Each answer waits for two seconds. Of all at once the last ones would wait for the database as well. */
+/** Each answer waits for two seconds. With all at once, the last ones would also wait for the database. */
 const AT_ONCE = 12;
 const LINES = { lines: [{ name: "Soup", quantity: 1, unit_amount: "12.50" }] };
 
 /** One request of a route; `ids` are those of its path. */
-interface Asked {
+interface TestRequest {
   readonly ids?: Readonly<Record<string, number>>;
   readonly token?: string | undefined;
   readonly body?: unknown;
@@ -98,7 +98,7 @@ async function newConfig(): Promise<number> {
   return (await owner.good<{ provider_config: { config_id: number } }>("POST", "provider-configs/", { body }))
     .provider_config.config_id;
 }
-/** At a filial that has a test config, so that no provider is asked for one. */
+/** At a filial that has a test config, so that no provider has to create one. */
 async function newSandboxBody() {
   const body = await newConfigBody();
   await owner.good("POST", "provider-configs/", { body });
@@ -113,14 +113,14 @@ async function newOrder(): Promise<number> {
 
 const moved = (prefix: "devices" | "stations" | "users", id: number, move: string) =>
   owner.good("POST", `${prefix}/${id}/${move}/`);
-const device = (id: number): Asked => ({ ids: { device_id: id } });
-const station = (id: number): Asked => ({ ids: { station_id: id } });
-const user = (id: number): Asked => ({ ids: { user_id: id } });
+const device = (id: number): TestRequest => ({ ids: { device_id: id } });
+const station = (id: number): TestRequest => ({ ids: { station_id: id } });
+const user = (id: number): TestRequest => ({ ids: { user_id: id } });
 const reason = { reason: "A drill" };
 const ROLES = { cashier: "cashier", backoffice: "owner", reconciliation: "reconciliation_operator" } as const;
 type Api = keyof typeof ROLES;
 
-const sessionRows = (api: Api): Record<string, () => Promise<Asked>> => ({
+const sessionRows = (api: Api): Record<string, () => Promise<TestRequest>> => ({
   [`${api}_log_in`]: async () => ({ body: (await newPerson(ROLES[api])).details }),
   [`${api}_log_out`]: async () => ({ token: (await newSession(api)).token }),
   [`${api}_change_password`]: async () => {
@@ -132,8 +132,8 @@ const sessionRows = (api: Api): Record<string, () => Promise<Asked>> => ({
   },
 });
 
-/** A request of each row, on things of its own. */
-const REQUESTS: Readonly<Record<string, () => Promise<Asked>>> = {
+/** A request of each row, on objects that no other row uses. */
+const REQUESTS: Readonly<Record<string, () => Promise<TestRequest>>> = {
   ...sessionRows("backoffice"),
   ...sessionRows("cashier"),
   ...sessionRows("reconciliation"),
@@ -209,13 +209,13 @@ const REQUESTS: Readonly<Record<string, () => Promise<Asked>>> = {
   cashier_void_order: async () => ({ ids: { order_id: await newOrder() } }),
 };
 
-async function frozen(asked: Asked, prefix: string): Promise<Asked> {
-  const [id] = Object.values(asked.ids ?? {});
+async function frozen(request: TestRequest, prefix: string): Promise<TestRequest> {
+  const [id] = Object.values(request.ids ?? {});
   await owner.good("POST", `${prefix}/${id}/freeze/`, { body: reason });
-  return { ...asked, body: reason };
+  return { ...request, body: reason };
 }
 
-/** The answer to a repetition when the first request has used up what the second one needs. */
+/** The status of a repetition when the first request has used up what the second one needs. */
 const USED_UP: Readonly<Record<string, number>> = {
   payments_device_enroll: 404,
   start_log_in_by_link: 404,
@@ -229,13 +229,13 @@ const USED_UP: Readonly<Record<string, number>> = {
   backoffice_delete_sandbox: 404,
 };
 
-function ask(route: Route, asked: Asked): Promise<Answer> {
-  const path = route.path.replaceAll(/\{(\w+)\}/g, (_all, id: string) => String(asked.ids?.[id]));
-  const token = "token" in asked ? asked.token : tokenFor(route);
+function sendRequest(route: Route, request: TestRequest): Promise<Answer> {
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_all, id: string) => String(request.ids?.[id]));
+  const token = "token" in request ? request.token : tokenFor(route);
   return send(system.baseUrl, route.method, path, {
     ...(token === undefined ? {} : { token }),
-    ...(asked.body === undefined ? {} : { json: asked.body }),
-    ...(asked.key === undefined ? {} : { headers: { "idempotency-key": asked.key } }),
+    ...(request.body === undefined ? {} : { json: request.body }),
+    ...(request.key === undefined ? {} : { headers: { "idempotency-key": request.key } }),
   });
 }
 
@@ -253,16 +253,18 @@ async function outboxIsEmpty(): Promise<void> {
   expect(row.count).toBe(0);
 }
 
-it("the table of this file: has a request for each row that awaits its effect, and for no other", () => {
-  expect(Object.keys(REQUESTS).toSorted()).toEqual(FLAGGED.map(({ operationId }) => operationId).toSorted());
+describe("the table of requests", () => {
+  it("has one for each row that awaits its effect, and for no other", () => {
+    expect(Object.keys(REQUESTS).toSorted()).toEqual(FLAGGED.map(({ operationId }) => operationId).toSorted());
+  });
 });
 
-/** The requests of some rows, made a few at a time. */
-async function prepare(which: typeof rows): Promise<Map<string, Asked>> {
+/** Prepares the requests of some rows, a few at a time. */
+async function prepare(which: typeof rows): Promise<Map<string, TestRequest>> {
   stationId = await newStation();
   const operations = new Set(which.map(({ operation }) => operation));
   const waiting = Object.entries(REQUESTS).filter(([operation]) => operations.has(operation));
-  const prepared = new Map<string, Asked>();
+  const prepared = new Map<string, TestRequest>();
   const prepareSome = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) prepared.set(next[0], await next[1]());
   };
@@ -272,16 +274,16 @@ async function prepare(which: typeof rows): Promise<Map<string, Asked>> {
 
 const healthy = new Map<string, Answer>();
 
-/** Those whose repetition cannot show it; the other rows get their usual answer when they are repeated below. */
+/** Only rows whose repetition cannot show the usual answer. The repetitions below show it for the other rows. */
 describe("with a relay that delivers", () => {
   const once = rows.filter(({ operation }) => operation in USED_UP);
-  let asked: Map<string, Asked>;
+  let requests: Map<string, TestRequest>;
   beforeAll(async () => {
-    asked = await prepare(once);
+    requests = await prepare(once);
   });
 
   it.each(once)("$operation: its answer is the usual one", async ({ operation, route }) => {
-    const answer = await ask(route, asked.get(operation) ?? {});
+    const answer = await sendRequest(route, requests.get(operation) ?? {});
     healthy.set(operation, answer);
     expect(answer.status, answer.text).toBe(statusOf(route));
     expect(answer.headers.get("x-effective")).toBeNull();
@@ -293,53 +295,56 @@ describe("with a relay that is stopped", () => {
   const answers = new Map<string, Answer>();
   const repeated = new Map<string, Answer>();
   const later = new Map<string, Answer>();
-  /** Settlement itself notifies the station of these. */
+  /** Settlement notifies the station of these without the relay. */
   const ORDERS = ["cashier_open_order", "cashier_change_order", "cashier_void_order"];
   const late = rows.filter(({ operation }) => !ORDERS.includes(operation));
-  /** Each is asked twice while the relay is stopped. */
+  /** Each of these is sent twice while the relay is stopped. */
   const TWICE = ["backoffice_suspend_device", "backoffice_suspend_user", "backoffice_freeze_station"];
   let signedOut: Answer;
-  /** The device's own snapshot, by the credential that it enrolled for: while the relay is stopped, and later. */
+  /** The device's snapshot, read with its new credential: while the relay is stopped, and later. */
   let snapshots: readonly Answer[];
   let relayFault: unknown;
 
   beforeAll(async () => {
-    const asked = await prepare(rows);
+    const requests = await prepare(rows);
     await vi.waitFor(outboxIsEmpty, { timeout: 10_000 });
-    const askAll = async (into: Map<string, Answer>, which = rows): Promise<void> => {
+    const sendAll = async (into: Map<string, Answer>, which = rows): Promise<void> => {
       for (let from = 0; from < which.length; from += AT_ONCE) {
         const some = which.slice(from, from + AT_ONCE);
         await Promise.all(
-          some.map(async ({ operation, route }) => into.set(operation, await ask(route, asked.get(operation) ?? {}))),
+          some.map(async ({ operation, route }) =>
+            into.set(operation, await sendRequest(route, requests.get(operation) ?? {})),
+          ),
         );
       }
     };
-    const ownSnapshot = (): Promise<Answer> => {
+    const readSnapshot = (): Promise<Answer> => {
       const { credential } = (answers.get("payments_device_enroll") as Answer<{ credential: string }>).body;
       return send(system.baseUrl, "GET", "/api/payments/v1/devices/me/", { token: credential });
     };
     const pid = system.relay?.pid() ?? 0;
     process.kill(pid, "SIGSTOP");
     try {
-      await askAll(answers);
-      await askAll(
+      await sendAll(answers);
+      await sendAll(
         repeated,
         rows.filter(({ operation }) => TWICE.includes(operation)),
       );
-      snapshots = [await ownSnapshot()];
+      snapshots = [await readSnapshot()];
       relayFault = (await send<{ dependencies: object }>(system.baseUrl, "GET", "/readyz")).body.dependencies;
     } finally {
       process.kill(pid, "SIGCONT");
     }
     await vi.waitFor(outboxIsEmpty, { timeout: 15_000, interval: 50 });
-    snapshots = [...snapshots, await ownSnapshot()];
-    const { token } = asked.get("cashier_log_out") ?? {};
+    snapshots = [...snapshots, await readSnapshot()];
+    const { token } = requests.get("cashier_log_out") ?? {};
     signedOut = await send(system.baseUrl, "GET", "/api/cashier/v1/session/", { token: token ?? "" });
-    for (const { operation, route } of rows) later.set(operation, await ask(route, asked.get(operation) ?? {}));
+    for (const { operation, route } of rows)
+      later.set(operation, await sendRequest(route, requests.get(operation) ?? {}));
   });
 
   it.each(rows.filter(({ operation }) => ORDERS.includes(operation)))(
-    "$operation: its answer is the usual one, because the station learns of orders without the relay",
+    "$operation: its answer is the usual one, because the station receives orders without the relay",
     ({ operation, route }) => {
       const answer = answers.get(operation) as Answer;
       expect(answer.status, answer.text).toBe(statusOf(route));
@@ -349,7 +354,7 @@ describe("with a relay that is stopped", () => {
   );
 
   it.each(late)(
-    "$operation: its answer says that the change is stored and not yet effective",
+    "$operation: its answer states that the change is stored and not yet effective",
     ({ operation, route }) => {
       const answer = answers.get(operation) as Answer;
       const usual = (healthy.get(operation) ?? later.get(operation)) as Answer;
@@ -379,7 +384,7 @@ describe("with a relay that is stopped", () => {
     },
   );
 
-  it("a sign-out: takes effect by itself once the relay delivers again", () => {
+  it("a sign-out: takes effect without another request once the relay delivers again", () => {
     expect(signedOut).toMatchObject({ status: 401, body: { code: "session_invalid" } });
   });
 

@@ -1,4 +1,4 @@
-/** Events of the log leave as snake_case with decimal amounts and ISO times, whatever a later version adds. */
+/** The API shows events of the log in snake_case, with decimal amounts and ISO times, also the fields of later versions. */
 import { describe, expect, it } from "vitest";
 import { eventDataJson } from "../../../gateway/api/backoffice/events.ts";
 
@@ -23,7 +23,7 @@ describe("an event's facts", () => {
     });
   });
 
-  it("keep a device's own words as they are", () => {
+  it("keep the texts of a device as they are", () => {
     const event = { type: "outcome_reported", providerReference: "Ref-Ms", providerCode: "00", currency: "not money" };
     expect(eventDataJson(event)).toEqual({ provider_reference: "Ref-Ms", provider_code: "00", currency: "not money" });
   });

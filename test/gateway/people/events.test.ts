@@ -103,7 +103,7 @@ describe("the owner's audit log", () => {
     expect(await page(owner, `?since_id=${ids.at(-1)}`)).toEqual({ events: [], has_more: false, through_id: null });
   });
 
-  it("is searched whole, by person, action, subject and data, in each of its logs", async () => {
+  it("can be searched by person, action, subject and data, and so can the other logs", async () => {
     const body = { station_id: system.sandbox.stations[0]?.stationId, name: "100%_\\sure", kind: "customer_display" };
     const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
     const found = async (text: string) =>
@@ -119,7 +119,7 @@ describe("the owner's audit log", () => {
     await owner.refused("invalid_request", "GET", "events/?search=");
   });
 
-  it("a long log: read a part at a time, in both directions, up to its other end", async () => {
+  it("a long log: a search reads a part at a time, in both directions, up to the end", async () => {
     const sinceId = await newest();
     const stationId = system.sandbox.stations[0]?.stationId as number;
     const sql = postgres(system.database.url, { max: 1 });
@@ -147,7 +147,7 @@ describe("the owner's audit log", () => {
     });
   });
 
-  it("keeps a page within one bus message, however long the names are", async () => {
+  it("keeps a page within one bus message, with names of any length", async () => {
     const sinceId = await newest();
     const stationId = system.sandbox.stations[0]?.stationId as number;
     const sql = postgres(system.database.url, { max: 1 });
@@ -159,7 +159,7 @@ describe("the owner's audit log", () => {
     await sql.end();
     const first = await page(owner, `?limit=500&since_id=${sinceId}`);
     expect(first.has_more).toBe(true);
-    // Each is some three kilobytes, so that a page is nearly full.
+    // Each event has some three kilobytes, so that a page is nearly full.
     expect(first.events.length).toBeGreaterThan(BOUNDS.listedBytes / 4_000);
     expect(JSON.stringify(first.events).length).toBeLessThan(BOUNDS.listedBytes);
     const rest: Event[] = [];
@@ -170,7 +170,7 @@ describe("the owner's audit log", () => {
     expect(first.events.length + rest.length).toBe(500);
   });
 
-  it("a page that is too long, or no page: refused", async () => {
+  it("an invalid page: refused", async () => {
     for (const query of [
       "?limit=501",
       "?limit=0",

@@ -1,4 +1,4 @@
-/** The same Idempotency-Key gets the same answer, and never another request's (I6). */
+/** The same Idempotency-Key gets the same answer, and never the answer to another request (I6). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
@@ -38,8 +38,8 @@ const create = (order: Order, key: string, more = {}) =>
   });
 const step = (intent: Intent, name: string): string => `${station}/intents/${intent.intent_id}/${name}/`;
 
-describe("the opening of an order under a key", () => {
-  it("sent often and concurrently: one order", async () => {
+describe("the opening of an order with a key", () => {
+  it("sent several times at once: one order", async () => {
     const sending = { key: "order-1", body: lines("4.00") };
     const answers = await Promise.all(
       Array.from({ length: 5 }, () => cashier.call<Order>("POST", `${station}/orders/`, sending)),
@@ -58,7 +58,7 @@ describe("the opening of an order under a key", () => {
     expect(await cashier.good<Order>("POST", `${station}/orders/`, sending)).toEqual(first);
   });
 
-  it("with another body: refused; at another station or for another person: another key", async () => {
+  it("with another body: refused; at another station or for another person: counts as another key", async () => {
     const first = await cashier.good<Order>("POST", `${station}/orders/`, { key: "order-3", body: lines("4.00") });
     const other = { key: "order-3", body: lines("4.01") };
     expect((await cashier.refused("idempotency_key_reused", "POST", `${station}/orders/`, other)).status).toBe(422);
@@ -70,7 +70,7 @@ describe("the opening of an order under a key", () => {
   });
 });
 
-describe("the beginning of a collection under a key", () => {
+describe("the creation of a collection with a key", () => {
   it("the same answer while it is collected, after it ended, and after the station has dropped it", async () => {
     const order = await openOrder();
     const answers = await Promise.all(Array.from({ length: 4 }, () => create(order, "intent-1")));
@@ -115,7 +115,7 @@ describe("the beginning of a collection under a key", () => {
   });
 });
 
-describe("attestation and cancellation under a key", () => {
+describe("attestation and cancellation with a key", () => {
   it("concurrently: settled once, with the same answer", async () => {
     const { body: intent } = await create(await openOrder(), "to-attest");
     const sending = { key: "attest-1" };
@@ -125,7 +125,7 @@ describe("attestation and cancellation under a key", () => {
     answers.push(await cashier.call<Intent>("POST", step(intent, "attest"), sending));
     for (const answer of answers) expect(answer).toEqual({ ...answers[0], status: 200, headers: expect.any(Headers) });
     expect(answers[0]?.body.attestation?.transaction_id).toBeGreaterThan(0);
-    // The key belongs to the operation and the intent: elsewhere it is another one.
+    // A key belongs to its operation and intent: with another intent it counts as another key.
     const { body: next } = await create(await openOrder(), "to-cancel");
     expect(await cashier.call("POST", step(next, "cancel"), sending)).toMatchObject({ body: { status: "cancelled" } });
     expect(await cashier.call("POST", step(next, "cancel"), sending)).toMatchObject({ body: { status: "cancelled" } });
@@ -152,7 +152,7 @@ describe("attestation and cancellation under a key", () => {
 });
 
 describe("an invalid key", () => {
-  it("refused by name", async () => {
+  it("refused, and the error names the header", async () => {
     const sending = { key: "k".repeat(256), body: lines("1.00") };
     const refused = await cashier.refused("invalid_request", "POST", `${station}/orders/`, sending);
     expect(refused.body.errors?.[0]?.detail).toMatch(/Idempotency-Key/);

@@ -1,4 +1,4 @@
-/** The offers to the cashier follow the machine, state by state and route by route. */
+/** The actions that the cashier is offered follow the machine, for each state and route. */
 import { describe, expect, it } from "vitest";
 import { decidedIntentJson, intentJson, intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import { leaseHolderJson } from "../../../gateway/api/cashier/leases.ts";
@@ -96,14 +96,14 @@ describe("the offered actions", () => {
     }
   });
 
-  it("none once the deadline has passed, even before that is committed", () => {
+  it("none once the deadline has passed, even before the expiry is committed", () => {
     const wire = intentJson(intent({ status: "processing", expiresAtMs: NOW_MS }), FACTS);
     expect([wire.settle_offered, wire.cancel_offered]).toEqual([false, false]);
   });
 });
 
 describe("an intent in an answer", () => {
-  it("is processing during a call of the seam, with the attestation already named", () => {
+  it("is processing during a call of the seam, and already names the attestation", () => {
     const attestation = {
       by: "cashier",
       commandId: "c",
@@ -145,7 +145,7 @@ describe("an intent in an answer", () => {
       ["paid by another way", known("paid"), [false, "order_already_paid", true]],
       ["of another amount", { ...STATION, order: order({ amountMinor: "3000" }) }, [false, "order_changed", true]],
       [
-        "of another amount, behind another one",
+        "of another amount, behind another order",
         { ...STATION, waitingOrders: [order({ amountMinor: "3000" })] },
         [false, "order_changed", true],
       ],
@@ -179,10 +179,10 @@ describe("an intent in an answer", () => {
       },
     });
     it.each([
-      ["learned since", {}, [false, "money_may_have_moved", { reason: "late_success", earlier_intent_id: 6 }, ""]],
+      ["reported since", {}, [false, "money_may_have_moved", { reason: "late_success", earlier_intent_id: 6 }, ""]],
       ["confirmed for it", { confirmedFor: 7 }, [true, "", null, "000201"]],
       [
-        "confirmed for another one",
+        "confirmed for another intent",
         { confirmedFor: 5 },
         [false, "money_may_have_moved", { reason: "late_success", earlier_intent_id: 6 }, ""],
       ],
@@ -250,7 +250,7 @@ describe("an intent in an answer", () => {
       expect(wire.provider).toMatchObject({ qr_payload: "", provider_reference: "PAY-1" });
     });
 
-    it("after its end: by the evidence that its station holds against it, a differing payment first", () => {
+    it("after its end: from the evidence that its station has about it, a differing payment first", () => {
       const ended = { ...qr, status: "expired", moneyMayHaveMoved: "money_differs", reasonSinceEnd: "" } as const;
       expect(reasonOf(ended)).toBe("");
       expect(reasonOf(ended, withReasons("late_evidence", "late_money"))).toBe("late_money");
@@ -262,7 +262,7 @@ describe("an intent in an answer", () => {
       expect(reasonOf(ended, other as typeof FACTS)).toBe("");
     });
 
-    it("another collection paid its order after the hand-over: shown, unless it was paid itself", () => {
+    it("another collection paid its order after the hand-over: shown, unless the intent was paid itself", () => {
       const ended = { ...qr, status: "cancelled", reasonSinceEnd: "handoff_presented" } as const;
       expect(reasonOf({ ...ended, endReason: "order_already_paid" })).toBe("handoff_presented");
       expect(reasonOf({ ...ended, reasonSinceEnd: "late_success" })).toBe("late_success");
@@ -297,7 +297,7 @@ describe("an intent in an answer", () => {
     });
   });
 
-  it("fit their published schema, which allows no unknown field", () => {
+  it("fits its published schema, which allows no unknown field", () => {
     const wire = intentJson(intent({ status: "processing", reports: [report("reported_success")] }), FACTS);
     expect(intentSchema.strict().parse(wire)).toEqual(wire);
     expect(wire.amount).toBe("25.00");

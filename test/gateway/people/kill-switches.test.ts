@@ -1,4 +1,4 @@
-/** Kill switches end to end, over two gateways and two hosts: what each withdraws and why, how fast, and what goes on. */
+/** Kill switches end to end, over two gateways and two hosts: what each withdraws and why, how fast, and what still works. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type HostProcess, startHostProcess } from "../../stations/host-process.ts";
 import { type ApiClient, apiClient } from "../../support/api-client.ts";
@@ -32,7 +32,7 @@ let gateways: readonly ApiClient[];
 let stationId: number;
 let companion: TestDevice;
 let configId: number;
-let pulse: NodeJS.Timeout;
+let heartbeats: NodeJS.Timeout;
 
 type Reasons = Readonly<Record<"smart_pos" | "dynamic_qr" | "attested_terminal" | "cash", string | null>>;
 const NOTHING_WITHDRAWN: Reasons = { smart_pos: null, dynamic_qr: null, attested_terminal: null, cash: null };
@@ -45,7 +45,7 @@ const onlyCash = (reason: string): Reasons => ({
 });
 
 beforeAll(async () => {
-  // Not the shared one: every organization's audit log has the switches of the platform.
+  // Not the shared system, because the platform's switches are in the audit log of every organization.
   system = await startSystem({ environment: { PLATFORM_KEY }, sandboxProvider: true });
   [second, host] = await Promise.all([
     startGatewayProcess(system.nats.url),
@@ -58,7 +58,7 @@ beforeAll(async () => {
   stationId = system.sandbox.stations[0]?.stationId ?? 0;
   companion = await enrollSandboxDevice(system, "smart_pos_companion");
   await companion.good("POST", "heartbeat/");
-  pulse = setInterval(() => void companion.call("POST", "heartbeat/").catch(() => undefined), 8_000);
+  heartbeats = setInterval(() => void companion.call("POST", "heartbeat/").catch(() => undefined), 8_000);
   await cashier.good("POST", `stations/${stationId}/lease/`);
   const { provider_configs } = await owner.good<{ provider_configs: { config_id: number }[] }>(
     "GET",
@@ -68,7 +68,7 @@ beforeAll(async () => {
   await untilEverywhere(NOTHING_WITHDRAWN);
 });
 afterAll(async () => {
-  clearInterval(pulse);
+  clearInterval(heartbeats);
   await Promise.all([second.stop(), host.stop()]);
   await system.stop();
 });
@@ -80,7 +80,7 @@ const offersAt = async (gateway: ApiClient, station = stationId): Promise<Record
 
 /**
  * Waits until every gateway shows these reasons, of exactly the four routes, and returns how long after `sinceMs` (of
- * `performance`) that was. A caller that measures a switch starts the clock before the call that throws it.
+ * `performance`) that was. A caller that measures a switch reads the clock before it changes the switch.
  */
 async function untilEverywhere(
   reasons: Reasons,
@@ -102,8 +102,8 @@ const create = async (route: string, station = stationId) =>
     body: { order_id: await newOrder(cashier, `stations/${station}`, "12.50"), route },
   });
 
-/** One request of the companion; its throttle is real, so one that comes too soon comes again. */
-async function askAsDevice<T>(baseUrl: string, method: string, path: string, json?: object) {
+/** One request of the companion, sent again for as long as its throttle refuses it. */
+async function sendAsDevice<T>(baseUrl: string, method: string, path: string, json?: object) {
   for (;;) {
     const sending = { token: companion.credential, ...(json === undefined ? {} : { json }) };
     const answer = await send<T & Refused>(baseUrl, method, `/api/payments/v1/devices/${path}`, sending);
@@ -114,11 +114,11 @@ async function askAsDevice<T>(baseUrl: string, method: string, path: string, jso
 
 /** The answer to the companion's assignment poll at each gateway: the status, and the code of a refusal. */
 async function assignmentAnswers(): Promise<string[]> {
-  const asked = [system.baseUrl, second.baseUrl].map(async (baseUrl) => {
-    const { status, body } = await askAsDevice(baseUrl, "GET", "assignment/");
+  const answers = [system.baseUrl, second.baseUrl].map(async (baseUrl) => {
+    const { status, body } = await sendAsDevice(baseUrl, "GET", "assignment/");
     return status === 200 ? "200" : `${status} ${body.code}`;
   });
-  return await Promise.all(asked);
+  return await Promise.all(answers);
 }
 const twice = (answer: string): string[] => [answer, answer];
 
@@ -127,10 +127,10 @@ const platform = (verb: "freeze" | "unfreeze", baseUrl = system.baseUrl) =>
     token: PLATFORM_KEY,
     json: { by: "Night shift", reason: `Drill: ${verb}` },
   });
-const own = (path: string, verb: "freeze" | "unfreeze") =>
+const setOwnerSwitch = (path: string, verb: "freeze" | "unfreeze") =>
   owner.good<{ frozen: boolean }>("POST", `${path}/${verb}/`, { body: { reason: `Drill: ${verb}` } });
 
-interface OwnSwitch {
+interface OwnerSwitch {
   readonly name: string;
   readonly path: () => string;
   readonly reason: string;
@@ -139,8 +139,8 @@ interface OwnSwitch {
   readonly refusesDevice: boolean;
 }
 
-/** Each switch of the owner's: which of all four routes it withdraws, with which reason, and how the device is refused. */
-const SWITCHES: readonly OwnSwitch[] = [
+/** Each switch of the owner: which of the four routes it withdraws, with which reason, and whether it refuses the device. */
+const SWITCHES: readonly OwnerSwitch[] = [
   {
     name: "device",
     path: () => `devices/${companion.deviceId}`,
@@ -174,12 +174,12 @@ const SWITCHES: readonly OwnSwitch[] = [
 describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, withdraws, refusesDevice }) => {
   const withdrawn = Object.entries(withdraws).find(([, why]) => why === reason)?.[0] ?? "";
 
-  it("withdraws exactly its routes at both gateways within 1.5 s, refuses the device, and restores all of it", async () => {
+  it("withdraws exactly its routes at both gateways within 1.5 s, refuses the device, and ends both when lifted", async () => {
     const live = await openLive(second.baseUrl, stationId, bearer(cashier.token));
     await live.until((message) => message.type === "state");
     const atMs = Date.now();
     const frozenMs = performance.now();
-    const frozen = own(path(), "freeze");
+    const frozen = setOwnerSwitch(path(), "freeze");
     const pushed = live.until(
       (message) =>
         message.type === "state" && message.routes.some((one) => one.route === withdrawn && one.reason === reason),
@@ -188,7 +188,7 @@ describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, withdr
     expect((await pushed).atMs - atMs).toBeLessThan(WITHIN_MS);
     expect(await frozen).toMatchObject({ frozen: true, subject: { kind: name }, reason: "Drill: freeze" });
     expect(await assignmentAnswers()).toEqual(twice(refusesDevice ? `403 ${reason}` : "200"));
-    // The host refuses by the same switch, whatever a gateway may show.
+    // The host applies the same switch, so its refusal does not depend on the gateway.
     for (const [route, why] of Object.entries(withdraws)) {
       if (why === null) continue;
       const refused = await create(route);
@@ -201,7 +201,7 @@ describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, withdr
     expect(kill_switches.map(({ subject }) => subject.kind)).toEqual([name]);
 
     const liftedMs = performance.now();
-    await own(path(), "unfreeze");
+    await setOwnerSwitch(path(), "unfreeze");
     expect(await untilEverywhere(NOTHING_WITHDRAWN, { sinceMs: liftedMs })).toBeLessThan(WITHIN_MS);
     expect(await assignmentAnswers()).toEqual(twice("200"));
     const { kill_switches: none } = await owner.good<{ kill_switches: object[] }>("GET", "kill-switches/");
@@ -214,13 +214,13 @@ describe("the platform's switch", () => {
   it("needs the platform key, and does not exist without a configured key", async () => {
     const path = "/api/platform/v1/freeze/";
     const json = { by: "An attacker", reason: "Spite" };
-    const ask = async (token?: string) => {
+    const codeWith = async (token?: string) => {
       const sending = token === undefined ? { json } : { json, token };
       return (await send<Refused>(system.baseUrl, "POST", path, sending)).body.code;
     };
-    expect(await ask()).toBe("platform_key_missing");
-    expect(await ask(`${PLATFORM_KEY}x`)).toBe("platform_key_invalid");
-    expect(await ask(owner.token)).toBe("platform_key_invalid");
+    expect(await codeWith()).toBe("platform_key_missing");
+    expect(await codeWith(`${PLATFORM_KEY}x`)).toBe("platform_key_invalid");
+    expect(await codeWith(owner.token)).toBe("platform_key_invalid");
     const elsewhere = await send<Refused>(second.baseUrl, "POST", path, { json, token: PLATFORM_KEY });
     expect([elsewhere.status, elsewhere.body.code]).toEqual([404, "path_not_found"]);
     const nameless = await send<Refused>(system.baseUrl, "POST", path, { json: { reason: "x" }, token: PLATFORM_KEY });
@@ -229,7 +229,7 @@ describe("the platform's switch", () => {
     expect(read.body).toEqual({ kill_switch: null });
   });
 
-  it("withdraws all but cash everywhere, and cash collects through it from order to sale", async () => {
+  it("withdraws all routes but cash everywhere, and a cash collection succeeds during the freeze", async () => {
     const sinceMs = performance.now();
     const { body } = await platform("freeze");
     expect(body.frozen).toBe(true);
@@ -259,27 +259,27 @@ describe("the platform's switch", () => {
     expect(await assignmentAnswers()).toEqual(twice("200"));
   });
 
-  it("applies to a live collection: the device can neither fetch nor report, and goes on when it is lifted", async () => {
+  it("applies to an active collection: the device can neither fetch nor report until the freeze is lifted", async () => {
     const { body: intent } = await create("smart_pos");
-    const fetched = await askAsDevice<{ assignment: { status: string } }>(system.baseUrl, "GET", "assignment/");
+    const fetched = await sendAsDevice<{ assignment: { status: string } }>(system.baseUrl, "GET", "assignment/");
     expect(fetched.body.assignment.status).toBe("presented");
     await platform("freeze");
     await untilEverywhere(onlyCash("platform_frozen"));
     const report = { intent_id: intent.intent_id, outcome: "reported_success", client_idempotency_key: "one" };
     for (const baseUrl of [system.baseUrl, second.baseUrl]) {
-      const refused = await askAsDevice(baseUrl, "POST", "assignment/report/", report);
+      const refused = await sendAsDevice(baseUrl, "POST", "assignment/report/", report);
       expect([refused.status, refused.body.code]).toEqual([403, "platform_frozen"]);
     }
     const path = `stations/${stationId}/intents/${intent.intent_id}/`;
     expect(await cashier.good<Intent>("GET", path)).toMatchObject({ status: "presented", reports: [] });
     await platform("unfreeze");
     await untilEverywhere(NOTHING_WITHDRAWN);
-    expect((await askAsDevice(second.baseUrl, "POST", "assignment/report/", report)).status).toBe(200);
+    expect((await sendAsDevice(second.baseUrl, "POST", "assignment/report/", report)).status).toBe(200);
     const sold = await cashier.good<Intent>("POST", `${path}attest/`, { body: {} });
     expect(sold.status).toBe("succeeded");
   });
 
-  it("is in the organization's audit log with person and reason, every switch of this file once", async () => {
+  it("is in the organization's audit log with person and reason, like every switch of this file, once", async () => {
     const { events } = await owner.good<{
       events: { action: string; actor: { kind: string; name: string }; data: { reason: string } }[];
     }>("GET", "events/?since_id=0&limit=500");
@@ -296,14 +296,14 @@ describe("the platform's switch", () => {
     }
   });
 
-  it("a restart of the services: earlier switches hold, and lifted ones are lifted", async () => {
+  it("a kill and a restart of the services: a switch holds, and can be lifted afterwards", async () => {
     const sinceMs = performance.now();
     await platform("freeze");
     await system.processes.services.kill9();
     expect(await untilEverywhere(onlyCash("platform_frozen"), { sinceMs })).toBeLessThan(WITHIN_MS);
     await system.processes.services.restart();
     await platform("unfreeze");
-    // A companion that was silent meanwhile differs: its route comes back with its heartbeat.
+    // The companion may have been silent for too long: then its route is offered again after its heartbeat.
     await companion.call("POST", "heartbeat/");
     await untilEverywhere(NOTHING_WITHDRAWN);
   });

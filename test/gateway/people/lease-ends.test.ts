@@ -1,4 +1,4 @@
-/** A station is never blocked by a cashier who has left: what ends a lease, and who can take it over. */
+/** A cashier who has left never blocks a station: what ends a lease, and who can take it over. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { stationEventsSchema } from "../../../gateway/api/backoffice/events.ts";
@@ -42,24 +42,24 @@ async function newCashier(name: string): Promise<{ person: Person; details: LogI
   return { person: await logIn(system.baseUrl, "cashier", details), details, userId };
 }
 
-const take = (who: Person, more: object = {}) =>
+const acquire = (who: Person, more: object = {}) =>
   who.good<Lease>("POST", `${station}/lease/`, { body: { ...HOUR.body, ...more } });
 const read = (who: Person) => who.good<Lease>("GET", `${station}/lease/`);
 const events = () =>
   owner.good<z.infer<typeof stationEventsSchema>>("GET", `${station}/events/?limit=500`).then((page) => page.events);
 
 async function collect(who: Person): Promise<Intent> {
-  const asked = { body: { order_id: await newOrder(who, station, "5.00"), route: "cash" } };
-  return await who.good<Intent>("POST", `${station}/intents/`, asked);
+  const sending = { body: { order_id: await newOrder(who, station, "5.00"), route: "cash" } };
+  return await who.good<Intent>("POST", `${station}/intents/`, sending);
 }
 
 describe("a station lease", () => {
-  it("sign-out: the station is free at once, and another cashier takes it", async () => {
+  it("sign-out: the station is free at once, and another cashier can acquire its lease", async () => {
     const { person: ada } = await newCashier("Ada");
-    await take(ada);
+    await acquire(ada);
     expect((await ada.call("DELETE", "session/")).status).toBe(204);
     expect(await read(ben)).toEqual(FREE);
-    expect((await take(ben)).lease).toMatchObject({ cashier_id: ben.userId, mine: true });
+    expect((await acquire(ben)).lease).toMatchObject({ cashier_id: ben.userId, mine: true });
     await ben.good("DELETE", `${station}/lease/`);
     expect((await events()).at(-3)).toMatchObject({
       type: "lease_ended",
@@ -84,25 +84,25 @@ describe("a station lease", () => {
     ],
   ])("%s: the station is free at once", async (_what, act) => {
     const cashier = await newCashier("Ada");
-    await take(cashier.person);
+    await acquire(cashier.person);
     await act(cashier);
     expect(await read(ben)).toEqual(FREE);
   });
 
   it("new password in the session that holds it: the lease stays", async () => {
     const { person: ada, details } = await newCashier("Ada");
-    await take(ada);
+    await acquire(ada);
     const body = { old_password: details.password, new_password: "a second password" };
     await ada.call("PUT", "session/password/", { body });
     expect((await read(ada)).lease).toMatchObject({ mine: true });
     await ada.call("DELETE", "session/");
   });
 
-  it("two sessions of one person: both drive it, and it ends with the one that renewed it last", async () => {
+  it("two sessions of one person: both can collect, and the lease ends with the session that renewed it last", async () => {
     const { person: till, details } = await newCashier("Ada");
     const tablet = await logIn(system.baseUrl, "cashier", details);
     const phone = await logIn(system.baseUrl, "cashier", details);
-    await take(till);
+    await acquire(till);
     const intent = await collect(tablet);
     await tablet.good("POST", `${station}/intents/${intent.intent_id}/cancel/`);
     await phone.call("DELETE", "session/");
@@ -117,7 +117,7 @@ describe("a station lease", () => {
   it("lifetime: at most one hour without a renewal", async () => {
     const { person: ada } = await newCashier("Ada");
     await ada.refused("invalid_request", "POST", `${station}/lease/`, { body: { lifetime_seconds: 3_601 } });
-    const { lease } = await take(ada);
+    const { lease } = await acquire(ada);
     expect(Date.parse(lease?.expires_at ?? "") - Date.parse(lease?.acquired_at ?? "")).toBe(3_600_000);
     await ada.call("DELETE", "session/");
   });
@@ -126,24 +126,24 @@ describe("a station lease", () => {
 describe("a take-over", () => {
   it("without the holder's id, or with another's: refused with the holder's name", async () => {
     const { person: ada } = await newCashier("Ada");
-    await take(ada);
+    await acquire(ada);
     for (const take_over_from of [undefined, ben.userId, owner.userId]) {
-      const asked = { body: { take_over_from } };
-      const refused = await ben.refused("station_leased", "POST", `${station}/lease/`, asked);
+      const sending = { body: { take_over_from } };
+      const refused = await ben.refused("station_leased", "POST", `${station}/lease/`, sending);
       expect(refused.body.reason).toBe("Ada");
     }
     expect((await read(ada)).lease).toMatchObject({ mine: true });
     await ada.call("DELETE", "session/");
   });
 
-  it("with the holder's id: the collection goes on with the new holder, the first one is notified, the audit log names both", async () => {
+  it("with the holder's id: the new holder can settle, the first one is notified, the audit log names both", async () => {
     const { person: ada } = await newCashier("Ada");
-    await take(ada);
+    await acquire(ada);
     const intent = await collect(ada);
     const live = await openLive(system.baseUrl, stationId, bearer(ada.token));
     await live.until((message) => message.type === "state" && message.lease?.mine === true);
 
-    const taken = await take(ben, { take_over_from: ada.userId });
+    const taken = await acquire(ben, { take_over_from: ada.userId });
     expect(taken.lease).toMatchObject({ cashier_id: ben.userId, mine: true });
     const lost = { cashier_id: ada.userId, cashier_name: "Ada", reason: "taken_over", by_name: "Ben" };
     expect(taken.lost_lease).toMatchObject({ ...lost, mine: false });
@@ -172,7 +172,7 @@ describe("a take-over", () => {
     await ada.call("DELETE", "session/");
     expect((await read(ben)).lease).toMatchObject({ mine: true });
     await ben.good("DELETE", `${station}/lease/`);
-    await take(ben);
+    await acquire(ben);
     expect((await read(ben)).lost_lease).toBeNull();
     await ben.good("DELETE", `${station}/lease/`);
   });
@@ -181,7 +181,7 @@ describe("a take-over", () => {
 describe("the owner", () => {
   it("breaks a lease: the station is free, its holder is notified, and the audit log names both", async () => {
     const { person: ada } = await newCashier("Ada");
-    await take(ada);
+    await acquire(ada);
     const intent = await collect(ada);
     expect(await owner.good("GET", `${station}/lease/`)).toMatchObject({ lease: { cashier_name: "Ada" } });
     const broken = { cashier_id: ada.userId, reason: "broken", by_name: owner.name, mine: false };
@@ -194,20 +194,20 @@ describe("the owner", () => {
       data: { cashier_id: ada.userId, cashier_name: "Ada" },
     });
     expect(await owner.good("DELETE", `${station}/lease/`)).toMatchObject({ lease: null });
-    await take(ben);
+    await acquire(ben);
     await ben.good("POST", `${station}/intents/${intent.intent_id}/cancel/`);
     await ben.good("DELETE", `${station}/lease/`);
   });
 });
 
-describe("the registry does not answer", () => {
-  it("a cashier still takes the station, for two minutes at most, and the next renewal binds it to the session", async () => {
+describe("a registry that does not answer", () => {
+  it("a cashier still acquires a lease, for two minutes at most, and the next renewal binds it to the session", async () => {
     const { person: ada } = await newCashier("Ada");
     const sql = openDatabase({ url: system.database.url, maxConnections: 1 });
     const relayEpoch = async () => (await sql<{ epoch: number }[]>`select epoch from relay_lease`)[0]?.epoch ?? 0;
     const killedEpoch = await relayEpoch();
     await system.processes.services.kill9();
-    const { lease } = await take(ada);
+    const { lease } = await acquire(ada);
     const heldMs = Date.parse(lease?.expires_at ?? "") - Date.parse(lease?.acquired_at ?? "");
     expect(heldMs).toBe(LIMITS.unboundLeaseMs);
     await system.processes.services.restart();

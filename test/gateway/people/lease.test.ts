@@ -1,4 +1,4 @@
-/** One cashier drives a station; the others see who, and wait. That a lease lapses is in `presence-and-lease.test.ts`. */
+/** One cashier drives a station, and the others see who. The lapse of a lease is in `presence-and-lease.test.ts`. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
@@ -11,7 +11,7 @@ import type { TestSystem } from "../../support/system.ts";
 
 type Lease = z.infer<typeof leaseSchema>;
 
-const long = { body: { lifetime_seconds: 600 } };
+const TEN_MINUTES = { body: { lifetime_seconds: 600 } };
 
 let system: TestSystem;
 let owner: Person;
@@ -48,8 +48,8 @@ describe("a free station", () => {
 });
 
 describe("a station that a cashier holds", () => {
-  it("every cashier sees the holder, and the holder sees that it is theirs", async () => {
-    const { lease } = await ada.good<Lease>("POST", `${station}/lease/`, long);
+  it("every cashier sees the holder, and the holder sees that the lease is `mine`", async () => {
+    const { lease } = await ada.good<Lease>("POST", `${station}/lease/`, TEN_MINUTES);
     expect(lease).toMatchObject({ cashier_id: ada.userId, cashier_name: ada.name, mine: true });
     const heldMs = Date.parse(lease?.expires_at ?? "") - Date.parse(lease?.acquired_at ?? "");
     expect(heldMs).toBe(600_000);
@@ -83,7 +83,7 @@ describe("a station that a cashier holds", () => {
     await ada.good("POST", `${station}/intents/${intent.intent_id}/cancel/`);
   });
 
-  it("renewed: kept; given back: passes on", async () => {
+  it("renewed: the holder keeps it; released: another cashier can acquire it", async () => {
     const before = await ada.good<Lease>("GET", `${station}/lease/`);
     const renewed = await ada.good<Lease>("PUT", `${station}/lease/`, { body: { lifetime_seconds: 1_200 } });
     expect(renewed.lease?.acquired_at).toBe(before.lease?.acquired_at);
@@ -93,14 +93,14 @@ describe("a station that a cashier holds", () => {
     expect(lease).toMatchObject({ cashier_id: ben.userId, mine: true });
   });
 
-  it("many requests at once: exactly one wins", async () => {
+  it("many requests at once: exactly one cashier gets it", async () => {
     await ben.good("DELETE", `${station}/lease/`);
-    const asked = await Promise.all(
-      [ada, ben, ada, ben].map((who) => who.call<Lease>("POST", `${station}/lease/`, long)),
+    const answers = await Promise.all(
+      [ada, ben, ada, ben].map((who) => who.call<Lease>("POST", `${station}/lease/`, TEN_MINUTES)),
     );
-    const holders = new Set(asked.filter(({ status }) => status === 200).map(({ body }) => body.lease?.cashier_id));
+    const holders = new Set(answers.filter(({ status }) => status === 200).map(({ body }) => body.lease?.cashier_id));
     expect(holders.size).toBe(1);
-    expect(asked.filter(({ status }) => status === 409)).toHaveLength(2);
+    expect(answers.filter(({ status }) => status === 409)).toHaveLength(2);
   });
 
   it("a lifetime out of bounds: refused", async () => {

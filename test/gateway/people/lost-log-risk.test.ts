@@ -1,5 +1,5 @@
-/** The station log is lost: PostgreSQL knows that guests may have paid, so that the next collection of each station still asks. */
-import { afterAll, beforeAll, expect, it, vi } from "vitest";
+/** The station log is lost, but PostgreSQL knows which guests may have paid: their next collection needs a confirmation. */
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
 import { addDevice, type TestDevice } from "../../support/devices.ts";
 import type { Refused } from "../../support/http.ts";
@@ -7,7 +7,7 @@ import { STATION_LOG } from "../../support/one-log.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
-const PATIENT = { timeout: 60_000, interval: 200 };
+const WITHIN_A_MINUTE = { timeout: 60_000, interval: 200 };
 
 interface Case {
   readonly name: string;
@@ -54,7 +54,7 @@ beforeAll(async () => {
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  // Each case at a station of its own, so that the log is lost once for all of them.
+  // Each case has another station, so that one loss of the log is enough for all of them.
   for (const each of CASES) counters.set(each.name, await Counter.open(each));
   await loseLog();
 });
@@ -87,7 +87,7 @@ class Counter {
     await vi.waitUntil(async () => {
       await companion?.good("GET", "assignment/");
       return (await counter.read(intent_id)).status === "presented";
-    }, PATIENT);
+    }, WITHIN_A_MINUTE);
     if (outcome !== undefined) await companion?.good("POST", "assignment/report/", { body: { intent_id, outcome } });
     if (!isActive) {
       await cashier.good("POST", `${counter.#station}/intents/${intent_id}/cancel/`, {});
@@ -101,7 +101,7 @@ class Counter {
     await vi.waitUntil(async () => {
       const { status } = await cashier.call("POST", `${this.#station}/lease/`);
       return status === 200 || status === 201;
-    }, PATIENT);
+    }, WITHIN_A_MINUTE);
   }
 
   async openOrder(): Promise<number> {
@@ -121,12 +121,12 @@ class Counter {
     return cashier.good<Collection>("GET", `${this.#station}/intents/${intentId}/`);
   }
 
-  /** Another collection of the order, as soon as the route is offered, with the next display number. */
+  /** Begins a collection as soon as the route is offered. It must have the next display number. */
   async collect(orderId: number, route: string, confirms?: boolean): Promise<Collection> {
     const made = await vi.waitUntil(async () => {
       const answer = await this.create(orderId, route, confirms);
       return answer.status === 201 && answer.body;
-    }, PATIENT);
+    }, WITHIN_A_MINUTE);
     if (this.#newest !== undefined) expect(made.intent_display_number).toBe(this.#newest + 1);
     this.#newest = made.intent_display_number;
     return made;
@@ -149,13 +149,13 @@ async function addCompanion(stationId: number): Promise<TestDevice> {
   return companion;
 }
 
-/** The documented recovery: the relay publishes PostgreSQL's state to an empty log, which is all that the log had. */
+/** Deletes the log, and follows the documented recovery: the relay publishes PostgreSQL's state to an empty log. */
 async function loseLog(): Promise<void> {
   const { state } = await system.bus.jsm.streams.info(STATION_LOG.name);
   await vi.waitUntil(async () => {
     const rows = await database`select from audit_position where read_through >= ${state.last_seq}`;
     return rows.length > 0;
-  }, PATIENT);
+  }, WITHIN_A_MINUTE);
   await system.processes.services.stop();
   await system.processes.stations.stop();
   await system.bus.jsm.streams.delete(STATION_LOG.name);
@@ -164,21 +164,23 @@ async function loseLog(): Promise<void> {
   await system.processes.stations.restart();
 }
 
-it.each(CASES)("$name: the next collection is refused until the cashier confirms", async (each) => {
-  const { isActive, reason, name } = each;
-  const counter = counters.get(name) as Counter;
-  const { orderId, intentId } = counter;
-  await counter.lease();
-  const { status, body } = await vi.waitUntil(async () => {
-    const answer = await counter.create(orderId, "cash");
-    return answer.status < 500 && answer;
-  }, PATIENT);
-  expect([status, body]).toMatchObject([409, { code: "money_may_have_moved", reason, earlier_intent_id: intentId }]);
-  const ended = { status: isActive === true ? "expired" : "cancelled", money_may_have_moved: reason };
-  await vi.waitFor(async () => expect(await counter.read(intentId)).toMatchObject(ended), PATIENT);
-  // Every other order is collected as before; the numbers continue.
-  const next = await counter.collect(await counter.openOrder(), "cash");
-  await counter.attest(next.intent_id);
-  const confirmed = await counter.collect(orderId, "cash", true);
-  await counter.attest(confirmed.intent_id);
+describe("a station whose log is lost", () => {
+  it.each(CASES)("$name: the next collection is refused until the cashier confirms", async (each) => {
+    const { isActive, reason, name } = each;
+    const counter = counters.get(name) as Counter;
+    const { orderId, intentId } = counter;
+    await counter.lease();
+    const { status, body } = await vi.waitUntil(async () => {
+      const answer = await counter.create(orderId, "cash");
+      return answer.status < 500 && answer;
+    }, WITHIN_A_MINUTE);
+    expect([status, body]).toMatchObject([409, { code: "money_may_have_moved", reason, earlier_intent_id: intentId }]);
+    const ended = { status: isActive === true ? "expired" : "cancelled", money_may_have_moved: reason };
+    await vi.waitFor(async () => expect(await counter.read(intentId)).toMatchObject(ended), WITHIN_A_MINUTE);
+    // Other orders are collected as before, and the display numbers continue.
+    const next = await counter.collect(await counter.openOrder(), "cash");
+    await counter.attest(next.intent_id);
+    const confirmed = await counter.collect(orderId, "cash", true);
+    await counter.attest(confirmed.intent_id);
+  });
 });

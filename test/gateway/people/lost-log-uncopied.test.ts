@@ -1,5 +1,5 @@
-/** A station's log is lost before the audit copy had it: it is unknown which guests may have paid, so every open order asks. */
-import { afterAll, beforeAll, expect, it, vi } from "vitest";
+/** A station's log is lost before it is copied: any guest may have paid, so every open order needs a confirmation. */
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
 import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import type { Refused } from "../../support/http.ts";
@@ -7,7 +7,7 @@ import { STATION_LOG } from "../../support/one-log.ts";
 import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
-const PATIENT = { timeout: 60_000, interval: 200 };
+const WITHIN_A_MINUTE = { timeout: 60_000, interval: 200 };
 
 let system: TestSystem;
 let database: Database;
@@ -16,7 +16,7 @@ let companion: TestDevice;
 let station: string;
 
 beforeAll(async () => {
-  // The audit service is away: it copies nothing.
+  // The audit service does not run, so nothing is copied.
   system = await startSystem({ services: ["registry", "settlement", "providers", "relay"] });
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
@@ -43,40 +43,45 @@ async function payCash(orderId: number, confirms?: boolean): Promise<void> {
   await cashier.good("POST", `${station}/intents/${body.intent_id}/attest/`, {});
 }
 
-it("orders that were open ask for a confirmation, without a reason; one that is opened afterwards does not", async () => {
-  const orderId = await openOrder();
-  const { intent_id } = await vi.waitUntil(async () => {
-    const answer = await create(orderId, "smart_pos");
-    return answer.status === 201 && answer.body;
-  }, PATIENT);
-  await vi.waitUntil(async () => (await companion.call("GET", "assignment/")).text.includes(`:${intent_id},`), PATIENT);
-  await cashier.good("POST", `${station}/intents/${intent_id}/cancel/`, {});
-  const untouched = await openOrder();
-  const end = (await system.bus.jsm.streams.info(STATION_LOG.name)).state.last_seq;
-  await vi.waitUntil(async () => {
-    const rows = await database`select from bus_marks where stream = ${STATION_LOG.name} and sequence >= ${end}`;
-    return rows.length > 0;
-  }, PATIENT);
+describe("a station whose log is lost before it is copied", () => {
+  it("open orders need a confirmation, without a reason; an order that is opened later does not", async () => {
+    const orderId = await openOrder();
+    const { intent_id } = await vi.waitUntil(async () => {
+      const answer = await create(orderId, "smart_pos");
+      return answer.status === 201 && answer.body;
+    }, WITHIN_A_MINUTE);
+    await vi.waitUntil(
+      async () => (await companion.call("GET", "assignment/")).text.includes(`:${intent_id},`),
+      WITHIN_A_MINUTE,
+    );
+    await cashier.good("POST", `${station}/intents/${intent_id}/cancel/`, {});
+    const untouched = await openOrder();
+    const end = (await system.bus.jsm.streams.info(STATION_LOG.name)).state.last_seq;
+    await vi.waitUntil(async () => {
+      const rows = await database`select from bus_marks where stream = ${STATION_LOG.name} and sequence >= ${end}`;
+      return rows.length > 0;
+    }, WITHIN_A_MINUTE);
 
-  await system.processes.services.stop();
-  await system.processes.stations.stop();
-  await system.bus.jsm.streams.delete(STATION_LOG.name);
-  await system.prepareBus();
-  await system.processes.services.restart();
-  await system.processes.stations.restart();
-  await vi.waitUntil(async () => (await cashier.call("POST", `${station}/lease/`)).status === 200, PATIENT);
-  for (const open of [orderId, untouched]) {
-    const { status, body } = await vi.waitUntil(async () => {
-      const answer = await create(open, "cash");
-      return answer.status < 500 && answer;
-    }, PATIENT);
-    expect([status, body.code]).toEqual([409, "money_may_have_moved"]);
-    await payCash(open, true);
-  }
-  await vi.waitUntil(async () => {
-    const rows = await database`select from bus_announcements where part = 'stations' and finished_at is not null`;
-    return rows.length > 0;
-  }, PATIENT);
-  await payCash(await openOrder());
-  expect(await database`select from bus_marks where uncopied`).toHaveLength(0);
+    await system.processes.services.stop();
+    await system.processes.stations.stop();
+    await system.bus.jsm.streams.delete(STATION_LOG.name);
+    await system.prepareBus();
+    await system.processes.services.restart();
+    await system.processes.stations.restart();
+    await vi.waitUntil(async () => (await cashier.call("POST", `${station}/lease/`)).status === 200, WITHIN_A_MINUTE);
+    for (const open of [orderId, untouched]) {
+      const { status, body } = await vi.waitUntil(async () => {
+        const answer = await create(open, "cash");
+        return answer.status < 500 && answer;
+      }, WITHIN_A_MINUTE);
+      expect([status, body.code]).toEqual([409, "money_may_have_moved"]);
+      await payCash(open, true);
+    }
+    await vi.waitUntil(async () => {
+      const rows = await database`select from bus_announcements where part = 'stations' and finished_at is not null`;
+      return rows.length > 0;
+    }, WITHIN_A_MINUTE);
+    await payCash(await openOrder());
+    expect(await database`select from bus_marks where uncopied`).toHaveLength(0);
+  });
 });

@@ -1,4 +1,4 @@
-/** Typed prices become minor units exactly, or are refused by name; nothing is ever rounded. */
+/** Typed prices become minor units exactly, or the refusal names them; nothing is ever rounded. */
 import { assert, bigInt, constantFrom, property } from "fast-check";
 import { describe, expect, it } from "vitest";
 import { orderJson, orderLinesBodySchema, orderLinesOf } from "../../../gateway/api/cashier/orders.ts";
@@ -48,7 +48,7 @@ describe("lines that a cashier typed", () => {
         bigInt({ min: 0n, max: 999_999_999_999n }),
         constantFrom(["EUR", 1n], ["JPY", 100n], ["KWD", 1n] as const),
         (cents, [currency, divisor]) => {
-          // The API has two decimals; JPY has none of them and KWD ends in a zero.
+          // The API accepts two decimals: amounts in JPY have none, and the third decimal of KWD is zero.
           const amountMinor = currency === "KWD" ? cents * 10n : cents / divisor;
           expect(minor(formatAmount(amountMinor, currency), currency)).toBe(amountMinor.toString());
         },

@@ -1,4 +1,4 @@
-/** Organizations and first owners: over HTTP with the platform key, and by the command. */
+/** Organizations and first owners: over HTTP with the platform key, and with the command. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
@@ -32,7 +32,7 @@ const create = <T>(json: object, token = PLATFORM_KEY) => send<T>(system.baseUrl
 const body = (email: string) => ({ name: "Harbour", owner: { email, name: "Kim" }, by: "Ana" });
 
 describe("an organization over HTTP", () => {
-  it("its first owner logs in with the password that is shown once, and makes the rest", async () => {
+  it("its first owner logs in with the password that is shown once, and can create a filial", async () => {
     const made = await create<Created>(body("kim@harbour.example"));
     expect(made).toMatchObject({ status: 201, body: { owner: { role: "owner", status: "active" } } });
     const { organization, owner, initial_password: password } = made.body;
@@ -54,7 +54,7 @@ describe("an organization over HTTP", () => {
     expect((await send(system.baseUrl, "GET", path, { token: PLATFORM_KEY })).body).toMatchObject({ sandbox: true });
   });
 
-  it("a given password: it is not shown, and holds", async () => {
+  it("a given password: it is not shown, and it works", async () => {
     const password = "a long enough password";
     const owner = { email: "given@harbour.example", name: "Kim", password };
     const made = await create<Created>({ name: "Given", owner });
@@ -62,7 +62,7 @@ describe("an organization over HTTP", () => {
     await logIn(system.baseUrl, "backoffice", { email: owner.email, password });
   });
 
-  it("a taken address, a wrong field, a wrong key and an unknown id: refused", async () => {
+  it("a used address, a wrong field, a wrong key and an unknown id: refused", async () => {
     const taken = await create<Refused>(body(system.owner.email));
     expect([taken.status, taken.body.code]).toEqual([409, "already_exists"]);
     expect(taken.body.detail).toBe("Another person has this e-mail address; use another address.");
@@ -106,7 +106,7 @@ describe("an owner's password over HTTP", () => {
     expect(JSON.stringify(events)).not.toContain(password);
   });
 
-  it("a given password: it is not shown, and holds", async () => {
+  it("a given password: it is not shown, and it works", async () => {
     const made = await create<Created>(body("chosen@harbour.example"));
     const details = { email: made.body.owner.email, password: "another long enough password" };
     const answer = await reset<Reset>(details);
@@ -139,7 +139,7 @@ async function command(args: readonly string[], env: Readonly<Record<string, str
 describe("the operators' guide: the first restaurant", () => {
   const passwords = { OWNER_PASSWORD: "the owner's new password", CASHIER_PASSWORD: "the cashier's password" };
 
-  /** Runs the guide's script, for people at that domain. */
+  /** Runs the guide's script, with e-mail addresses of that domain. */
   async function runScript(domain: string, settings: Readonly<Record<string, string>>) {
     const script = guideBlock("sh", "clients/organization.ts create", operationsGuide);
     const program = runProgram("sh", ["-c", script.replaceAll("harbour.example", domain)], {
@@ -170,7 +170,7 @@ describe("the operators' guide: the first restaurant", () => {
   });
 
   it.each(["BASE_URL", "PLATFORM_KEY", "OWNER_PASSWORD", "CASHIER_PASSWORD"])(
-    "without %s: ends before anything is made",
+    "without %s: ends before it creates anything",
     async (name) => {
       const done = await runScript("unset.example", { ...passwords, [name]: "" });
       expect([done.code === 0, done.out.includes(name)]).toEqual([false, true]);

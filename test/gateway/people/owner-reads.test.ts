@@ -50,7 +50,7 @@ describe("orders", () => {
     expect(await owner.good("GET", `orders/${newestOrder?.order_id}/`)).toEqual(newestOrder);
   });
 
-  it("one station, and one status", async () => {
+  it("one station or one status: only orders with it", async () => {
     const [order] = orders;
     const stationId = order?.station_id;
     expect(idsOf(await listed(`?station_id=${stationId}`))).toEqual([orders[2]?.order_id, order?.order_id]);
@@ -61,7 +61,7 @@ describe("orders", () => {
     expect(idsOf(await listed("?status=paid"))).toEqual([]);
   });
 
-  it("the owner writes none", async () => {
+  it("the owner cannot change them", async () => {
     const [order] = orders;
     const path = `/api/cashier/v1/orders/${order?.order_id}/void/`;
     const answer = await send(system.baseUrl, "POST", path, { token: owner.token });
@@ -70,7 +70,7 @@ describe("orders", () => {
 });
 
 describe("leases and collections", () => {
-  it("each driven station, with its current collection; the others are left out", async () => {
+  it("each leased station, with its current collection; the others are left out", async () => {
     const [stationId = 0, otherId = 0] = stations;
     await cashier.good("POST", `stations/${stationId}/lease/`);
     await cashier.good("POST", `stations/${otherId}/lease/`);
@@ -159,7 +159,7 @@ describe("payments", () => {
     expect(rest).toBeUndefined();
   });
 
-  it("the overview: open and present now, and the day's collections by route", async () => {
+  it("the overview: the current counts, and the day's collections by route", async () => {
     const overview = await owner.good<z.infer<typeof overviewSchema>>("GET", "overview/?time_zone=Europe/Berlin");
     expect(overview.now).toMatchObject({ leased_stations: 1, devices_online: 0, open_issues: 0 });
     const hours = overview.routes.find(({ route }) => route === "attested_terminal")?.hours;
@@ -190,8 +190,8 @@ describe("payments", () => {
   });
 });
 
-describe("another organization", () => {
-  it("sees none of its data", async () => {
+describe("another organization's owner", () => {
+  it("sees none of this data", async () => {
     expect(await listed("", stranger)).toEqual({ orders: [], has_more: false });
     expect(await stranger.good("GET", "leases/")).toEqual({ leases: [], has_more: false, through_id: 0 });
     expect(await stranger.good("GET", "active-intents/")).toMatchObject({ active_intents: [] });

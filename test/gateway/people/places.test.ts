@@ -1,4 +1,4 @@
-/** Filials, stations, devices and the catalogue over HTTP: names may repeat, and too many of a kind are refused by name. */
+/** Filials, stations, devices and the catalogue over HTTP: names may repeat, and too many of a kind are refused. */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
@@ -6,7 +6,7 @@ import { logIn, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
-/** As the registry's limit has it, which the gateway's tests need not know. */
+/** The registry's limit of filials, which the tests of the gateway do not import. */
 const FILIALS = 10_000;
 
 let system: TestSystem;
@@ -71,7 +71,7 @@ describe("the catalogue", () => {
     expect(found).not.toContain(here.item_id);
   });
 
-  it("an order keeps the name and price of its moment, and no later change affects it", async () => {
+  it("an order keeps the item's name and price, and no later change affects it", async () => {
     const stationId = await station();
     const { item_id } = await add(cake);
     const lines = [
@@ -97,7 +97,7 @@ describe("the catalogue", () => {
     expect(changes).toEqual(["catalogue_item_deleted", "catalogue_item_changed", "catalogue_item_created"]);
   });
 
-  it("a line that is both or neither, and an impossible price or currency: refused", async () => {
+  it("a line with an item and a price, or without an item and a name, and an impossible price or currency: refused", async () => {
     const stationId = await station();
     const { item_id } = await add(cake);
     for (const [line, pointer] of [
@@ -121,7 +121,7 @@ describe("the catalogue", () => {
 });
 
 describe("places and devices", () => {
-  it("may have one name", async () => {
+  it("may have the same name", async () => {
     for (const _ of [1, 2]) await owner.good("POST", "filials/", { body: { name: "Old town" } });
     const stations = [await station(), await station()];
     expect(new Set(stations).size).toBe(2);
@@ -129,7 +129,7 @@ describe("places and devices", () => {
     await owner.good("PATCH", `stations/${stations[1]}/`, { body: { name: "Counter" } });
   });
 
-  it("beyond their number: refused", async () => {
+  it("above their limit: refused", async () => {
     const stationId = await station();
     const body = display(stationId);
     await Promise.all(Array.from({ length: STATE_LIMITS.devices }, () => owner.good("POST", "devices/", { body })));

@@ -46,7 +46,7 @@ const page = (person: Person, query = "") => person.good<Page>("GET", `provider-
 const newestId = async (): Promise<number> => (await page(owner, "?limit=1")).events[0]?.event_id ?? 0;
 const whoIs = ({ userId: id, name }: Person, kind: string) => ({ kind, id, name });
 
-async function sendStrayMoney(transaction_id: string): Promise<number> {
+async function sendUnmatchedPayment(transaction_id: string): Promise<number> {
   const data = { reference: "unknown", transaction_id, merchant_id: "M-1", amount: "12.50", currency: "EUR" };
   const body = JSON.stringify({ id: transaction_id, type: "payment.paid", data });
   expect((await postCallback(system.baseUrl, { configId, body, secret: SECRET })).status).toBe(200);
@@ -55,7 +55,7 @@ async function sendStrayMoney(transaction_id: string): Promise<number> {
 }
 
 describe("the audit log of payment providers", () => {
-  it("names who added, changed, rotated and disabled one, when and why, and never a secret", async () => {
+  it("names who added, changed and disabled a config or rotated its secret, when and why, and never a secret", async () => {
     const sinceId = await newestId();
     const startedAt = Date.now();
     const config = `provider-configs/${configId}/`;
@@ -88,7 +88,7 @@ describe("the audit log of payment providers", () => {
     expect(JSON.stringify(whole)).not.toContain(SECRET);
   });
 
-  it("names the operator who made the sandbox's own config, not an owner who did nothing", async () => {
+  it("names the operator who created the sandbox's config, not the owner", async () => {
     const { events } = await page(owner, "?since_id=0&limit=1");
     expect(events[0]).toMatchObject({
       actor: { kind: "platform", id: 0, name: "operator" },
@@ -97,8 +97,8 @@ describe("the audit log of payment providers", () => {
     });
   });
 
-  it("shows the owner who closed a payment that does not match, and why", async () => {
-    const issueId = await sendStrayMoney("T-1");
+  it("shows to the owner who closed an issue of an unmatched payment, and why", async () => {
+    const issueId = await sendUnmatchedPayment("T-1");
     await operator.good("POST", `issues/${issueId}/close/`, { body: { reason: "Paid back by bank transfer." } });
     expect((await page(owner, "?limit=1")).events).toMatchObject([
       {
@@ -111,9 +111,9 @@ describe("the audit log of payment providers", () => {
   });
 
   it("shows an attributed payment with its transaction, order, operator and reason", async () => {
-    const issueId = await sendStrayMoney("T-2");
+    const issueId = await sendUnmatchedPayment("T-2");
     const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-    // A payment settles where its account is.
+    // A payment settles at the filial of its account.
     const counter = { filial_id: filialId, name: "Pier", currency: "EUR" };
     const { station_id } = await owner.good<{ station_id: number }>("POST", "stations/", { body: counter });
     const order_id = await newOrder(cashier, `stations/${station_id}`, "12.50");
@@ -146,7 +146,7 @@ describe("the audit log of payment providers", () => {
     expect(await newestId()).toBe(before);
   });
 
-  it("is read in pages both ways, each event once and in order", async () => {
+  it("can be read in pages in both directions, each event once and in order", async () => {
     const { events: whole, has_more } = await page(owner, "?limit=500");
     expect(has_more).toBe(false);
     expect(whole.length).toBeGreaterThan(4);
@@ -171,12 +171,12 @@ describe("the audit log of payment providers", () => {
     return read;
   }
 
-  it("a page that is too long, of no number, or of two ways at once: refused", async () => {
+  it("a page that is too long, without a number, or in both directions at once: refused", async () => {
     for (const query of ["?limit=501", "?before_id=0", "?before_id=", "?since_id=1e2", "?since_id=1&before_id=5"])
       await owner.refused("invalid_request", "GET", `provider-events/${query}`);
   });
 
-  it("an empty reason: refused", async () => {
+  it("an invalid reason: refused", async () => {
     for (const reason of ["", "  ", "x".repeat(501), 1])
       await owner.refused("invalid_request", "PATCH", `provider-configs/${configId}/`, { body: { reason } });
   });

@@ -1,4 +1,4 @@
-/** An Idempotency-Key with another body, at every route that takes one; and a lease's key after the lease has ended. */
+/** An Idempotency-Key with another body, at every route that accepts one; and a lease's key after the lease has ended. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
@@ -86,7 +86,7 @@ const reuses: Readonly<Record<string, () => Promise<Reuse>>> = {
   },
 };
 
-/** What is made under a key: `creation-keys.test.ts`. */
+/** Creations with a key are in `creation-keys.test.ts`. */
 const keyed = routes.filter(
   ({ headers }) => headers !== undefined && headers !== creationHeaderSchema && "Idempotency-Key" in headers.shape,
 );
@@ -100,7 +100,7 @@ describe("a key with another body", () => {
       if (cancel_offered) await ada.good("POST", `${station}/intents/${intent_id}/cancel/`);
   });
 
-  it("the table: has each operation that takes a key and a body", () => {
+  it("the table: has each operation that accepts a key and a body", () => {
     const withBody = keyed.filter(({ body }) => body !== undefined).map(({ operationId }) => operationId);
     expect(Object.keys(reuses).toSorted()).toEqual(withBody.toSorted());
   });
@@ -118,7 +118,7 @@ describe("a key with another body", () => {
 });
 
 describe("the key of a lease that was acquired", () => {
-  const held = async (key: string): Promise<Lease> => {
+  const acquireFree = async (key: string): Promise<Lease> => {
     const { lease } = await ada.good<Lease>("GET", `${station}/lease/`);
     if (lease !== null) await owner.good("DELETE", `${station}/lease/`);
     return await acquire(ada, {}, key);
@@ -126,13 +126,13 @@ describe("the key of a lease that was acquired", () => {
   const again = (key: string) => ["POST", `${station}/lease/`, { body: {}, key }] as const;
 
   it("the lease was renewed: the answer is the lease as it is now", async () => {
-    await held("renewed");
+    await acquireFree("renewed");
     const renewed = await ada.good<Lease>("PUT", `${station}/lease/`, { body: { lifetime_seconds: 1_800 } });
     expect(await ada.good<Lease>(...again("renewed"))).toEqual(renewed);
   });
 
-  it("another cashier has taken it over: refused with the holder's name, who keeps the station", async () => {
-    await held("taken over");
+  it("another cashier has taken it over: refused with the name of the holder, who keeps the station", async () => {
+    await acquireFree("taken over");
     await acquire(ben, { take_over_from: ada.userId });
     const refused = await ada.refused("station_leased", ...again("taken over"));
     expect(refused).toMatchObject({ status: 409, body: { reason: ben.name } });
@@ -145,15 +145,15 @@ describe("the key of a lease that was acquired", () => {
     ["released", () => ada.good("DELETE", `${station}/lease/`)],
     ["broken by the owner", () => owner.good("DELETE", `${station}/lease/`)],
   ])("it was %s: refused, and the station stays free", async (how, end) => {
-    await held(how);
+    await acquireFree(how);
     await end();
     const { body } = await ada.refused("lease_required", ...again(how));
     expect(body.detail).toMatch(/new key/);
     expect((await ada.good<Lease>("GET", `${station}/lease/`)).lease).toBeNull();
   });
 
-  it("a release under a key: its repetition releases no later lease, and shows the lease as it is now", async () => {
-    await held("first");
+  it("a release with a key: its repetition releases no later lease, and shows the lease as it is now", async () => {
+    await acquireFree("first");
     const release = ["DELETE", `${station}/lease/`, { key: "release" }] as const;
     expect((await ada.good<Lease>(...release)).lease).toBeNull();
     const { lease } = await acquire(ada, {}, "second");

@@ -1,4 +1,4 @@
-/** Robotics over HTTP: what lists contain, whose an `Idempotency-Key` is, and how much an offer may contain. */
+/** Robotics over HTTP: what lists contain, to whom an `Idempotency-Key` belongs, and how much an offer may contain. */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createPace } from "../../../clients/http/pace.ts";
@@ -33,7 +33,7 @@ interface Tasks {
 const idsOf = ({ serving_tasks }: Tasks): number[] => serving_tasks.map(({ task_id }) => task_id);
 
 describe("a list of tasks", () => {
-  it("continues behind `since_id` for a fleet, and before `before_id` for its owner, up to its end", async () => {
+  it("continues after `since_id` for a fleet, and before `before_id` for its owner, up to its end", async () => {
     const ids: number[] = [];
     for (let index = 0; index < 3; index += 1) ids.push((await offerTask(owner, fleet)).task_id);
     const [first = 0, second = 0, third = 0] = ids;
@@ -45,15 +45,15 @@ describe("a list of tasks", () => {
     expect(idsOf(await since(`since_id=${third}`))).toEqual([]);
     expect(idsOf(await since(`since_id=${first}&status=offered`))).toEqual([second, third]);
 
-    const own = (query: string) => owner.good<Tasks>("GET", `serving-tasks/?filial_id=${filialId}&${query}`);
-    const newest = await own("limit=2");
+    const listOfOwner = (query: string) => owner.good<Tasks>("GET", `serving-tasks/?filial_id=${filialId}&${query}`);
+    const newest = await listOfOwner("limit=2");
     expect([idsOf(newest), newest.has_more]).toEqual([[third, second], true]);
-    const older = await own(`limit=2&before_id=${second}`);
+    const older = await listOfOwner(`limit=2&before_id=${second}`);
     expect([idsOf(older), older.has_more]).toEqual([[first], false]);
-    expect(idsOf(await own(`before_id=${first}`))).toEqual([]);
+    expect(idsOf(await listOfOwner(`before_id=${first}`))).toEqual([]);
   });
 
-  it("the owner asks for one fleet: contains its tasks only", async () => {
+  it("for one fleet, read by the owner: contains only its tasks", async () => {
     const other = await addFleet(system.baseUrl, owner, filialId, "Upstairs");
     const { task_id: theirs } = await offerTask(owner, other);
     const { task_id: ours } = await offerTask(owner, fleet);
@@ -65,59 +65,65 @@ describe("a list of tasks", () => {
   });
 });
 
-it("a list of fleets: the owner asks for one filial: contains its fleets only", async () => {
-  const elsewhere = await newFilial("Harbour");
-  const there = await addFleet(system.baseUrl, owner, elsewhere, "Harbour fleet");
-  interface Fleets {
-    readonly robotics_consumers: readonly { readonly consumer_id: number; readonly filial_id: number }[];
-  }
-  const of = async (id: number) =>
-    (await owner.good<Fleets>("GET", `robotics-consumers/?filial_id=${id}`)).robotics_consumers;
-  expect((await of(elsewhere)).map(({ consumer_id }) => consumer_id)).toEqual([there.consumerId]);
-  expect(new Set((await of(filialId)).map(({ filial_id }) => filial_id))).toEqual(new Set([filialId]));
+describe("a list of fleets", () => {
+  it("for one filial, read by the owner: contains only its fleets", async () => {
+    const elsewhere = await newFilial("Harbour");
+    const there = await addFleet(system.baseUrl, owner, elsewhere, "Harbour fleet");
+    interface Fleets {
+      readonly robotics_consumers: readonly { readonly consumer_id: number; readonly filial_id: number }[];
+    }
+    const of = async (id: number) =>
+      (await owner.good<Fleets>("GET", `robotics-consumers/?filial_id=${id}`)).robotics_consumers;
+    expect((await of(elsewhere)).map(({ consumer_id }) => consumer_id)).toEqual([there.consumerId]);
+    expect(new Set((await of(filialId)).map(({ filial_id }) => filial_id))).toEqual(new Set([filialId]));
+  });
 });
 
-it("the webhooks command: finds every fleet of an owner who has more of them than a page", async () => {
-  const sql = postgres(system.database.url, { max: 1 });
-  // A filial has fifty at most, which only the service counts.
-  await sql`
-    insert into robotics_consumers (organization_id, filial_id, name, mode, credential_hash)
-    select organization_id, filial_id, 'Fleet ' || n, 'test', sha256(convert_to('fleet ' || n, 'UTF8'))
-    from filials, generate_series(1, ${BOUNDS.listed}) as n where filial_id = ${filialId}`;
-  const [stored] = await sql<[{ ids: number[] }]>`
-    select array_agg(consumer_id::int order by consumer_id) as ids from robotics_consumers c
-    where organization_id = (select organization_id from filials where filial_id = ${filialId})`;
-  await sql.end();
-  const { signal } = new AbortController();
-  const transport = createTransport({ baseUrl: system.baseUrl, api: "backoffice", pace: createPace(1) });
-  const command = await logInToTrigger({ transport, details: system.owner, signal });
-  const found = (await command.consumers()).map(({ consumer_id }) => consumer_id);
-  await command.logOut();
-  expect(found.length).toBeGreaterThan(BOUNDS.listed);
-  expect(found).toEqual(stored.ids);
+describe("the webhooks command", () => {
+  it("finds every fleet of an owner who has more fleets than a page", async () => {
+    const sql = postgres(system.database.url, { max: 1 });
+    // A filial has fifty at most. Only the service checks this limit, not the database.
+    await sql`
+      insert into robotics_consumers (organization_id, filial_id, name, mode, credential_hash)
+      select organization_id, filial_id, 'Fleet ' || n, 'test', sha256(convert_to('fleet ' || n, 'UTF8'))
+      from filials, generate_series(1, ${BOUNDS.listed}) as n where filial_id = ${filialId}`;
+    const [stored] = await sql<[{ ids: number[] }]>`
+      select array_agg(consumer_id::int order by consumer_id) as ids from robotics_consumers c
+      where organization_id = (select organization_id from filials where filial_id = ${filialId})`;
+    await sql.end();
+    const { signal } = new AbortController();
+    const transport = createTransport({ baseUrl: system.baseUrl, api: "backoffice", pace: createPace(1) });
+    const command = await logInToTrigger({ transport, details: system.owner, signal });
+    const found = (await command.consumers()).map(({ consumer_id }) => consumer_id);
+    await command.logOut();
+    expect(found.length).toBeGreaterThan(BOUNDS.listed);
+    expect(found).toEqual(stored.ids);
+  });
 });
 
-it("an offer's Idempotency-Key belongs to the person: another person's equal key is another offer", async () => {
-  const colleague = { email: "olivia@sandbox.example", password: "correct horse battery" };
-  await owner.good("POST", "users/", { body: { ...colleague, name: "Olivia", role: "owner" } });
-  const olivia = await logIn(system.baseUrl, "backoffice", colleague);
-  const offer = { body: offerBody(fleet.consumerId), key: "table 12" };
-  const mine = await owner.good<TaskOnTheWire>("POST", "serving-tasks/", offer);
-  const hers = await olivia.good<TaskOnTheWire>("POST", "serving-tasks/", offer);
-  expect(hers.task_id).toBeGreaterThan(mine.task_id);
-  const again = [owner, olivia].map((person) => person.good<TaskOnTheWire>("POST", "serving-tasks/", offer));
-  expect((await Promise.all(again)).map(({ task_id }) => task_id)).toEqual([mine.task_id, hers.task_id]);
+describe("an offer's Idempotency-Key", () => {
+  it("belongs to the person: the same key of another person is another offer", async () => {
+    const colleague = { email: "olivia@sandbox.example", password: "correct horse battery" };
+    await owner.good("POST", "users/", { body: { ...colleague, name: "Olivia", role: "owner" } });
+    const olivia = await logIn(system.baseUrl, "backoffice", colleague);
+    const offer = { body: offerBody(fleet.consumerId), key: "table 12" };
+    const mine = await owner.good<TaskOnTheWire>("POST", "serving-tasks/", offer);
+    const hers = await olivia.good<TaskOnTheWire>("POST", "serving-tasks/", offer);
+    expect(hers.task_id).toBeGreaterThan(mine.task_id);
+    const again = [owner, olivia].map((person) => person.good<TaskOnTheWire>("POST", "serving-tasks/", offer));
+    expect((await Promise.all(again)).map(({ task_id }) => task_id)).toEqual([mine.task_id, hers.task_id]);
+  });
 });
 
 describe("an offer", () => {
-  /** As long as the contract allows, in characters that take most bytes. */
+  /** As long as the contract allows, in characters that take the most bytes. */
   const longest = (lines: number): object => {
     const name = "麺".repeat(BOUNDS.nameCharacters);
     const manifest = Array.from({ length: lines }, () => ({ name, quantity: BOUNDS.lineQuantity }));
     const destination = { name, details: "階".repeat(BOUNDS.reasonCharacters) };
     return offerBody(fleet.consumerId, { manifest, destination });
   };
-  /** As many JSON writers do: six bytes for what is not ASCII. */
+  /** JSON as many programs write it: with six bytes for each character that is not ASCII. */
   const escaped = (body: object): string =>
     JSON.stringify(body).replaceAll(/[^\0-\x7f]/g, (c) => `\\u${c.charCodeAt(0).toString(16)}`);
   const post = (body: string, path = "serving-tasks/") =>
@@ -127,7 +133,7 @@ describe("an offer", () => {
       body,
     });
 
-  it("as long as its bounds allow, however its JSON is written: accepted and shown whole", async () => {
+  it("as long as its bounds allow, in each form of JSON: accepted and shown completely", async () => {
     const body = longest(BOUNDS.orderLines);
     expect(escaped(body).length).toBeGreaterThan(240_000);
     for (const written of [JSON.stringify(body), escaped(body)]) {
@@ -141,11 +147,11 @@ describe("an offer", () => {
     }
     expect((await post(escaped(longest(BOUNDS.orderLines + 1)))).status).toBe(400);
     expect((await post(" ".repeat(256 * 1_024 + 1))).status).toBe(413);
-    // Others take as much as before.
+    // Other routes have their usual limit.
     expect((await post(JSON.stringify({ name: "x".repeat(20_000) }), "filials/")).status).toBe(413);
   });
 
-  it("with a destination of several lines: accepted, without characters that change how a screen or an audit log reads", async () => {
+  it("with a destination of several lines: accepted; with characters that change how text is shown: refused", async () => {
     const offer = (details: string) => ({ body: offerBody(fleet.consumerId, { destination: { name: "A", details } }) });
     const taken = await owner.good("POST", "serving-tasks/", offer(" Gate 3\r\nRing twice. "));
     expect(taken).toMatchObject({ destination: { name: "A", details: "Gate 3\nRing twice." } });

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
-/** A fleet of its own for each test, at a filial of its own, with a full throttle. */
+/** A new fleet for each test, at a new filial, with an unused throttle. */
 async function freshFleet(): Promise<{ fleet: TestFleet; filialId: number }> {
   const name = `Filial ${Math.random()}`;
   const { filial_id: filialId } = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name } });
@@ -40,7 +40,7 @@ const list = (more: { readonly etag?: string; readonly query?: string } = {}) =>
 const etagOf = (answer: { readonly headers: Headers }): string => answer.headers.get("etag") ?? "";
 
 describe("the life of a task", () => {
-  it("is offered, seen, accepted and completed; manifest and destination are there for the fleet", async () => {
+  it("is offered, listed, accepted and completed; the fleet can read manifest and destination", async () => {
     await freshFleet();
     const { task_id } = await offerTask(owner, fleet, { destination: { name: "Table 12", details: "By the window." } });
     const listed = await list();
@@ -68,7 +68,7 @@ describe("the life of a task", () => {
     expect(await owner.good("GET", `serving-tasks/${task_id}/`)).toMatchObject({ task_id, status: "completed" });
   });
 
-  it("ends with a cancellation or its deadline, and a later request is refused with that", async () => {
+  it("ends with a cancellation or its deadline, and the refusal of a later request names this end", async () => {
     const { filialId } = await freshFleet();
     const cancelled = await offerTask(owner, fleet);
     const reason = { body: { reason: "No guest." } };
@@ -95,8 +95,8 @@ describe("the life of a task", () => {
       ["serving_task_offered", "owner"],
       ["robotics_consumer_created", "owner"],
     ]);
-    const own = await owner.good<{ serving_tasks: unknown[] }>("GET", `serving-tasks/?filial_id=${filialId}`);
-    expect(own.serving_tasks).toHaveLength(2);
+    const tasks = await owner.good<{ serving_tasks: unknown[] }>("GET", `serving-tasks/?filial_id=${filialId}`);
+    expect(tasks.serving_tasks).toHaveLength(2);
   });
 
   it("an offer with only a name as its destination has no details", async () => {
@@ -107,26 +107,26 @@ describe("the life of a task", () => {
     expect(await owner.good("GET", `serving-tasks/${task_id}/`)).toMatchObject({ destination });
   });
 
-  it("a consumer suspended after the look-up of its credential: neither its acceptance nor a later request is accepted", async () => {
+  it("a consumer that is suspended after the look-up of its credential: its acceptance is refused", async () => {
     await freshFleet();
     const { task_id } = await offerTask(owner, fleet);
     const sql = postgres(system.database.url, { max: 2 });
     const accepting = await sql.begin(async (held) => {
       await held`update robotics_consumers set status = 'suspended' where consumer_id = ${fleet.consumerId}`;
-      // Known while its credential is looked up; then it waits for this transaction.
-      const asked = fleet.refused("consumer_suspended", "POST", `serving-tasks/${task_id}/accept/`);
+      // The look-up of its credential still finds it active; then the request waits for this transaction.
+      const acceptance = fleet.refused("consumer_suspended", "POST", `serving-tasks/${task_id}/accept/`);
       const waits = async () =>
         (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%robotics_consumers%'`)
           .length;
       await expect.poll(waits, { timeout: 10_000, interval: 20 }).toBeGreaterThan(0);
-      return { asked };
+      return { acceptance };
     });
     await sql.end();
-    expect((await accepting.asked).status).toBe(403);
+    expect((await accepting.acceptance).status).toBe(403);
     expect(await owner.good("GET", `serving-tasks/${task_id}/`)).toMatchObject({ status: "offered" });
   });
 
-  it("is offered once under one Idempotency-Key", async () => {
+  it("is offered once with one Idempotency-Key", async () => {
     await freshFleet();
     const body = offerBody(fleet.consumerId);
     const first = await owner.good("POST", "serving-tasks/", { body, key: "once" });
@@ -168,7 +168,7 @@ describe("the list's entity tag", () => {
     const first = await offerTask(owner, fleet);
     await changed();
     await offerTask(owner, fleet);
-    // The page itself is the same; only `has_more` is not.
+    // The page has the same tasks; only `has_more` has changed.
     await changed();
     await fleet.good("POST", `serving-tasks/${first.task_id}/accept/`);
     await changed();
@@ -183,7 +183,7 @@ describe("the list's entity tag", () => {
     expect([head.status, etagOf(head), head.text]).toEqual([200, tags.at(-2), ""]);
   });
 
-  it("is there for one task as well", async () => {
+  it("exists for one task as well", async () => {
     await freshFleet();
     const { task_id } = await offerTask(owner, fleet);
     const path = `serving-tasks/${task_id}/`;
@@ -222,11 +222,11 @@ describe("a pause", () => {
 });
 
 describe("every route of a fleet", () => {
-  const own = routes.filter(({ who }) => who.kind === "consumer");
+  const consumerRoutes = routes.filter(({ who }) => who.kind === "consumer");
   const pathOf = (path: string): string => path.replaceAll(/\{\w+\}/g, "1");
   const tryAll = async (token: string | undefined): Promise<unknown[]> => {
     const answers = [];
-    for (const { method, path } of own) {
+    for (const { method, path } of consumerRoutes) {
       const answer = await send<Refused>(system.baseUrl, method, pathOf(path), token === undefined ? {} : { token });
       answers.push([answer.status, answer.body?.code, answer.headers.get("www-authenticate")?.split(" ")[0]]);
     }
@@ -235,9 +235,9 @@ describe("every route of a fleet", () => {
 
   it("without a credential, for people, devices, suspended consumers and old credentials: refused", async () => {
     const { fleet: mine } = await freshFleet();
-    expect(own.length).toBeGreaterThanOrEqual(4);
-    expect(new Set(own.map(({ path }) => path.split("/")[2]))).toEqual(new Set(["robotics"]));
-    const all = (code: string) => own.map(() => [401, code, "Bearer"]);
+    expect(consumerRoutes.length).toBeGreaterThanOrEqual(4);
+    expect(new Set(consumerRoutes.map(({ path }) => path.split("/")[2]))).toEqual(new Set(["robotics"]));
+    const all = (code: string) => consumerRoutes.map(() => [401, code, "Bearer"]);
     expect(await tryAll(undefined)).toEqual(all("credential_missing"));
     expect(await tryAll(owner.token)).toEqual(all("credential_invalid"));
     expect(await tryAll("dp_00_not-a-robot")).toEqual(all("credential_invalid"));
@@ -245,7 +245,7 @@ describe("every route of a fleet", () => {
     await mine.good("GET", "serving-tasks/");
     const path = `robotics-consumers/${consumerId}/`;
     await owner.good("PATCH", path, { body: { status: "suspended" } });
-    expect(await tryAll(credential)).toEqual(own.map(() => [403, "consumer_suspended", undefined]));
+    expect(await tryAll(credential)).toEqual(consumerRoutes.map(() => [403, "consumer_suspended", undefined]));
     await owner.good("PATCH", path, { body: { status: "active" } });
     await mine.good("GET", "serving-tasks/");
     const { credential: next } = await owner.good<{ credential: string }>("POST", `${path}reset-credential/`);
@@ -277,7 +277,7 @@ describe("every route of a fleet", () => {
     const refused = answers.find(({ status }) => status === 429);
     expect(refused?.body.code).toBe("throttled");
     expect(refused?.headers.get("ratelimit-policy")).toBe('"consumer";q=30;w=6');
-    // Another fleet behind the same address has its own throttle.
+    // Another fleet behind the same address has another throttle.
     await (await freshFleet()).fleet.good("GET", "serving-tasks/");
   });
 });

@@ -50,7 +50,7 @@ const logInCashier = ({ cashier: { email, password } }: Fresh): Promise<Person> 
 const configsOf = async (filial: number): Promise<readonly Config[]> =>
   (await owner.good<{ provider_configs: Config[] }>("GET", `provider-configs/?filial_id=${filial}`)).provider_configs;
 
-/** Takes the station, opens an order and hands it to the companion. */
+/** Acquires the lease of the station, opens an order and begins its collection. */
 async function beginCollection(cashier: Person, { station_id }: Sandbox, route = "smart_pos") {
   await cashier.good("POST", `stations/${station_id}/lease/`);
   const lines = [{ name: "Soup", quantity: 1, unit_amount: "4.50" }];
@@ -75,7 +75,7 @@ describe("a seeded sandbox", () => {
     expect(JSON.stringify(read)).not.toContain(sandbox.display.enrollment_code);
   });
 
-  it("collects as every station: the companion reports, the cashier attests, the display shows it paid", async () => {
+  it("collects like every station: the companion reports, the cashier attests, the display shows it paid", async () => {
     const sandbox = await seed();
     const cashier = await logInCashier(sandbox);
     const companion = await enrollDevice(system.baseUrl, sandbox.companion.enrollment_code);
@@ -90,7 +90,7 @@ describe("a seeded sandbox", () => {
     expect(await display.good("GET", "display/")).toMatchObject({ state: "paid", amount: "4.50" });
   });
 
-  it("several at a filial, also seeded at the same moment: each is a sandbox", async () => {
+  it("several at a filial, seeded at the same moment: each has its station, and all share one provider config", async () => {
     const filial = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Side street" } });
     const body = { filial_id: filial.filial_id, name: "Together", currency: "EUR" };
     const seeded = await Promise.all([1, 2, 3].map(() => owner.good<Fresh>("POST", "sandboxes/", { body })));
@@ -98,7 +98,7 @@ describe("a seeded sandbox", () => {
     expect(new Set(seeded.map(({ config_id }) => config_id)).size).toBe(1);
   });
 
-  it("at a foreign filial, for an unknown currency and to others than owners: refused", async () => {
+  it("at another organization's filial, with an unknown currency, or for another organization's owner: refused", async () => {
     const body = { filial_id: system.sandbox.filialId, name: "Foreign", currency: "EUR" };
     await owner.refused("not_found", "POST", "sandboxes/", { body });
     const unknown = { filial_id: filialId, name: "Unknown", currency: "XXX" };
@@ -168,7 +168,7 @@ describe("a reset", () => {
     expect(await again.good("GET", `orders/${orderId}/`)).toMatchObject({ status: "voided" });
   });
 
-  it("resumes suspended parts, and puts another device in the place of a revoked one", async () => {
+  it("resumes suspended parts, and replaces a revoked device", async () => {
     const sandbox = await seed();
     await owner.good("POST", `stations/${sandbox.station_id}/suspend/`);
     await owner.good("POST", `users/${sandbox.cashier.user_id}/suspend/`);
@@ -179,7 +179,7 @@ describe("a reset", () => {
     await (await logInCashier(reset)).good("POST", `stations/${sandbox.station_id}/lease/`);
   });
 
-  it("ends the freezes of its station and its devices, and no other one; a deletion does, too", async () => {
+  it("ends the freezes of its station and its devices, and no others; a deletion does the same", async () => {
     const sandbox = await seed();
     const other = await seed("Another one");
     const freeze = async ({ station_id: stationId, display, companion }: Sandbox): Promise<void> => {
@@ -205,7 +205,7 @@ describe("a reset", () => {
     expect(await owner.good("GET", "kill-switches/")).toMatchObject({ kill_switches: [] });
   });
 
-  it("restores the settings of the devices that the reset before it kept, once; a revoked device is replaced", async () => {
+  it("restores the device settings that the reset before it has kept; a revoked device is replaced", async () => {
     const { sandbox_id: sandboxId, display, companion } = await seed();
     const declare = async (capabilities: string[], handoff_target: string): Promise<void> => {
       await owner.good("PATCH", `devices/${display.device_id}/`, { body: { capabilities } });
@@ -236,7 +236,7 @@ describe("a reset", () => {
     expect(await settings()).toEqual([["qr_dynamic_present"], "pos://later"]);
   });
 
-  it("a closed station: refused; a reset can be made twice in a row", async () => {
+  it("a closed station: refused; two resets in a row: accepted", async () => {
     const sandbox = await seed();
     const path = `sandboxes/${sandbox.sandbox_id}/reset/`;
     const first = await owner.good<Fresh>("POST", path);

@@ -18,7 +18,7 @@ type Session = z.infer<typeof sessionSchema>;
 let system: TestSystem;
 
 beforeAll(async () => {
-  // So that a request can come from another address.
+  // With a new gateway, whose throttles are unused.
   system = await sharedSystem({ claims: true });
 });
 afterAll(() => system.stop());
@@ -54,7 +54,7 @@ describe("a log-in", () => {
     expect(answer.headers.get("cache-control")).toBe("no-store");
   });
 
-  it("a wrong password, an unknown person and neither: refused alike", async () => {
+  it("a wrong password and an unknown person: refused with the same answer", async () => {
     const wrong = await open("cashier", { ...system.cashier, password: "not the password" });
     const unknown = await open("cashier", { ...system.cashier, email: "unknown@sandbox.example" });
     for (const answer of [wrong, unknown]) {
@@ -64,7 +64,7 @@ describe("a log-in", () => {
     expect({ ...wrong.body, request_id: "" }).toEqual({ ...unknown.body, request_id: "" });
   });
 
-  it("by API: the owner collects no money, the cashier registers no devices", async () => {
+  it("an owner at the cashier's API, or a cashier at the back office's: refused", async () => {
     for (const [api, details] of [
       ["cashier", system.owner],
       ["backoffice", system.cashier],
@@ -81,7 +81,7 @@ describe("a log-in", () => {
       expect(await open("cashier", body)).toMatchObject({ status: 400, body: { code: "invalid_request" } });
   });
 
-  it("from a page of another site: refused, so that it cannot log a person in as another", async () => {
+  it("from a page of another site: refused, so that it cannot log a person in with another account", async () => {
     for (const headers of [{ origin: "https://elsewhere.example" }, { "sec-fetch-site": "cross-site" }])
       expect(await open("cashier", system.cashier, headers)).toMatchObject({
         status: 403,
@@ -124,7 +124,7 @@ describe("a session", () => {
 });
 
 describe("the cookie of a page", () => {
-  it("reads and acts for the service's own pages only (CSRF)", async () => {
+  it("is accepted for a change only from pages of the service (CSRF)", async () => {
     const { token } = await logIn(system.baseUrl, "cashier", system.cashier);
     const lease = `/api/cashier/v1/stations/${system.sandbox.stations[0]?.stationId}/lease/`;
     const post = (headers: Record<string, string>) => send(system.baseUrl, "POST", lease, withCookie(token, headers));
@@ -145,7 +145,7 @@ describe("the cookie of a page", () => {
       });
   });
 
-  it("a program that sends its token itself: the cookie does not disturb it", async () => {
+  it("a program that sends a bearer token: accepted with any origin", async () => {
     const { token } = await logIn(system.baseUrl, "cashier", system.cashier);
     const lease = `/api/cashier/v1/stations/${system.sandbox.stations[0]?.stationId}/lease/`;
     const headers = { authorization: `Bearer ${token}`, origin: "https://elsewhere.example" };
@@ -154,7 +154,7 @@ describe("the cookie of a page", () => {
 });
 
 describe("guesses at a password", () => {
-  it("stopped with a time to wait, but not in a browser where the person has logged in before", async () => {
+  it("are throttled with a time to wait, but not in a browser where the person has logged in before", async () => {
     const cookie = browserCookieOf(await open("backoffice", system.owner));
     const answers = [];
     for (let attempt = 0; attempt < 12; attempt += 1)
@@ -169,7 +169,7 @@ describe("guesses at a password", () => {
     expect(browserCookieOf(again), "the cookie is renewed").toBe(cookie);
   });
 
-  it("one browser of two people: keeps both, and at most eight", async () => {
+  it("one browser of two people: its cookie has the tokens of both, and at most eight", async () => {
     const first = browserCookieOf(await open("cashier", system.cashier));
     const others = Array.from({ length: 7 }, (_, index) => String(index).repeat(22));
     const cookie = ["theme=dark; dp_browser=", others.join("."), ".", first.replace("dp_browser=", "")].join("");
@@ -192,7 +192,7 @@ describe("guesses at a password", () => {
       expect((await open("cashier", system.cashier, { cookie: broken })).status, broken).toBe(200);
   });
 
-  it("a browser's cookie: opens nothing", async () => {
+  it("a browser's cookie: is no session", async () => {
     const cookie = browserCookieOf(await open("cashier", system.cashier));
     expect(await current({ cookie })).toMatchObject({ status: 401, body: { code: "session_missing" } });
     expect(await open("cashier", { ...system.cashier, password: "wrong" }, { cookie })).toMatchObject({ status: 401 });
@@ -236,15 +236,15 @@ describe("the link of a start", () => {
     expectNone(await redeem(token));
   });
 
-  it("from another address: refused, and not spent by it", async () => {
+  it("from another address: refused, and the link stays valid", async () => {
     const token = await newLink();
     expectNone(await redeem(token, { "x-forwarded-for": "203.0.113.7" }));
     expect((await redeem(token, { "x-forwarded-for": "::1" })).status).toBe(200);
   });
 
-  it("by another name than this machine's own, as through a proxy or by DNS rebinding: refused, and not spent by it", async () => {
+  it("with a Host of another name, as from a proxy or by DNS rebinding: refused, and the link stays valid", async () => {
     const { port } = new URL(system.baseUrl);
-    // Global fetch writes `Host` itself.
+    // `fetch` does not let a caller set `Host`.
     const redeemAt = async (token: string, headers: Record<string, string>) => {
       const url = `${system.baseUrl}/api/start/v1/session/`;
       const json = { ...headers, "content-type": "application/json" };

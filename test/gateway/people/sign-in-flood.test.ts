@@ -1,9 +1,9 @@
 /**
- * A flood of wrong sign-ins or made-up enrollment codes from elsewhere: a person at a known address, a kill switch, cash and
- * a device with its code are served, at the pace of the same machine without the flood.
+ * During a flood of wrong sign-ins or invented enrollment codes from other addresses, the system serves a person at a known
+ * address, a kill switch, cash and a device with its code. Their times are compared with those without the flood.
  */
 import { Agent, request } from "node:http";
-import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { logIn, type Person } from "../../support/people.ts";
@@ -12,18 +12,18 @@ import { startSystem, type TestSystem } from "../../support/system.ts";
 const CONNECTIONS = 300;
 /** More than one connection each, so that the flood also reaches the bounds of an address. */
 const ADDRESSES = 200;
-/** Enrollments of one address that its throttle allows at once; then the flood goes on from another address. */
+/** Enrollments of one address that its throttle allows at once; then the flood continues from another address. */
 const ENROLLMENTS = 10;
 const HOME = "127.0.0.5";
-/** What a request may take longer than the same request took without the flood: the two cores are shared with the flood. */
+/** How much longer a request may take than without the flood, which uses the same two cores. */
 const LONGER = { times: 5, ms: 2_500 };
-/** Rows of `request_claims` that the requests of the others write; the flood must write none. */
+/** More rows of `request_claims` than the other requests write. The flood must write none. */
 const CLAIMS = 20;
 
 let system: TestSystem;
 let owner: Person;
 let cashier: Person;
-let quiet: readonly Done[];
+let withoutFlood: readonly Done[];
 let sql: Database;
 
 interface Done {
@@ -39,7 +39,7 @@ beforeAll(async () => {
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   await cashier.good("POST", `stations/${stationId(1)}/lease/`);
   await useAll();
-  quiet = await useAll();
+  withoutFlood = await useAll();
 });
 afterAll(async () => {
   await closeDatabase(sql);
@@ -69,14 +69,14 @@ function post(agent: Agent, { path, body, from, cookie }: Sent): Promise<string>
       "content-length": Buffer.byteLength(text),
       ...(cookie === undefined ? {} : { cookie }),
     };
-    const asked = request(new URL(path, system.baseUrl), { method: "POST", agent, localAddress: from, headers });
-    asked.on("response", (response) => response.resume().on("end", () => resolve(String(response.statusCode))));
-    asked.on("error", () => resolve("no answer"));
-    asked.end(text);
+    const outgoing = request(new URL(path, system.baseUrl), { method: "POST", agent, localAddress: from, headers });
+    outgoing.on("response", (response) => response.resume().on("end", () => resolve(String(response.statusCode))));
+    outgoing.on("error", () => resolve("no answer"));
+    outgoing.end(text);
   });
 }
 
-/** What people and devices do; one after the other. */
+/** Does what people and devices do, one request after the other. */
 async function useAll(code?: string): Promise<Done[]> {
   const done: Done[] = [];
   const note = async (what: string, work: () => Promise<string>): Promise<void> => {
@@ -111,25 +111,25 @@ async function sellForCash(): Promise<string> {
   return `${order.status} ${intent.status} ${paid.status}`;
 }
 
-/** Sends from many connections, each again when it is answered, until `during` ends. */
+/** Sends from many connections, each one again after each answer, until `during` ends. */
 async function flood<T>(attack: (sender: number, nth: number) => Sent, during: () => Promise<T>): Promise<T> {
-  const over = new AbortController();
+  const stopping = new AbortController();
   const claimsBefore = await claims();
   let answers = 0;
   const senders = Array.from({ length: CONNECTIONS }, async (_, sender) => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    for (let nth = 0; !over.signal.aborted; nth += 1) {
+    for (let nth = 0; !stopping.signal.aborted; nth += 1) {
       await post(agent, attack(sender, nth));
       answers += 1;
     }
     agent.destroy();
   });
   try {
-    // Before the first request of the others: as many answers as connections, so the flood is in full swing.
+    // As many answers as connections, so the flood has fully begun before the first of the other requests.
     await vi.waitUntil(() => answers >= CONNECTIONS, HANGS);
     return await during();
   } finally {
-    over.abort();
+    stopping.abort();
     await Promise.all(senders);
     expect((await claims()) - claimsBefore).toBeLessThan(CLAIMS);
   }
@@ -142,7 +142,7 @@ function expectServed(done: readonly Done[]): void {
     cash: "201 201 200",
     enrollment: "201",
   };
-  const quietMs = Math.max(...quiet.map(({ ms }) => ms));
+  const quietMs = Math.max(...withoutFlood.map(({ ms }) => ms));
   for (const { what, statuses, ms } of done) {
     expect(`${what} ${statuses}`).toBe(`${what} ${expected[what]}`);
     expect(ms, what).toBeLessThan(quietMs * LONGER.times + LONGER.ms);
@@ -155,27 +155,29 @@ const wrong = (sender: number, nth: number) => ({
   body: { email: `unknown-${sender}-${nth}@example.com`, password: "wrong password" },
 });
 
-it("wrong sign-ins: the others are served", async () => {
-  expectServed(await flood(wrong, () => useAll()));
-});
-
-it("wrong sign-ins with made-up browser tokens at a gateway that has just started: the others are served", async () => {
-  await system.processes.gateway.kill9();
-  await system.processes.gateway.restart();
-  const token = (text: string): string => text.padEnd(22, "x").slice(0, 22);
-  const attack = (sender: number, nth: number) => ({
-    ...wrong(sender, nth),
-    cookie: `dp_browser=${token(`${sender}-${nth}`)}`,
+describe("a flood", () => {
+  it("wrong sign-ins: people are served", async () => {
+    expectServed(await flood(wrong, () => useAll()));
   });
-  expectServed(await flood(attack, () => useAll()));
-});
 
-it("made-up enrollment codes: the others and a device with its code are served", async () => {
-  const code = system.sandbox.stations[1]?.devices[0]?.enrollmentCode as string;
-  const attack = (sender: number, nth: number) => ({
-    path: ENROLL,
-    from: `127.${1 + Math.floor(nth / ENROLLMENTS)}.${1 + Math.floor(sender / ADDRESSES)}.${1 + (sender % ADDRESSES)}`,
-    body: { code: "00000-00000" },
+  it("wrong sign-ins with invented browser tokens at a gateway that has just started: people are served", async () => {
+    await system.processes.gateway.kill9();
+    await system.processes.gateway.restart();
+    const token = (text: string): string => text.padEnd(22, "x").slice(0, 22);
+    const attack = (sender: number, nth: number) => ({
+      ...wrong(sender, nth),
+      cookie: `dp_browser=${token(`${sender}-${nth}`)}`,
+    });
+    expectServed(await flood(attack, () => useAll()));
   });
-  expectServed(await flood(attack, () => useAll(code)));
+
+  it("invented enrollment codes: people and a device with its code are served", async () => {
+    const code = system.sandbox.stations[1]?.devices[0]?.enrollmentCode as string;
+    const attack = (sender: number, nth: number) => ({
+      path: ENROLL,
+      from: `127.${1 + Math.floor(nth / ENROLLMENTS)}.${1 + Math.floor(sender / ADDRESSES)}.${1 + (sender % ADDRESSES)}`,
+      body: { code: "00000-00000" },
+    });
+    expectServed(await flood(attack, () => useAll(code)));
+  });
 });

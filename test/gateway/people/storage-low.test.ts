@@ -90,7 +90,7 @@ async function untilDisk(detail: string | null): Promise<void> {
     return (await send<Ready>(system.baseUrl, "GET", "/readyz")).body.dependencies.disk;
   };
   await expect.poll(read, WAIT).toMatchObject({ detail, required: false, free_bytes: expect.any(Number) as number });
-  // Each process measures for itself.
+  // Each process measures the disk separately.
   await new Promise((resolve) => setTimeout(resolve, 1_200));
 }
 
@@ -102,7 +102,7 @@ const beginCash = async (orderId: number): Promise<string> => {
 };
 
 describe("a disk below its reserve", () => {
-  it("every operation that can wait: answers storage_low with Retry-After; collections go on", async () => {
+  it("every operation that can wait: answers storage_low with Retry-After; collections continue", async () => {
     disk.fill(6 * MEGABYTE);
     await untilDisk("disk_below_reserve");
     for (const operationId of WAITING_OPERATIONS) {
@@ -116,7 +116,7 @@ describe("a disk below its reserve", () => {
 });
 
 describe("a full disk", () => {
-  it("no collection begins, and the one under way is completed; with space everything is done again", async () => {
+  it("no collection begins, and a running one is completed; with free space, all requests are accepted again", async () => {
     disk.fill(6 * MEGABYTE);
     await untilDisk("disk_below_reserve");
     const [first, second] = [await openOrder(), await openOrder()];
@@ -129,7 +129,7 @@ describe("a full disk", () => {
     expect(await cashier.good("POST", `${intent}attest/`)).toMatchObject({ status: "succeeded" });
     const body = { order_id: second, route: "cash" };
     await cashier.refused("storage_low", "POST", `${station}/intents/`, { body });
-    // Requests that make the system safer never wait, nor does a log-in.
+    // Requests that make the system safer are still accepted, and so is a log-in.
     const device = `devices/${system.sandbox.stations[0]?.devices[0]?.deviceId}`;
     expect(await owner.good("POST", `${device}/suspend/`)).toMatchObject({ status: "suspended" });
     await logIn(system.baseUrl, "cashier", system.cashier);

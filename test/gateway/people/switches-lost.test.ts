@@ -1,5 +1,5 @@
-/** A bus that has lost its kill switches while the platform is frozen: no electronic payment begins before the relay has announced them again. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+/** The bus loses its kill switches while the platform is frozen: no electronic payment begins until the relay announces them. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Readiness } from "../../../gateway/api/meta/health.ts";
 import { COMPLETE_KEYS } from "../../../services/bus/bucket-completeness.ts";
 import { CREDENTIALS, SESSIONS, SWITCHES } from "../../../services/bus/streams.ts";
@@ -48,77 +48,85 @@ async function switchesOnTheBus(): Promise<string[]> {
       system.bus.jsm.streams.getMessage(`KV_${SWITCHES.name}`, { last_by_subj: `$KV.${SWITCHES.name}.${key}` }),
     ),
   );
-  const there = keys.filter((_, index) => found[index] !== null);
-  return [...new Set(there.map((key) => (key === "platform" ? key : "complete")))];
+  const stored = keys.filter((_, index) => found[index] !== null);
+  return [...new Set(stored.map((key) => (key === "platform" ? key : "complete")))];
 }
 
-it("answers that the switches are unknown, collects cash, and begins no electronic payment until the freeze is there again", async () => {
-  expect((await platform("freeze")).status).toBe(200);
-  await expect.poll(async () => (await create("smart_pos")).body).toMatchObject({ reason: "platform_frozen" });
-  // The registry is away, so that the time in between is as long as this test needs it.
-  await system.processes.services.stop();
-  await system.bus.jsm.streams.delete(`KV_${SWITCHES.name}`);
-  await system.prepareBus();
-  await expect
-    .poll(async () => (await readiness()).body.dependencies.switches, { timeout: 10_000 })
-    .toMatchObject({ ready: false, detail: "incomplete" });
-  expect((await readiness()).status).toBe(503);
-  expect(await switchesOnTheBus()).toEqual([]);
-  for (const route of ELECTRONIC) expect((await create(route)).body).toMatchObject({ code: "unavailable" });
-  expect((await companion.call<Refused>("GET", "assignment/")).body.code).toBe("replica_stale");
-  expect((await cashier.call<Refused>("GET", `stations/${stationId}/routes/`)).body.code).toBe("replica_stale");
+describe("a bus that has lost the kill switches", () => {
+  it("answers that the switches are unknown, and begins no electronic payment until the freeze is announced again", async () => {
+    expect((await platform("freeze")).status).toBe(200);
+    await expect.poll(async () => (await create("smart_pos")).body).toMatchObject({ reason: "platform_frozen" });
+    // The registry is stopped, so that the switches are unknown for as long as this test needs.
+    await system.processes.services.stop();
+    await system.bus.jsm.streams.delete(`KV_${SWITCHES.name}`);
+    await system.prepareBus();
+    await expect
+      .poll(async () => (await readiness()).body.dependencies.switches, { timeout: 10_000 })
+      .toMatchObject({ ready: false, detail: "incomplete" });
+    expect((await readiness()).status).toBe(503);
+    expect(await switchesOnTheBus()).toEqual([]);
+    for (const route of ELECTRONIC) expect((await create(route)).body).toMatchObject({ code: "unavailable" });
+    expect((await companion.call<Refused>("GET", "assignment/")).body.code).toBe("replica_stale");
+    expect((await cashier.call<Refused>("GET", `stations/${stationId}/routes/`)).body.code).toBe("replica_stale");
 
-  // They are asked without a pause while the relay announces: each is refused, as unknown and then as frozen.
-  const over = new AbortController();
-  const asking = ELECTRONIC.map(async (route) => {
-    const seen: string[] = [];
-    while (!over.signal.aborted) {
-      const { status, body } = await create(route);
-      seen.push(status === 201 ? "created" : body.code === "route_not_offered" ? String(body.reason) : body.code);
-      await new Promise((resolve) => setTimeout(resolve, 50));
+    // Collections are tried again and again while the relay announces: each is refused, as unknown and then as frozen.
+    const stopping = new AbortController();
+    const attempts = ELECTRONIC.map(async (route) => {
+      const seen: string[] = [];
+      while (!stopping.signal.aborted) {
+        const { status, body } = await create(route);
+        seen.push(status === 201 ? "created" : body.code === "route_not_offered" ? String(body.reason) : body.code);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      return seen;
+    });
+    await system.processes.services.restart();
+    await expect.poll(async () => (await readiness()).status, { timeout: 15_000 }).toBe(200);
+    expect(await switchesOnTheBus()).toEqual(["platform", "complete"]);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    stopping.abort();
+    for (const seen of await Promise.all(attempts)) {
+      expect(seen.at(-1)).toBe("platform_frozen");
+      expect([...new Set(seen)].filter((each) => each !== "unavailable")).toEqual(["platform_frozen"]);
     }
-    return seen;
   });
-  await system.processes.services.restart();
-  await expect.poll(async () => (await readiness()).status, { timeout: 15_000 }).toBe(200);
-  expect(await switchesOnTheBus()).toEqual(["platform", "complete"]);
-  await new Promise((resolve) => setTimeout(resolve, 500));
-  over.abort();
-  for (const seen of await Promise.all(asking)) {
-    expect(seen.at(-1)).toBe("platform_frozen");
-    expect([...new Set(seen)].filter((each) => each !== "unavailable")).toEqual(["platform_frozen"]);
-  }
-});
 
-it("only the bucket was deleted: the relay announces it again by itself, and no electronic payment begins meanwhile", async () => {
-  await system.bus.jsm.streams.delete(`KV_${SWITCHES.name}`);
-  await system.prepareBus();
-  const seen: string[] = [];
-  await expect
-    .poll(
-      async () => {
-        seen.push((await create("smart_pos")).body.code);
-        return await switchesOnTheBus();
-      },
-      { timeout: 15_000 },
-    )
-    .toEqual(["platform", "complete"]);
-  await expect.poll(async () => (await create("smart_pos")).body.reason, { timeout: 15_000 }).toBe("platform_frozen");
-  expect([...new Set(seen)].filter((code) => code !== "unavailable" && code !== "route_not_offered")).toEqual([]);
-});
+  it("only the bucket was deleted: the relay announces it again, and no electronic payment begins before that", async () => {
+    await system.bus.jsm.streams.delete(`KV_${SWITCHES.name}`);
+    await system.prepareBus();
+    const seen: string[] = [];
+    await expect
+      .poll(
+        async () => {
+          seen.push((await create("smart_pos")).body.code);
+          return await switchesOnTheBus();
+        },
+        { timeout: 15_000 },
+      )
+      .toEqual(["platform", "complete"]);
+    await expect.poll(async () => (await create("smart_pos")).body.reason, { timeout: 15_000 }).toBe("platform_frozen");
+    expect([...new Set(seen)].filter((code) => code !== "unavailable" && code !== "route_not_offered")).toEqual([]);
+  });
 
-it("collects cash completely while freezes and other sessions are unknown", async () => {
-  for (const bucket of [SWITCHES, CREDENTIALS, SESSIONS]) {
-    await noteComplete(system.bus, bucket, { serverId: "another run of the server" });
-  }
-  await expect.poll(async () => (await readiness()).body.dependencies.switches.ready, { timeout: 15_000 }).toBe(false);
-  // The station's host receives the notice by a feed of its own; until then it still answers with the freeze.
-  await expect.poll(async () => (await create("attested_terminal")).body.code, { timeout: 15_000 }).toBe("unavailable");
-  const cash = await create("cash");
-  expect(cash.status, cash.text).toBe(201);
-  const paid = await cashier.good("POST", `stations/${stationId}/intents/${cash.body.intent_id}/attest/`, { body: {} });
-  expect(paid).toMatchObject({ status: "succeeded" });
-  await noteBucketsComplete(system.bus);
-  await expect.poll(async () => (await readiness()).status, { timeout: 15_000 }).toBe(200);
-  expect((await platform("unfreeze")).status).toBe(200);
+  it("collects cash completely while freezes and other sessions are unknown", async () => {
+    for (const bucket of [SWITCHES, CREDENTIALS, SESSIONS]) {
+      await noteComplete(system.bus, bucket, { serverId: "another run of the server" });
+    }
+    await expect
+      .poll(async () => (await readiness()).body.dependencies.switches.ready, { timeout: 15_000 })
+      .toBe(false);
+    // The station's host receives the notice from another feed; until then it still answers with the freeze.
+    await expect
+      .poll(async () => (await create("attested_terminal")).body.code, { timeout: 15_000 })
+      .toBe("unavailable");
+    const cash = await create("cash");
+    expect(cash.status, cash.text).toBe(201);
+    const paid = await cashier.good("POST", `stations/${stationId}/intents/${cash.body.intent_id}/attest/`, {
+      body: {},
+    });
+    expect(paid).toMatchObject({ status: "succeeded" });
+    await noteBucketsComplete(system.bus);
+    await expect.poll(async () => (await readiness()).status, { timeout: 15_000 }).toBe(200);
+    expect((await platform("unfreeze")).status).toBe(200);
+  });
 });

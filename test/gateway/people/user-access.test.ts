@@ -1,4 +1,4 @@
-/** People's access over HTTP: a change by the owner or the person holds at every gateway within the second. */
+/** People's access over HTTP: a change by the owner or the person takes effect at every gateway within a second. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { userSchema, usersSchema } from "../../../gateway/api/backoffice/users.ts";
@@ -31,19 +31,19 @@ async function newCashier(): Promise<{ user: User; details: LogIn }> {
   return { user, details };
 }
 
-const ask = (baseUrl: string, token: string) => send<Refused>(baseUrl, "GET", "/api/cashier/v1/session/", { token });
+const read = (baseUrl: string, token: string) => send<Refused>(baseUrl, "GET", "/api/cashier/v1/session/", { token });
 const open = (details: LogIn) => send<Refused>(system.baseUrl, "POST", "/api/cashier/v1/session/", { json: details });
 
 /** How long after `sinceMs` the session was refused at this gateway. */
 async function refusedAfterMs(baseUrl: string, token: string, sinceMs: number): Promise<number> {
   for (;;) {
-    const { status, body } = await ask(baseUrl, token);
+    const { status, body } = await read(baseUrl, token);
     const afterMs = performance.now() - sinceMs;
     if (status === 401) {
       expect(body.code).toBe("session_invalid");
       return afterMs;
     }
-    expect(afterMs, "the session still is open").toBeLessThan(10 * FEED_LIMITS.silenceMs);
+    expect(afterMs, "the session is still open").toBeLessThan(10 * FEED_LIMITS.silenceMs);
   }
 }
 
@@ -60,11 +60,11 @@ describe("the end of a person's sessions", () => {
       (await logIn(system.baseUrl, "cashier", details)).token,
       (await logIn(second.baseUrl, "cashier", details)).token,
     ];
-    for (const token of tokens) expect((await ask(second.baseUrl, token)).status).toBe(200);
+    for (const token of tokens) expect((await read(second.baseUrl, token)).status).toBe(200);
     const startedMs = performance.now();
     await act(user.user_id);
-    // The gateway that was asked knows as soon as it has answered.
-    expect((await ask(system.baseUrl, tokens[1] as string)).status).toBe(401);
+    // The gateway that has answered the change already refuses the session.
+    expect((await read(system.baseUrl, tokens[1] as string)).status).toBe(401);
     for (const token of tokens) {
       expect(await refusedAfterMs(second.baseUrl, token, startedMs)).toBeLessThan(FEED_LIMITS.silenceMs);
     }
@@ -72,7 +72,7 @@ describe("the end of a person's sessions", () => {
 });
 
 describe("a suspended person", () => {
-  it("listed as suspended, refused with that at the log-in, and comes back", async () => {
+  it("is listed as suspended and cannot log in; resumed, can log in again", async () => {
     const { user, details } = await newCashier();
     expect(await owner.good<User>("POST", `users/${user.user_id}/suspend/`)).toEqual({ ...user, status: "suspended" });
     const { users } = await owner.good<z.infer<typeof usersSchema>>(
@@ -85,31 +85,31 @@ describe("a suspended person", () => {
     expect((await open(details)).status).toBe(200);
   });
 
-  it("is never the owner who asks", async () => {
+  it("is never the owner who sends the request", async () => {
     expect((await owner.refused("conflict", "POST", `users/${owner.userId}/suspend/`)).status).toBe(409);
     const body = { password: "a second password" };
     expect((await owner.refused("conflict", "PUT", `users/${owner.userId}/password/`, { body })).status).toBe(409);
   });
 });
 
-describe("one's own password", () => {
+describe("a person's password", () => {
   const NEW = "a second password";
 
-  it("is changed with the old one; the other sessions end and this one goes on", async () => {
+  it("is changed with the old one; the other sessions end and this one stays", async () => {
     const { details } = await newCashier();
     const mine = await logIn(system.baseUrl, "cashier", details);
     const other = await logIn(second.baseUrl, "cashier", details);
     const body = { old_password: details.password, new_password: NEW };
     expect((await mine.call("PUT", "session/password/", { body })).status).toBe(204);
-    expect((await ask(system.baseUrl, other.token)).status).toBe(401);
+    expect((await read(system.baseUrl, other.token)).status).toBe(401);
     await refusedAfterMs(second.baseUrl, other.token, performance.now());
-    expect((await ask(system.baseUrl, mine.token)).status).toBe(200);
-    expect((await ask(second.baseUrl, mine.token)).status).toBe(200);
+    expect((await read(system.baseUrl, mine.token)).status).toBe(200);
+    expect((await read(second.baseUrl, mine.token)).status).toBe(200);
     expect((await open(details)).status).toBe(401);
     expect((await open({ ...details, password: NEW })).status).toBe(200);
   });
 
-  it("a wrong old one, or a new one that is too short: the password stays", async () => {
+  it("a wrong old password, or a new one that is too short: refused, and the password stays", async () => {
     const { details } = await newCashier();
     const person = await logIn(system.baseUrl, "cashier", details);
     const wrong = { old_password: "not the password", new_password: NEW };

@@ -32,7 +32,7 @@ const auditLog = async (kind: string, id: number) => {
 };
 
 describe("a person", () => {
-  it("name and e-mail address: changed for the next log-in, and open sessions go on", async () => {
+  it("name and e-mail address: changed for the next log-in, and open sessions stay", async () => {
     const { user, details } = await newPerson();
     const session = await logIn(system.baseUrl, "cashier", details);
     const changed = await change(user, { name: "Carla", email: "Carla@Sandbox.example" });
@@ -53,7 +53,7 @@ describe("a person", () => {
     });
   });
 
-  it("role: sessions and the lease that lose the right end at once, and the new right holds", async () => {
+  it("role: sessions and the lease of the old role end at once, and the new role counts", async () => {
     const { user, details } = await newPerson();
     const cashier = await logIn(system.baseUrl, "cashier", details);
     const lease = `stations/${system.sandbox.stations[0]?.stationId}/lease/`;
@@ -86,7 +86,7 @@ describe("a person", () => {
     expect(refused.body.detail).toBe("Another person has this e-mail address; use another address.");
   });
 
-  it("an unknown or invalid field: refused by name", async () => {
+  it("unknown or invalid fields: the error names each one", async () => {
     const { user } = await newPerson();
     const body = { name: "", email: "no address", role: "waiter", status: "active" };
     const refused = await owner.refused("invalid_request", "PATCH", `users/${user.user_id}/`, { body });
@@ -98,7 +98,7 @@ describe("a person", () => {
     ]);
   });
 
-  it("the last owner: keeps the role; with a second owner they may leave it", async () => {
+  it("the last owner: keeps the role; an owner beside another one may give it up", async () => {
     const body = { role: "cashier" };
     expect((await owner.refused("conflict", "PATCH", `users/${owner.userId}/`, { body })).status).toBe(409);
     const second = await newPerson("owner");

@@ -1,14 +1,14 @@
-/** Webhooks over HTTP after a change since the first time: a name, a delivery; and what the audit log keeps. */
+/** Webhooks over HTTP: a name whose address changes, a repeated delivery, and what the audit log stores. */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { addFleet, offerTask, type TestFleet } from "../../support/fleets.ts";
 import { type NameServer, startNameServer } from "../../support/name-server.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
-const PATIENCE = { timeout: 20_000, interval: 50 };
+const WAIT = { timeout: 20_000, interval: 50 };
 const TEST_MS = 60_000;
 
 let system: TestSystem;
@@ -17,7 +17,7 @@ let fleet: TestFleet;
 let names: NameServer;
 let target: Server;
 let targetUrl: string;
-let taken = 0;
+let received = 0;
 
 beforeAll(async () => {
   names = await startNameServer();
@@ -26,7 +26,7 @@ beforeAll(async () => {
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   fleet = await addFleet(system.baseUrl, owner, system.sandbox.filialId);
   target = createServer((request, response) => {
-    taken += 1;
+    received += 1;
     request.resume().once("end", () => response.writeHead(204).end());
   }).listen(0, "127.0.0.1");
   await once(target, "listening");
@@ -48,66 +48,70 @@ async function register(url: string, of = fleet): Promise<number> {
   return webhook_endpoint.endpoint_id;
 }
 
-it(
-  "an endpoint whose name has become private since: not activated, and stays paused",
-  async () => {
-    let address = "8.8.4.4";
-    names.answerWith((_name, kind) => (kind === "A" ? { addresses: [address] } : {}));
-    const path = `webhook-endpoints/${await register("https://fleet.example/hook")}/`;
-    await owner.good("PATCH", path, { body: { status: "paused" } });
-    address = "10.0.0.1";
-    const activate = { body: { status: "active" } };
-    const { status, body } = await owner.refused("webhook_target_refused", "PATCH", path, activate);
-    expect([status, body.reason]).toEqual([422, "host_not_public"]);
-    expect(await owner.good("GET", path)).toMatchObject({ status: "paused" });
-    address = "8.8.4.4";
-    expect(await owner.good("PATCH", path, activate)).toMatchObject({ status: "active" });
-    expect((await owner.call("DELETE", path)).status).toBe(204);
-  },
-  TEST_MS,
-);
+describe("webhooks over HTTP", () => {
+  it(
+    "an endpoint whose name has become private: not activated, and stays paused",
+    async () => {
+      let address = "8.8.4.4";
+      names.answerWith((_name, kind) => (kind === "A" ? { addresses: [address] } : {}));
+      const path = `webhook-endpoints/${await register("https://fleet.example/hook")}/`;
+      await owner.good("PATCH", path, { body: { status: "paused" } });
+      address = "10.0.0.1";
+      const activate = { body: { status: "active" } };
+      const { status, body } = await owner.refused("webhook_target_refused", "PATCH", path, activate);
+      expect([status, body.reason]).toEqual([422, "host_not_public"]);
+      expect(await owner.good("GET", path)).toMatchObject({ status: "paused" });
+      address = "8.8.4.4";
+      expect(await owner.good("PATCH", path, activate)).toMatchObject({ status: "active" });
+      expect((await owner.call("DELETE", path)).status).toBe(204);
+    },
+    TEST_MS,
+  );
 
-it(
-  "a delivery sent again under a key: not sent again under it, also long after its end",
-  async () => {
-    const own = await addFleet(system.baseUrl, owner, system.sandbox.filialId, "Resent");
-    await register(targetUrl, own);
-    await offerTask(owner, own);
-    interface Deliveries {
-      readonly webhook_deliveries: readonly { delivery_id: number; status: string; attempts: number }[];
-    }
-    const read = async () => (await own.good<Deliveries>("GET", "webhook-deliveries/")).webhook_deliveries[0];
-    const done = (attempts: number) =>
-      vi.waitFor(async () => expect(await read()).toMatchObject({ status: "delivered", attempts }), PATIENCE);
-    await done(1);
-    const resend = (key: string) =>
-      read().then((found) => own.call("POST", `webhook-deliveries/${found?.delivery_id}/redeliver/`, { key }));
-    expect((await resend("first")).status).toBe(202);
-    await done(2);
-    const again = await resend("first");
-    expect([again.status, again.body]).toMatchObject([202, { status: "delivered", attempts: 2 }]);
-    // What is sent under another key is sent after it: had the first key sent anything, it would be there by then.
-    expect((await resend("second")).status).toBe(202);
-    await done(3);
-    expect(taken).toBe(3);
-  },
-  TEST_MS,
-);
+  it(
+    "a delivery that was sent again with a key: not sent again with this key, also after its end",
+    async () => {
+      const resent = await addFleet(system.baseUrl, owner, system.sandbox.filialId, "Resent");
+      await register(targetUrl, resent);
+      await offerTask(owner, resent);
+      interface Deliveries {
+        readonly webhook_deliveries: readonly { delivery_id: number; status: string; attempts: number }[];
+      }
+      const read = async () => (await resent.good<Deliveries>("GET", "webhook-deliveries/")).webhook_deliveries[0];
+      const done = (attempts: number) =>
+        vi.waitFor(async () => expect(await read()).toMatchObject({ status: "delivered", attempts }), WAIT);
+      await done(1);
+      const resend = (key: string) =>
+        read().then((found) => resent.call("POST", `webhook-deliveries/${found?.delivery_id}/redeliver/`, { key }));
+      expect((await resend("first")).status).toBe(202);
+      await done(2);
+      const again = await resend("first");
+      expect([again.status, again.body]).toMatchObject([202, { status: "delivered", attempts: 2 }]);
+      // A delivery with another key is sent later. If the first key had sent another one, it would have arrived by then.
+      expect((await resend("second")).status).toBe(202);
+      await done(3);
+      expect(received).toBe(3);
+    },
+    TEST_MS,
+  );
 
-it(
-  "the audit log: keeps the address of a webhook without its query, which may contain a target's token",
-  async () => {
-    const id = await register(`${targetUrl}?token=opensesame`);
-    expect(await owner.good("GET", `webhook-endpoints/${id}/`)).toMatchObject({ url: `${targetUrl}?token=opensesame` });
-    expect((await owner.call("DELETE", `webhook-endpoints/${id}/`)).status).toBe(204);
-    const events = await owner.call("GET", "robotics-events/?limit=2");
-    expect(events.body).toMatchObject({
-      events: [
-        { action: "webhook_endpoint_deleted", subject: { id }, data: { url: targetUrl } },
-        { action: "webhook_endpoint_registered", subject: { id }, data: { url: targetUrl } },
-      ],
-    });
-    expect(events.text).not.toContain("opensesame");
-  },
-  TEST_MS,
-);
+  it(
+    "the audit log: has the address of a webhook without its query, which may contain a target's token",
+    async () => {
+      const id = await register(`${targetUrl}?token=opensesame`);
+      expect(await owner.good("GET", `webhook-endpoints/${id}/`)).toMatchObject({
+        url: `${targetUrl}?token=opensesame`,
+      });
+      expect((await owner.call("DELETE", `webhook-endpoints/${id}/`)).status).toBe(204);
+      const events = await owner.call("GET", "robotics-events/?limit=2");
+      expect(events.body).toMatchObject({
+        events: [
+          { action: "webhook_endpoint_deleted", subject: { id }, data: { url: targetUrl } },
+          { action: "webhook_endpoint_registered", subject: { id }, data: { url: targetUrl } },
+        ],
+      });
+      expect(events.text).not.toContain("opensesame");
+    },
+    TEST_MS,
+  );
+});

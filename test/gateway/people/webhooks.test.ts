@@ -13,7 +13,7 @@ import { addOrganization } from "../../support/second-organization.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
-const PATIENCE = { timeout: 20_000, interval: 50 };
+const WAIT = { timeout: 20_000, interval: 50 };
 const TEST_MS = 60_000;
 
 interface Delivery {
@@ -41,7 +41,7 @@ interface NewEndpoint {
   readonly webhook_endpoint: Endpoint;
   readonly secret: string;
 }
-interface Taken {
+interface Received {
   readonly header: string | undefined;
   readonly body: string;
 }
@@ -51,7 +51,7 @@ let owner: Person;
 let foreigner: Person;
 let target: {
   readonly url: string;
-  readonly taken: Taken[];
+  readonly received: Received[];
   answer: number;
   text: string;
   delayMs: number;
@@ -70,20 +70,20 @@ afterAll(async () => {
 });
 
 async function startTarget(): Promise<typeof target> {
-  const taken: Taken[] = [];
+  const received: Received[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const header = request.headers["x-service-robotics-signature"] as string | undefined;
-      taken.push({ header, body: Buffer.concat(chunks).toString() });
+      received.push({ header, body: Buffer.concat(chunks).toString() });
       setTimeout(() => response.writeHead(found.answer).end(found.text), found.delayMs);
     });
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   const stop = () => (server.closeAllConnections(), once(server.close(), "close"));
-  const found = { url: `http://127.0.0.1:${port}/hook`, taken, answer: 200, text: "taken", delayMs: 0, stop };
+  const found = { url: `http://127.0.0.1:${port}/hook`, received, answer: 200, text: "taken", delayMs: 0, stop };
   return found;
 }
 
@@ -115,7 +115,7 @@ async function offer(fleet: Fleet): Promise<number> {
 }
 const deliveriesOf = async (fleet: Fleet, query = "") =>
   (await fleet.good<Deliveries>("GET", `webhook-deliveries/${query}`)).webhook_deliveries;
-const takenBy = (taskId: number) => target.taken.filter(({ body }) => body.includes(`"task_id":${taskId},`));
+const receivedBy = (taskId: number) => target.received.filter(({ body }) => body.includes(`"task_id":${taskId},`));
 
 describe("a delivery", () => {
   it(
@@ -125,8 +125,8 @@ describe("a delivery", () => {
       const { secret, webhook_endpoint } = await register(fleet);
       expect(secret).toMatch(/^whsec_[\w-]{43}$/);
       const taskId = await offer(fleet);
-      await vi.waitFor(() => expect(takenBy(taskId)).toHaveLength(1), PATIENCE);
-      const { header, body } = takenBy(taskId)[0] as Taken;
+      await vi.waitFor(() => expect(receivedBy(taskId)).toHaveLength(1), WAIT);
+      const { header, body } = receivedBy(taskId)[0] as Received;
       expect(verifyWebhook({ header, body, secrets: [secret] })).toBe("valid");
       expect(body).not.toMatch(/secret|manifest|destination/);
       const sent = JSON.parse(body) as Delivery;
@@ -135,7 +135,7 @@ describe("a delivery", () => {
 
       await vi.waitFor(
         async () => expect(await deliveriesOf(fleet)).toMatchObject([{ ...sent, status: "delivered", attempts: 1 }]),
-        PATIENCE,
+        WAIT,
       );
       const detail = await owner.good<{ webhook_delivery: Delivery; attempts: object[] }>(
         "GET",
@@ -160,7 +160,7 @@ describe("a delivery", () => {
       const fleet = await newFleet();
       const taskIds = [await offer(fleet), await offer(fleet), await offer(fleet)];
       await owner.good("POST", `serving-tasks/${taskIds[0]}/cancel/`, { body: { reason: "A test." } });
-      await vi.waitFor(async () => expect(await deliveriesOf(fleet)).toHaveLength(4), PATIENCE);
+      await vi.waitFor(async () => expect(await deliveriesOf(fleet)).toHaveLength(4), WAIT);
       const all = await deliveriesOf(fleet);
       expect(all.map(({ status }) => status)).toEqual(["unsent", "unsent", "unsent", "unsent"]);
       const ids = all.map(({ delivery_id }) => delivery_id);
@@ -187,22 +187,22 @@ describe("a delivery", () => {
   );
 
   it(
-    "that its consumer asks for: sent once more, and once for one key",
+    "that its consumer requests again, several times with one key: sent once more",
     async () => {
       const fleet = await newFleet();
       const { secret } = await register(fleet);
       const taskId = await offer(fleet);
-      await vi.waitFor(async () => expect((await deliveriesOf(fleet))[0]?.status).toBe("delivered"), PATIENCE);
+      await vi.waitFor(async () => expect((await deliveriesOf(fleet))[0]?.status).toBe("delivered"), WAIT);
       const [delivery] = (await deliveriesOf(fleet)) as [Delivery];
       const path = `webhook-deliveries/${delivery.delivery_id}/redeliver/`;
       const answers = await Promise.all(Array.from({ length: 5 }, () => fleet.call("POST", path, { key: "one" })));
       expect(answers.map(({ status }) => status)).toEqual([202, 202, 202, 202, 202]);
-      await vi.waitFor(async () => expect((await deliveriesOf(fleet))[0]).toMatchObject({ attempts: 2 }), PATIENCE);
-      await vi.waitFor(async () => expect((await deliveriesOf(fleet))[0]?.status).toBe("delivered"), PATIENCE);
-      const [first, second, ...more] = takenBy(taskId);
+      await vi.waitFor(async () => expect((await deliveriesOf(fleet))[0]).toMatchObject({ attempts: 2 }), WAIT);
+      await vi.waitFor(async () => expect((await deliveriesOf(fleet))[0]?.status).toBe("delivered"), WAIT);
+      const [first, second, ...more] = receivedBy(taskId);
       expect(more).toEqual([]);
       expect(second?.body).toBe(first?.body);
-      expect(verifyWebhook({ ...(second as Taken), secrets: [secret] })).toBe("valid");
+      expect(verifyWebhook({ ...(second as Received), secrets: [secret] })).toBe("valid");
       await fleet.refused("invalid_request", "POST", path, { key: "k".repeat(256) });
     },
     TEST_MS,
@@ -222,7 +222,7 @@ describe("an owner", () => {
       const read = async (query: string) =>
         (await owner.good<Deliveries>("GET", `webhook-deliveries/?${query}`)).webhook_deliveries;
       const ofFleet = `consumer_id=${fleet.consumerId}`;
-      await vi.waitFor(async () => expect(await read(`${ofFleet}&status=delivered`)).toHaveLength(2), PATIENCE);
+      await vi.waitFor(async () => expect(await read(`${ofFleet}&status=delivered`)).toHaveLength(2), WAIT);
       const all = await read(ofFleet);
       const ids = all.map(({ delivery_id }) => delivery_id);
       expect(ids).toHaveLength(4);
@@ -245,7 +245,7 @@ describe("an owner", () => {
   );
 
   it(
-    "sees from when until when each secret signs, the kept part of a target's answers, and an open breaker",
+    "sees how long each secret signs, the stored part of a target's answers, and an open breaker",
     async () => {
       const fleet = await newFleet();
       const path = `webhook-endpoints/${(await register(fleet)).webhook_endpoint.endpoint_id}/`;
@@ -272,7 +272,7 @@ describe("an owner", () => {
         const endpoint = await owner.good<Endpoint>("GET", path);
         expect(endpoint).toMatchObject({ status: "active", consecutive_failures: 5, open_until: expect.any(String) });
         return endpoint;
-      }, PATIENCE);
+      }, WAIT);
       target.answer = 200;
       expect(Date.parse(open.open_until ?? "")).toBeGreaterThan(Date.now());
     },
@@ -334,7 +334,7 @@ describe("an endpoint", () => {
         },
         attempt: { status: 200, error: null, manual: true },
       });
-      const { header, body } = target.taken.findLast((one) => one.body.includes("webhook.test")) as Taken;
+      const { header, body } = target.received.findLast((one) => one.body.includes("webhook.test")) as Received;
       for (const known of [secret, rotated.secret])
         expect(verifyWebhook({ header, body, secrets: [known] })).toBe("valid");
       const now = await owner.good<NewEndpoint>("POST", `${path}rotate/`, { body: { overlap_seconds: 0 } });
@@ -351,10 +351,10 @@ describe("an endpoint", () => {
       const taskId = await offer(fleet);
       const waiting = () =>
         owner.good<Deliveries>("GET", `webhook-deliveries/?consumer_id=${fleet.consumerId}&status=pending`);
-      await vi.waitFor(async () => expect((await waiting()).webhook_deliveries).toHaveLength(1), PATIENCE);
-      expect(takenBy(taskId)).toEqual([]);
+      await vi.waitFor(async () => expect((await waiting()).webhook_deliveries).toHaveLength(1), WAIT);
+      expect(receivedBy(taskId)).toEqual([]);
       await owner.good("PATCH", path, { body: { status: "active" } });
-      await vi.waitFor(() => expect(takenBy(taskId)).toHaveLength(1), PATIENCE);
+      await vi.waitFor(() => expect(receivedBy(taskId)).toHaveLength(1), WAIT);
       await owner.refused("invalid_request", "PATCH", path, { body: { status: "disabled" } });
 
       expect((await owner.call("DELETE", path)).status).toBe(204);
@@ -372,7 +372,7 @@ describe("an endpoint", () => {
       const path = `webhook-endpoints/${webhook_endpoint.endpoint_id}/`;
       await owner.good("PATCH", path, { body: { status: "paused" } });
       await offer(fleet);
-      await vi.waitFor(async () => expect((await deliveriesOf(fleet))[0]?.status).toBe("pending"), PATIENCE);
+      await vi.waitFor(async () => expect((await deliveriesOf(fleet))[0]?.status).toBe("pending"), WAIT);
       target.answer = 410;
       expect(await owner.good("POST", `${path}test/`)).toMatchObject({
         webhook_delivery: { status: "failed" },
@@ -391,7 +391,7 @@ describe("an endpoint", () => {
           data: { reason: "gone", url: target.url },
         },
       ]);
-      // It can be tested as long as it takes, and only its owner activates it again.
+      // Its owner can still test it, and only the owner activates it again.
       expect(await owner.good("POST", `${path}test/`)).toMatchObject({ attempt: { status: 200, error: null } });
       expect(await owner.good("GET", path)).toMatchObject(gone);
       expect(await owner.good("PATCH", path, { body: { status: "active" } })).toMatchObject({ disabled_reason: null });
@@ -400,14 +400,14 @@ describe("an endpoint", () => {
   );
 
   it(
-    "its owner activates it during its test: it stays as the owner left it",
+    "its owner activates it during its test: it stays active",
     async () => {
       const { webhook_endpoint } = await register(await newFleet());
       const path = `webhook-endpoints/${webhook_endpoint.endpoint_id}/`;
-      const before = target.taken.length;
+      const before = target.received.length;
       Object.assign(target, { answer: 410, delayMs: 1_000 });
       const testing = owner.good("POST", `${path}test/`);
-      await vi.waitFor(() => expect(target.taken.length).toBe(before + 1), PATIENCE);
+      await vi.waitFor(() => expect(target.received.length).toBe(before + 1), WAIT);
       for (const status of ["paused", "active"]) await owner.good("PATCH", path, { body: { status } });
       expect(await testing).toMatchObject({ attempt: { status: 410 } });
       Object.assign(target, { answer: 200, delayMs: 0 });
@@ -417,7 +417,7 @@ describe("an endpoint", () => {
   );
 
   it(
-    "another endpoint's secret in its row: it signs with none",
+    "another endpoint's secret in its row: nothing is sent",
     async () => {
       const fleet = await newFleet();
       const [one, other] = [await register(fleet), await register(fleet)].map(
@@ -428,19 +428,19 @@ describe("an endpoint", () => {
         update webhook_secrets s set key_id = o.key_id, nonce = o.nonce, sealed = o.sealed
         from webhook_secrets o where s.endpoint_id = ${one} and o.endpoint_id = ${other}`;
       await sql.end();
-      const taken = target.taken.length;
+      const received = target.received.length;
       expect(await owner.good("POST", `webhook-endpoints/${one}/test/`)).toMatchObject({
         webhook_delivery: { status: "failed" },
         attempt: { error: "secret_unreadable", status: null },
       });
-      expect(target.taken).toHaveLength(taken);
+      expect(target.received).toHaveLength(received);
       expect(await owner.good("POST", `webhook-endpoints/${other}/test/`)).toMatchObject({ attempt: { error: null } });
     },
     TEST_MS,
   );
 
   it(
-    "is tested once at a time, and again when the test has ended",
+    "has one test at a time, and another one after its end",
     async () => {
       const { webhook_endpoint } = await register(await newFleet());
       const path = `webhook-endpoints/${webhook_endpoint.endpoint_id}/test/`;
@@ -461,7 +461,7 @@ describe("an endpoint", () => {
     "a slow target: the test waits for it",
     async () => {
       const { webhook_endpoint } = await register(await newFleet());
-      // Longer than any other answer of a service is waited for.
+      // Longer than the gateway waits for any other answer of a service.
       target.delayMs = 6_000;
       const tried = await owner.good("POST", `webhook-endpoints/${webhook_endpoint.endpoint_id}/test/`);
       target.delayMs = 0;
@@ -476,7 +476,7 @@ describe("an endpoint", () => {
       const [fleet, other] = [await newFleet(), await newFleet()];
       const { webhook_endpoint } = await register(fleet);
       await offer(fleet);
-      await vi.waitFor(async () => expect(await deliveriesOf(fleet)).toHaveLength(1), PATIENCE);
+      await vi.waitFor(async () => expect(await deliveriesOf(fleet)).toHaveLength(1), WAIT);
       const [delivery] = (await deliveriesOf(fleet)) as [Delivery];
       const endpoint = `webhook-endpoints/${webhook_endpoint.endpoint_id}/`;
       await foreigner.refused("not_found", "GET", endpoint);
@@ -497,7 +497,7 @@ describe("an endpoint", () => {
 });
 
 describe("the AsyncAPI document", () => {
-  it("is served, and answers 304 to its own ETag", async () => {
+  it("is served, and answers 304 for its ETag", async () => {
     const { status, body, headers } = await send(system.baseUrl, "GET", "/asyncapi.json");
     expect(status).toBe(200);
     expect(body).toMatchObject({ asyncapi: "3.0.0" });

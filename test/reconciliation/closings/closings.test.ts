@@ -6,6 +6,7 @@ import { closePeriod, getClosing, listClosingKeys, listClosings } from "../../..
 import { withdrawImport } from "../../../services/reconciliation/import-decisions.ts";
 import { lockForClose } from "../../../services/reconciliation/sql/closings.ts";
 import { closedPeriodOf } from "../../../services/reconciliation/sql/periods.ts";
+import { QUIET } from "../../support/quiet-log.ts";
 import {
   DAY,
   type Line,
@@ -15,7 +16,6 @@ import {
   startRunDatabase,
 } from "../matching/run-world.ts";
 import { close, depsOf, newKey, operator, REASON, refusalOf, stateOf } from "./closing-world.ts";
-import { QUIET } from "../../support/quiet-log.ts";
 
 let databases: RunDatabase;
 let world: RunWorld;

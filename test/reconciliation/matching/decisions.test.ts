@@ -4,9 +4,9 @@ import { runNext } from "../../../services/reconciliation/automatic-runs.ts";
 import { RUN_LIMITS } from "../../../services/reconciliation/limits.ts";
 import { confirmMatch, listCandidates, listMatches, rejectMatch } from "../../../services/reconciliation/matches.ts";
 import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
+import { QUIET } from "../../support/quiet-log.ts";
 import { operator, refusalOf } from "../closings/closing-world.ts";
 import { lineOf, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
-import { QUIET } from "../../support/quiet-log.ts";
 
 const REASON = "Checked with the slip.";
 

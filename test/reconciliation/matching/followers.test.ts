@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runNext } from "../../../services/reconciliation/automatic-runs.ts";
 import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
-import { type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
 import { QUIET } from "../../support/quiet-log.ts";
+import { type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
 
 const ACCOUNTS = 6;
 let running: RunDatabase;

@@ -75,7 +75,8 @@ const passwordField = (): FormField => ({
   label: words().password,
   type: "password",
   help: words().passwordHelp,
-  check: (_trimmed, { password = "" }) => (password.length < MIN_PASSWORD_CHARACTERS ? sharedWords().newPasswordFault : null),
+  check: (_trimmed, { password = "" }) =>
+    password.length < MIN_PASSWORD_CHARACTERS ? sharedWords().newPasswordFault : null,
 });
 
 function addPerson(then: () => unknown): void {
