@@ -83,6 +83,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
     logs,
     isLogFresh: (index, nowMs) => replicas.feeds.stations[index]?.isFresh(nowMs) === true,
     isComplete: () => replicas.areCredentialsComplete(),
+    waitForNewest: () => replicas.waitForNewestCredentials(),
   });
   const views = new ViewCache({ stations: replicas.stations, switches: () => replicas.switches.current() });
   const deviceCheck = new DeviceCheck({ gate, views, nowMs: replicas.nowMs });
@@ -228,7 +229,7 @@ function createHandlerDeps(parts: {
       return replicas.stations.state(stationId);
     },
     async newestStation(stationId) {
-      requireFresh(await replicas.waitForNewest(stationId, LIMITS.newestStationMs));
+      requireFresh(await replicas.waitForNewest(stationId));
       return replicas.stations.state(stationId);
     },
     isFresh: (stationId) => replicas.isStationFresh(stationId, replicas.nowMs()) && replicas.areSwitchesFresh(),

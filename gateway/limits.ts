@@ -141,8 +141,6 @@ export const LIMITS = {
    */
   bindStationMs: 1_000,
   unboundLeaseMs: 120_000,
-  /** How long the replica may take to prove that it is the newest: beats come each half second, and after 1.5 s it is stale. */
-  newestStationMs: 1_500,
   /** How long an answer waits for this gateway's replica to show a station's commit; a commit arrives in a millisecond. */
   commandVisibleMs: 250,
   /**

@@ -26,7 +26,7 @@ import {
 import type { ViewCache } from "../read-model/view-cache.ts";
 import { tokenFromCookie } from "./cookies.ts";
 import type { ErrorCode } from "./errors.ts";
-import { type DeviceCaller, type GatewayBus, Refusal } from "./handler-context.ts";
+import { type DeviceCaller, type GatewayBus, Refusal, UnknownCaller } from "./handler-context.ts";
 import type { RequestFacts } from "./request-head.ts";
 import { type Blocked, DEVICE_SCOPES, type DeviceScope } from "./route.ts";
 
@@ -36,9 +36,11 @@ export interface SessionCheckDeps {
   areSessionsFresh(nowMs: number): boolean;
   /** False while the replica may lack a valid session, because the bus has lost it. */
   areSessionsComplete(): boolean;
+  /** Resolves true once the replica has all that was stored before the call, false without a proof in time. */
+  waitForNewestSessions(): Promise<boolean>;
 }
 
-/** Throws `replica_stale`, `session_missing`, `session_invalid`, `csrf_refused` or `permission_denied`. */
+/** Throws `replica_stale`, `session_missing`, `session_invalid`, `csrf_refused`, `permission_denied` or an `UnknownCaller`. */
 export function checkSession(deps: SessionCheckDeps, facts: RequestFacts, permission: Permission | null): SessionEntry {
   return findSession(deps, facts, permission, refuseForeignOrigin).session;
 }
@@ -76,7 +78,15 @@ function findSession(
   if (bearer === "") checkOrigin(facts);
   const digest = sessionDigest(token);
   const session = deps.sessions.findDigest(digest, nowMs);
-  if (session === undefined) throw new Refusal(deps.areSessionsComplete() ? "session_invalid" : "replica_stale");
+  if (session === undefined) {
+    // The page that gets `session_invalid` signs its person out. Another gateway may have begun the session a moment ago.
+    throw new UnknownCaller(async () => {
+      const isCertain = (await deps.waitForNewestSessions()) && deps.areSessionsComplete();
+      return isCertain && deps.sessions.findDigest(digest, deps.nowMs()) === undefined
+        ? "session_invalid"
+        : "replica_stale";
+    });
+  }
   if (permission !== null && !session.permissions.includes(permission)) throw new Refusal("permission_denied");
   return { session, digest };
 }
@@ -245,7 +255,7 @@ export class DeviceCheck {
   }
 
   /**
-   * The device of a credential. Throws `replica_stale`, `credential_missing`, `credential_invalid`, `throttled`,
+   * The device of a credential. Throws an `UnknownCaller`, `replica_stale`, `credential_missing`, `throttled`,
    * `scope_denied` or, where a blocked device is refused, the reason of its standing. `passed` is the slot of a device
    * that the gate has let through already: the throttle does not count its request again.
    */
@@ -253,6 +263,7 @@ export class DeviceCheck {
     const { gate } = this.#deps;
     const nowMs = this.#deps.nowMs();
     const slot = passed ?? gate.pass(authorization, scopeBit(scope), nowMs);
+    if (slot === SHUT.invalid) throw new UnknownCaller(() => gate.whyInvalid(authorization));
     if (slot < 0) throw this.#shut(slot, nowMs);
     const device = this.#callerOf(slot);
     const view = this.view("self", device, nowMs);

@@ -191,6 +191,16 @@ export interface RefusalFacts {
 }
 
 /** A handler throws it to answer with one error code of the catalogue. */
+/** The replica lacks the caller. `why` resolves with the error code when the replica is certainly the newest. */
+export class UnknownCaller extends Error {
+  readonly why: () => Promise<ErrorCode>;
+  constructor(why: () => Promise<ErrorCode>) {
+    super("The replica lacks the caller.");
+    this.name = "UnknownCaller";
+    this.why = why;
+  }
+}
+
 export class Refusal extends Error {
   readonly code: ErrorCode;
   readonly facts: RefusalFacts;

@@ -18,7 +18,14 @@ import {
   type SessionCheckDeps,
 } from "./caller-checks.ts";
 import type { Exchange } from "./exchange.ts";
-import { type DeviceCaller, type Effect, type HandlerDeps, Refusal, type Reply } from "./handler-context.ts";
+import {
+  type DeviceCaller,
+  type Effect,
+  type HandlerDeps,
+  Refusal,
+  type Reply,
+  UnknownCaller,
+} from "./handler-context.ts";
 import { parseBody, queryOf, requireStorableText, validate } from "./parse-request.ts";
 import { announcesTooMuch, ClientGoneError, mostBytesOf, readBody } from "./read-body.ts";
 import { COPIED_HEADERS, type CopiedHeader, type RequestFacts } from "./request-head.ts";
@@ -90,7 +97,8 @@ async function run(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: 
     if (reply.stream === undefined) exchange.answer(answer);
     else await sendStream(exchange, answer, reply.stream);
   } catch (error) {
-    if (!(error instanceof ClientGoneError)) code = refuse(deps.log, exchange, error);
+    const reason = error instanceof UnknownCaller ? new Refusal(await error.why()) : error;
+    if (!(reason instanceof ClientGoneError)) code = refuse(deps.log, exchange, reason);
   } finally {
     stream?.end();
   }

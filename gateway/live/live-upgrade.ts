@@ -9,7 +9,7 @@ import { checkUpgrade } from "../http/caller-checks.ts";
 import type { ClientAddress } from "../http/client-address.ts";
 import type { Connections } from "../http/connections.ts";
 import type { RequestMetrics } from "../http/exchange.ts";
-import { Refusal } from "../http/handler-context.ts";
+import { Refusal, UnknownCaller } from "../http/handler-context.ts";
 import { queryOf } from "../http/parse-request.ts";
 import { checkIds } from "../http/pipeline.ts";
 import { copyRequest, type RequestFacts, RequestHead } from "../http/request-head.ts";
@@ -92,8 +92,23 @@ function upgrade(deps: LiveUpgradeDeps, row: Route, { res, req, context }: Asked
     res.upgrade<SocketData>(admitted, key, "", extensions, context);
     deps.metrics.done(row.operationId, 101, undefined, durationMs());
   } catch (error) {
-    refuse(error);
+    if (error instanceof UnknownCaller) void refuseUnknown(res, error, refuse);
+    else refuse(error);
   }
+}
+
+/** Answers with the reason, unless the client has closed the connection. */
+async function refuseUnknown(
+  res: HttpResponse,
+  caller: UnknownCaller,
+  refuse: (error: unknown) => void,
+): Promise<void> {
+  let isGone = false;
+  res.onAborted(() => {
+    isGone = true;
+  });
+  const why = await caller.why();
+  if (!isGone) refuse(new Refusal(why));
 }
 
 /** Sixteen bytes in base64. */

@@ -27,12 +27,15 @@ export interface DeviceGateDeps {
   readonly isLogFresh: (log: number, nowMs: number) => boolean;
   /** False while the table may lack a valid credential, because the bus has lost it. */
   readonly isComplete: () => boolean;
+  /** Resolves true once the table has all that was stored before the call, false without a proof in time. */
+  readonly waitForNewest: () => Promise<boolean>;
 }
 
 export class DeviceGate {
   readonly table: CredentialTable;
   readonly #isFresh: (nowMs: number) => boolean;
   readonly #isComplete: () => boolean;
+  readonly #waitForNewest: () => Promise<boolean>;
   readonly #logs: StationLogs;
   readonly #isLogFresh: (log: number, nowMs: number) => boolean;
   /** When the replicas were last found fresh. */
@@ -44,10 +47,11 @@ export class DeviceGate {
   /** Requests that were throttled so far, polls and others. */
   throttledCount = 0;
 
-  constructor({ table, isFresh, logs, isLogFresh, isComplete }: DeviceGateDeps) {
+  constructor({ table, isFresh, logs, isLogFresh, isComplete, waitForNewest }: DeviceGateDeps) {
     this.table = table;
     this.#isFresh = isFresh;
     this.#isComplete = isComplete;
+    this.#waitForNewest = waitForNewest;
     this.#logs = logs;
     this.#isLogFresh = isLogFresh;
     this.#logFreshAtMs = Array.from({ length: logs.count }, () => -1);
@@ -63,8 +67,7 @@ export class DeviceGate {
     if (!isBearer(authorization)) return SHUT.missing;
     if (authorization.length > BEARER_CHARACTERS + LIMITS.credentialCharacters) return SHUT.invalid;
     const { table } = this;
-    const slot = table.find(hash("sha256", authorization.slice(BEARER_CHARACTERS), "binary"));
-    // After `credential_invalid` a device may never send a request again, so the gateway must be certain.
+    const slot = this.#find(authorization);
     if (slot < 0) return this.#isComplete() ? SHUT.invalid : SHUT.stale;
     if (!this.#isStationFresh(table.stationId(slot), nowMs)) return SHUT.stale;
     const fullAtMs = takeToken(CREDENTIAL_RATE, table.fullAtMs(slot), nowMs);
@@ -75,6 +78,19 @@ export class DeviceGate {
     }
     table.setFullAtMs(slot, fullAtMs);
     return (table.scopeMask(slot) & scopeBit) === 0 ? SHUT.scope : slot;
+  }
+
+  /**
+   * The code for a request for which `pass` has returned `SHUT.invalid`. After `credential_invalid` a device may never send a
+   * request again, so the gateway must be certain: another gateway may have enrolled the device a moment ago.
+   */
+  async whyInvalid(authorization: string): Promise<"credential_invalid" | "replica_stale"> {
+    const isNewest = await this.#waitForNewest();
+    return isNewest && this.#isComplete() && this.#find(authorization) < 0 ? "credential_invalid" : "replica_stale";
+  }
+
+  #find(authorization: string): number {
+    return this.table.find(hash("sha256", authorization.slice(BEARER_CHARACTERS), "binary"));
   }
 
   #isStationFresh(stationId: number, nowMs: number): boolean {

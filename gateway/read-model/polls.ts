@@ -68,6 +68,7 @@ export class Poll {
     const { gate, views } = this.#deps;
     const nowMs = this.#deps.nowMs();
     const slot = gate.pass(head.authorization, this.#scopeBit, nowMs);
+    if (slot === SHUT.invalid) return this.#refuseUnknown({ res, head, isHead });
     if (slot < 0) return this.#refuseShut({ res, head, isHead }, slot, nowMs);
     const { table } = gate;
     const view = views.view(this.#name, slot, table.deviceId(slot), table.stationId(slot), nowMs);
@@ -132,6 +133,19 @@ export class Poll {
     if (shut !== SHUT.throttled) return this.#refuse(poll, code);
     const retryAfterMs = waitMs(CREDENTIAL_RATE, this.#deps.gate.throttledUntilFullAtMs, nowMs);
     return this.#refuse(poll, code, { headers: throttleHeaders("credential", CREDENTIAL_RATE, retryAfterMs) });
+  }
+
+  /** Answers when it is certain that there is no such credential. */
+  #refuseUnknown({ res, head: { requestId: clientsId, authorization }, isHead }: Refused): number {
+    const isCrowded = this.#deps.isCrowded(res);
+    const requestId = requestIdFrom(clientsId);
+    this.#deps.writer.writeLater(res, async () => {
+      const code = await this.#deps.gate.whyInvalid(authorization);
+      this.#count.refuse(code);
+      this.#deps.onRefused(this.#path, code, requestId);
+      return { answer: errorAnswer(code, requestId), options: { isHead, close: this.#deps.isDraining() || isCrowded } };
+    });
+    return ANSWERED;
   }
 
   #refuse({ res, head, isHead }: Refused, code: ErrorCode, facts?: RefusalFacts): number {

@@ -22,8 +22,13 @@ export const FEED_LIMITS = {
   silenceMs: 1_500,
   /** How often a replica checks its feed: often enough to notice a silence while it lasts. */
   checkMs: 100,
-  /** How often a request that waits for the newest state checks whether the replica has it. */
-  newestCheckMs: 20,
+  /**
+   * Requests that arrive within this time share one proof that the replica is the newest: each proof costs a write to the
+   * stream, and anybody may send an unknown credential.
+   */
+  shareProofMs: 20,
+  /** How long such a proof may take. It comes back within milliseconds, and after 1.5 s the replica is stale. */
+  proofMs: 1_500,
 } as const;
 
 /** What a replica follows, and how it applies the messages. */
@@ -53,6 +58,8 @@ export class ReplicaFeed {
   readonly #sequence = new SequenceWait();
   #isUnconfirmed = false;
   #isConfirming = false;
+  /** The proof whose beat is sent next. */
+  #proof: Promise<boolean> | undefined;
   #checkedAtMs: number;
   #completeAtMs = Number.NEGATIVE_INFINITY;
 
@@ -103,15 +110,17 @@ export class ReplicaFeed {
     return this.ageMs(nowMs) <= FEED_LIMITS.silenceMs;
   }
 
-  /** Resolves true once the replica has all that was stored before this call, false when `timeoutMs` passes first. */
-  async waitUntilNewest(timeoutMs: number): Promise<boolean> {
-    const askedAtMs = this.#bus.clock.nowMs();
-    for (;;) {
-      const nowMs = this.#bus.clock.nowMs();
-      if (nowMs - this.ageMs(nowMs) > askedAtMs) return true;
-      if (nowMs - askedAtMs > timeoutMs) return false;
-      await delay(FEED_LIMITS.newestCheckMs);
-    }
+  /** Resolves true once the replica has all that was stored before this call, false when `proofMs` passes first. */
+  async waitUntilNewest(): Promise<boolean> {
+    this.#proof ??= this.#proveSoon();
+    return await this.#proof;
+  }
+
+  async #proveSoon(): Promise<boolean> {
+    await delay(FEED_LIMITS.shareProofMs);
+    // Later requests are not before the beat that follows.
+    this.#proof = undefined;
+    return await this.#feed.prove(FEED_LIMITS.proofMs);
   }
 
   /** Whether the relay has noted that the bucket is complete (`services/bus/bucket-completeness.ts`). True without a bucket. */

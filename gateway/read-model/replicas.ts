@@ -38,8 +38,12 @@ export interface Replicas {
   waitFor(barrier: Barrier, timeoutMs: number): Promise<boolean>;
   /** Resolves once the replica shows a station's commit with this sequence, or after `timeoutMs`. */
   waitForStation(stationId: number, sequence: number, timeoutMs: number): Promise<void>;
-  /** Resolves true once the replica has all that the station committed before this call, false when `timeoutMs` passes first. */
-  waitForNewest(stationId: number, timeoutMs: number): Promise<boolean>;
+  /** Resolves true once the replica has all that the station committed before this call, false without a proof in time. */
+  waitForNewest(stationId: number): Promise<boolean>;
+  /** The same for all credentials. */
+  waitForNewestCredentials(): Promise<boolean>;
+  /** The same for all sessions. */
+  waitForNewestSessions(): Promise<boolean>;
   stop(): void;
 }
 
@@ -96,8 +100,9 @@ export async function startReplicas(bus: Bus, logs: StationLogs, log: BusLog): P
     async waitForStation(stationId, sequence, timeoutMs) {
       await feeds.stations[logs.of(stationId).index]?.waitFor(sequence, timeoutMs);
     },
-    waitForNewest: async (stationId, timeoutMs) =>
-      (await feeds.stations[logs.of(stationId).index]?.waitUntilNewest(timeoutMs)) === true,
+    waitForNewest: async (stationId) => (await feeds.stations[logs.of(stationId).index]?.waitUntilNewest()) === true,
+    waitForNewestCredentials: () => feeds.credentials.waitUntilNewest(),
+    waitForNewestSessions: () => feeds.sessions.waitUntilNewest(),
     stop() {
       switches.stop();
       pollFeed.stop();

@@ -44,6 +44,10 @@ export function beatHeaders(content: string): MsgHdrs {
   return facts;
 }
 
+/** The content that `beatHeaders` has written; empty for another message. */
+export const contentOf = ({ headers: facts }: { readonly headers: MsgHdrs | undefined }): string =>
+  facts?.get(BEAT_HEADER) ?? "";
+
 /** A time by both clocks: the steady clock stops while the machine sleeps, and the wall clock may be set back. */
 export interface Moment {
   readonly steadyMs: number;
@@ -88,9 +92,9 @@ export class Beats {
   }
 
   /** Handles a beat of this reader, and ignores the beats of others. */
-  take({ subject, headers: facts }: { readonly subject: string; readonly headers: MsgHdrs | undefined }): void {
-    if (subject !== this.#subject) return;
-    const [reader, steadyMs, wallMs] = (facts?.get(BEAT_HEADER) ?? "").split(" ");
+  take(beat: { readonly subject: string; readonly headers: MsgHdrs | undefined }): void {
+    if (beat.subject !== this.#subject) return;
+    const [reader, steadyMs, wallMs] = contentOf(beat).split(" ");
     const isNewer = Number(steadyMs) > this.#provedAt.steadyMs;
     if (reader === this.#reader && isNewer) this.#provedAt = { steadyMs: Number(steadyMs), wallMs: Number(wallMs) };
   }

@@ -12,10 +12,12 @@
  *
  *   consumer sends ── silent for 0.6 s ──► read new messages, ten times a second ── consumer sends again ──► …
  */
+
+import { randomUUID } from "node:crypto";
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs, nanos, type Subscription } from "nats";
 import { OutageLog } from "../runtime/repeat.ts";
-import { Beats, isBeat } from "./beats.ts";
+import { Beats, beatHeaders, beatSubject, contentOf, isBeat } from "./beats.ts";
 import type { Bus, BusLog } from "./connection.ts";
 import { Delivered } from "./delivered.ts";
 import { readBatch } from "./direct-reader.ts";
@@ -71,6 +73,11 @@ export interface Feed {
   deliveredAgeMs(): number;
   /** How many stored messages the feed has not handled yet, by the last message or direct read. */
   behind(): number;
+  /**
+   * Resolves true when the feed has handled everything that was stored before this call, false when `timeoutMs` passes first.
+   * It sends a beat and waits until this beat comes back. For a stream with beats.
+   */
+  prove(timeoutMs: number): Promise<boolean>;
   stop(): void;
 }
 
@@ -82,6 +89,7 @@ export function openFeed(bus: Bus, options: FeedOptions): Feed {
     ageMs: () => feed.beats?.ageMs() ?? performance.now() - feed.receivedAt,
     deliveredAgeMs: () => feed.deliveredAgeMs(),
     behind: () => feed.behind,
+    prove: (timeoutMs) => feed.prove(timeoutMs),
     stop: () => feed.stop(),
   };
 }
@@ -121,6 +129,8 @@ class RunningFeed {
   #isReplicated = false;
   /** How often in a row the stream was shorter than what was read of it. */
   #shorterTimes = 0;
+  /** The beats of `prove` that have not come back, by their content. */
+  readonly #proofs = new Map<string, () => void>();
   /** Whether the first read is over. Only that read skips messages: it has just the newest one of each subject. */
   #isLoaded = false;
 
@@ -148,6 +158,28 @@ class RunningFeed {
     this.#stopListening();
     this.#forget();
     this.caughtUp.reject(new Error("The feed was stopped."));
+  }
+
+  async prove(timeoutMs: number): Promise<boolean> {
+    const { beats } = this.#options;
+    if (beats === undefined) throw new Error(`The stream ${this.#options.stream} has no beats.`);
+    const content = randomUUID();
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    this.#proofs.set(content, () => resolve(true));
+    const send = (): void => {
+      if (this.#bus.isUp()) this.#bus.nc.publish(beatSubject(beats), "", { headers: beatHeaders(content) });
+    };
+    send();
+    // The beat of another reader may have replaced this one.
+    const again = setInterval(send, BUS_LIMITS.beatMs);
+    const timeout = setTimeout(() => resolve(false), timeoutMs);
+    try {
+      return await promise;
+    } finally {
+      clearInterval(again);
+      clearTimeout(timeout);
+      this.#proofs.delete(content);
+    }
   }
 
   /** After a new start the relay's proof counts only when a beat has proved that the feed has read everything. */
@@ -341,14 +373,19 @@ class RunningFeed {
   #take({ subject, data, headers, sequence, storedAtMs, pending }: FeedMessage): void {
     if (sequence <= this.#sequence) return;
     this.#sequence = sequence;
-    // A stream with one copy may still have beats from a time when it had more copies.
-    if (isBeat(subject, this.#options.beats)) return this.beats?.take({ subject, headers });
+    if (isBeat(subject, this.#options.beats)) return this.#takeBeat({ subject, headers });
     this.#lastContent = { sequence, storedAtMs };
     try {
       this.#options.onMessage({ subject, data, headers, sequence, storedAtMs, pending });
     } catch (error) {
       this.#options.log.warn({ err: error, subject }, "a message of a feed was not understood");
     }
+  }
+
+  #takeBeat(beat: Pick<FeedMessage, "subject" | "headers">): void {
+    if (this.#proofs.size > 0) this.#proofs.get(contentOf(beat))?.();
+    // A stream with one copy has no beats but those of `prove`.
+    this.beats?.take(beat);
   }
 
   /** Answers flow control, without which the server stops sending. An idle heartbeat may show a gap. */

@@ -5,10 +5,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { readinessSchema } from "../../gateway/api/meta/health.ts";
+import { CREDENTIAL_RATE } from "../../gateway/read-model/throttles.ts";
+import { Link } from "../cluster/link.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { startGatewayProcess } from "./gateway-process.ts";
 import { COMPANION_SCOPES, DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
 
+const ROUTES = "/api/cashier/v1/stations/4/routes/";
 const DEVICES = "/api/payments/v1/devices/";
 /** Longer than the allowed silence of a feed, shorter than the time after which a silent connection is closed. */
 const SILENCE_MS = 2_000;
@@ -112,6 +115,42 @@ describe("a gateway that was stalled", () => {
       await expect.poll(async () => (await request(credentials[0] as string)).body.code).toBe("credential_invalid");
     } finally {
       await gateway.stop();
+    }
+  });
+});
+
+describe("another gateway has accepted a device and a person a moment ago", () => {
+  it("a gateway that lacks their credential and session: 503 and no final 401, and it accepts them once it has them", async () => {
+    const link = await Link.open(world.nats.port);
+    const url = new URL(world.nats.url);
+    url.port = String(link.port);
+    const gateway = await startGatewayProcess(url.href);
+    try {
+      const station = await world.openStation(4);
+      const ask = (method: "GET" | "POST", path: string, token: string): Promise<Answer<Refused>> =>
+        send<Refused>(gateway.baseUrl, method, path, { token, ...(method === "POST" ? { json: {} } : {}) });
+      const asked = (credential: string, session: string): readonly Promise<Answer<Refused>>[] => [
+        ask("GET", `${DEVICES}me/`, credential),
+        ask("GET", `${DEVICES}display/`, credential),
+        ask("POST", `${DEVICES}heartbeat/`, credential),
+        ask("GET", ROUTES, session),
+      ];
+      const codes = async (answers: readonly Promise<Answer<Refused>>[]): Promise<string[]> =>
+        (await Promise.all(answers)).map(({ status, body }) => `${status} ${body.code}`);
+      const refused = [...Array.from({ length: 3 }, () => "401 credential_invalid"), "401 session_invalid"];
+      expect(await codes(asked("cred_of_nobody", "session_of_nobody"))).toEqual(refused);
+
+      link.cut(["back"]);
+      const credential = await world.credential(station.displayId, 4, DISPLAY_SCOPES);
+      const session = await world.session();
+      expect(await codes(asked(credential, session))).toEqual(Array.from({ length: 4 }, () => "503 replica_stale"));
+      link.join();
+      const byDevice = async (): Promise<number> => (await ask("GET", `${DEVICES}me/`, credential)).status;
+      await expect.poll(byDevice, { interval: CREDENTIAL_RATE.intervalMs }).toBe(200);
+      expect((await ask("GET", ROUTES, session)).status).toBe(200);
+    } finally {
+      await gateway.stop();
+      await link.close();
     }
   });
 });
