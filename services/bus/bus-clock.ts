@@ -9,12 +9,15 @@
  *
  * The bus's time is the clock of the server that leads the bucket LEASES: the server puts its time into the bucket's
  * stream info. Before the first measurement, while that bucket does not exist yet, this machine's clock counts.
+ *
+ * In a cluster one server's clock may be wrong. So the process also asks the servers that lead the other buckets. When the
+ * leader of LEASES is more than a second from the median of the servers, the clock of the server next to the median counts.
  */
 import type { NatsConnection } from "nats";
 import type { Registry } from "prom-client";
 import { addGauge } from "../runtime/metrics.ts";
 import { BUS_LIMITS } from "./limits.ts";
-import { LEASES } from "./streams.ts";
+import { BUCKETS, type BucketDefinition, LEASES } from "./streams.ts";
 
 export interface BusClock {
   /** Whole milliseconds since the epoch, by the clock of the bus. */
@@ -28,6 +31,8 @@ export interface BusClock {
   aheadMs(): number | undefined;
   /** Whether this machine's clock is ahead or behind by more than `wrongClockMs`. */
   isWrong(): boolean;
+  /** The name of the server that leads LEASES while its clock does not count, because it is wrong. */
+  wrongServer(): string | undefined;
   /** Resolves after a measurement. A failed measurement does not change the clock. Never rejects. */
   measure(): Promise<void>;
   /** Calls the listener after each measurement that succeeds. */
@@ -52,9 +57,15 @@ interface Sample {
   /** This machine's time then. */
   readonly machineAtStartMs: number;
   readonly tookMs: number;
+  /** The server whose time it is; empty for a single server. */
+  readonly server: string;
 }
 
-const SUBJECT = `$JS.API.STREAM.INFO.KV_${LEASES.name}`;
+interface StreamInfo {
+  readonly ts?: string;
+  readonly cluster?: { readonly leader?: string };
+}
+
 const machineAtStartMs = (): number => Date.now() - performance.now();
 
 /** A clock that measures until the connection is closed. */
@@ -70,6 +81,7 @@ class MeasuredClock implements BusClock {
   readonly #check: NodeJS.Timeout;
   #best: Sample | undefined;
   #measuring: Promise<void> | undefined;
+  #wrongServer: string | undefined;
   #measuredAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(nc: NatsConnection) {
@@ -101,6 +113,10 @@ class MeasuredClock implements BusClock {
     return Math.abs(this.aheadMs() ?? 0) > BUS_LIMITS.wrongClockMs + uncertainMs;
   }
 
+  wrongServer(): string | undefined {
+    return this.#wrongServer;
+  }
+
   async measure(): Promise<void> {
     this.#measuring ??= this.#measure().finally(() => {
       this.#measuring = undefined;
@@ -126,25 +142,35 @@ class MeasuredClock implements BusClock {
   async #measure(): Promise<void> {
     let best: Sample | undefined;
     for (let count = 0; count < BUS_LIMITS.clockSamples; count += 1) {
-      const next = await this.#ask();
+      const next = await this.#ask(LEASES);
       if (next === undefined) break;
       if (best === undefined || next.tookMs < best.tookMs) best = next;
       if (best.tookMs <= BUS_LIMITS.clockSampleMs) break;
     }
     if (best === undefined) return;
-    this.#best = best;
+    const trusted = best.server === "" ? best : trustedOf(best, await this.#askOthers());
+    this.#wrongServer = trusted === best ? undefined : best.server;
+    this.#best = trusted;
     this.#measuredAtMs = performance.now();
     for (const listener of this.#listeners) listener();
   }
 
-  async #ask(): Promise<Sample | undefined> {
+  async #askOthers(): Promise<readonly Sample[]> {
+    const samples = await Promise.all(BUCKETS.filter((bucket) => bucket !== LEASES).map((bucket) => this.#ask(bucket)));
+    return samples.filter((sample) => sample !== undefined);
+  }
+
+  async #ask({ name }: BucketDefinition): Promise<Sample | undefined> {
     const askedAtMs = performance.now();
     try {
-      const answer = await this.#nc.request(SUBJECT, "", { timeout: BUS_LIMITS.clockAnswerMs });
+      const timeout = BUS_LIMITS.clockAnswerMs;
+      const answer = await this.#nc.request(`$JS.API.STREAM.INFO.KV_${name}`, "", { timeout });
       const tookMs = performance.now() - askedAtMs;
-      const busMs = Date.parse(answer.json<{ readonly ts?: string }>().ts ?? "");
+      const { ts = "", cluster } = answer.json<StreamInfo>();
+      const busMs = Date.parse(ts);
       if (Number.isNaN(busMs)) return undefined;
-      return { atStartMs: busMs - askedAtMs - tookMs / 2, machineAtStartMs: machineAtStartMs(), tookMs };
+      const atStartMs = busMs - askedAtMs - tookMs / 2;
+      return { atStartMs, machineAtStartMs: machineAtStartMs(), tookMs, server: cluster?.leader ?? "" };
     } catch {
       // The bus is down or has no such bucket yet; the next check asks again.
       return undefined;
@@ -152,12 +178,29 @@ class MeasuredClock implements BusClock {
   }
 }
 
+/**
+ * This sample of the leader of LEASES, or one of another server when this one is far from the median of all servers. With
+ * two servers this machine's clock is the third one.
+ */
+function trustedOf(ofLeases: Sample, others: readonly Sample[]): Sample {
+  const servers = [...new Map([...others, ofLeases].map((sample) => [sample.server, sample])).values()];
+  const times = servers.map(({ atStartMs }) => atStartMs);
+  if (times.length % 2 === 0) times.push(ofLeases.machineAtStartMs);
+  const median = times.toSorted((one, other) => one - other)[(times.length - 1) / 2] ?? ofLeases.atStartMs;
+  const errorMs = ({ atStartMs }: Sample): number => Math.abs(atStartMs - median);
+  if (errorMs(ofLeases) <= BUS_LIMITS.wrongClockMs) return ofLeases;
+  return servers.toSorted((one, other) => errorMs(one) - errorMs(other))[0] ?? ofLeases;
+}
+
 export interface ClockLog {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
 }
 
-/** Logs when this machine's clock becomes wrong and when it is right again, and adds a metric for the difference. */
+/**
+ * Logs when this machine's clock or that of the server that leads LEASES becomes wrong and when it is right again, and adds
+ * a metric for the difference of this machine's clock.
+ */
 export function reportClock(deps: {
   readonly clock: BusClock;
   readonly log: ClockLog;
@@ -165,7 +208,19 @@ export function reportClock(deps: {
 }): void {
   const { clock, log, metrics } = deps;
   let wasWrong = false;
+  let wrongServer: string | undefined;
   const report = (): void => {
+    const server = clock.wrongServer();
+    if (server !== wrongServer) {
+      if (server !== undefined)
+        log.warn(
+          { server },
+          "the clock of this NATS server is wrong: the clock of another server counts; correct the clock",
+        );
+      else
+        log.info({ server: wrongServer }, "the clock of this NATS server is right again, or it leads LEASES no more");
+      wrongServer = server;
+    }
     const isWrong = clock.isWrong();
     if (isWrong === wasWrong) return;
     wasWrong = isWrong;

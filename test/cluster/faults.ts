@@ -40,7 +40,10 @@ export const ELECTION_MS = 12_000;
  * after a stall ends the terms of all leaders. `majority.test.ts` tests the stall alone; docs/operations.md has the reason.
  */
 const FOLLOWER_MS = ELECTION_MS;
-/** For the same reason two servers without a connection to each other end each other's terms, until the third one leads. */
+/**
+ * Two servers without a connection to each other end each other's terms, until the third one leads. And a process at one of them
+ * does not reach a process at the other before the end of the cut, because a server passes a message on only once.
+ */
 export const PAIR_MS = PARTITION_MS + ELECTION_MS;
 export const STOPPED_SERVER_MS = 1_000;
 const OF_PROCESS_MS = { kill: 1_500, stall: 3_000, stop: 500 } as const;
