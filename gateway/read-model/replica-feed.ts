@@ -9,7 +9,6 @@
  * After a silence the first messages may be old: they were in a buffer while the server or this process was stalled. A round
  * trip to the server proves that all of these have arrived.
  */
-import { setTimeout as delay } from "node:timers/promises";
 import { BucketCompleteness } from "../../services/bus/bucket-completeness.ts";
 import type { Bus, BusLog } from "../../services/bus/connection.ts";
 import { type Feed, openFeed } from "../../services/bus/feed.ts";
@@ -22,13 +21,6 @@ export const FEED_LIMITS = {
   silenceMs: 1_500,
   /** How often a replica checks its feed: often enough to notice a silence while it lasts. */
   checkMs: 100,
-  /**
-   * Requests that arrive within this time share one proof that the replica is the newest: each proof costs a write to the
-   * stream, and anybody may send an unknown credential.
-   */
-  shareProofMs: 20,
-  /** How long such a proof may take. It comes back within milliseconds, and after 1.5 s the replica is stale. */
-  proofMs: 1_500,
 } as const;
 
 /** What a replica follows, and how it applies the messages. */
@@ -58,8 +50,6 @@ export class ReplicaFeed {
   readonly #sequence = new SequenceWait();
   #isUnconfirmed = false;
   #isConfirming = false;
-  /** The proof whose beat is sent next. */
-  #proof: Promise<boolean> | undefined;
   #checkedAtMs: number;
   #completeAtMs = Number.NEGATIVE_INFINITY;
 
@@ -110,17 +100,9 @@ export class ReplicaFeed {
     return this.ageMs(nowMs) <= FEED_LIMITS.silenceMs;
   }
 
-  /** Resolves true once the replica has all that was stored before this call, false when `proofMs` passes first. */
+  /** Resolves true once the replica has all that was stored before this call, false without a proof in time. */
   async waitUntilNewest(): Promise<boolean> {
-    this.#proof ??= this.#proveSoon();
-    return await this.#proof;
-  }
-
-  async #proveSoon(): Promise<boolean> {
-    await delay(FEED_LIMITS.shareProofMs);
-    // Later requests are not before the beat that follows.
-    this.#proof = undefined;
-    return await this.#feed.prove(FEED_LIMITS.proofMs);
+    return await this.#feed.prove();
   }
 
   /** Whether the relay has noted that the bucket is complete (`services/bus/bucket-completeness.ts`). True without a bucket. */

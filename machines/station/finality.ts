@@ -80,6 +80,20 @@ const NOTHING_TO_DO_IS_FINAL: Readonly<Record<StationCommandType, boolean>> = {
   rule_out: false,
 };
 
+/** Refusals of which a kill switch may be the reason. */
+const OF_SWITCHES: ReadonlySet<RefusalCode> = new Set([
+  "route_not_offered",
+  "device_frozen",
+  "station_frozen",
+  "organization_frozen",
+  "platform_frozen",
+]);
+
+/** Whether the host must also confirm that its kill switches are the newest: the switch may be off since. */
+export function needsNewestSwitches(reply: StationReply): boolean {
+  return !reply.ok && OF_SWITCHES.has(reply.code);
+}
+
 /** All types of commands: the compiler makes sure that the table above has each. */
 export const STATION_COMMAND_TYPES = Object.keys(NOTHING_TO_DO_IS_FINAL) as readonly StationCommandType[];
 

@@ -14,6 +14,7 @@
  */
 
 import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs, nanos, type Subscription } from "nats";
 import { OutageLog } from "../runtime/repeat.ts";
@@ -74,10 +75,10 @@ export interface Feed {
   /** How many stored messages the feed has not handled yet, by the last message or direct read. */
   behind(): number;
   /**
-   * Resolves true when the feed has handled everything that was stored before this call, false when `timeoutMs` passes first.
+   * Resolves true when the feed has handled everything that was stored before this call, false when `proofMs` passes first.
    * It sends a beat and waits until this beat comes back. For a stream with beats.
    */
-  prove(timeoutMs: number): Promise<boolean>;
+  prove(): Promise<boolean>;
   stop(): void;
 }
 
@@ -89,7 +90,7 @@ export function openFeed(bus: Bus, options: FeedOptions): Feed {
     ageMs: () => feed.beats?.ageMs() ?? performance.now() - feed.receivedAt,
     deliveredAgeMs: () => feed.deliveredAgeMs(),
     behind: () => feed.behind,
-    prove: (timeoutMs) => feed.prove(timeoutMs),
+    prove: () => feed.prove(),
     stop: () => feed.stop(),
   };
 }
@@ -129,6 +130,8 @@ class RunningFeed {
   #isReplicated = false;
   /** How often in a row the stream was shorter than what was read of it. */
   #shorterTimes = 0;
+  /** The proof whose beat is sent next. */
+  #nextProof: Promise<boolean> | undefined;
   /** The beats of `prove` that have not come back, by their content. */
   readonly #proofs = new Map<string, () => void>();
   /** Whether the first read is over. Only that read skips messages: it has just the newest one of each subject. */
@@ -160,7 +163,15 @@ class RunningFeed {
     this.caughtUp.reject(new Error("The feed was stopped."));
   }
 
-  async prove(timeoutMs: number): Promise<boolean> {
+  async prove(): Promise<boolean> {
+    this.#nextProof ??= this.#proveSoon();
+    return await this.#nextProof;
+  }
+
+  async #proveSoon(): Promise<boolean> {
+    await delay(BUS_LIMITS.shareProofMs);
+    // Later calls are not before the beat that follows.
+    this.#nextProof = undefined;
     const { beats } = this.#options;
     if (beats === undefined) throw new Error(`The stream ${this.#options.stream} has no beats.`);
     const content = randomUUID();
@@ -172,7 +183,7 @@ class RunningFeed {
     send();
     // The beat of another reader may have replaced this one.
     const again = setInterval(send, BUS_LIMITS.beatMs);
-    const timeout = setTimeout(() => resolve(false), timeoutMs);
+    const timeout = setTimeout(() => resolve(false), BUS_LIMITS.proofMs);
     try {
       return await promise;
     } finally {

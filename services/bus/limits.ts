@@ -170,6 +170,13 @@ export const BUS_LIMITS = {
    * two lost reads in a row would make a replica stale.
    */
   feedReadAgainMs: 100,
+  /**
+   * Callers that need a proof within this time share one: each proof costs a write to the stream, and anybody may send an
+   * unknown credential.
+   */
+  shareProofMs: 20,
+  /** How long such a proof may take. It comes back within milliseconds, and after 1.5 s a replica is stale. */
+  proofMs: 1_500,
   /** Pause between two direct reads: the feed must read the beats, two a second, well before the replica is stale. */
   feedReadPauseMs: 100,
   /** Messages of one direct read: more than a busy log stores between two reads. */

@@ -33,6 +33,8 @@ export interface SwitchesReplica {
    * the bucket may be incomplete.
    */
   isTrusted(): boolean;
+  /** Resolves true once `current` has every change that was stored before this call, false without a proof in time. */
+  prove(): Promise<boolean>;
   /** Whether the relay has noted that the bucket is complete (`bucket-completeness.ts`). */
   isBucketComplete(): boolean;
   onChange(listener: (switches: KillSwitches) => void): void;
@@ -89,6 +91,7 @@ export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesRep
       const isCurrent = ageMs <= TRUSTED_FOR_MS && isBegun && feed.behind() === 0;
       return (isCurrent || feed.deliveredAgeMs() <= TRUSTED_FOR_MS) && completeness.isComplete();
     },
+    prove: () => feed.prove(),
     isBucketComplete: () => completeness.isComplete(),
     onChange: (listener) => listeners.add(listener),
     stop: () => feed.stop(),

@@ -11,7 +11,7 @@ import type { NatsConnection } from "nats";
 import type { MachineSettings } from "../../machines/settings.ts";
 import { BLOCKED_REASONS } from "../../machines/standing.ts";
 import { type Commit, MACHINE_VERSION } from "../../machines/station/commit.ts";
-import { needsNewestState } from "../../machines/station/finality.ts";
+import { needsNewestState, needsNewestSwitches } from "../../machines/station/finality.ts";
 import { type RenderedReply, renderReply } from "../../machines/station/render-reply.ts";
 import { keptReply } from "../../machines/station/repetition.ts";
 import { type StationReply } from "../../machines/station/reply.ts";
@@ -159,6 +159,7 @@ export class CommandRunner {
     // the step: meanwhile the switches could be read again and seem to be off.
     const isElectronic = command.type === "intent_create" && command.route !== "cash";
     if (isElectronic && !this.#deps.switches.isTrusted()) return UNAVAILABLE;
+    const switchesRevision = this.#deps.switches.revision();
     const result = step(state, {
       ...gathered,
       recordedConfirmation,
@@ -176,7 +177,8 @@ export class CommandRunner {
       const isRepeated = "repeated" in result && result.repeated;
       if (isRepeated) return await this.#answer(known, reply, gathered);
       const { isRestoring } = work;
-      const answer = await this.#answerNewest(stationId, known, { command, reply, gathered, isRestoring });
+      const options = { command, reply, gathered, isRestoring, switchesRevision };
+      const answer = await this.#answerNewest(stationId, known, options);
       if (answer !== "conflict" && isLeftOut(command, reply)) this.#deps.metrics.lateEvidenceLeftOut.add({});
       return answer;
     }
@@ -264,9 +266,15 @@ export class CommandRunner {
       readonly command: HostCommand;
       readonly reply: StationReply;
       readonly gathered?: Gathered;
+      /** The revision of the kill switches that the answer was made with. */
+      readonly switchesRevision?: number;
     },
   ): Promise<StationAnswer | "conflict"> {
-    const { command, reply, gathered, isRestoring } = options;
+    const { command, reply, gathered, isRestoring, switchesRevision } = options;
+    if (needsNewestSwitches(reply) && switchesRevision !== undefined) {
+      if (!(await this.#deps.switches.prove())) return UNAVAILABLE;
+      if (this.#deps.switches.revision() !== switchesRevision) return "conflict";
+    }
     if (isRestoring === true || needsNewestState(command, reply)) {
       const confirmation = await this.#deps.stationLog.confirm(stationId, known.sequence);
       this.#deps.metrics.confirmations.add({ result: confirmation });
