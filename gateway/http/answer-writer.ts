@@ -56,17 +56,16 @@ export class AnswerWriter {
   }
 
   /** Writes an answer that is not known yet. Call it within the turn of the request; `find` must not reject. */
-  writeLater(
+  async writeLater(
     res: HttpResponse,
     find: () => Promise<{ readonly answer: Answer; readonly options: WriteOptions }>,
-  ): void {
+  ): Promise<void> {
     let isGone = false;
     res.onAborted(() => {
       isGone = true;
     });
-    void find().then(({ answer, options }) => {
-      if (!isGone) this.write(res, answer, options);
-    });
+    const { answer, options } = await find();
+    if (!isGone) this.write(res, answer, options);
   }
 
   write(res: HttpResponse, answer: Answer, options: WriteOptions): void {

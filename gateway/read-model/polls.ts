@@ -139,7 +139,7 @@ export class Poll {
   #refuseUnknown({ res, head: { requestId: clientsId, authorization }, isHead }: Refused): number {
     const isCrowded = this.#deps.isCrowded(res);
     const requestId = requestIdFrom(clientsId);
-    this.#deps.writer.writeLater(res, async () => {
+    void this.#deps.writer.writeLater(res, async () => {
       const code = await this.#deps.gate.whyInvalid(authorization);
       this.#count.refuse(code);
       this.#deps.onRefused(this.#path, code, requestId);

@@ -13,16 +13,16 @@
  *   consumer sends ── silent for 0.6 s ──► read new messages, ten times a second ── consumer sends again ──► …
  */
 
-import { randomUUID } from "node:crypto";
-import { setTimeout as delay } from "node:timers/promises";
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs, nanos, type Subscription } from "nats";
 import { OutageLog } from "../runtime/repeat.ts";
-import { Beats, beatHeaders, beatSubject, contentOf, isBeat } from "./beats.ts";
+import { Beats, isBeat } from "./beats.ts";
 import type { Bus, BusLog } from "./connection.ts";
 import { Delivered } from "./delivered.ts";
 import { readBatch } from "./direct-reader.ts";
 import { BUS_LIMITS } from "./limits.ts";
+import { parsePlace } from "./message-place.ts";
+import { Proofs } from "./proofs.ts";
 
 export interface FeedMessage {
   readonly subject: string;
@@ -74,10 +74,7 @@ export interface Feed {
   deliveredAgeMs(): number;
   /** How many stored messages the feed has not handled yet, by the last message or direct read. */
   behind(): number;
-  /**
-   * Resolves true when the feed has handled everything that was stored before this call, false when `proofMs` passes first.
-   * It sends a beat and waits until this beat comes back. For a stream with beats.
-   */
+  /** Of a stream with beats: resolves true when the feed has everything that was stored before this call (`proofs.ts`). */
   prove(): Promise<boolean>;
   stop(): void;
 }
@@ -90,7 +87,7 @@ export function openFeed(bus: Bus, options: FeedOptions): Feed {
     ageMs: () => feed.beats?.ageMs() ?? performance.now() - feed.receivedAt,
     deliveredAgeMs: () => feed.deliveredAgeMs(),
     behind: () => feed.behind,
-    prove: () => feed.prove(),
+    prove: async () => (await feed.proofs?.prove()) === true,
     stop: () => feed.stop(),
   };
 }
@@ -130,16 +127,15 @@ class RunningFeed {
   #isReplicated = false;
   /** How often in a row the stream was shorter than what was read of it. */
   #shorterTimes = 0;
-  /** The proof whose beat is sent next. */
-  #nextProof: Promise<boolean> | undefined;
-  /** The beats of `prove` that have not come back, by their content. */
-  readonly #proofs = new Map<string, () => void>();
+  /** Undefined for a stream without beats. */
+  readonly proofs: Proofs | undefined;
   /** Whether the first read is over. Only that read skips messages: it has just the newest one of each subject. */
   #isLoaded = false;
 
   constructor(bus: Bus, options: FeedOptions) {
     this.#bus = bus;
     this.#options = options;
+    this.proofs = options.beats === undefined ? undefined : new Proofs(bus, options.beats);
     this.#outage = new OutageLog(options.log, `the feed of ${options.stream}`);
     this.caughtUp.promise.catch(() => undefined);
     this.#stopListening = bus.onChange((isUp) => {
@@ -161,36 +157,6 @@ class RunningFeed {
     this.#stopListening();
     this.#forget();
     this.caughtUp.reject(new Error("The feed was stopped."));
-  }
-
-  async prove(): Promise<boolean> {
-    this.#nextProof ??= this.#proveSoon();
-    return await this.#nextProof;
-  }
-
-  async #proveSoon(): Promise<boolean> {
-    await delay(BUS_LIMITS.shareProofMs);
-    // Later calls are not before the beat that follows.
-    this.#nextProof = undefined;
-    const { beats } = this.#options;
-    if (beats === undefined) throw new Error(`The stream ${this.#options.stream} has no beats.`);
-    const content = randomUUID();
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    this.#proofs.set(content, () => resolve(true));
-    const send = (): void => {
-      if (this.#bus.isUp()) this.#bus.nc.publish(beatSubject(beats), "", { headers: beatHeaders(content) });
-    };
-    send();
-    // The beat of another reader may have replaced this one.
-    const again = setInterval(send, BUS_LIMITS.beatMs);
-    const timeout = setTimeout(() => resolve(false), BUS_LIMITS.proofMs);
-    try {
-      return await promise;
-    } finally {
-      clearInterval(again);
-      clearTimeout(timeout);
-      this.#proofs.delete(content);
-    }
   }
 
   /** After a new start the relay's proof counts only when a beat has proved that the feed has read everything. */
@@ -384,19 +350,17 @@ class RunningFeed {
   #take({ subject, data, headers, sequence, storedAtMs, pending }: FeedMessage): void {
     if (sequence <= this.#sequence) return;
     this.#sequence = sequence;
-    if (isBeat(subject, this.#options.beats)) return this.#takeBeat({ subject, headers });
+    if (isBeat(subject, this.#options.beats)) {
+      this.proofs?.take({ headers });
+      // A stream with one copy has no beats but those of `prove`.
+      return this.beats?.take({ subject, headers });
+    }
     this.#lastContent = { sequence, storedAtMs };
     try {
       this.#options.onMessage({ subject, data, headers, sequence, storedAtMs, pending });
     } catch (error) {
       this.#options.log.warn({ err: error, subject }, "a message of a feed was not understood");
     }
-  }
-
-  #takeBeat(beat: Pick<FeedMessage, "subject" | "headers">): void {
-    if (this.#proofs.size > 0) this.#proofs.get(contentOf(beat))?.();
-    // A stream with one copy has no beats but those of `prove`.
-    this.beats?.take(beat);
   }
 
   /** Answers flow control, without which the server stops sending. An idle heartbeat may show a gap. */
@@ -420,27 +384,4 @@ class RunningFeed {
     // If this fails, the server deletes the consumer after `feedForgottenMs`.
     this.#bus.jsm.consumers.delete(this.#options.stream, name).catch(() => undefined);
   }
-}
-
-interface Place {
-  readonly sequence: number;
-  readonly delivered: number;
-  readonly storedAtMs: number;
-  readonly pending: number;
-}
-
-/**
- * A message's place, from its reply subject: `$JS.ACK.<stream>.<consumer>.<tries>.<sequence>.<delivered>.<nanoseconds>.<pending>`,
- * with `<domain>.<account>` before the stream and one more token at the end on newer servers.
- */
-function parsePlace(reply: string | undefined): Place | undefined {
-  if (reply === undefined || !reply.startsWith("$JS.ACK.")) return undefined;
-  const tokens = reply.split(".");
-  const at = tokens.length === 9 ? 5 : 7;
-  return {
-    sequence: Number(tokens[at]),
-    delivered: Number(tokens[at + 1]),
-    storedAtMs: Number(tokens[at + 2]) / 1e6,
-    pending: Number(tokens[at + 3]),
-  };
 }

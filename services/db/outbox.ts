@@ -10,6 +10,7 @@ import type { SwitchEntry } from "../bus/messages/kill-switches.ts";
 import type { RoboticsEvent } from "../bus/messages/robotics-events.ts";
 import type { SessionEntry } from "../bus/messages/sessions.ts";
 import type { RequestedCommand } from "../bus/messages/station-commands.ts";
+import { currentRequestId } from "../runtime/log.ts";
 import { lockInTurn } from "./lock-in-turn.ts";
 import type { Transaction } from "./pool.ts";
 
@@ -86,7 +87,8 @@ export async function insertOutbox(sql: Transaction, row: OutboxRow): Promise<nu
   const { key, kind, ...payload } = row;
   await lockInTurn(sql, OUTBOX_LOCK_CLASS, sql`array[hashtext(${key})]`);
   const [inserted] = await sql<{ outbox_id: number }[]>`
-    insert into outbox (key, kind, payload) values (${key}, ${kind}, ${sql.json(payload as JSONValue)})
+    insert into outbox (key, kind, payload, request_id)
+    values (${key}, ${kind}, ${sql.json(payload as JSONValue)}, ${currentRequestId() ?? null})
     returning outbox_id`;
   if (inserted === undefined) throw new Error("The outbox took no row.");
   return inserted.outbox_id;

@@ -662,6 +662,7 @@ create table outbox (
   stream text,
   sequence bigint,
   failed_reason text,
+  request_id text,
   constraint outbox_pkey PRIMARY KEY (outbox_id),
   constraint outbox_check CHECK (failed_reason IS NULL OR delivered_at IS NOT NULL),
   constraint outbox_key_check CHECK (key ~ '^[a-z]+\.[0-9]+$'::text),

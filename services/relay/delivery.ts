@@ -13,6 +13,7 @@ import { RefusedError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
 import { CREDENTIALS, ISSUE_EVENTS, ROBOTICS_EVENTS, SESSIONS, SWITCHES } from "../bus/streams.ts";
 import { issueEventSubject, roboticsEventSubject } from "../bus/subjects.ts";
+import { forRequest } from "../runtime/log.ts";
 import { deleteEntry, putOnce, setSwitch } from "./buckets.ts";
 import type { RelayDeps } from "./deps.ts";
 import { RELAY_LIMITS } from "./limits.ts";
@@ -113,6 +114,8 @@ interface KeyState {
   /** The run after it, which reads rows that were committed since the first began; flushes share it. */
   next: Promise<boolean> | undefined;
   retryPauseMs: number;
+  /** Of the request that wrote the row that is delivered now, or was last. */
+  requestId: string | undefined;
   /** By the monotonic clock: a clock that is set back must not delay a revocation. 0 means no pause. */
   retryAtMs: number;
 }
@@ -143,7 +146,13 @@ export class KeyDeliverer {
    * is delivered; never rejects. Ends a pause of the key, because a caller waits for it now.
    */
   async deliver(key: string): Promise<boolean> {
-    const state = this.#keys.get(key) ?? { running: undefined, next: undefined, retryPauseMs: 0, retryAtMs: 0 };
+    const state = this.#keys.get(key) ?? {
+      running: undefined,
+      next: undefined,
+      requestId: undefined,
+      retryPauseMs: 0,
+      retryAtMs: 0,
+    };
     this.#keys.set(key, state);
     if (state.running === undefined) return this.#start(key, state);
     // The run under way may have read before the caller's rows were there.
@@ -169,7 +178,7 @@ export class KeyDeliverer {
     const lane = laneOf(key);
     this.#busy[lane] += 1;
     try {
-      const isDone = await this.#deliverAll(key);
+      const isDone = await this.#deliverAll(key, state);
       state.retryPauseMs = 0;
       state.retryAtMs = 0;
       return isDone;
@@ -178,7 +187,9 @@ export class KeyDeliverer {
       state.retryPauseMs = Math.min(state.retryPauseMs * 2 || retryPauseMs, longestRetryPauseMs);
       state.retryAtMs = performance.now() + state.retryPauseMs;
       const facts = { key, err: error, retryInMs: state.retryPauseMs };
-      this.#deps.log.warn(facts, "the relay could not deliver an outbox key and will retry it");
+      forRequest(state.requestId, () => {
+        this.#deps.log.warn(facts, "the relay could not deliver an outbox key and will retry it");
+      });
       return false;
     } finally {
       this.#busy[lane] -= 1;
@@ -186,12 +197,13 @@ export class KeyDeliverer {
   }
 
   /** False when this relay no longer is the one that delivers. */
-  async #deliverAll(key: string): Promise<boolean> {
+  async #deliverAll(key: string, state: KeyState): Promise<boolean> {
     for (;;) {
       const rows = await listPendingRows(this.#deps.sql, key, RELAY_LIMITS.rowsPerRead);
       for (const row of rows) {
         if (!this.#isLeader()) return false;
-        await this.#deliverOne(key, row);
+        state.requestId = row.requestId;
+        await forRequest(row.requestId, () => this.#deliverOne(key, row));
       }
       // Rows that were committed since are delivered by their writer's flush, or by the next poll.
       if (rows.length < RELAY_LIMITS.rowsPerRead) return true;

@@ -19,6 +19,7 @@ import {
   selectPendingAnnouncements,
 } from "../../services/relay/sql/bus-state.ts";
 import { LeaseLostError, releaseLease, renewLease, takeLease } from "../../services/relay/sql/leader-lease.ts";
+import { forRequest } from "../../services/runtime/log.ts";
 import { refusalOf } from "../registry/registry-fixture.ts";
 import { startFaultProxy } from "../stations/fault-proxy.ts";
 import {
@@ -178,6 +179,19 @@ describe("stations without a host", () => {
       expect(commits.map((commit) => commit.state.revision)).toEqual(revisions);
     }
   });
+});
+
+test("a row that cannot be delivered: the log line has the id of the request that wrote it", async () => {
+  const relay = await fixture.startRelayProcess();
+  await forRequest("request-of-the-row", () => fixture.write(stationRow(1, 1)));
+  const failures = (): object[] =>
+    relay
+      .logged()
+      .split("\n")
+      .filter((line) => line.includes("could not deliver"))
+      .map((line) => JSON.parse(line) as object);
+  await expect.poll(() => failures().length).toBeGreaterThan(0);
+  expect(failures()[0]).toMatchObject({ requestId: "request-of-the-row", key: "station.1" });
 });
 
 describe("a relay whose machine's clock is set back by an hour", () => {

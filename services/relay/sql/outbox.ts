@@ -3,7 +3,11 @@ import type { OutboxRow } from "../../db/outbox.ts";
 import type { Database } from "../../db/pool.ts";
 
 /** A row that is not delivered yet; its `payload` in the table is an `OutboxRow` without its key and kind. */
-export type PendingRow = OutboxRow & { readonly outboxId: number };
+export type PendingRow = OutboxRow & {
+  readonly outboxId: number;
+  /** Of the request that wrote the row. */
+  readonly requestId?: string | undefined;
+};
 
 /**
  * Up to `limit` keys behind `after` that have undelivered rows, in the order of the index. It hops from key to key, so
@@ -28,7 +32,7 @@ export async function listPendingKeys(sql: Database, after: string, limit: numbe
  * has the newer revision from its own payment, or by a row behind this one.
  */
 export async function listPendingRows(sql: Database, key: string, limit: number): Promise<PendingRow[]> {
-  const rows = await sql<{ outbox_id: number; kind: string; payload: object }[]>`
+  const rows = await sql<{ outbox_id: number; kind: string; payload: object; request_id: string | null }[]>`
     with outdated as (
       delete from outbox o using orders r
       where o.key = ${key} and o.delivered_at is null and o.kind = 'station_command'
@@ -36,10 +40,12 @@ export async function listPendingRows(sql: Database, key: string, limit: number)
         and r.order_id = (o.payload #>> '{command,order,orderId}')::bigint
         and r.revision > (o.payload #>> '{command,order,revision}')::bigint
       returning o.outbox_id)
-    select outbox_id, kind, payload from outbox
+    select outbox_id, kind, payload, request_id from outbox
     where key = ${key} and delivered_at is null and outbox_id not in (select outbox_id from outdated)
     order by outbox_id limit ${limit}`;
-  return rows.map((row) => ({ key, kind: row.kind, ...row.payload, outboxId: row.outbox_id }) as PendingRow);
+  return rows.map(({ kind, payload, outbox_id: outboxId, request_id }) => {
+    return { key, kind, ...payload, outboxId, requestId: request_id ?? undefined } as PendingRow;
+  });
 }
 
 /** Marks a row as done: where it was stored, or why it was refused for good. */

@@ -1,0 +1,57 @@
+/** Proofs that a feed has handled everything that is stored now: it sends a beat and waits until the beat comes back. */
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { MsgHdrs } from "nats";
+import { beatHeaders, beatSubject, contentOf } from "./beats.ts";
+import type { Bus } from "./connection.ts";
+import { BUS_LIMITS } from "./limits.ts";
+
+export class Proofs {
+  readonly #bus: Pick<Bus, "nc" | "isUp">;
+  readonly #beats: string;
+  /** The proof whose beat is sent next. */
+  #next: Promise<boolean> | undefined;
+  /** The beats that have not come back, by their content. */
+  readonly #waiting = new Map<string, () => void>();
+
+  /** `beats` are the subjects of the stream's beats, without the last token. */
+  constructor(bus: Pick<Bus, "nc" | "isUp">, beats: string) {
+    this.#bus = bus;
+    this.#beats = beats;
+  }
+
+  /** Resolves true when the feed has everything that was stored before this call, false when `proofMs` passes first. */
+  async prove(): Promise<boolean> {
+    this.#next ??= this.#proveSoon();
+    return await this.#next;
+  }
+
+  /** Call it with each beat that the feed receives. */
+  take(beat: { readonly headers: MsgHdrs | undefined }): void {
+    if (this.#waiting.size > 0) this.#waiting.get(contentOf(beat))?.();
+  }
+
+  async #proveSoon(): Promise<boolean> {
+    await delay(BUS_LIMITS.shareProofMs);
+    // Later calls are not before the beat that follows.
+    this.#next = undefined;
+    const content = randomUUID();
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    this.#waiting.set(content, () => resolve(true));
+    const send = (): void => {
+      const { nc, isUp } = this.#bus;
+      if (isUp()) nc.publish(beatSubject(this.#beats), "", { headers: beatHeaders(content) });
+    };
+    send();
+    // The beat of another reader may have replaced this one.
+    const again = setInterval(send, BUS_LIMITS.beatMs);
+    const timeout = setTimeout(() => resolve(false), BUS_LIMITS.proofMs);
+    try {
+      return await promise;
+    } finally {
+      clearInterval(again);
+      clearTimeout(timeout);
+      this.#waiting.delete(content);
+    }
+  }
+}
