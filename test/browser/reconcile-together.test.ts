@@ -10,6 +10,8 @@ import type { TestSystem } from "../support/system.ts";
 import { startBrowser } from "./chromium.ts";
 
 const SOON = { timeout: 30_000 };
+/** How often the page loads the shown issue again (`REFRESH_MS` of `issue-list.ts`). */
+const REFRESH_MS = 15_000;
 const XSS = `<img src=x onerror="document.title='owned'">`;
 const DAY = new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 10);
 
@@ -130,12 +132,14 @@ describe("two people at once", () => {
       return (await sam.good<Issue>("POST", `issues/${issueId}/proposal/`, { body })).proposal?.proposal_id ?? 0;
     };
     const proposalId = await propose(first);
+    await page.clock.install();
     await show(issueId);
     await page.getByRole("button", { name: "Confirm and pay the order" }).click();
     await dialog().getByText(`order ${first}`).waitFor(SOON);
     await sam.good("POST", `issues/${issueId}/proposal/withdraw/`, { body: { proposal_id: proposalId } });
     await propose(second);
     // The page below the dialog refreshes.
+    await page.clock.fastForward(REFRESH_MS);
     await page
       .locator(".detail")
       .getByText(new RegExp(`order ${second}`))

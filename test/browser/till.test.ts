@@ -10,6 +10,8 @@ import { picture } from "./pictures.ts";
 import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
 
 /** Text that runs a script when a page inserts it as markup. The device's text also reverses the text direction. */
+/** After this long without a message the page says that it is not live (`SILENCE_MS` of `live.ts`). */
+const SILENCE_MS = 8_000;
 const HOSTILE = '<img src=x onerror="document.title=1">';
 const LONG = "W".repeat(40);
 const HOSTILE_REFERENCE = `${HOSTILE} \u202Eterces`;
@@ -458,6 +460,7 @@ describe("during an action", () => {
   test("the network is silent without an error: buttons say why they wait, and the newest state returns", async () => {
     // A separate page, because the test changes how it receives live updates.
     const page = await context.newPage();
+    await page.clock.install();
     let isSilent = false;
     await page.routeWebSocket(/\/live\/$/, (socket) => {
       const server = socket.connectToServer();
@@ -475,6 +478,7 @@ describe("during an action", () => {
     const { orders } = await cashier.good<{ orders: { order_id: number }[] }>("GET", `${station}/orders/?status=open`);
     const body = { order_id: orders[0]?.order_id, route: "cash" };
     await cashier.good("POST", `${station}/intents/`, { body });
+    await page.clock.fastForward(SILENCE_MS);
     await isShown(page, /Live updates are interrupted|No connection/);
     isSilent = false;
     await isShown(page, "Take the money, then settle");
