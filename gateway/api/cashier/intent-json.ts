@@ -68,7 +68,7 @@ const intentReportSchema = z
       description:
         "As the device sent it: escape it where people see it, because it may hold line breaks and marks that override the direction of text.",
     }),
-    provider_code: z.string().meta({ description: "Kept verbatim; for programs, not for people." }),
+    provider_code: z.string().meta({ description: "Stored unchanged; for programs, not for people." }),
     reported_at: timestampSchema,
     device_id: idSchema,
   })
