@@ -45,15 +45,15 @@ const attestBodySchema = z
   .strictObject({
     reference: z.string().trim().min(1).max(LIMITS.referenceCharacters).optional().meta({
       description:
-        "What the cashier reads off the slip. `attested_terminal` needs it, and `cash` may have it. On `smart_pos` it counts only where no report named a reference; on `dynamic_qr` the provider's own is attested and this is ignored. Under a repeated `Idempotency-Key` another reference is another body only on `attested_terminal` and `cash`; a reference that is left out is not compared.",
+        "What the cashier reads off the slip. `attested_terminal` needs it, and `cash` may have it. On `smart_pos` it is used only if no report of the device has a reference. On `dynamic_qr` it is ignored: the provider's reference is attested. Under a repeated `Idempotency-Key` another reference is another body only on `attested_terminal` and `cash`; a reference that is left out is not compared.",
     }),
     confirms_reference_already_used: z.boolean().optional().meta({
       description:
-        "The reference has settled another order (error `reference_already_used`): true settles all the same, and the timeline names who decided it. A confirmed attestation is a command of its own, so it may have the `Idempotency-Key` of the one that was refused.",
+        "The reference has settled another order (error `reference_already_used`): true settles all the same, and the timeline names who decided it. A confirmed attestation is a separate command, so it may have the `Idempotency-Key` of the one that was refused.",
     }),
     confirms_money_may_have_moved: z.boolean().optional().meta({
       description:
-        "An earlier collection of this order may have moved money, and that was learned after this one was created or last confirmed (`confirmation_needed` of the intent, error `money_may_have_moved`): true settles all the same, and the timeline names who decided it. The refusal is not kept under its `Idempotency-Key`: the confirmed attestation may have the same one.",
+        "An earlier collection of this order may have moved money, and that was learned after this one was created or last confirmed (`confirmation_needed` of the intent, error `money_may_have_moved`): true settles all the same, and the timeline names who decided it. The refusal is not stored under its `Idempotency-Key`: the confirmed attestation may have the same one.",
     }),
   })
   .meta({ id: "Attest", examples: [{ reference: "TERM-0042" }] });

@@ -234,7 +234,7 @@ export const leaseRoutes = [
     operation: "renewLease",
     summary: "Keep the station",
     description:
-      "Only its holder can; a lease that has run out is taken again with POST. The new time counts from now, also when the request is repeated, so it needs no key.",
+      "Only the holder can renew the lease. Take an expired lease again with POST. The new lifetime starts now, also when the request is repeated, so it needs no key.",
     body: leaseRenewalBodySchema,
     bodyOptional: true,
     replies,

@@ -82,7 +82,7 @@ export const selfRoutes = [
     tag: "device",
     summary: "Report that the device is alive",
     description:
-      "Call every ten seconds, also while a collection is under way; a device that is silent for 25 seconds counts as offline, and the routes that need it are withdrawn until its next heartbeat. In a form, `summary` carries JSON text. A blocked device is answered too, so that it can show why.",
+      "Call every ten seconds, also while a collection is under way; a device that is silent for 25 seconds counts as offline, and the routes that need it are withdrawn until its next heartbeat. In a form, `summary` carries JSON text. A blocked device gets an answer too, so that it can show why it is blocked.",
     who: deviceEvenBlocked("device:heartbeat"),
     body: heartbeatBodySchema,
     bodyOptional: true,
