@@ -119,7 +119,7 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
   replica_stale: {
     status: 503,
     sentence:
-      "This gateway has lost its feed, or the bus what is asked for, and will not answer with old state; try again shortly.",
+      "This gateway or the bus does not have the current state, and the gateway does not answer with old state; try again shortly.",
     ...again,
     cashierAction: "Try again in a few seconds; nothing was done.",
   },
@@ -139,7 +139,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   already_created: {
     status: 409,
     sentence:
-      "An earlier request with this idempotency key has made it, and what its answer showed once is lost; make a new secret or delete it.",
+      "An earlier request with this idempotency key created it. The secret in that answer cannot be shown again; make a new secret or delete it.",
     ...no,
   },
   // The sentence names e-mail addresses, because no other value must be unique.
