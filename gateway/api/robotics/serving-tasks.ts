@@ -168,7 +168,7 @@ export const consumerTaskRoutes = [
     tag,
     summary: "Accept an offered task",
     description:
-      "Until `expires_at`, and not while robotics is paused. Repeating it changes nothing. Of an acceptance, a cancellation and the deadline, exactly one comes first; the others receive its outcome.",
+      "Possible until `expires_at`, and not while robotics is paused. A repetition changes nothing. Of an acceptance, a cancellation and the deadline, only the first takes effect; the others receive its outcome.",
     who: consumer,
     replies: taskReply,
     errors: ["not_found", "task_expired", "task_not_actionable", "robotics_paused"],
