@@ -96,7 +96,8 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
   },
   consumer_suspended: {
     status: 403,
-    sentence: "The owner has suspended this robotics consumer; its credential is valid again when the owner activates it.",
+    sentence:
+      "The owner has suspended this robotics consumer; its credential is valid again when the owner activates it.",
     ...no,
   },
   scope_denied: { status: 403, sentence: "A device of this kind may not call this endpoint.", ...no },
@@ -190,7 +191,8 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   delivery_lapsed: { status: 409, sentence: "This offer has expired; it is not sent any more.", ...no },
   storage_low: {
     status: 503,
-    sentence: "The disk is short of space, and this request is not urgent; nothing was done; try again when space is free.",
+    sentence:
+      "The disk is short of space, and this request is not urgent; nothing was done; try again when space is free.",
     ...again,
     cashierAction: "Inform the owner that the disk is full; collections under way can be completed.",
   },

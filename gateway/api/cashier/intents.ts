@@ -239,7 +239,8 @@ export const intentRoutes = [
     path: intents,
     operation: "listIntents",
     summary: "List the station's recent collections",
-    description: "Only the recent ones that the station still has in its state; read an older one with `GET` of the intent.",
+    description:
+      "Only the recent ones that the station still has in its state; read an older one with `GET` of the intent.",
     replies: {
       200: { description: "The active one first, then the ended ones, newest first.", schema: intentsSchema },
     },
