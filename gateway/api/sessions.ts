@@ -166,7 +166,7 @@ export function sessionRoutes<const TApi extends PeoplesApi>(api: TApi, permissi
       tag: "session",
       summary: "Log out",
       description:
-        "Ends this session at every gateway; the person's other sessions go on. A collection under way goes on as well.",
+        "Ends this session at every gateway; the person's other sessions stay valid. A collection under way continues.",
       who: anySession,
       replies: { 204: { description: "The session has ended and the cookie is cleared.", schema: null } },
       awaitsEffect: true,
@@ -179,7 +179,7 @@ export function sessionRoutes<const TApi extends PeoplesApi>(api: TApi, permissi
       tag: "session",
       summary: "Change one's own password",
       description:
-        "A wrong old password is `invalid_request` at `/old_password` and counts as an attempt to log in. The person's other sessions end; this one goes on.",
+        "A wrong old password is `invalid_request` at `/old_password` and counts as an attempt to log in. The person's other sessions end; this one stays valid.",
       who: session(permission),
       body: changePasswordBodySchema,
       replies: { 204: { description: "The new password holds.", schema: null } },

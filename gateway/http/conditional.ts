@@ -17,7 +17,7 @@ export const etagHeaderSchema = z.object({
 
 export const unchanged = {
   description:
-    "Unchanged: the `ETag` that was sent in `If-None-Match` still is the current one. No body, and not an error: keep the last 200 answer, and its `ETag`. It counts as a request of the throttle.",
+    "Unchanged: the `ETag` in `If-None-Match` is still current. No body, and not an error: keep the last 200 answer, and its `ETag`. It counts as a request of the throttle.",
   schema: null,
   headers: etagHeaderSchema,
 };

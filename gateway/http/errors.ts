@@ -69,7 +69,7 @@ const CHECK_FIRST = "Open the collection again before you do anything else; it m
 const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
   path_not_found: { status: 404, sentence: "There is nothing at this path.", ...no },
   trailing_slash_missing: { status: 404, sentence: "Paths end in a slash; `detail` names the right path.", ...no },
-  method_not_allowed: { status: 405, sentence: "This path does not take this method; see the Allow header.", ...no },
+  method_not_allowed: { status: 405, sentence: "This path does not support this method; see the Allow header.", ...no },
   length_required: {
     status: 411,
     sentence: "Send the body with a Content-Length; chunked bodies are not accepted here.",
@@ -83,7 +83,7 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
   unsupported_media_type: { status: 415, sentence: "The body's content type is not accepted here.", ...no },
   websocket_version_unsupported: {
     status: 426,
-    sentence: "Only version 13 of the WebSocket protocol is spoken here.",
+    sentence: "Only version 13 of the WebSocket protocol is supported here.",
     ...no,
   },
   request_timeout: { status: 408, sentence: "The body did not arrive in time.", ...again },
@@ -96,7 +96,8 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
   },
   consumer_suspended: {
     status: 403,
-    sentence: "The owner has suspended this robotics consumer; its credential is good again once it is activated.",
+    sentence:
+      "The owner has suspended this robotics consumer; its credential is valid again when the owner activates it.",
     ...no,
   },
   scope_denied: { status: 403, sentence: "A device of this kind may not call this endpoint.", ...no },
@@ -105,27 +106,27 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
     status: 401,
     sentence: "The session is unknown or has ended; log in again.",
     ...no,
-    cashierAction: "Log in again; a collection under way goes on meanwhile.",
+    cashierAction: "Log in again; a collection under way continues meanwhile.",
   },
   csrf_refused: { status: 403, sentence: "A session cookie is only accepted from the service's own pages.", ...no },
   platform_key_missing: { status: 401, sentence: "Send the platform key as a bearer token.", ...no },
   platform_key_invalid: { status: 401, sentence: "The platform key is wrong.", ...no },
   signature_invalid: {
     status: 401,
-    sentence: "The signature does not fit this callback, or its time is too far from ours.",
+    sentence: "The signature does not match this callback, or its time differs too much from the service's time.",
     ...no,
   },
   throttled: { status: 429, sentence: "Too many requests; wait as long as Retry-After says.", ...again },
   replica_stale: {
     status: 503,
     sentence:
-      "This gateway has lost its feed, or the bus what is asked for, and will not answer with old state; try again shortly.",
+      "This gateway or the bus does not have the current state, and the gateway does not answer with old state; try again shortly.",
     ...again,
     cashierAction: "Try again in a few seconds; nothing was done.",
   },
   internal_error: {
     status: 500,
-    sentence: "Something went wrong here; the request id finds it in the log.",
+    sentence: "The service failed; find the cause in the log by the request id.",
     retryable: true,
     moneyMayHaveMoved: true,
     cashierAction: CHECK_FIRST,
@@ -134,12 +135,12 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
 
 const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   invalid_request: { status: 400, sentence: "The request is not valid; `errors` names each field.", ...no },
-  not_found: { status: 404, sentence: "There is no such thing here.", ...no },
-  conflict: { status: 409, sentence: "This cannot be done in the state that the thing is in.", ...no },
+  not_found: { status: 404, sentence: "The resource does not exist here.", ...no },
+  conflict: { status: 409, sentence: "The present state of the resource does not permit this.", ...no },
   already_created: {
     status: 409,
     sentence:
-      "An earlier request with this idempotency key has made it, and what its answer showed once is lost; make a new secret or delete it.",
+      "An earlier request with this idempotency key created it. The secret in that answer cannot be shown again; make a new secret or delete it.",
     ...no,
   },
   // The sentence names e-mail addresses, because no other value must be unique.
@@ -170,7 +171,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   },
   idempotency_key_reused: { status: 422, sentence: "This idempotency key was used for another request.", ...no },
   robotics_paused: { status: 409, sentence: "Robotics is paused at this filial; wait until it is resumed.", ...no },
-  task_expired: { status: 409, sentence: "The offer's time is over.", ...no },
+  task_expired: { status: 409, sentence: "The offer has expired.", ...no },
   task_not_actionable: {
     status: 409,
     sentence: "The task is in a status in which this cannot be done; `status` names it.",
@@ -190,7 +191,8 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   delivery_lapsed: { status: 409, sentence: "This offer has expired; it is not sent any more.", ...no },
   storage_low: {
     status: 503,
-    sentence: "The disk is short of space, and this can wait; nothing was done; try again when space is free.",
+    sentence:
+      "The disk is short of space, and this request is not urgent; nothing was done; try again when space is free.",
     ...again,
     cashierAction: "Inform the owner that the disk is full; collections under way can be completed.",
   },
@@ -202,7 +204,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   },
   unavailable: {
     status: 503,
-    sentence: "Something that this depends on does not answer; repeat the request with the same idempotency key.",
+    sentence: "A service that this request needs does not answer; repeat the request with the same idempotency key.",
     retryable: true,
     moneyMayHaveMoved: true,
     cashierAction: CHECK_FIRST,
@@ -215,7 +217,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     sentence: "Another cashier drives this station.",
     ...no,
     cashierAction:
-      "Ask the other cashier to release the station, or take it over: send their id as `take_over_from`. A collection under way goes on with you.",
+      "Ask the other cashier to release the station, or take it over: send their id as `take_over_from`. A collection under way continues with you.",
   },
   session_ended: { status: 401, sentence: "The session has ended; log in again.", ...no },
   lease_required: {
@@ -283,7 +285,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   },
   order_changed: {
     status: 409,
-    sentence: "The order no longer is what the guest was shown; nothing was settled.",
+    sentence: "The order has changed since it was shown to the guest; nothing was settled.",
     retryable: false,
     moneyMayHaveMoved: true,
     cashierAction:
@@ -313,7 +315,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   },
   money_already_used: {
     status: 409,
-    sentence: "The provider's money has already paid elsewhere, or was closed as dealt with; nothing was settled.",
+    sentence: "The provider's payment is already used elsewhere, or is closed as resolved; nothing was settled.",
     retryable: false,
     moneyMayHaveMoved: true,
     cashierAction:

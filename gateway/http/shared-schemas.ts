@@ -81,7 +81,7 @@ const ERROR_ROWS = PUBLISHED_ERROR_CODES.map((code) => {
 const errorCodeSchema = z.enum(PUBLISHED_ERROR_CODES).meta({
   id: "ErrorCode",
   description: [
-    "A stable word for a program; the list is closed. `x-error-codes` of the document has the same table for programs.",
+    "A stable code for programs; the list is closed. `x-error-codes` in this document has the same table in machine-readable form.",
     "",
     "| code | status | retry safe | money may have moved | meaning |",
     "|---|---|---|---|---|",

@@ -92,7 +92,7 @@ export const attributionLimitRoutes = [
     operation: "setAttributionLimit",
     summary: "Set how much one person may attribute alone",
     description:
-      "For one currency, from the next attribution on. What waits for a second person goes on waiting. In the audit log `/api/backoffice/v1/provider-events/`.",
+      "For one currency, from the next attribution on. Attributions that already wait for a second person still wait. In the audit log `/api/backoffice/v1/provider-events/`.",
     body: setBodySchema,
     replies: { 200: { description: "The limit as it is now.", schema: limitSchema } },
     handler: setAttributionLimit,

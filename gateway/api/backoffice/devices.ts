@@ -265,7 +265,7 @@ export const backofficeDeviceRoutes = [
     path: `${DEVICE}/resume/`,
     operation: "resumeDevice",
     summary: "Resume a device",
-    description: "Undoes a suspension; the device goes on with the credential that it has.",
+    description: "Undoes a suspension; the device continues with its present credential.",
     replies: deviceReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
@@ -289,7 +289,7 @@ export const backofficeDeviceRoutes = [
     operation: "revokeDevice",
     summary: "Revoke a device",
     description:
-      "For good: its credential and codes end at once, and it cannot be reset or resumed. Register it anew to use it again.",
+      "For good: its credential and codes end at once, and it cannot be reset or resumed. To use the device again, register it as a new device.",
     replies: deviceReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,

@@ -88,7 +88,7 @@ export const enrollmentCodeRoutes = [
     description: "A newer code revokes the open one.",
     body: issueCodeBodySchema,
     bodyOptional: true,
-    replies: { 201: { description: "The code, shown this once.", schema: issuedCodeSchema } },
+    replies: { 201: { description: "The code, shown only once.", schema: issuedCodeSchema } },
     errors: ["not_found", "conflict"],
     handler: issueEnrollmentCode,
   }),

@@ -60,7 +60,7 @@ export const backofficeLeaseRoutes = [
     operation: "breakStationLease",
     summary: "Free the station",
     description:
-      "Ends the lease of the cashier who drives the station. The live view notifies them, and they may take the station again; suspend them to prevent that. A collection under way goes on, and the next cashier attests or cancels it. The station's events name the owner and the cashier. A free station answers alike. A repetition under the same `Idempotency-Key` ends no later lease and shows the lease as it is now.",
+      "Ends the lease of the cashier who drives the station. The live view notifies them, and they may take the station again; suspend them to prevent that. A collection under way continues, and the next cashier attests or cancels it. The station's events name the owner and the cashier. The answer is the same when the station is already free. A repetition under the same `Idempotency-Key` ends no later lease and shows the lease as it is now.",
     headers: idempotencyHeaderSchema,
     replies: { 200: { description: "The lease after the change.", schema: leaseSchema } },
     errors: ["not_found"],

@@ -136,7 +136,7 @@ export const overviewRoutes = [
     method: "GET",
     path: "/api/backoffice/v1/overview/",
     operation: "getOverview",
-    summary: "See what goes on, and how a day went",
+    summary: "See the current state, and the results of a day",
     description:
       "Counts of this moment over all stations, and the collections of one day by route and hour. Both follow the stations within a second or so.",
     query: querySchema,

@@ -47,7 +47,7 @@ const sandboxShape = {
   created_at: timestampSchema,
   reset_at: timestampSchema.nullable().meta({ description: "When it was last reset." }),
 };
-const codeSchema = z.string().meta({ description: "The enrollment code, shown this once.", examples: ["7K3QX-9M2TB"] });
+const codeSchema = z.string().meta({ description: "The enrollment code, shown only once.", examples: ["7K3QX-9M2TB"] });
 
 const EXAMPLE = {
   sandbox_id: 7,
@@ -261,7 +261,7 @@ async function voidOpenOrders(
 
 const root = "/api/backoffice/v1/sandboxes/";
 const one = `${root}{sandbox_id}/` as const;
-const freshReply = { description: "The sandbox, with what is shown this once.", schema: freshSandboxSchema };
+const freshReply = { description: "The sandbox, with what is shown only once.", schema: freshSandboxSchema };
 
 export const sandboxRoutes = [
   backofficeRoute({
@@ -280,7 +280,7 @@ export const sandboxRoutes = [
     operation: "seedSandbox",
     summary: "Seed a sandbox",
     description:
-      "Makes a station for tests with a customer display, a smart POS companion and a cashier of its own. Where the filial has no provider config in the test environment, one of the sandbox provider is made. The station has the endpoints, throttles, errors and kill switches of every other; only its provider differs.",
+      "Makes a station for tests with its customer display, smart POS companion and cashier. Where the filial has no provider config in the test environment, one of the sandbox provider is made. The station has the endpoints, throttles, errors and kill switches of every other station; only its provider differs.",
     headers: creationHeaderSchema,
     body: seedBodySchema,
     replies: { 201: freshReply },

@@ -30,7 +30,7 @@ export const timelineSchema = z
       )
       .meta({
         description:
-          "The creation first, then in the order of time: the payment's own steps, kill switches that were thrown during the payment (`platform_frozen` and the like; a switch that was on before is listed directly after the creation, with its own time), the provider payments that an operator attributed (`provider_issue_attributed`, whose `attribution_intent_id` is the payment whose timeline has the further steps), and the issues that an operator closed (`provider_issue_closed`, with the operator and the reason).",
+          "The creation first, then in the order of time: the steps of the payment, kill switches that were turned on or off during the payment (`platform_frozen` and the like; a switch that was on before is listed directly after the creation, with its own time), the provider payments that an operator attributed (`provider_issue_attributed`, whose `attribution_intent_id` is the payment whose timeline has the further steps), and the issues that an operator closed (`provider_issue_closed`, with the operator and the reason).",
       }),
   })
   .meta({ id: "PaymentTimeline" });

@@ -130,7 +130,7 @@ export const userRoutes = [
     operation: "changeUser",
     summary: "Change a person's name, e-mail address or role",
     description:
-      "A field that is left out stays as it is. Another role ends the person's sessions at every gateway, and with them the leases of stations that they drive. After a change of name or e-mail address open sessions go on under the earlier name. The last active owner keeps the role (`conflict`). An e-mail address names one person in the whole installation, because people sign in by it alone: an address of another organization's person is `already_exists` too.",
+      "A field that is left out stays as it is. Another role ends the person's sessions at every gateway, and with them the leases of stations that they drive. After a change of name or e-mail address open sessions continue under the earlier name. The last active owner keeps the role (`conflict`). An e-mail address names one person in the whole installation, because people sign in by it alone: an address of another organization's person is `already_exists` too.",
     body: changeUserBodySchema,
     replies: userReply,
     errors: ["not_found", "already_exists", "conflict"],

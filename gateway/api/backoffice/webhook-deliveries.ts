@@ -141,7 +141,7 @@ export const webhookDeliveryRoutes = [
     operation: "resendWebhookDelivery",
     summary: "Send a delivery once more",
     description:
-      "One attempt now, with the same delivery id and body and a fresh signature, as the consumer's own request has it: an offer is not sent after its expiry, a test not again (`conflict`), nor a delivery that had no endpoint.",
+      "One attempt now, with the same delivery id and body and a fresh signature, by the same rules as for the consumer: an expired offer is not sent, a test is not sent again (`conflict`), and a delivery without an endpoint is not sent.",
     headers: redeliveryHeadersSchema,
     replies: { 202: { description: "It will be sent.", schema: ownerDeliverySchema } },
     errors: ["not_found", "conflict", "delivery_lapsed", "endpoint_unavailable"],

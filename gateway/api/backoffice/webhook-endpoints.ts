@@ -51,7 +51,7 @@ const newEndpointSchema = z
   .object({
     webhook_endpoint: endpointSchema,
     secret: z.string().meta({
-      description: "What deliveries are signed with, the whole text; shown this once.",
+      description: "What deliveries are signed with, the whole text; shown only once.",
       examples: [EXAMPLE_SECRET],
     }),
   })
@@ -198,7 +198,7 @@ export const webhookEndpointRoutes = [
     operation: "changeWebhookEndpoint",
     summary: "Pause or activate a webhook endpoint",
     description:
-      "Activating a disabled one starts it anew: its address is checked again, and its failures no longer count.",
+      "When a disabled one is activated, its address is checked again and its earlier failures no longer count.",
     body: changeBodySchema,
     replies: { 200: { description: "The endpoint after this.", schema: endpointSchema } },
     errors: ["not_found", "webhook_target_refused"],

@@ -66,9 +66,9 @@ const intentReportSchema = z
     outcome: outcomeSchema,
     provider_reference: z.string().meta({
       description:
-        "As the device sent it: escape it where people see it, because it may hold line breaks and marks that override the direction of text.",
+        "As the device sent it. Escape it before you display it: it may contain line breaks and characters that change the text direction.",
     }),
-    provider_code: z.string().meta({ description: "Kept verbatim; for programs, not for people." }),
+    provider_code: z.string().meta({ description: "Stored unchanged; for programs, not for people." }),
     reported_at: timestampSchema,
     device_id: idSchema,
   })
@@ -79,7 +79,7 @@ const attestationSchema = z
     by: z.enum(ATTESTERS).meta({
       id: "Attester",
       description:
-        "Whose word it stands on. A dynamic QR is confirmed by its provider: by a callback, or when it is asked. After the settlement was refused once, the cashier may attest that money too.",
+        "Who confirmed the payment. The provider confirms a dynamic QR by a callback, or in answer to a query. After the settlement was refused once, the cashier may also attest that payment.",
     }),
     cashier_id: idSchema.nullable().meta({ description: "Null when a provider confirmed." }),
     cashier_name: z.string(),
@@ -95,9 +95,9 @@ const providerPaymentSchema = z
     config_id: idSchema,
     qr_payload: z.string().meta({
       description:
-        "What displays show; empty before it is there, once it is over, during a freeze, and as soon as the provider reports a payment that differs: the same QR would be paid twice.",
+        "What displays show. Empty before it exists, after it has ended, during a freeze, and as soon as the provider reports a payment that differs: the same QR would be paid twice.",
     }),
-    provider_reference: z.string().meta({ description: "The provider's own; empty until it is known." }),
+    provider_reference: z.string().meta({ description: "The provider's reference; empty until it is known." }),
     confirmed_at: timestampSchema.nullable().meta({ description: "When the provider confirmed the money." }),
   })
   .meta({ id: "ProviderPayment" });
@@ -118,7 +118,7 @@ export const intentSchema = z
     presented_at: timestampSchema.nullable(),
     reports: z.array(intentReportSchema).meta({
       description:
-        "Evidence, oldest first. The newest few are here, fewer where their text is long; the timeline has them all.",
+        "Evidence, oldest first. Only the newest reports are here, and fewer if their text is long; the timeline has all of them.",
     }),
     report_count: z.int().min(0).meta({
       description:
@@ -128,12 +128,12 @@ export const intentSchema = z
     settle_obstacle: z.enum(["", ...ORDER_OBSTACLES, "money_may_have_moved"]).meta({
       id: "SettleObstacle",
       description:
-        "Why settling is not offered although the collection has come that far: its order was paid by another way, voided, or is of another amount now; or the cashier has to confirm first what `confirmation_needed` names (`money_may_have_moved`). Empty where nothing of that is known, and once it has ended.",
+        "Why settling is not offered although the collection is ready for it: its order was paid by another way, voided, or is of another amount now; or the cashier has to confirm first what `confirmation_needed` names (`money_may_have_moved`). Empty when no such reason is known, and after the collection has ended.",
     }),
     confirmation_needed: z.object({ reason: unclearReasonSchema, earlier_intent_id: idSchema }).nullable().meta({
       id: "ConfirmationNeeded",
       description:
-        "An earlier collection of the order has got a reason why its money may have moved since this one was created or last confirmed, for example by a late report: find out whether the guest has paid. Until `confirms_money_may_have_moved` confirms it, attesting is refused with `money_may_have_moved`, the QR is not shown, and a hand-off that its device has not fetched is held back. A provider's confirmation of this QR settles it all the same: that guest paid by it. To present it again, cancel it and create it anew with the confirmation. Null while there is nothing to confirm, and once it has ended.",
+        "Since this collection was created or last confirmed, a reason became known why an earlier collection of the order may have moved money, for example a late report: find out whether the guest has paid. Until `confirms_money_may_have_moved` confirms it, attesting is refused with `money_may_have_moved`, the QR is not shown, and a hand-off that its device has not fetched is held back. A provider's confirmation of this QR settles it all the same: that guest paid by it. To present it again, cancel it and create it anew with the confirmation. Null while there is nothing to confirm, and once it has ended.",
     }),
     cancel_offered: z.boolean(),
     attestation: attestationSchema.nullable(),

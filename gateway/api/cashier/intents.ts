@@ -45,15 +45,15 @@ const attestBodySchema = z
   .strictObject({
     reference: z.string().trim().min(1).max(LIMITS.referenceCharacters).optional().meta({
       description:
-        "What the cashier reads off the slip. `attested_terminal` needs it, and `cash` may have it. On `smart_pos` it counts only where no report named a reference; on `dynamic_qr` the provider's own is attested and this is ignored. Under a repeated `Idempotency-Key` another reference is another body only on `attested_terminal` and `cash`; a reference that is left out is not compared.",
+        "What the cashier reads off the slip. `attested_terminal` needs it, and `cash` may have it. On `smart_pos` it is used only if no report of the device has a reference. On `dynamic_qr` it is ignored: the provider's reference is attested. Under a repeated `Idempotency-Key`, a different reference counts as a different request only on `attested_terminal` and `cash`; a reference that is left out is not compared.",
     }),
     confirms_reference_already_used: z.boolean().optional().meta({
       description:
-        "The reference has settled another order (error `reference_already_used`): true settles all the same, and the timeline names who decided it. A confirmed attestation is a command of its own, so it may have the `Idempotency-Key` of the one that was refused.",
+        "The reference has settled another order (error `reference_already_used`): true settles all the same, and the timeline names who decided it. A confirmed attestation is a separate command, so it may have the `Idempotency-Key` of the one that was refused.",
     }),
     confirms_money_may_have_moved: z.boolean().optional().meta({
       description:
-        "An earlier collection of this order may have moved money, and that was learned after this one was created or last confirmed (`confirmation_needed` of the intent, error `money_may_have_moved`): true settles all the same, and the timeline names who decided it. The refusal is not kept under its `Idempotency-Key`: the confirmed attestation may have the same one.",
+        "An earlier collection of this order may have moved money, and that was learned after this one was created or last confirmed (`confirmation_needed` of the intent, error `money_may_have_moved`): true settles all the same, and the timeline names who decided it. The refusal is not stored under its `Idempotency-Key`: the confirmed attestation may have the same one.",
     }),
   })
   .meta({ id: "Attest", examples: [{ reference: "TERM-0042" }] });
@@ -215,7 +215,7 @@ export const intentRoutes = [
     operation: "createIntent",
     summary: "Begin a collection",
     description:
-      "Picks a route for an order. One station has one active collection at a time. An order that is not at this station is `not_found`. Under a repeated `Idempotency-Key`, `order_id`, `route` and `lifetime_seconds` have to be what the collection was begun with, and on `smart_pos` also `device_id`. A member that is left out is not compared, nor is `confirms_money_may_have_moved`.",
+      "Picks a route for an order. One station has one active collection at a time. An order that is not at this station is `not_found`. Under a repeated `Idempotency-Key`, `order_id`, `route`, `lifetime_seconds` and on `smart_pos` also `device_id` must equal those of the first request. A member that is left out is not compared, and `confirms_money_may_have_moved` is never compared.",
     headers,
     body: createIntentBodySchema,
     replies: { 201: { description: "The intent.", schema: intentSchema } },
@@ -239,7 +239,8 @@ export const intentRoutes = [
     path: intents,
     operation: "listIntents",
     summary: "List the station's recent collections",
-    description: "The few that the station still has at hand; for older ones there is `GET` of the intent itself.",
+    description:
+      "Only the recent ones that the station still has in its state; read an older one with `GET` of the intent.",
     replies: {
       200: { description: "The active one first, then the ended ones, newest first.", schema: intentsSchema },
     },

@@ -67,7 +67,7 @@ export const leaseBodySchema = z
     lifetime_seconds: lifetimeSecondsSchema,
     take_over_from: idSchema.optional().meta({
       description:
-        "Confirms a take-over: the `cashier_id` of the lease that the cashier has seen. The holder is notified over the live view, and a collection under way goes on with the new holder. Refused with `station_leased` when somebody else holds the lease by now; a free station is taken as usual.",
+        "Confirms a take-over: the `cashier_id` of the lease that the cashier has seen. The holder is notified over the live view, and a collection under way continues with the new holder. Refused with `station_leased` when a different person holds the lease now; a free station is taken as usual.",
     }),
   })
   .meta({ id: "LeaseRequest", examples: [{ lifetime_seconds: 900 }, { take_over_from: 31 }] });
@@ -141,7 +141,7 @@ function asEndedLease(error: unknown): never {
   throw new Refusal("lease_required", { detail });
 }
 
-/** Errors: `lease_required` when the lease has lapsed, `station_leased` when another cashier holds the lease. */
+/** Errors: `lease_required` when the lease has expired, `station_leased` when another cashier holds the lease. */
 const renewLease: SessionHandler<z.infer<typeof leaseRenewalBodySchema>> = async (context) => {
   const station = await ownStation(context);
   const terms = await leaseTerms(context, station, context.body.lifetime_seconds);
@@ -234,7 +234,7 @@ export const leaseRoutes = [
     operation: "renewLease",
     summary: "Keep the station",
     description:
-      "Only its holder can; a lease that has run out is taken again with POST. The new time counts from now, also when the request is repeated, so it needs no key.",
+      "Only the holder can renew the lease. Take an expired lease again with POST. The new lifetime starts now, also when the request is repeated, so it needs no key.",
     body: leaseRenewalBodySchema,
     bodyOptional: true,
     replies,
@@ -247,7 +247,7 @@ export const leaseRoutes = [
     operation: "releaseLease",
     summary: "Give the station back",
     description:
-      "A collection under way goes on, and the cashier who takes the station next attests or cancels it. A free station answers alike. A repetition under the same `Idempotency-Key` releases nothing again and shows the lease as it is now, while the station keeps the answer, as for POST.",
+      "A collection under way continues, and the cashier who takes the station next attests or cancels it. The answer is the same when the station is already free. A repetition under the same `Idempotency-Key` does not release the station again and shows the lease as it is now, as long as the station keeps the answer, as for POST.",
     headers: idempotencyHeaderSchema,
     replies,
     errors: ["not_found", "station_leased"],

@@ -29,7 +29,7 @@ const lineSchema = z
   .strictObject({
     item_id: idSchema.optional().meta({
       description:
-        "An item of the station's catalogue, instead of name and price: the order takes both as they are now.",
+        "An item of the station's catalogue, instead of name and price: the order takes the present name and price of the item.",
     }),
     name: nameSchema.optional().meta({ examples: ["Soup of the day"] }),
     quantity: z
@@ -50,7 +50,7 @@ const lineSchema = z
   })
   .meta({
     description:
-      "Either `item_id`, or `name` and `unit_amount`. To change an order, send its other lines as it has them: with `item_id` a line takes the price of now.",
+      "Either `item_id`, or `name` and `unit_amount`. To change an order, send its other lines as it has them: a line with `item_id` takes the present price.",
   });
 
 export const orderLinesBodySchema = z

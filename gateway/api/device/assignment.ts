@@ -46,7 +46,7 @@ const assignmentSchema = z
     currency: currencySchema,
     status: intentStatusSchema.meta({ description: "Polls show `presented` and `processing` only." }),
     handoff_target: z.string(),
-    expires_at: timestampSchema.meta({ description: "The real deadline; a lapsed intent becomes expired." }),
+    expires_at: timestampSchema.meta({ description: "The real deadline. After it, the intent becomes `expired`." }),
   })
   .meta({
     id: "Assignment",
@@ -69,7 +69,7 @@ const assignmentReplySchema = z
   });
 
 const VERBATIM =
-  "Kept verbatim, whatever characters it holds and as long as the body may be; escape it where people see it, because it may hold line breaks and marks that override the direction of text.";
+  "Stored unchanged, with any characters and any length that the body limit permits. Escape it before you display it: it may contain line breaks and characters that change the text direction.";
 
 const reportBodySchema = z
   .looseObject({
@@ -83,14 +83,14 @@ const reportBodySchema = z
     provider_reference: z
       .string()
       .optional()
-      .meta({ description: `The payment application's own reference; the attestation inherits it. ${VERBATIM}` }),
+      .meta({ description: `The payment application's reference; the attestation inherits it. ${VERBATIM}` }),
     provider_code: z
       .string()
       .optional()
       .meta({ description: `The coded result, for programs. ${VERBATIM}` }),
     client_idempotency_key: z.string().optional().meta({
       description:
-        "Always send one. It is scoped to the device and the intent. A repetition under the same key answers with the original outcome and the assignment as it was then; whatever else it carries is not recorded, so use a new key for new evidence. Any text counts, whole and as it is.",
+        "Always send one. It is scoped to the device and the intent. A repetition under the same key returns the original report and the assignment as it was at that time. The other fields of a repetition are not recorded, so use a new key for new evidence. Any text is a valid key; it is compared exactly and in full.",
     }),
   })
   .meta({
@@ -182,7 +182,7 @@ const reportOutcome: DeviceHandler<z.infer<typeof reportBodySchema>> = async (co
   // No intent has such an id, so the gateway does not ask the station.
   if (body.intent_id < 1) throw new Refusal(blocked === "" ? "handoff_not_assigned" : (blocked as BlockedReason));
   const wait = blocked === "" ? {} : { timeoutMs: LIMITS.blockedReportMs };
-  // The station answers alike for an unknown intent, another device's and another station's: `handoff_not_assigned`.
+  // The station gives the same answer for an unknown intent, another device's and another station's: `handoff_not_assigned`.
   const request: StationCommandRequest = {
     commandId: reportCommandId(caller.deviceId, body.intent_id, body.client_idempotency_key),
     actor: { kind: "device", id: caller.deviceId },
@@ -251,13 +251,13 @@ export const assignmentRoutes = [
     tag: "device",
     summary: "Report what the payment application said",
     description:
-      "Evidence, never truth: the intent becomes `processing` whatever the outcome, no transaction is made and the order stays unpaid until a cashier attests. With 409 and `status` `expired` the intent lapsed while the payment application was running; do not retry. The answer to a repetition under the same `client_idempotency_key` is the original one, with the assignment as it was then; new evidence needs a new key. A blocked device gets 403 with the reason of its standing; what it says about its own collection is kept as evidence nevertheless, and is taken under the same key once the block is gone. The report counts as a request like every other: keep one in hand for it.",
+      "A report is evidence and does not prove a payment: the intent becomes `processing` for every outcome, no transaction is made, and the order stays unpaid until a cashier attests. 409 with `status` `expired` means that the intent expired while the payment application was running; do not retry. A repetition under the same `client_idempotency_key` returns the original answer, with the assignment as it was at that time; new evidence needs a new key. A blocked device gets 403 with the reason of its standing. Its report about its collection is still stored as evidence, and is accepted under the same key once the block ends. The report counts towards the request limit like every other request, so reserve one request for it.",
     who: deviceForwardedBlocked("assignment:report"),
     body: reportBodySchema,
     unstorableText: "kept",
     replies: {
       200: {
-        description: "The report as it was recorded, and the assignment; for a repetition both as they were then.",
+        description: "The recorded report and the assignment; for a repetition, both as in the original answer.",
         schema: reportReplySchema,
       },
     },

@@ -50,7 +50,7 @@ export const displayRoutes = [
     who: device("display:read"),
     headers: conditionalHeaderSchema,
     replies: {
-      200: { description: "What to show, verbatim.", schema: displayStateSchema, headers: etagHeaderSchema },
+      200: { description: "What to show, without changes.", schema: displayStateSchema, headers: etagHeaderSchema },
       304: unchanged,
     },
     poll: "display",

@@ -28,7 +28,7 @@ const enrollBodySchema = z
 const enrollmentSchema = z
   .object({
     credential: z.string().meta({
-      description: "The bearer credential; shown this once.",
+      description: "The bearer credential; shown only once.",
       examples: [CREDENTIAL_EXAMPLE],
     }),
     scopes: z.array(deviceScopeSchema),
@@ -84,10 +84,10 @@ export const enrollmentRoutes = [
     tag: "device",
     summary: "Claim an enrollment code",
     description:
-      "The code is the secret of this anonymous call, and the call spends it. Unknown, spent, expired, revoked and malformed codes answer identically. Throttled by client address.",
+      "The call needs no credential: the code is its secret, and a successful call uses the code up. Unknown, used, expired, revoked and malformed codes get the same answer. Throttled by client address.",
     who: anyone,
     body: enrollBodySchema,
-    replies: { 201: { description: "The credential, shown this once.", schema: enrollmentSchema } },
+    replies: { 201: { description: "The credential, shown only once.", schema: enrollmentSchema } },
     errors: ["enrollment_code_invalid", "throttled", "replica_stale"],
     awaitsEffect: true,
     handler: enrollDevice,

@@ -13,7 +13,7 @@ const asyncApiSchema = z.looseObject({ asyncapi: z.string() }).meta({ id: "Async
 
 const UNCHANGED = {
   description:
-    "Unchanged: the `ETag` that was sent in `If-None-Match` still is the current one. No body; keep the last 200 answer.",
+    "Unchanged: the `ETag` in `If-None-Match` is still current. No body; keep the last 200 answer.",
   schema: null,
 };
 

@@ -41,7 +41,7 @@ export const createdOrganizationSchema = z
       .string()
       .nullable()
       .meta({
-        description: "The owner's password when none was given: shown this once. Null when one was given.",
+        description: "The owner's password when none was given: shown only once. Null when one was given.",
         examples: ["4mJ0xkQ2Zt9cVbYwL8nPqR5s"],
       }),
   })
@@ -58,7 +58,7 @@ export const ownerPasswordResetSchema = z
   .object({
     owner: userSchema,
     initial_password: z.string().nullable().meta({
-      description: "The owner's new password when none was given: shown this once. Null when one was given.",
+      description: "The owner's new password when none was given: shown only once. Null when one was given.",
     }),
   })
   .meta({

@@ -119,7 +119,7 @@ const task = `${tasks}{task_id}` as const;
 const tag = "robotics";
 const unchanged = {
   description:
-    "Unchanged: the `ETag` that was sent in `If-None-Match` still is the current one. No body; keep the last 200 answer.",
+    "Unchanged: the `ETag` in `If-None-Match` is still current. No body; keep the last 200 answer.",
   schema: null,
   headers: etagHeaderSchema,
 };
@@ -133,7 +133,7 @@ export const consumerTaskRoutes = [
     tag,
     summary: "List the serving tasks",
     description:
-      "Without `status` the current ones. This is the truth: whatever a webhook said, or failed to say, reconcile with it. Poll every second or two with the last ETag. An offer whose time is over is shown as offered for a moment, until it expires.",
+      "Without `status`, the current ones. This list is authoritative: reconcile with it, because a webhook can be late or missing. Poll every second or two with the last ETag. An offer whose time is over is shown as offered for a moment, until it expires.",
     who: consumer,
     quiet: true,
     query: servingTasksQuerySchema,
@@ -168,7 +168,7 @@ export const consumerTaskRoutes = [
     tag,
     summary: "Accept an offered task",
     description:
-      "Until `expires_at`, and not while robotics is paused. Repeating it changes nothing. Of an acceptance, a cancellation and the deadline, exactly one comes first; the others receive its outcome.",
+      "Possible until `expires_at`, and not while robotics is paused. A repetition changes nothing. Of an acceptance, a cancellation and the deadline, only the first takes effect; the others receive its outcome.",
     who: consumer,
     replies: taskReply,
     errors: ["not_found", "task_expired", "task_not_actionable", "robotics_paused"],

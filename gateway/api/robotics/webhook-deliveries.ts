@@ -26,7 +26,7 @@ export const deliveryFields = {
   delivery_id: idSchema,
   endpoint_id: idSchema.nullable().meta({
     description:
-      "Where it goes; null when the consumer had no endpoint. One event has a delivery of its own for each endpoint.",
+      "Where it is sent; null when the consumer had no endpoint. An event has a separate delivery for each endpoint.",
   }),
   event_type: eventTypeSchema,
   status: statusSchema.meta({
@@ -122,7 +122,7 @@ export const consumerWebhookDeliveryRoutes = [
     tag: "robotics",
     summary: "Read the deliveries again",
     description:
-      "Every event that was sent to this consumer or should have been, whether it arrived or not, in the order of commits: a reader that continues after the last id misses none. Ids have gaps, which say nothing; an event has a delivery of its own for each endpoint. Kept for thirty days unless the operator says otherwise.",
+      "Every event that was sent to this consumer or should have been, whether it arrived or not, in the order of commits: a reader that continues after the last id misses none. Ids have gaps, which have no meaning. An event has a separate delivery for each endpoint. Kept for thirty days unless the operator sets another time.",
     who,
     quiet: true,
     query: deliveriesQuerySchema,
@@ -136,7 +136,7 @@ export const consumerWebhookDeliveryRoutes = [
     tag: "robotics",
     summary: "Have a delivery sent once more",
     description:
-      "One attempt now, with the same delivery id and body and a fresh signature: after the one under way, if there is one, and past an open breaker, as its probe. What waits for its next attempt keeps its time when this one fails. An offer is not sent after its expiry, an owner's test not again (`conflict`), nor one that had no endpoint (`endpoint_id` null): it goes to none that came later; it is read with `since_id`.",
+      "One attempt now, with the same delivery id and body and a fresh signature. It follows an attempt that is under way. An open circuit breaker does not stop it: it is the breaker's probe. If it fails, the time of the next planned attempt does not change. An expired offer is not sent, and an owner's test is not sent again (`conflict`). A delivery without an endpoint (`endpoint_id` null) is not sent, not even to an endpoint that was added later; read it with `since_id`.",
     who,
     headers: redeliveryHeadersSchema,
     replies: { 202: { description: "It will be sent.", schema: deliverySchema } },

@@ -80,7 +80,7 @@ const FACTS: Readonly<Record<EventType, Omit<EventFacts, "eventType">>> = {
   "robotics.paused": {
     name: "RoboticsPaused",
     summary: "Robotics is paused at the filial",
-    description: "No task is offered or accepted until it is resumed; what is under way goes on.",
+    description: "No task is offered or accepted until it is resumed; accepted tasks continue.",
     payload: filialPayloadSchema,
     example: { filial_id: 42 },
   },

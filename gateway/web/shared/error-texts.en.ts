@@ -34,7 +34,7 @@ export const en: ErrorTexts = {
   session_missing: { sentence: "You are not signed in.", next: "Sign in." },
   session_invalid: {
     sentence: "Your session has ended.",
-    next: "Sign in again. A collection under way goes on meanwhile.",
+    next: "Sign in again. A collection under way continues meanwhile.",
   },
   csrf_refused: { sentence: "This page was opened from another site.", next: "Open it from its own address." },
   platform_key_missing: {
@@ -94,7 +94,7 @@ export const en: ErrorTexts = {
   },
   station_leased: {
     sentence: "Another cashier drives this station.",
-    next: "Ask them to release it, or take it over. A collection under way goes on with you.",
+    next: "Ask them to release it, or take it over. A collection under way continues with you.",
   },
   session_ended: { sentence: "Your session has ended.", next: "Sign in again." },
   lease_required: { sentence: "You do not drive this station any more.", next: "Take the station, then try again." },

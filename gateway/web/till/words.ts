@@ -5,7 +5,7 @@ export const words = dictionary({
   en: {
     title: "Till",
     signInTitle: "Sign in to the till",
-    goesOn: "A collection under way goes on meanwhile.",
+    goesOn: "A collection under way continues meanwhile.",
     stationsTitle: "Choose your station",
     noStations: "There is no station yet",
     noStationsHelp: "The owner creates stations in the back office.",
@@ -20,7 +20,7 @@ export const words = dictionary({
     takeOver: "Take over",
     takeOverTitle: "Take the station over?",
     takeOverText: (name: string) =>
-      `${name} drives this station. Ask them first: their page stops at once. A collection under way goes on with you.`,
+      `${name} drives this station. Ask them first: their page stops at once. A collection under way continues with you.`,
     stationOf: (name: string) => `${name} drives this station. You can watch.`,
     stationFree: "The station is free. Take it to collect.",
     lost: (name: string) => `${name} has taken the station over.`,
