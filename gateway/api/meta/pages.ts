@@ -12,8 +12,7 @@ export const BUS_ASYNCAPI_FILE = new URL("../../http/documents/asyncapi-bus.json
 const asyncApiSchema = z.looseObject({ asyncapi: z.string() }).meta({ id: "AsyncApi" });
 
 const UNCHANGED = {
-  description:
-    "Unchanged: the `ETag` in `If-None-Match` is still current. No body; keep the last 200 answer.",
+  description: "Unchanged: the `ETag` in `If-None-Match` is still current. No body; keep the last 200 answer.",
   schema: null,
 };
 

@@ -118,8 +118,7 @@ const tasks = "/api/robotics/v1/serving-tasks/" as const;
 const task = `${tasks}{task_id}` as const;
 const tag = "robotics";
 const unchanged = {
-  description:
-    "Unchanged: the `ETag` in `If-None-Match` is still current. No body; keep the last 200 answer.",
+  description: "Unchanged: the `ETag` in `If-None-Match` is still current. No body; keep the last 200 answer.",
   schema: null,
   headers: etagHeaderSchema,
 };
