@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { nkeys } from "nats";
-import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
 import { type Bus, type BusLog, connectBus } from "../../services/bus/connection.ts";
 import type { ServerAccess } from "../../services/bus/nats-server.ts";
 import { parseSettings, sharedSettingsSchema } from "../../services/runtime/settings.ts";
@@ -95,7 +95,7 @@ describe("a NATS server with passwords and certificates of a private authority",
     });
   });
 
-  describe("a certificate of the process that the server refuses: the error gives the reason, also with several servers", () => {
+  describe.concurrent("a certificate of the process that the server refuses: the error gives the reason, also with several servers", () => {
     const identity = (name: string, { cert, key }: { readonly cert: string; readonly key: string }) => ({
       NATS_CERT_FILE: writeFile(`${name}.pem`, cert),
       NATS_KEY_FILE: writeFile(`${name}.key`, key),
@@ -120,7 +120,9 @@ describe("a NATS server with passwords and certificates of a private authority",
     });
   });
 
-  it("a certificate expires while the process runs: it is logged once, and with a new file the bus is up again", async () => {
+  it.concurrent("a certificate expires while the process runs: it is logged once, and with a new file the bus is up again", async ({
+    onTestFinished,
+  }) => {
     const identity = authority.issue({ names: ["device-payments"] });
     const lost = authority.issue({ names: ["device-payments"], notBefore: new Date(0), notAfter: new Date(1_000) });
     const own = {

@@ -1,5 +1,5 @@
 /** A stream that an operator purges while the service runs: its numbers go on, and the relay notices it all the same. */
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { type TestContext, test } from "vitest";
 import { COMPLETE_KEYS } from "../../services/bus/bucket-completeness.ts";
 import { CREDENTIALS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
 import { BUCKET_OF_PART, isLogPurged } from "../../services/relay/recovery/check-streams.ts";
@@ -8,14 +8,16 @@ import { ONE_LOG, STATION_LOG } from "../support/one-log.ts";
 import { type RelayFixture, sessionHash, startRelayFixture } from "./relay-fixture.ts";
 
 const WAIT = { timeout: 10_000, interval: 50 };
-let fixture: RelayFixture;
-beforeEach(async () => {
-  fixture = await startRelayFixture();
-});
-afterEach(() => fixture.stop());
+
+/** Tests run at the same time, so each has its own fixture. */
+async function fixtureOf({ onTestFinished }: TestContext): Promise<RelayFixture> {
+  const fixture = await startRelayFixture();
+  onTestFinished(() => fixture.stop());
+  return fixture;
+}
 
 /** A person with a session, a station with a display, and a kill switch that is on. Returns the station's id. */
-async function writeAll(): Promise<number> {
+async function writeAll(fixture: RelayFixture): Promise<number> {
   const [row] = await fixture.sql<[{ station_id: number }]>`
     with o as (insert into organizations (name) values ('Organization') returning organization_id),
     f as (insert into filials (organization_id, name) select organization_id, 'Filial' from o returning *),
@@ -34,43 +36,48 @@ async function writeAll(): Promise<number> {
   return row.station_id;
 }
 
-const messages = async (stream: string): Promise<number> => (await fixture.bus.jsm.streams.info(stream)).state.messages;
+const messages = async ({ bus }: RelayFixture, stream: string): Promise<number> =>
+  (await bus.jsm.streams.info(stream)).state.messages;
 
-const isComplete = async (part: AnnouncedPart): Promise<boolean> => {
+const isComplete = async (fixture: RelayFixture, part: AnnouncedPart): Promise<boolean> => {
   const bucket = BUCKET_OF_PART[part];
   if (bucket === null) throw new Error(`${part} has no bucket.`);
   return (await Promise.all(COMPLETE_KEYS.map((key) => fixture.newestOf(bucket, key)))).some((one) => one !== null);
 };
 
-const purge = (stream: string) => fixture.bus.jsm.streams.purge(stream);
+const purge = ({ bus }: RelayFixture, stream: string) => bus.jsm.streams.purge(stream);
 
-test.each([
+test.concurrent.for([
   ["sessions", SESSIONS],
   ["switches", SWITCHES],
   ["credentials", CREDENTIALS],
 ] as const)(
   "the bucket of %s is purged: the relay restores its entries before it writes the notice",
-  async (part, bucket) => {
-    await writeAll();
+  async ([part, bucket], context) => {
+    const { expect } = context;
+    const fixture = await fixtureOf(context);
+    await writeAll(fixture);
     await fixture.startAnnouncers();
     const relay = await fixture.startRelay();
-    await expect.poll(() => isComplete(part), WAIT).toBe(true);
+    await expect.poll(() => isComplete(fixture, part), WAIT).toBe(true);
     const stream = `KV_${bucket.name}`;
-    const before = await messages(stream);
-    await purge(stream);
-    await expect.poll(() => messages(stream), WAIT).toBe(before);
+    const before = await messages(fixture, stream);
+    await purge(fixture, stream);
+    await expect.poll(() => messages(fixture, stream), WAIT).toBe(before);
 
     // While no relay delivers.
     await relay.stop();
-    await purge(stream);
+    await purge(fixture, stream);
     await fixture.startRelay();
-    await expect.poll(() => isComplete(part), WAIT).toBe(true);
-    await expect.poll(() => messages(stream), WAIT).toBe(before);
+    await expect.poll(() => isComplete(fixture, part), WAIT).toBe(true);
+    await expect.poll(() => messages(fixture, stream), WAIT).toBe(before);
   },
 );
 
-test("the log of a station is purged: the relay describes the station again", async () => {
-  const stationId = await writeAll();
+test.concurrent("the log of a station is purged: the relay describes the station again", async (context) => {
+  const { expect } = context;
+  const fixture = await fixtureOf(context);
+  const stationId = await writeAll(fixture);
   await fixture.startStations();
   await fixture.startAnnouncers();
   await fixture.startRelay();
@@ -86,12 +93,14 @@ test("the log of a station is purged: the relay describes the station again", as
       WAIT,
     )
     .toBe(1);
-  await purge(STATION_LOG.name);
+  await purge(fixture, STATION_LOG.name);
   expect(await fixture.commits(stationId)).toEqual([]);
   await expect.poll(revision, WAIT).toBe(4);
 });
 
-test("a log is purged when none of its copied stations is there, and a log without such a station is not", async () => {
+test.concurrent("a log is purged when none of its copied stations is there, and a log without such a station is not", async (context) => {
+  const { expect } = context;
+  const fixture = await fixtureOf(context);
   const { bus } = fixture;
   const isPurged = (...stationIds: number[]) => isLogPurged(bus.jsm, ONE_LOG, { stream: STATION_LOG.name, stationIds });
   // More commits than the log keeps: of the first ones nothing is left.
@@ -99,6 +108,6 @@ test("a log is purged when none of its copied stations is there, and a log witho
     await bus.js.publish(ONE_LOG.subject(7), "a commit");
   }
   expect(await Promise.all([isPurged(7), isPurged(8, 7), isPurged()])).toEqual([false, false, false]);
-  await purge(STATION_LOG.name);
+  await purge(fixture, STATION_LOG.name);
   expect(await Promise.all([isPurged(7), isPurged()])).toEqual([true, false]);
 });

@@ -1,14 +1,14 @@
 /**
- * Several processes share the work; others take over from one that dies or stalls. The long form, of `npm run soak`, sends ten
- * thousand events while five processes are killed (KILLS_EVENTS); the short form two hundred, and two are killed.
+ * Several processes share the work; others take over from one that dies (`stalls.test.ts`: that stalls). The long form, of
+ * `npm run soak`, sends ten thousand events while five processes are killed (KILLS_EVENTS); the short form two hundred, and
+ * two are killed.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { expect, type TestContext, test } from "vitest";
 import { freePort } from "../support/free-port.ts";
 import { metricSum, scrape } from "../support/scrape.ts";
 import {
   type Fleet,
-  holdAnswers,
   SHORT_LEASES,
   type SignerProcess,
   type SignerWorld,
@@ -16,14 +16,15 @@ import {
   waitFor,
 } from "./signer-world.ts";
 
-let world: SignerWorld;
-beforeEach(async () => {
-  world = await startSignerWorld({ signers: 0 });
-});
-afterEach(() => world.stop());
+/** Tests run at the same time, so each has its own world. */
+async function worldOf({ onTestFinished }: TestContext): Promise<SignerWorld> {
+  const world = await startSignerWorld({ signers: 0 });
+  onTestFinished(() => world.stop());
+  return world;
+}
 
 /** Fleets, each with a target; their registration needs a process that answers. */
-async function openFleets(count: number, path: string): Promise<Fleet[]> {
+async function openFleets(world: SignerWorld, count: number, path: string): Promise<Fleet[]> {
   const fleets: Fleet[] = [];
   for (let at = 0; at < count; at += 1) {
     const fleet = await world.openFleet();
@@ -34,11 +35,11 @@ async function openFleets(count: number, path: string): Promise<Fleet[]> {
 }
 
 /** Queries the database only when as many have arrived: until then the database has enough to do. */
-const areDelivered = async (count: number): Promise<boolean> =>
+const areDelivered = async (world: SignerWorld, count: number): Promise<boolean> =>
   world.receiver.received.length >= count && (await world.countDelivered()) === count;
 
 /** Statements of the signers that wait for a lock. */
-async function waitingStatements(): Promise<number> {
+async function waitingStatements(world: SignerWorld): Promise<number> {
   const rows = await world.database`
     select from pg_stat_activity
     where application_name = 'device-payments webhook-signer' and datname = current_database() and wait_event_type = 'Lock'`;
@@ -46,14 +47,14 @@ async function waitingStatements(): Promise<number> {
 }
 
 /** How often each delivery arrived. */
-function arrivals(): ReadonlyMap<number, number> {
+function arrivals(world: SignerWorld): ReadonlyMap<number, number> {
   const counts = new Map<number, number>();
   for (const { deliveryId } of world.receiver.received) counts.set(deliveryId, (counts.get(deliveryId) ?? 0) + 1);
   return counts;
 }
 
 /** Each delivery with its attempts, the oldest first. */
-async function tries({ consumerId }: Fleet): Promise<readonly Tried[]> {
+async function tries(world: SignerWorld, { consumerId }: Fleet): Promise<readonly Tried[]> {
   return await world.database<Tried[]>`
     select d.status, d.attempts, array_remove(array_agg(a.status order by a.attempt_id), null)::int[] as answers, d.due_at
     from webhook_deliveries d left join webhook_attempts a using (delivery_id)
@@ -67,9 +68,10 @@ interface Tried {
   readonly due_at: Date | null;
 }
 
-test("three processes share the owners: no delivery is sent twice, although owners move between them", async () => {
+test.concurrent("three processes share the owners: no delivery is sent twice, although owners move between them", async (context) => {
+  const world = await worldOf(context);
   await world.addSignerProcess(SHORT_LEASES);
-  const fleets = await openFleets(12, "/shared");
+  const fleets = await openFleets(world, 12, "/shared");
   await world.emitMany(fleets, 240);
   await world.addSignerProcess(SHORT_LEASES);
   await world.addSignerProcess(SHORT_LEASES);
@@ -83,16 +85,17 @@ test("three processes share the owners: no delivery is sent twice, although owne
     for (const { leased_by: holder } of rows) holders.add(holder);
     await delay(500);
   }
-  await waitFor("all of them", () => areDelivered(emitted));
+  await waitFor("all of them", () => areDelivered(world, emitted));
   expect(holders.size).toBe(3);
-  expect(arrivals().size).toBe(emitted);
-  expect(Math.max(...arrivals().values())).toBe(1);
+  expect(arrivals(world).size).toBe(emitted);
+  expect(Math.max(...arrivals(world).values())).toBe(1);
 });
 
-test("a killed process: another one continues its work within half a minute", async () => {
+test.concurrent("a killed process: another one continues its work within half a minute", async (context) => {
+  const world = await worldOf(context);
   const EVENTS = 240;
   const first = await world.addSignerProcess();
-  const fleets = await openFleets(3, "/killed");
+  const fleets = await openFleets(world, 3, "/killed");
   for (let at = 0; at < 3; at += 1) world.receiver.behave(`/killed/${at}`, () => ({ status: 200, afterMs: 100 }));
   await world.emitMany(fleets, EVENTS);
   await waitFor("the first ones", () => world.receiver.received.length > 30);
@@ -101,44 +104,22 @@ test("a killed process: another one continues its work within half a minute", as
   const sent = world.receiver.received.length;
   for (let at = 0; at < 3; at += 1) world.receiver.behave(`/killed/${at}`, () => 200);
   await world.addSignerProcess();
-  await waitFor("all of them", () => areDelivered(EVENTS), 30_000);
+  await waitFor("all of them", () => areDelivered(world, EVENTS), 30_000);
   expect(Date.now() - killedAtMs).toBeLessThan(30_000);
   // Requests that were in progress are sent again, at most four of each endpoint, and those whose outcome was not written.
   expect(world.receiver.received.length - sent).toBeGreaterThan(0);
-  expect(arrivals().size).toBe(EVENTS);
+  expect(arrivals(world).size).toBe(EVENTS);
   // Attempts of the killed process have no known outcome, so they do not count.
-  const all = (await Promise.all(fleets.map(tries))).flat();
+  const all = (await Promise.all(fleets.map((fleet) => tries(world, fleet)))).flat();
   expect(all.filter(({ attempts, answers }) => attempts !== 1 || answers.length !== 1)).toEqual([]);
 });
 
-test("a stalled process: it sends no delivery that others have taken over meanwhile", async () => {
-  const EVENTS = 240;
-  const frozen = await world.addSignerProcess(SHORT_LEASES);
-  const fleets = await openFleets(2, "/frozen");
-  for (let at = 0; at < 2; at += 1) world.receiver.behave(`/frozen/${at}`, () => ({ status: 200, afterMs: 50 }));
-  await world.emitMany(fleets, EVENTS);
-  await waitFor("the first ones", () => world.receiver.received.length > 40);
-  // It stops with every slot taken, so that it has nothing to write, and reads the answers when it continues.
-  const letGo = await holdAnswers(world.receiver, ["/frozen/0", "/frozen/1"]);
-  frozen.freeze();
-  for (let at = 0; at < 2; at += 1) world.receiver.behave(`/frozen/${at}`, () => 200);
-  letGo();
-  await world.addSignerProcess(SHORT_LEASES);
-  await waitFor("the others' work", () => areDelivered(EVENTS));
-  const before = world.receiver.received.length;
-  frozen.signal("SIGCONT");
-  await delay(2_500);
-  expect(world.receiver.received).toHaveLength(before);
-  expect(arrivals().size).toBe(EVENTS);
-  // Those in progress, and those that had ended without a written outcome.
-  expect([...arrivals().values()].filter((count) => count > 1).length).toBeLessThan(100);
-});
-
-test("a process that writes its outcomes after others have taken over: no success is lost or overwritten", async () => {
+test.concurrent("a process that writes its outcomes after others have taken over: no success is lost or overwritten", async (context) => {
+  const world = await worldOf(context);
   const EVENTS = 8;
   const metricsPort = await freePort();
   const old = await world.addSignerProcess({ ...SHORT_LEASES, METRICS_PORT: String(metricsPort) });
-  const fleets = await openFleets(3, "/late");
+  const fleets = await openFleets(world, 3, "/late");
   const [succeeded, overtaken, failed] = fleets as [Fleet, Fleet, Fleet];
   // What the old process receives, and what the new one does.
   const answers = [
@@ -170,17 +151,21 @@ test("a process that writes its outcomes after others have taken over: no succes
   await waitFor("the process to have read each answer", async () => {
     return metricSum(await scrape(metricsPort), "webhook_attempts_total") === EVENTS + 1;
   });
-  await waitFor("its outcomes to wait", async () => (await waitingStatements()) > 0);
+  await waitFor("its outcomes to wait", async () => (await waitingStatements(world)) > 0);
   old.freeze();
   // The statement that it has sent ends after its timeout in PostgreSQL.
-  await waitFor("no statement of it to wait", async () => (await waitingStatements()) === 0);
+  await waitFor("no statement of it to wait", async () => (await waitingStatements(world)) === 0);
   release.resolve();
   await holding;
-  expect((await Promise.all(fleets.map(tries))).flat().every(({ attempts }) => attempts === 0)).toBe(true);
+  expect(
+    (await Promise.all(fleets.map((fleet) => tries(world, fleet)))).flat().every(({ attempts }) => attempts === 0),
+  ).toBe(true);
   await world.addSignerProcess(SHORT_LEASES);
   const isTried = ({ attempts }: Tried): boolean => attempts === 1;
-  await waitFor("the new one's", async () => (await Promise.all(fleets.map(tries))).flat().every(isTried));
-  const planned = (await tries(failed)).map((one) => one.due_at);
+  await waitFor("the new one's", async () =>
+    (await Promise.all(fleets.map((fleet) => tries(world, fleet)))).flat().every(isTried),
+  );
+  const planned = (await tries(world, failed)).map((one) => one.due_at);
   // Nothing is due before the old one reports.
   const pausing = fleets.map(
     ({ organizationId }) => world.database`
@@ -189,25 +174,28 @@ test("a process that writes its outcomes after others have taken over: no succes
   await Promise.all(pausing);
   old.signal("SIGCONT");
   const isReported = ({ attempts }: Tried): boolean => attempts === 2;
-  await waitFor("the old one's", async () => (await Promise.all(fleets.map(tries))).flat().every(isReported));
+  await waitFor("the old one's", async () =>
+    (await Promise.all(fleets.map((fleet) => tries(world, fleet)))).flat().every(isReported),
+  );
   const each = { attempts: 2, due_at: null, status: "delivered" };
-  expect(await tries(succeeded)).toEqual(Array.from({ length: 3 }, () => ({ ...each, answers: [200, 500] })));
-  expect(await tries(overtaken)).toEqual(Array.from({ length: 3 }, () => ({ ...each, answers: [500, 200] })));
+  expect(await tries(world, succeeded)).toEqual(Array.from({ length: 3 }, () => ({ ...each, answers: [200, 500] })));
+  expect(await tries(world, overtaken)).toEqual(Array.from({ length: 3 }, () => ({ ...each, answers: [500, 200] })));
   const later = planned.map((dueAt) => new Date((dueAt?.getTime() ?? 0) + 3_600_000));
-  expect(await tries(failed)).toEqual(
+  expect(await tries(world, failed)).toEqual(
     later.map((due_at) => ({ attempts: 2, due_at, status: "pending", answers: [500, 503] })),
   );
   expect(world.receiver.received).toHaveLength((EVENTS + 1) * 2);
 });
 
-test("many events while processes are killed at random: each is delivered, none is lost", async () => {
+test("many events while processes are killed at random: each is delivered, none is lost", async (context) => {
+  const world = await worldOf(context);
   const EVENTS = Number(process.env["KILLS_EVENTS"] ?? 200);
   const KILLS = EVENTS > 200 ? 5 : 2;
   const processes: SignerProcess[] = [
     await world.addSignerProcess(SHORT_LEASES),
     await world.addSignerProcess(SHORT_LEASES),
   ];
-  const fleets = await openFleets(20, "/chaos");
+  const fleets = await openFleets(world, 20, "/chaos");
   const emitting = world.emitMany(fleets, EVENTS);
   for (let kill = 0; kill < KILLS; kill += 1) {
     await delay(200 + Math.random() * 1_800);
@@ -216,9 +204,9 @@ test("many events while processes are killed at random: each is delivered, none 
     processes.push(await world.addSignerProcess(SHORT_LEASES));
   }
   await emitting;
-  await waitFor("all of them", () => areDelivered(EVENTS));
+  await waitFor("all of them", () => areDelivered(world, EVENTS));
   const [row] = await world.database<[{ events: number; deliveries: number }]>`
     select (select count(*)::int from webhook_events) as events, (select count(*)::int from webhook_deliveries) as deliveries`;
   expect(row).toEqual({ events: EVENTS, deliveries: EVENTS });
-  expect(arrivals().size).toBe(EVENTS);
+  expect(arrivals(world).size).toBe(EVENTS);
 });

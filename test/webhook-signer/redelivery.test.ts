@@ -29,8 +29,9 @@ const tried = (fleet: Fleet, attempts: number) =>
     return one?.attempts === attempts && one;
   });
 
+// Each test has its own fleet and path.
 describe("a request during an attempt", () => {
-  test.each([
+  test.concurrent.each([
     ["succeeds", 200, "delivered"],
     ["fails for good", 500, "failed"],
   ] as const)("is carried out after it, though that %s", async (name, status, end) => {
@@ -54,7 +55,7 @@ describe("a request during an attempt", () => {
     expect(name).toBeDefined();
   });
 
-  test("during a requested attempt: one more attempt", async () => {
+  test.concurrent("during a requested attempt: one more attempt", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/twice");
     await world.emitMany([fleet], 1);

@@ -1,4 +1,4 @@
-/** Which slots an owner's slow targets may take: those of this owner, and none that prompt or new targets need. */
+/** Which slots an owner's slow targets may take: only this owner's, and none that prompt or new targets need; and how many all take. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
@@ -100,4 +100,28 @@ test("more slow targets than slots: prompt and new targets are not delayed", asy
   expect(world.receiver.mostAtOnce("/slow-but-good/")).toBeLessThanOrEqual(256);
   expect(world.receiver.mostAtOnce("/slow-but-good/")).toBeGreaterThan(140);
   await world.pauseEndpoints(slow);
+});
+
+test("all owners together: at most 256 requests in progress", async () => {
+  const many: Fleet[] = [];
+  for (let owner = 0; owner < 24; owner += 1) {
+    const first = await world.openFleet();
+    for (const [at, consumer] of [first, await world.addConsumer(first)].entries()) {
+      for (let endpoint = 0; endpoint < 2; endpoint += 1) {
+        const path = `/together/${owner}-${at}-${endpoint}`;
+        await world.addEndpoint(consumer, path);
+        world.receiver.behave(path, () => ({ status: 200, afterMs: 700 }));
+      }
+      many.push(consumer);
+    }
+  }
+  await world.emitMany(many, many.length * 20);
+  await waitFor(
+    "the most",
+    () => world.receiver.received.filter((one) => one.path.startsWith("/together/")).length > 1_200,
+    40_000,
+  );
+  // A few slots are kept for untried targets.
+  expect(world.receiver.mostAtOnce("/together/")).toBeGreaterThan(200);
+  expect(world.receiver.mostAtOnce("/together/")).toBeLessThanOrEqual(256);
 });

@@ -1,15 +1,22 @@
 /** A suspended consumer: nothing is sent to it, and nothing is lost for it. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { summarizeDue } from "../../services/webhook-signer/sql/owners.ts";
 import { begunAfter, type Fleet, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
+// A worker's next file has the same limits.
+const { sweepIntervalMs } = SIGNER_LIMITS;
 let world: SignerWorld;
 beforeAll(async () => {
+  Object.assign(SIGNER_LIMITS, { sweepIntervalMs: 1_000 });
   world = await startSignerWorld();
   await world.addRelay();
 });
-afterAll(() => world.stop());
+afterAll(async () => {
+  await world.stop();
+  Object.assign(SIGNER_LIMITS, { sweepIntervalMs });
+});
 
 const setStatus = ({ consumerId }: Fleet, status: "active" | "suspended") =>
   world.database`update robotics_consumers set status = ${status} where consumer_id = ${consumerId}`;
