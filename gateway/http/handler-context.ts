@@ -190,7 +190,6 @@ export interface RefusalFacts {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** A handler throws it to answer with one error code of the catalogue. */
 /** The replica lacks the caller. `why` resolves with the error code when the replica is certainly the newest. */
 export class UnknownCaller extends Error {
   readonly why: () => Promise<ErrorCode>;
@@ -201,6 +200,7 @@ export class UnknownCaller extends Error {
   }
 }
 
+/** A handler throws it to answer with one error code of the catalogue. */
 export class Refusal extends Error {
   readonly code: ErrorCode;
   readonly facts: RefusalFacts;

@@ -7,15 +7,15 @@ import type { Bus } from "./connection.ts";
 import { BUS_LIMITS } from "./limits.ts";
 
 export class Proofs {
-  readonly #bus: Pick<Bus, "nc" | "isUp">;
+  readonly #bus: Pick<Bus, "nc">;
   readonly #beats: string;
   /** The proof whose beat is sent next. */
   #next: Promise<boolean> | undefined;
-  /** The beats that have not come back, by their content. */
+  /** The beats that have not come back, by their content, in the order in which they were first sent. */
   readonly #waiting = new Map<string, () => void>();
 
   /** `beats` are the subjects of the stream's beats, without the last token. */
-  constructor(bus: Pick<Bus, "nc" | "isUp">, beats: string) {
+  constructor(bus: Pick<Bus, "nc">, beats: string) {
     this.#bus = bus;
     this.#beats = beats;
   }
@@ -26,9 +26,14 @@ export class Proofs {
     return await this.#next;
   }
 
-  /** Call it with each beat that the feed receives. */
+  /** Call it with each beat that the feed receives. It also proves what was asked before this beat was sent. */
   take(beat: { readonly headers: MsgHdrs | undefined }): void {
-    if (this.#waiting.size > 0) this.#waiting.get(contentOf(beat))?.();
+    const content = this.#waiting.size > 0 ? contentOf(beat) : "";
+    if (!this.#waiting.has(content)) return;
+    for (const [one, prove] of this.#waiting) {
+      prove();
+      if (one === content) return;
+    }
   }
 
   async #proveSoon(): Promise<boolean> {
@@ -39,8 +44,11 @@ export class Proofs {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     this.#waiting.set(content, () => resolve(true));
     const send = (): void => {
-      const { nc, isUp } = this.#bus;
-      if (isUp()) nc.publish(beatSubject(this.#beats), "", { headers: beatHeaders(content) });
+      try {
+        this.#bus.nc.publish(beatSubject(this.#beats), "", { headers: beatHeaders(content) });
+      } catch {
+        // The connection was closed: no proof comes.
+      }
     };
     send();
     // The beat of another reader may have replaced this one.

@@ -1,0 +1,78 @@
+/** A feed proves that it has everything that was stored before a moment. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { beatHeaders, bucketBeats } from "../../services/bus/beats.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { openFeed } from "../../services/bus/feed.ts";
+import { Proofs } from "../../services/bus/proofs.ts";
+import { CREDENTIALS } from "../../services/bus/streams.ts";
+import { QUIET } from "../support/quiet-log.ts";
+import { startNats, type TestServer } from "../support/servers.ts";
+
+const PREFIX = `$KV.${CREDENTIALS.name}.`;
+
+let nats: TestServer;
+let bus: Bus;
+beforeAll(async () => {
+  nats = await startNats();
+  bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+  await ensureStreams(bus, { replicas: 1, logs: 1 });
+});
+afterAll(async () => {
+  await bus.close();
+  await nats.stop();
+});
+
+const follow = (onMessage: (subject: string) => void, of = bus) =>
+  openFeed(of, {
+    stream: `KV_${CREDENTIALS.name}`,
+    filter: `${PREFIX}>`,
+    beats: bucketBeats(CREDENTIALS),
+    onMessage: ({ subject }) => onMessage(subject),
+    onReset: () => undefined,
+    log: QUIET,
+  });
+
+test("many callers at once: each has everything that was stored before its call", async () => {
+  const seen = new Set<string>();
+  const feed = follow((subject) => seen.add(subject));
+  await feed.caughtUp;
+  const calls = Array.from({ length: 200 }, async (_, nth) => {
+    const subject = `${PREFIX}entry-${nth}`;
+    await bus.js.publish(subject, "{}");
+    return [await feed.prove(), seen.has(subject)];
+  });
+  expect(await Promise.all(calls)).toEqual(calls.map(() => [true, true]));
+  feed.stop();
+});
+
+test("a beat that comes back proves what was asked before it was sent, and nothing that was asked after it", async () => {
+  const sent: string[] = [];
+  const publish = (_subject: string, _data: string, { headers }: { headers: ReturnType<typeof beatHeaders> }): void =>
+    void sent.push(headers.get("Beat"));
+  const proofs = new Proofs({ nc: { ...bus.nc, publish } as never }, bucketBeats(CREDENTIALS));
+  const answers: string[] = [];
+  const ask = async (name: string): Promise<void> => {
+    const isProved = await proofs.prove();
+    answers.push(`${name} ${isProved}`);
+  };
+  const asked: Promise<void>[] = [];
+  for (const [nth, name] of ["first", "second", "third"].entries()) {
+    asked.push(ask(name));
+    await expect.poll(() => new Set(sent).size).toBe(nth + 1);
+  }
+  proofs.take({ headers: beatHeaders([...new Set(sent)][1] ?? "") });
+  await asked[1];
+  expect(answers).toEqual(["first true", "second true"]);
+  await asked[2];
+  expect(answers.at(-1)).toBe("third false");
+});
+
+test("the connection is closed: no proof, and nothing is thrown", async () => {
+  const other = await connectBus({ url: nats.url, name: "closing", log: QUIET });
+  const feed = follow(() => undefined, other);
+  await feed.caughtUp;
+  await other.close();
+  expect(await feed.prove()).toBe(false);
+  feed.stop();
+});
