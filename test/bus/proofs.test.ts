@@ -50,7 +50,7 @@ test("a beat that comes back proves what was asked before it was sent, and nothi
   const sent: string[] = [];
   const publish = (_subject: string, _data: string, { headers }: { headers: ReturnType<typeof beatHeaders> }): void =>
     void sent.push(headers.get("Beat"));
-  const proofs = new Proofs({ nc: { ...bus.nc, publish } as never }, bucketBeats(CREDENTIALS));
+  const proofs = new Proofs({ nc: { ...bus.nc, publish } }, bucketBeats(CREDENTIALS));
   const answers: string[] = [];
   const ask = async (name: string): Promise<void> => {
     const isProved = await proofs.prove();
