@@ -8,6 +8,7 @@ import type { AnswerWriter } from "../http/answer-writer.ts";
 import { checkUpgrade } from "../http/caller-checks.ts";
 import type { ClientAddress } from "../http/client-address.ts";
 import type { Connections } from "../http/connections.ts";
+import type { ErrorCode } from "../http/errors.ts";
 import type { RequestMetrics } from "../http/exchange.ts";
 import { Refusal, UnknownCaller } from "../http/handler-context.ts";
 import { queryOf } from "../http/parse-request.ts";
@@ -85,30 +86,33 @@ function upgrade(deps: LiveUpgradeDeps, row: Route, { res, req, context }: Asked
   try {
     const { key, extensions } = requireHandshake(req);
     const admitted = admit(deps, row, facts);
-    if ("missing" in admitted) return void refuseMissing(deps, res, { ...admitted, refuse });
+    if ("missing" in admitted) {
+      const { session, stationId } = admitted.missing;
+      return void refuseLater(res, () => deps.missing.whyNone(session, stationId), refuse);
+    }
     // One of this address's connections becomes a WebSocket, and the server does not report which.
     deps.connections.unused.forget(addressBlock(facts.peer));
     // The empty subprotocol: live sockets have none.
     res.upgrade<SocketData>(admitted, key, "", extensions, context);
     deps.metrics.done(row.operationId, 101, undefined, durationMs());
   } catch (error) {
-    if (error instanceof UnknownCaller) void refuseUnknown(res, error, refuse);
+    if (error instanceof UnknownCaller) void refuseLater(res, error.why, refuse);
     else refuse(error);
   }
 }
 
-/** Answers with the reason, unless the client has closed the connection. */
-async function refuseUnknown(
+/** Finds the reason and answers with it, unless the client has closed the connection. */
+async function refuseLater(
   res: HttpResponse,
-  caller: UnknownCaller,
+  why: () => Promise<ErrorCode>,
   refuse: (error: unknown) => void,
 ): Promise<void> {
   let isGone = false;
   res.onAborted(() => {
     isGone = true;
   });
-  const why = await caller.why();
-  if (!isGone) refuse(new Refusal(why));
+  const code = await why();
+  if (!isGone) refuse(new Refusal(code));
 }
 
 /** Sixteen bytes in base64. */
@@ -135,20 +139,6 @@ function requireHandshake(req: HttpRequest): { readonly key: string; readonly ex
 /** A station that the replica does not have. */
 interface Missing {
   readonly missing: { readonly session: SessionEntry; readonly stationId: number };
-}
-
-/** Asks for the reason and answers with the error, unless the client has closed the connection. */
-async function refuseMissing(
-  deps: LiveUpgradeDeps,
-  res: HttpResponse,
-  { missing, refuse }: Missing & { readonly refuse: (error: unknown) => void },
-): Promise<void> {
-  let isGone = false;
-  res.onAborted(() => {
-    isGone = true;
-  });
-  const why = await deps.missing.whyNone(missing.session, missing.stationId);
-  if (!isGone) refuse(new Refusal(why));
 }
 
 /** Throws the errors of a GET of the same path. For another organization's station the error is `not_found`. */

@@ -114,7 +114,7 @@ interface KeyState {
   /** The run after it, which reads rows that were committed since the first began; flushes share it. */
   next: Promise<boolean> | undefined;
   retryPauseMs: number;
-  /** Of the request that wrote the row that is delivered now, or was last. */
+  /** Of the request that wrote the row that this run delivers or has delivered last. */
   requestId: string | undefined;
   /** By the monotonic clock: a clock that is set back must not delay a revocation. 0 means no pause. */
   retryAtMs: number;
@@ -177,6 +177,7 @@ export class KeyDeliverer {
   async #run(key: string, state: KeyState): Promise<boolean> {
     const lane = laneOf(key);
     this.#busy[lane] += 1;
+    state.requestId = undefined;
     try {
       const isDone = await this.#deliverAll(key, state);
       state.retryPauseMs = 0;

@@ -1,6 +1,5 @@
 /** No call waits for ever, whatever the server does. A stalled server does not apply its own time-outs. */
 import { setTimeout as wait } from "node:timers/promises";
-
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { closeDatabase, type Database } from "../../services/db/pool.ts";
