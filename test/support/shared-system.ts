@@ -33,6 +33,8 @@ let unused: NodeJS.Timeout | undefined;
 interface SharedOptions extends Pick<SystemOptions, "sandboxProvider"> {
   /** A program or page of the file claims codes from this machine's address, which may claim ten times a minute. */
   readonly claims?: boolean;
+  /** The file reads the records of refused callbacks, and a process stores a bounded number of them a minute. */
+  readonly refusals?: boolean;
 }
 
 /** The worker's system with a fresh sandbox, and with the sandbox's provider where `sandboxProvider` asks for it. */
@@ -41,6 +43,7 @@ export async function sharedSystem(options: SharedOptions = {}): Promise<TestSys
   if (shared !== undefined && !isWhole(await shared)) await stopShared();
   const running = await (shared === undefined ? startShared() : shared);
   if (options.claims === true && isUsed) await renew(running.processes.gateway);
+  if (options.refusals === true && isUsed) await renew(running.processes.services);
   isUsed = true;
   await retireSandbox(running.database.url);
   const stop = (): Promise<void> => {
@@ -63,9 +66,10 @@ async function startShared(): Promise<RunningSystem> {
   }
 }
 
-async function renew(gateway: TestProcess): Promise<void> {
-  await gateway.stop();
-  await gateway.restart();
+/** Starts a process again, so that it has counted nothing. */
+async function renew(process: TestProcess): Promise<void> {
+  await process.stop();
+  await process.restart();
 }
 
 /** A file that failed may have left a process killed. */

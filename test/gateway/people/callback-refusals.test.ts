@@ -18,7 +18,7 @@ let owner: Person;
 let database: Database;
 const configIds: number[] = [];
 beforeAll(async () => {
-  system = await sharedSystem({ sandboxProvider: true });
+  system = await sharedSystem({ sandboxProvider: true, refusals: true });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
   for (const name of ["Harbour", "Market", "Station"]) {
