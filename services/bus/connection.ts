@@ -22,6 +22,7 @@ import {
   unreachableBus,
 } from "./nats-server.ts";
 import { QuorumWatch, reachJetStream, ServerChoice } from "./quorum.ts";
+import { ServerLinks } from "./server-links.ts";
 import { explainTimeout, TlsOutage } from "./tls-failures.ts";
 import { turnPublisher } from "./turn-publisher.ts";
 
@@ -63,8 +64,8 @@ export interface ConnectOptions {
    */
   readonly withinMs?: number;
   /**
-   * Set by a service: it waits for a quorum without a limit, and it leaves a server that loses the quorum. A command
-   * that a person waits for does neither.
+   * Set by a service: it waits for a quorum without a limit, and it leaves a server that loses the quorum or that is cut
+   * off from another server. A command that a person waits for does neither.
    */
   readonly awaitsQuorum?: boolean;
   /** Ends the attempt. */
@@ -98,6 +99,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   let isUp = true;
   let isClosing = false;
   let watch: QuorumWatch | undefined;
+  let links: ServerLinks | undefined;
   const outage = new TlsOutage(connectionOptions(options, dialling), options.log);
   const listeners = new Set<(isUp: boolean) => void>();
   const change = (next: boolean): void => {
@@ -150,6 +152,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
         isRefused = false;
         isDenied = false;
         change(true);
+        links?.begin();
         void clock.measure();
       }
     }
@@ -166,7 +169,9 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   const jsm = await jetstreamManager(nc, { timeout: BUS_LIMITS.manageMs, checkAPI: false });
   await clock.measure();
   if (awaitsQuorum) {
-    watch = new QuorumWatch({ nc, isUp: () => isUp, choice: dialling.choice, log });
+    const deps = { nc, isUp: () => isUp, choice: dialling.choice, log };
+    watch = new QuorumWatch(deps);
+    links = new ServerLinks(deps);
     await warnOfOneServer(options, nc.info);
   }
   return {
@@ -183,6 +188,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     async close() {
       isClosing = true;
       watch?.stop();
+      links?.stop();
       outage.end();
       clock.stop();
       if (isUp) await within(sendOutstanding(nc), BUS_LIMITS.closeMs).catch(() => undefined);

@@ -115,7 +115,7 @@ export class ServerChoice {
   }
 }
 
-export interface QuorumWatchDeps {
+export interface WatchDeps {
   readonly nc: NatsConnection;
   readonly isUp: () => boolean;
   readonly choice: ServerChoice;
@@ -134,7 +134,7 @@ export interface QuorumWatchDeps {
  * bucket has a separate leader, so the election of one bucket does not look like a cut.
  */
 export class QuorumWatch {
-  readonly #deps: QuorumWatchDeps;
+  readonly #deps: WatchDeps;
   readonly #timer: NodeJS.Timeout;
   #answeredAtMs = performance.now();
   /** Questions in a row without an answer. */
@@ -145,7 +145,7 @@ export class QuorumWatch {
   #left = 0;
   #mayLeaveAtMs = 0;
 
-  constructor(deps: QuorumWatchDeps) {
+  constructor(deps: WatchDeps) {
     this.#deps = deps;
     this.#timer = setInterval(() => void this.#check(), BUS_LIMITS.quorumAskMs);
     this.#timer.unref();

@@ -42,6 +42,9 @@ export const ISSUE_EVENTS_ALL = "issues.event.*";
 /** A hint to all webhook signers which owners may have webhooks to send. It may be lost without harm. */
 export const WEBHOOKS_DUE = "webhooks.due";
 
+/** Which NATS servers the processes at each server hear (server-links.ts). */
+export const SERVER_REPORTS = "servers.heard";
+
 /** The station and device ids at the end of a heartbeat's or a poll's subject. */
 export function parseHeartbeatSubject(subject: string): { readonly stationId: number; readonly deviceId: number } {
   const tokens = subject.split(".");
