@@ -171,7 +171,16 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   if (awaitsQuorum) {
     const deps = { nc, isUp: () => isUp, choice: dialling.choice, log };
     watch = new QuorumWatch(deps);
-    links = new ServerLinks(deps);
+    const { reconnectToServer: _, ...alone } = connectionOptions(options, dialling);
+    const dial = (server: string): Promise<NatsConnection> =>
+      connect({
+        ...alone,
+        servers: [server],
+        name: `${options.name} (links)`,
+        reconnect: false,
+        timeout: BUS_LIMITS.linksMs,
+      });
+    links = new ServerLinks({ ...deps, dial });
     await warnOfOneServer(options, nc.info);
   }
   return {

@@ -74,22 +74,18 @@ export const BUS_LIMITS = {
    */
   leaveAgain: { firstMs: 3_000, longestMs: 30_000 },
   /**
-   * How often the processes at a server report which other servers they hear, and how many of them do: one may be
-   * stalled, and each report goes to all processes.
+   * How often the processes at a server tell all others that they are there, and how many of them do: one of them may be
+   * stalled, and each message goes to all processes.
    */
-  serverReportMs: 500,
-  serverReporters: 2,
-  /** A server was heard when a report of a process there has arrived within this time: four reports are missing then. */
-  serverHeardMs: 2_000,
-  /**
-   * A server that was not heard for this long is missed. It is longer than `serverHeardMs`, so that nobody is said to
-   * hear a server any more when its end makes the others miss it.
-   */
+  processHereMs: 500,
+  processesHere: 2,
+  /** When the processes at a server were not heard for this long, a process checks the links: six messages are missing. */
   serverMissedMs: 3_000,
-  /** In how many turns one after the other a server must be cut off from another one before its processes leave it. */
-  serverCutTurns: 2,
-  /** A process leaves servers that are cut off at most this often: requests fail during each change. */
-  leaveCutMs: 10_000,
+  /** While a server is not heard, a process checks the links this often: it may have no processes, or be down. */
+  checkLinksMs: 30_000,
+  /** How long such a check waits for its messages, and how often it sends them: a new subscription is not known at once. */
+  linksMs: 1_000,
+  linksAgainMs: 50,
   /**
    * By how many pulses the bus may be ahead of a database that counts as current. The relay raises the pulse every five
    * seconds. A fail-over to an asynchronous stand-by may lose some pulses, and every backup is older than a minute.

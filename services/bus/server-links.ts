@@ -6,95 +6,99 @@
  *     ╲   ╱       `quorum.ts` stays at them.
  *       C
  *
- * The processes report which servers they hear: they have received a report of a process at that server. A and B are
- * cut off from each other when C hears both, and one of them does not hear the other. Then the processes at the server
- * whose name comes last go to another server.
+ *   processes at each server: "here is one at A", twice a second, to all ── nothing from A for 3 s ──► check the links
+ *   check: connect to each server of NATS_URL, and send a message from each to each, for a second
  *
- * A server that ended or stalled is heard by nobody, so it is not cut off. A host that does not answer says nothing
- * about servers, so unanswered requests do not count.
+ * When the check shows such a cut, the processes at the server whose name comes last go to another server. Nothing else
+ * shows it: a server without processes is silent too, and a host without an answer may be stalled.
  */
-import type { Msg } from "nats";
+import { setTimeout as delay } from "node:timers/promises";
+import { createInbox, type Msg, type NatsConnection } from "nats";
 import { z } from "zod";
 import { BUS_LIMITS } from "./limits.ts";
 import type { WatchDeps } from "./quorum.ts";
-import { SERVER_REPORTS } from "./subjects.ts";
+import { PROCESS_HERE } from "./subjects.ts";
 
-const ageMs = z.number().min(0);
-const reportSchema = z.object({
-  cluster: z.string(),
-  /** The server of the process that reports. */
-  server: z.string(),
-  /** How long the process has been connected to it. */
-  connectedMs: ageMs,
-  /** By server: how long ago the process has received a report from there. */
-  heardMs: z.record(z.string(), ageMs),
-});
+const hereSchema = z.object({ cluster: z.string(), server: z.string() });
 
-/** What the processes at one server hear. */
-export type ServerReport = Pick<z.infer<typeof reportSchema>, "connectedMs" | "heardMs">;
-
-/**
- * The name of a server that comes before `server` and is cut off from it; undefined when there is none. `reports` are
- * the newest ones, by server, with one of `server` itself.
- */
-export function cutOffFrom(server: string, reports: ReadonlyMap<string, ServerReport>): string | undefined {
-  const hears = (by: string, heard: string): boolean =>
-    (reports.get(by)?.heardMs[heard] ?? Number.POSITIVE_INFINITY) <= BUS_LIMITS.serverHeardMs;
-  const misses = (by: string, missed: string): boolean => {
-    const report = reports.get(by);
-    if (report === undefined) return false;
-    return (
-      Math.min(report.connectedMs, report.heardMs[missed] ?? Number.POSITIVE_INFINITY) >= BUS_LIMITS.serverMissedMs
-    );
-  };
-  const heard = new Set([...reports.values()].flatMap(({ heardMs }) => Object.keys(heardMs)));
-  return [...heard].find(
-    (other) =>
-      other < server &&
-      (misses(server, other) || misses(other, server)) &&
-      [...reports.keys()].some((third) => hears(third, server) && hears(third, other)),
-  );
-}
-
-/** Undefined for what no process of this version has sent. */
-function reportOf(message: Msg): z.infer<typeof reportSchema> | undefined {
+/** Undefined for a message that no process of this version has sent. */
+function processOf(message: Msg): z.infer<typeof hereSchema> | undefined {
   try {
-    return reportSchema.safeParse(message.json()).data;
+    return hereSchema.safeParse(message.json()).data;
   } catch {
     return undefined;
   }
 }
 
-export class ServerLinks {
-  readonly #deps: WatchDeps;
-  readonly #timer: NodeJS.Timeout;
-  #connectedAtMs = performance.now();
-  #turnAtMs = performance.now();
-  /** The newest report of each other server, for as long as it counts. */
-  readonly #reports = new Map<string, { readonly atMs: number; readonly report: ServerReport }>();
-  /** Reports of processes at the same server since the last turn, with those of this process. */
-  #reportsHere = 0;
-  #hasReported = false;
-  /** In how many turns one after the other the server was cut off. */
-  #cutTurns = 0;
-  #mayLeaveAtMs = 0;
+/** By server: the servers whose messages arrive there. */
+type Links = ReadonlyMap<string, ReadonlySet<string>>;
 
-  constructor(deps: WatchDeps) {
+/** The name of a server that comes before `server` and is cut off from it. Undefined when there is none. */
+export function cutOffFrom(server: string, links: Links): string | undefined {
+  const areLinked = (one: string, other: string): boolean =>
+    links.get(one)?.has(other) === true && links.get(other)?.has(one) === true;
+  const names = [...links.keys()];
+  return names.find(
+    (other) =>
+      other < server &&
+      !areLinked(server, other) &&
+      names.some((third) => areLinked(third, server) && areLinked(third, other)),
+  );
+}
+
+/** Sends messages from each server to each, until all have arrived or the time is over. Rejects when a connection is closed. */
+async function checkLinks(connections: ReadonlyMap<string, NatsConnection>): Promise<Links> {
+  const subject = createInbox();
+  const links = new Map([...connections.keys()].map((name) => [name, new Set<string>()]));
+  const subscriptions = [...connections].map(([name, nc]) =>
+    nc.subscribe(subject, {
+      callback: (error, message) => {
+        if (error === null) links.get(name)?.add(message.string());
+      },
+    }),
+  );
+  const deadlineMs = performance.now() + BUS_LIMITS.linksMs;
+  const isWhole = (): boolean => [...links.values()].every(({ size }) => size === connections.size);
+  while (!isWhole() && performance.now() < deadlineMs) {
+    for (const [name, nc] of connections) nc.publish(subject, name);
+    await delay(BUS_LIMITS.linksAgainMs);
+  }
+  for (const subscription of subscriptions) subscription.unsubscribe();
+  return links;
+}
+
+export interface ServerLinksDeps extends WatchDeps {
+  /** Makes another connection, to this server alone. */
+  readonly dial: (server: string) => Promise<NatsConnection>;
+}
+
+export class ServerLinks {
+  readonly #deps: ServerLinksDeps;
+  readonly #timer: NodeJS.Timeout;
+  /** By server: when a process there was heard last. */
+  readonly #heardAtMs = new Map<string, number>();
+  #turnAtMs = performance.now();
+  /** How many processes at the same server were heard since the last turn, with this one. */
+  #heardHere = 0;
+  #hasSent = false;
+  #isChecking = false;
+  #checkAtMs = performance.now() + BUS_LIMITS.serverMissedMs;
+
+  constructor(deps: ServerLinksDeps) {
     this.#deps = deps;
-    deps.nc.subscribe(SERVER_REPORTS, {
+    deps.nc.subscribe(PROCESS_HERE, {
       callback: (error, message) => {
         if (error === null) this.#receive(message);
       },
     });
-    this.#timer = setInterval(() => this.#turn(), BUS_LIMITS.serverReportMs);
+    this.#timer = setInterval(() => this.#turn(), BUS_LIMITS.processHereMs);
     this.#timer.unref();
   }
 
   /** The process is connected to a server again, perhaps to another one. */
   begin(): void {
-    this.#connectedAtMs = performance.now();
-    this.#reports.clear();
-    this.#cutTurns = 0;
+    this.#heardAtMs.clear();
+    this.#checkAtMs = performance.now() + BUS_LIMITS.serverMissedMs;
   }
 
   stop(): void {
@@ -103,54 +107,67 @@ export class ServerLinks {
 
   #receive(message: Msg): void {
     const { server_name: here, cluster } = this.#deps.nc.info ?? {};
-    const report = reportOf(message);
-    if (report === undefined || report.cluster !== cluster) return;
-    if (report.server === here) this.#reportsHere += 1;
-    else this.#reports.set(report.server, { atMs: performance.now(), report });
+    const process = processOf(message);
+    if (process === undefined || process.cluster !== cluster) return;
+    if (process.server === here) this.#heardHere += 1;
+    else this.#heardAtMs.set(process.server, performance.now());
   }
 
   #turn(): void {
     const { nc, isUp } = this.#deps;
     const nowMs = performance.now();
-    // After a stall of this process, reports may have arrived that it has not read yet.
-    const wasStalled = nowMs - this.#turnAtMs > 2 * BUS_LIMITS.serverReportMs;
+    // After a stall of this process, messages may have arrived that it has not read yet.
+    const wasStalled = nowMs - this.#turnAtMs > 2 * BUS_LIMITS.processHereMs;
     this.#turnAtMs = nowMs;
     const { server_name: server, cluster } = nc.info ?? {};
     if (!isUp() || wasStalled || server === undefined || cluster === undefined) return this.begin();
-    const own = this.#ownReport(nowMs);
-    this.#leaveIfCutOff(server, own);
-    // Some reports of each server are enough, however many processes are connected to it.
-    const others = this.#reportsHere - Number(this.#hasReported);
-    this.#reportsHere = 0;
-    this.#hasReported = others < BUS_LIMITS.serverReporters;
-    if (this.#hasReported) nc.publish(SERVER_REPORTS, JSON.stringify({ cluster, server, ...own }));
-  }
-
-  #ownReport(nowMs: number): ServerReport {
-    const heardMs: Record<string, number> = {};
-    for (const [server, { atMs }] of this.#reports) {
-      if (nowMs - atMs >= BUS_LIMITS.serverMissedMs) this.#reports.delete(server);
-      else heardMs[server] = Math.round(nowMs - atMs);
+    for (const [name, heardAtMs] of this.#heardAtMs) {
+      if (nowMs - heardAtMs < BUS_LIMITS.serverMissedMs) continue;
+      this.#heardAtMs.delete(name);
+      this.#checkAtMs = nowMs;
     }
-    return { connectedMs: Math.round(nowMs - this.#connectedAtMs), heardMs };
+    const isOneUnheard = this.#heardAtMs.size + 1 < nc.getServers().length;
+    if (isOneUnheard && nowMs >= this.#checkAtMs && !this.#isChecking) void this.#check(server);
+    // Two processes at each server are enough, however many are connected to it.
+    const others = this.#heardHere - Number(this.#hasSent);
+    this.#heardHere = 0;
+    this.#hasSent = others < BUS_LIMITS.processesHere;
+    if (this.#hasSent) nc.publish(PROCESS_HERE, JSON.stringify({ cluster, server }));
   }
 
-  #leaveIfCutOff(server: string, own: ServerReport): void {
+  async #check(server: string): Promise<void> {
+    const { nc, isUp } = this.#deps;
+    this.#isChecking = true;
+    this.#checkAtMs = performance.now() + BUS_LIMITS.checkLinksMs;
+    const address = nc.getServer();
+    const others = await this.#dialOthers(address);
+    try {
+      const other = cutOffFrom(server, await checkLinks(new Map([[server, nc], ...others])));
+      if (other !== undefined && nc.getServer() === address && isUp()) this.#leave(address, other);
+    } catch {
+      // A connection was closed meanwhile: this process ends, or a later check decides.
+    } finally {
+      this.#isChecking = false;
+      await Promise.all([...others.values()].map((each) => each.close()));
+    }
+  }
+
+  #leave(address: string, other: string): void {
     const { nc, choice, log } = this.#deps;
-    const nowMs = performance.now();
-    const reports = new Map([[server, own]]);
-    for (const [name, { atMs, report }] of this.#reports) {
-      if (nowMs - atMs <= BUS_LIMITS.serverHeardMs) reports.set(name, report);
-    }
-    const other = cutOffFrom(server, reports);
-    this.#cutTurns = other === undefined ? 0 : this.#cutTurns + 1;
-    if (this.#cutTurns < BUS_LIMITS.serverCutTurns || nowMs < this.#mayLeaveAtMs || nc.getServers().length < 2) return;
-    this.#mayLeaveAtMs = nowMs + BUS_LIMITS.leaveCutMs;
     log.warn(
-      { server: nc.getServer(), cutOffFrom: other },
+      { server: address, cutOffFrom: other },
       "this NATS server is cut off from another one of its cluster; the process goes to a third one",
     );
-    choice.leave(nc.getServer());
+    choice.leave(address);
     void nc.reconnect();
+  }
+
+  /** By name: a connection to each other server that answers. */
+  async #dialOthers(address: string): Promise<ReadonlyMap<string, NatsConnection>> {
+    const { nc, dial } = this.#deps;
+    const others = nc.getServers().filter(({ listen }) => listen !== address);
+    const dialled = await Promise.allSettled(others.map(({ listen }) => dial(listen)));
+    const made = dialled.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+    return new Map(made.map((other) => [other.info?.server_name ?? "", other]));
   }
 }

@@ -42,8 +42,8 @@ export const ISSUE_EVENTS_ALL = "issues.event.*";
 /** A hint to all webhook signers which owners may have webhooks to send. It may be lost without harm. */
 export const WEBHOOKS_DUE = "webhooks.due";
 
-/** Which NATS servers the processes at each server hear (server-links.ts). */
-export const SERVER_REPORTS = "servers.heard";
+/** A process tells all others to which NATS server it is connected (server-links.ts). */
+export const PROCESS_HERE = "processes.here";
 
 /** The station and device ids at the end of a heartbeat's or a poll's subject. */
 export function parseHeartbeatSubject(subject: string): { readonly stationId: number; readonly deviceId: number } {
