@@ -79,8 +79,8 @@ export const BUS_LIMITS = {
    */
   processHereMs: 500,
   processesHere: 2,
-  /** When the processes at a server were not heard for this long, a process checks the links: six messages are missing. */
-  serverMissedMs: 3_000,
+  /** When the processes at a server were not heard for this long, a process checks the links: three messages are missing. */
+  serverMissedMs: 1_500,
   /** While a server is not heard, a process checks the links this often: it may have no processes, or be down. */
   checkLinksMs: 30_000,
   /** How long such a check waits for its messages, and how often it sends them: a new subscription is not known at once. */

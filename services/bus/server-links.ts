@@ -6,7 +6,7 @@
  *     ╲   ╱       `quorum.ts` stays at them.
  *       C
  *
- *   processes at each server: "here is one at A", twice a second, to all ── nothing from A for 3 s ──► check the links
+ *   processes at each server: "here is one at A", twice a second, to all ── nothing from A for 1.5 s ─► check the links
  *   check: connect to each server of NATS_URL, and send a message from each to each, for a second
  *
  * When the check shows such a cut, the processes at the server whose name comes last go to another server. Nothing else

@@ -10,7 +10,7 @@ import { QUIET } from "../support/quiet-log.ts";
 import { NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
 
 /** A server is missed for `serverMissedMs`, the check takes `linksMs`, and the process connects again. */
-const LEFT = { timeout: 6_000, interval: 50 };
+const LEFT = { timeout: 4_000, interval: 50 };
 const CUT = "this NATS server is cut off from another one of its cluster; the process goes to a third one";
 const PROCESSES_AT_EACH = 3;
 
