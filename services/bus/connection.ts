@@ -170,17 +170,9 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   await clock.measure();
   if (awaitsQuorum) {
     const deps = { nc, isUp: () => isUp, choice: dialling.choice, log };
-    watch = new QuorumWatch(deps);
-    const { reconnectToServer: _, ...alone } = connectionOptions(options, dialling);
-    const dial = (server: string): Promise<NatsConnection> =>
-      connect({
-        ...alone,
-        servers: [server],
-        name: `${options.name} (links)`,
-        reconnect: false,
-        timeout: BUS_LIMITS.linksMs,
-      });
-    links = new ServerLinks({ ...deps, dial });
+    const serverLinks = new ServerLinks({ ...deps, dial: dialOne(options, dialling) });
+    links = serverLinks;
+    watch = new QuorumWatch({ ...deps, onSilence: () => serverLinks.doubt() });
     await warnOfOneServer(options, nc.info);
   }
   return {
@@ -206,6 +198,13 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
       await nc.close();
     },
   };
+}
+
+/** Makes another connection, to one server, which ends when that server does. */
+function dialOne(options: ConnectOptions, dialling: Dialling): (server: string) => Promise<NatsConnection> {
+  const { reconnectToServer: _, ...shared } = connectionOptions(options, dialling);
+  const alone = { ...shared, name: `${options.name} (links)`, reconnect: false, timeout: BUS_LIMITS.linksMs };
+  return (server) => connect({ ...alone, servers: [server] });
 }
 
 /**

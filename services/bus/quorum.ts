@@ -100,9 +100,12 @@ async function answers(nc: NatsConnection): Promise<boolean> {
 /** Chooses the next server for the client: after `leave`, once another server than that one. */
 export class ServerChoice {
   #left: string | undefined;
+  #next: string | undefined;
 
-  leave(server: string): void {
+  /** `next` is the server to go to; undefined for any other one. */
+  leave(server: string, next?: string): void {
     this.#left = server;
+    this.#next = next;
   }
 
   /** The client calls this at each dial. Null leaves the choice to the client. */
@@ -111,7 +114,7 @@ export class ServerChoice {
     if (this.#left === undefined || first?.listen !== this.#left) return null;
     // Only once: when the other servers are down, a server without a majority is better than none.
     this.#left = undefined;
-    return second ?? null;
+    return servers.find(({ listen }) => listen === this.#next) ?? second ?? null;
   }
 }
 
@@ -120,6 +123,11 @@ export interface WatchDeps {
   readonly isUp: () => boolean;
   readonly choice: ServerChoice;
   readonly log: QuorumLog;
+}
+
+interface QuorumWatchDeps extends WatchDeps {
+  /** Called when a bucket has not answered: it elects, or its leader is cut off from this process's server. */
+  readonly onSilence: () => void;
 }
 
 /**
@@ -134,7 +142,7 @@ export interface WatchDeps {
  * bucket has a separate leader, so the election of one bucket does not look like a cut.
  */
 export class QuorumWatch {
-  readonly #deps: WatchDeps;
+  readonly #deps: QuorumWatchDeps;
   readonly #timer: NodeJS.Timeout;
   #answeredAtMs = performance.now();
   /** Questions in a row without an answer. */
@@ -145,7 +153,7 @@ export class QuorumWatch {
   #left = 0;
   #mayLeaveAtMs = 0;
 
-  constructor(deps: WatchDeps) {
+  constructor(deps: QuorumWatchDeps) {
     this.#deps = deps;
     this.#timer = setInterval(() => void this.#check(), BUS_LIMITS.quorumAskMs);
     this.#timer.unref();
@@ -192,7 +200,7 @@ export class QuorumWatch {
   }
 
   async #ask(bucket: { readonly name: string }): Promise<void> {
-    const { nc, log } = this.#deps;
+    const { nc, log, onSilence } = this.#deps;
     try {
       const subject = beatSubject(bucketBeats(bucket));
       const options = { timeout: BUS_LIMITS.quorumAskMs * 2, headers: beatHeaders("") };
@@ -200,7 +208,7 @@ export class QuorumWatch {
       if (answer.seq === undefined) return;
     } catch {
       // The majority has not acknowledged the beat: the next check decides.
-      return;
+      return onSilence();
     }
     this.#reset();
     this.#hasQuorum = true;

@@ -6,11 +6,10 @@
  *     ╲   ╱       `quorum.ts` stays at them.
  *       C
  *
- *   processes at each server: "here is one at A", twice a second, to all ── nothing from A for 1.5 s ─► check the links
- *   check: connect to each server of NATS_URL, and send a message from each to each, for a second
- *
- * When the check shows such a cut, the processes at the server whose name comes last go to another server. Nothing else
- * shows it: a server without processes is silent too, and a host without an answer may be stalled.
+ * A process checks the links when it has heard no process at a server for 1.5 s that it heard before, and when a bucket
+ * does not answer, whose leader may be at such a server: it connects to each server of NATS_URL, and sends a message from
+ * each to each. So it does not take a server without processes, a stalled host or an election for a cut. Then the
+ * processes at A and at B go to C, because from there they reach each other and all leaders.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { createInbox, type Msg, type NatsConnection } from "nats";
@@ -33,17 +32,23 @@ function processOf(message: Msg): z.infer<typeof hereSchema> | undefined {
 /** By server: the servers whose messages arrive there. */
 type Links = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** The name of a server that comes before `server` and is cut off from it. Undefined when there is none. */
-export function cutOffFrom(server: string, links: Links): string | undefined {
+export interface Detour {
+  /** The server that is cut off. */
+  readonly from: string;
+  /** A server that reaches both. */
+  readonly through: string;
+}
+
+/** Undefined when no server is cut off from this one, or when no other server reaches both. */
+export function detourFrom(server: string, links: Links): Detour | undefined {
   const areLinked = (one: string, other: string): boolean =>
     links.get(one)?.has(other) === true && links.get(other)?.has(one) === true;
   const names = [...links.keys()];
-  return names.find(
-    (other) =>
-      other < server &&
-      !areLinked(server, other) &&
-      names.some((third) => areLinked(third, server) && areLinked(third, other)),
-  );
+  for (const from of names.filter((other) => !areLinked(server, other))) {
+    const through = names.find((third) => areLinked(third, server) && areLinked(third, from));
+    if (through !== undefined) return { from, through };
+  }
+  return undefined;
 }
 
 /** Sends messages from each server to each, until all have arrived or the time is over. Rejects when a connection is closed. */
@@ -82,7 +87,9 @@ export class ServerLinks {
   #heardHere = 0;
   #hasSent = false;
   #isChecking = false;
-  #checkAtMs = performance.now() + BUS_LIMITS.serverMissedMs;
+  /** When the process checks the links; infinite when nothing asks for it. */
+  #checkAtMs = Number.POSITIVE_INFINITY;
+  #checkedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(deps: ServerLinksDeps) {
     this.#deps = deps;
@@ -98,7 +105,12 @@ export class ServerLinks {
   /** The process is connected to a server again, perhaps to another one. */
   begin(): void {
     this.#heardAtMs.clear();
-    this.#checkAtMs = performance.now() + BUS_LIMITS.serverMissedMs;
+    this.#checkAtMs = Number.POSITIVE_INFINITY;
+  }
+
+  /** A leader did not answer. */
+  doubt(): void {
+    this.#checkAtMs = Math.min(this.#checkAtMs, performance.now());
   }
 
   stop(): void {
@@ -124,10 +136,10 @@ export class ServerLinks {
     for (const [name, heardAtMs] of this.#heardAtMs) {
       if (nowMs - heardAtMs < BUS_LIMITS.serverMissedMs) continue;
       this.#heardAtMs.delete(name);
-      this.#checkAtMs = nowMs;
+      this.doubt();
     }
-    const isOneUnheard = this.#heardAtMs.size + 1 < nc.getServers().length;
-    if (isOneUnheard && nowMs >= this.#checkAtMs && !this.#isChecking) void this.#check(server);
+    const mayCheck = !this.#isChecking && nowMs - this.#checkedAtMs >= BUS_LIMITS.checkLinksMs;
+    if (mayCheck && nowMs >= this.#checkAtMs) void this.#check(server);
     // Two processes at each server are enough, however many are connected to it.
     const others = this.#heardHere - Number(this.#hasSent);
     this.#heardHere = 0;
@@ -138,12 +150,15 @@ export class ServerLinks {
   async #check(server: string): Promise<void> {
     const { nc, isUp } = this.#deps;
     this.#isChecking = true;
-    this.#checkAtMs = performance.now() + BUS_LIMITS.checkLinksMs;
+    this.#checkAtMs = Number.POSITIVE_INFINITY;
+    this.#checkedAtMs = performance.now();
     const address = nc.getServer();
     const others = await this.#dialOthers(address);
     try {
-      const other = cutOffFrom(server, await checkLinks(new Map([[server, nc], ...others])));
-      if (other !== undefined && nc.getServer() === address && isUp()) this.#leave(address, other);
+      const detour = detourFrom(server, await checkLinks(new Map([[server, nc], ...others])));
+      if (detour !== undefined && nc.getServer() === address && isUp()) {
+        this.#leave(detour.from, others.get(detour.through)?.getServer());
+      }
     } catch {
       // A connection was closed meanwhile: this process ends, or a later check decides.
     } finally {
@@ -152,13 +167,14 @@ export class ServerLinks {
     }
   }
 
-  #leave(address: string, other: string): void {
+  #leave(cutOffFrom: string, next: string | undefined): void {
     const { nc, choice, log } = this.#deps;
+    const server = nc.getServer();
     log.warn(
-      { server: address, cutOffFrom: other },
-      "this NATS server is cut off from another one of its cluster; the process goes to a third one",
+      { server, cutOffFrom, next },
+      "this NATS server is cut off from another one of its cluster; the process goes to one that reaches both",
     );
-    choice.leave(address);
+    choice.leave(server, next);
     void nc.reconnect();
   }
 

@@ -29,7 +29,7 @@ it("a majority stops and answers again: the process is not ready meanwhile, and 
       return { json: () => ({ seq: 1 }) };
     },
   } as unknown as NatsConnection;
-  watch = new QuorumWatch({ nc, isUp: () => true, choice: new ServerChoice(), log: QUIET });
+  watch = new QuorumWatch({ nc, isUp: () => true, choice: new ServerChoice(), log: QUIET, onSilence: () => undefined });
   const started = watch;
   const reasons = () => notReady({ stopping: new AbortController().signal }, { hasQuorum: () => started.hasQuorum() });
   expect(reasons()).toEqual([]);

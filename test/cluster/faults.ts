@@ -41,8 +41,8 @@ export const ELECTION_MS = 12_000;
  */
 const FOLLOWER_MS = ELECTION_MS;
 /**
- * Two servers without a connection to each other end each other's terms, until the third one leads. Meanwhile the processes at one
- * of them leave it (server-links.ts), because no message comes from there to the other one.
+ * Two servers without a connection to each other end each other's terms, until the third one leads. Their processes
+ * go to that one (server-links.ts), because no message comes from one of the two to the other.
  */
 export const PAIR_MS = ELECTION_MS;
 export const STOPPED_SERVER_MS = 1_000;

@@ -4,14 +4,18 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
-import { cutOffFrom } from "../../services/bus/server-links.ts";
+import { detourFrom } from "../../services/bus/server-links.ts";
+import { BUCKETS, CREDENTIALS } from "../../services/bus/streams.ts";
 import { PROCESS_HERE } from "../../services/bus/subjects.ts";
 import { QUIET } from "../support/quiet-log.ts";
+import { moveLeaders } from "./leaders.ts";
 import { NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
 
-/** A server is missed for `serverMissedMs`, the check takes `linksMs`, and the process connects again. */
-const LEFT = { timeout: 4_000, interval: 50 };
-const CUT = "this NATS server is cut off from another one of its cluster; the process goes to a third one";
+/** With a cut in one direction, one side misses the other only after that has left: twice the silence and the check. */
+const LEFT = { timeout: 7_000, interval: 50 };
+/** A process asks each bucket in its turn, one a second. */
+const LEADER_MISSED = { timeout: 1_500 * BUCKETS.length + 4_000, interval: 50 };
+const CUT = "this NATS server is cut off from another one of its cluster; the process goes to one that reaches both";
 const PROCESSES_AT_EACH = 3;
 
 interface Process {
@@ -89,20 +93,24 @@ describe("two servers that are cut off from each other", () => {
   it.each([
     ["in both directions", () => cluster.cut("n0", "n2"), NODES],
     ["in one direction, without a process at the third", () => cluster.cutOneWay("n2", "n0"), ["n0", "n2"]],
-  ] as const)(
-    "%s: the processes at one of them go to another server, and all reach each other",
-    async (_, cut, nodes) => {
-      await fill(nodes);
-      await delay(2 * BUS_LIMITS.processHereMs);
-      cut();
-      await vi.waitFor(() => expect(at("n2").length).toBe(0), LEFT);
-      await expectAllReached();
-      expect(at("n0").length).toBeGreaterThanOrEqual(PROCESSES_AT_EACH);
-      expect(cutsLogged()).toEqual(
-        Array.from({ length: PROCESSES_AT_EACH }, () => ({ message: CUT, cutOffFrom: "n0" })),
-      );
-    },
-  );
+  ] as const)("%s: their processes go to the third, and all reach each other", async (_, cut, nodes) => {
+    await fill(nodes);
+    await delay(2 * BUS_LIMITS.processHereMs);
+    cut();
+    await vi.waitFor(() => expect(at("n1")).toHaveLength(processes.length), LEFT);
+    await expectAllReached();
+    const left = cutsLogged().map(({ cutOffFrom }) => cutOffFrom);
+    expect(new Set(left)).toEqual(new Set(["n0", "n2"]));
+  });
+
+  it("without a process at the other one, which leads a bucket: the processes go to the third", async () => {
+    await fill(["n0"]);
+    const [{ bus }] = processes as [Process];
+    await moveLeaders(bus, "n2", [`KV_${CREDENTIALS.name}`]);
+    cluster.cut("n0", "n2");
+    await vi.waitFor(() => expect(at("n1")).toHaveLength(processes.length), LEADER_MISSED);
+    expect(cutsLogged()).toHaveLength(PROCESSES_AT_EACH);
+  });
 });
 
 it("a server without processes, a stalled one, and other messages: no process leaves", async () => {
@@ -124,23 +132,25 @@ it("a server without processes, a stalled one, and other messages: no process le
   expect(cutsLogged()).toEqual([]);
 });
 
-describe("which server is cut off", () => {
+describe("the way around a cut", () => {
   const whole = { a: ["a", "b", "c"], b: ["a", "b", "c"], c: ["a", "b", "c"] };
   const of = (server: string, links: Record<string, readonly string[]>) =>
-    cutOffFrom(server, new Map(Object.entries(links).map(([name, heard]) => [name, new Set(heard)])));
+    detourFrom(server, new Map(Object.entries(links).map(([name, heard]) => [name, new Set(heard)])));
 
   it.each([
     ["none, while each hears each", whole, undefined],
-    ["a, when b does not hear it", { ...whole, b: ["b", "c"] }, "a"],
-    ["a, when it does not hear b", { ...whole, a: ["a", "c"] }, "a"],
+    ["c, when b does not hear a", { ...whole, b: ["b", "c"] }, "c"],
+    ["c, when a does not hear b", { ...whole, a: ["a", "c"] }, "c"],
     ["none, when no third is linked to a", { a: ["a"], b: ["b", "c"], c: ["b", "c"] }, undefined],
     ["none, when no third is linked to b", { a: ["a", "c"], b: ["b"], c: ["a", "c"] }, undefined],
     ["none, when the third misses a in one direction", { ...whole, b: ["b", "c"], c: ["b", "c"] }, undefined],
-    ["none, when a was not reached", { b: ["b", "c"], c: ["b", "c"] }, undefined],
     ["none, when no third was reached", { a: ["a"], b: ["b"] }, undefined],
-  ] as const)("for b: %s", (_, links, expected) => {
-    expect(of("b", links)).toBe(expected);
-    // Only the processes at one of the two leave.
-    expect(of("a", links)).toBe(undefined);
+  ] as const)("of a and b: %s", (_, links, through) => {
+    expect(of("b", links)).toEqual(through && { from: "a", through });
+    expect(of("a", links)).toEqual(through && { from: "b", through });
+  });
+
+  it("none to a server that was not reached", () => {
+    expect(of("b", { b: ["b", "c"], c: ["b", "c"] })).toBe(undefined);
   });
 });
