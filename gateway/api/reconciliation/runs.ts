@@ -277,7 +277,7 @@ export const runRoutes = [
     summary: "Compare a run with another one",
     description: "For the days that both runs cover: which differences are new, gone, changed or unchanged.",
     query: comparisonQuerySchema,
-    replies: { 200: { description: "Counts of all changes, and differences of one change.", schema: comparisonSchema } },
+    replies: { 200: { description: "Counts of all changes; differences of one change.", schema: comparisonSchema } },
     errors: ["not_found"],
     handler: compareRuns,
   }),
