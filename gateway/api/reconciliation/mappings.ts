@@ -1,4 +1,4 @@
-/** Mappings for CSV files whose header is in no dictionary. An operator stores versions, and previews and tests them on a file. */
+/** Mappings for CSV files whose header is in no dictionary. An operator stores, previews and tests versions of them. */
 import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
 import { nameSchema as nameOnTheBus } from "../../../services/bus/messages/name.ts";
