@@ -26,7 +26,7 @@ export const actorSchema = z
     kind: z.enum(publicKinds(ACTOR_KINDS)).meta({
       id: "ActorKind",
       description:
-        "A person's role, or `device`; `platform` is the operator of the installation, `settlement` the payment seam, `provider` a payment provider, `system` a deadline, a recovery or the liveness feed.",
+        "A person's role, or `device`. `platform` is the operator of the installation, `settlement` is the payment seam, `provider` is a payment provider, and `system` is a deadline, a recovery or the liveness feed.",
       examples: ["cashier"],
     }),
     id: z

@@ -10,7 +10,7 @@ import { LIMITS } from "../../limits.ts";
 
 export const modeSchema = z
   .enum(bus.PROVIDER_MODES)
-  .meta({ id: "Mode", description: "`test` serves sandbox stations, `live` all others." });
+  .meta({ id: "Mode", description: "`test` serves sandbox stations; `live` serves all others." });
 const providerKindSchema = z.enum(bus.PROVIDER_KINDS).meta({ id: "ProviderKind" });
 const providerConfigStatusSchema = z
   .enum(["active", "disabled"])
@@ -24,7 +24,7 @@ const secretsSchema = z
   .record(z.string(), z.string())
   .meta({ description: "By name. `callback_secret` signs callbacks: 16 to 256 printable ASCII characters." });
 const newSecretsSchema = secretsSchema.meta({
-  description: "The secrets that the service generated, by name. No later answer shows them.",
+  description: "The secrets that this request created, by name. No later answer shows them.",
 });
 
 const providerConfigSchema = z
@@ -187,7 +187,7 @@ export const providerConfigRoutes = [
       "The provider serves dynamic QR at the stations of one filial. Secrets are stored encrypted and never shown again.",
     body: createProviderConfigBodySchema,
     replies: {
-      201: { description: "The config, with the secrets that the service generated.", schema: newProviderConfigSchema },
+      201: { description: "The config, with the secrets that this request created.", schema: newProviderConfigSchema },
     },
     errors: ["not_found", "conflict"],
     awaitsEffect: true,

@@ -28,7 +28,7 @@ const FAULTS_EXPLAINED = [
   "`no_majority`: the bus is connected, and no majority of its servers answers.",
   "`silent`: the feed does not arrive, or has not arrived completely.",
   "`incomplete`: the bus was started or created again, and the relay has not yet confirmed that the bus has all data of this dependency.",
-  "`no_answer`: no process of the service answers in time, or none can say; a database that begins to hang is first reported with this code.",
+  "`no_answer`: no process of the service answers in time, or none with a current answer; a database that begins to hang is first reported with this code.",
   "`database_unreachable`: PostgreSQL does not answer the service, or is read-only.",
   "`copy_late`: commits wait too long for their audit copy.",
   "`delivery_late`: changes wait too long in the outbox for their station or for the gateways.",

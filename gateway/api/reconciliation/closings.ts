@@ -47,7 +47,7 @@ const EXAMPLE = {
 
 export const periodKindSchema = z
   .enum(bus.PERIOD_KINDS)
-  .meta({ id: "PeriodKind", description: "A day is the day of the statement on which a line was booked." });
+  .meta({ id: "PeriodKind", description: "A day is a booking day of the statement's lines." });
 export const closingSchema = z
   .object({
     closing_id: idSchema,

@@ -35,7 +35,7 @@ const factsShape = {
   amount: exactAmountSchema.nullable().meta({ description: "Null when it cannot be read." }),
   currency: currencySchema.nullable(),
 };
-const saidSchema = text("The provider's text: JSON, or the unchanged text if it cannot be read.");
+const saidSchema = text("The provider's text: JSON, or the text itself if it cannot be read.");
 
 /** Every part is present. It is null if the kind of issue does not have it. */
 const issueEvidenceSchema = z

@@ -36,7 +36,7 @@ const lineSchema = z
     line_id: idSchema,
     kind: lineKindSchema,
     booked_on: z.iso.date(),
-    amount: exactAmountSchema.meta({ description: "Money that came in is positive." }),
+    amount: exactAmountSchema.meta({ description: "Incoming funds are positive." }),
     currency: currencySchema,
     provider_reference: z.string(),
   })

@@ -86,7 +86,7 @@ const periodsQuerySchema = z
       .default(bus.LISTED_PERIODS)
       .meta({
         override: { default: bus.LISTED_PERIODS },
-        description: "The most that one page carries; `has_more` says whether there are more.",
+        description: "The most periods in one page; `has_more` shows whether there are more.",
       }),
   })
   .refine(({ since_account_id, since_date }) => (since_account_id === undefined) === (since_date === undefined), {

@@ -16,7 +16,7 @@ import {
 import { issueKindSchema } from "./issue-json.ts";
 
 const dateSchema = z.iso.date().meta({ examples: ["2026-11-20"] });
-const sumSchema = exactAmountSchema.meta({ description: "A sum, negative where more money went out than came in." });
+const sumSchema = exactAmountSchema.meta({ description: "A sum; negative when more funds went out than came in." });
 const count = (description: string): z.ZodInt => z.int().meta({ description });
 
 const EXAMPLE = {
@@ -129,7 +129,7 @@ const startRunBodySchema = z
 const changeSchema = z.enum(bus.RUN_CHANGES).meta({
   id: "ReconciliationRunChange",
   description:
-    "`new`: the other run does not have it; `gone`: only the other run has it; `changed`: both have it, with other evidence; `unchanged`: both have it as it is.",
+    "`new`: the other run does not have it; `gone`: only the other run has it; `changed`: both have it, with other evidence; `unchanged`: both have it with the same evidence.",
 });
 const comparisonSchema = z
   .object({

@@ -52,7 +52,7 @@ const TAKEN_OR_GONE = {
   "2XX": {
     description: "Accepted. Answer at once and work afterwards: an attempt, with its answer, ends after ten seconds.",
   },
-  "410": { description: "The target is gone for good: the endpoint is disabled at once." },
+  "410": { description: "The target no longer exists: the endpoint is disabled at once." },
 };
 
 /** How this service interprets the answers to a webhook. */
