@@ -304,7 +304,7 @@ export const sandboxRoutes = [
     operation: "resetSandbox",
     summary: "Reset a sandbox",
     description:
-      "Ends the credentials of the sandbox's devices and the sessions of its cashier, cancels its collection, voids its open orders, ends the freezes of its station and its devices, and frees the station. The answer has new codes and a new password. The reset restores the settings that the last reset kept. It changes only what belongs to the sandbox, with the same events as at every station; ids, paid orders and certification artifacts stay. A new device replaces a revoked one. If a reset was interrupted, repeat it as a whole.",
+      "Ends the credentials of the sandbox's devices, the sessions of its cashier, and the freezes of its station and its devices. Cancels its collection, voids its open orders and frees the station. The answer has new codes and a new password. The reset restores the settings that the last reset kept. It changes only what belongs to the sandbox, with the same events as at every station; ids, paid orders and certification artifacts stay. A new device replaces a revoked one. If a reset was interrupted, repeat it as a whole.",
     body: resetBodySchema,
     bodyOptional: true,
     replies: { 200: freshReply },

@@ -53,7 +53,7 @@ const attestBodySchema = z
     }),
     confirms_money_may_have_moved: z.boolean().optional().meta({
       description:
-        "An earlier collection of this order may have moved money, and the station learned this after this collection was created or last confirmed (`confirmation_needed` of the intent, error `money_may_have_moved`): with true, the order is settled anyway, and the timeline names the person who decided this. The refusal is not stored under its `Idempotency-Key`, so the confirmed attestation may have the same key.",
+        "An earlier collection of this order may have moved money (`confirmation_needed` of the intent, error `money_may_have_moved`). The station learned this after this collection was created or last confirmed. With true, the order is settled anyway, and the timeline names the person who decided this. The refusal is not stored under its `Idempotency-Key`, so the confirmed attestation may have the same key.",
     }),
   })
   .meta({ id: "Attest", examples: [{ reference: "TERM-0042" }] });
@@ -264,7 +264,7 @@ export const intentRoutes = [
     operation: "attestIntent",
     summary: "Attest the payment",
     description:
-      "Settles through the payment seam, once. The cashier can attest whatever the device reported, even after a decline. One slip settles one order: on `attested_terminal` and `smart_pos`, a reference that has already settled an order of the same filial is refused with `reference_already_used`, which names that order, until the cashier confirms it with `confirms_reference_already_used`. References are compared as a person reads them (letter case, spaces and invisible characters do not count). A reference of up to six characters, which terminals use again each day, is compared only with references of the last 20 hours. When an earlier collection of the order has got a reason why money may have moved since this one was created, the attestation is refused with `money_may_have_moved`, which has `reason` and `earlier_intent_id`, until the cashier confirms it with `confirms_money_may_have_moved`; `confirmation_needed` of the intent shows this reason beforehand.",
+      "Settles through the payment seam, once. The cashier can attest whatever the device reported, even after a decline. One slip settles one order: on `attested_terminal` and `smart_pos`, a reference that has already settled an order of the same filial is refused. The error `reference_already_used` names that order; the cashier can confirm the reference with `confirms_reference_already_used`. References are compared as a person reads them (letter case, spaces and invisible characters do not count). A reference of up to six characters, which terminals use again each day, is compared only with references of the last 20 hours. An earlier collection of the order may get a reason why its money may have moved after this one was created. Then the attestation is refused with `money_may_have_moved`, with `reason` and `earlier_intent_id`, until the cashier confirms it with `confirms_money_may_have_moved`. `confirmation_needed` of the intent shows this reason beforehand.",
     headers,
     body: attestBodySchema,
     bodyOptional: true,

@@ -38,7 +38,7 @@ export const unclearCollectionSchema = z
   .meta({ id: "UnclearCollection" });
 export const UNCLEAR_DESCRIPTION = [
   "Ended collections that may have moved money without settling, the newest first. If another collection has paid the order, the guest may have paid twice; `late_success` or `late_money` means that a payment was reported. A person must check this and make a refund where one is due.",
-  `The list has those of the station's last ${STATE_LIMITS.endedIntents} collections (fewer where reports are long), those that need a confirmation before their order is collected again, and ${STATE_LIMITS.olderReasons} older ones. Of the older ones, those with the weakest reasons leave the list first, and among equal reasons the oldest. A reported payment stays until ${STATE_LIMITS.olderReasons} newer ones with an equal reason have come, because nothing marks it as resolved.`,
+  `The list has those of the station's last ${STATE_LIMITS.endedIntents} collections (fewer where reports are long). It also has those that need a confirmation before their order is collected again, and ${STATE_LIMITS.olderReasons} older ones. Of the older ones, those with the weakest reasons leave the list first, and among equal reasons the oldest. A reported payment stays until ${STATE_LIMITS.olderReasons} newer ones with an equal reason have come, because nothing marks it as resolved.`,
   "A collection that has left the list still has its reason in `money_may_have_moved`, and its timeline has all evidence, including late reports.",
 ].join(" ");
 
