@@ -22,7 +22,7 @@ const limitSchema = z
     set: z
       .object({ by: idSchema, by_name: z.string(), at: timestampSchema, reason: z.string() })
       .nullable()
-      .meta({ description: "Null: the default, 100 units of a currency, or 10,000 of one without decimals." }),
+      .meta({ description: "Null for the default: 100 units of the currency, or 10,000 if it has no decimals." }),
   })
   .meta({
     id: "AttributionLimit",
@@ -42,7 +42,7 @@ const setBodySchema = z
       .string()
       .regex(/^\d{1,10}(?:\.\d{1,3})?$/)
       .nullable()
-      .meta({ description: "0 for two people each time; null for the default." }),
+      .meta({ description: "With 0, each attribution needs two people. Null restores the default." }),
     reason: reasonSchema,
   })
   .meta({
@@ -82,7 +82,7 @@ export const attributionLimitRoutes = [
     operation: "listAttributionLimits",
     summary: "Read how much one person may attribute alone",
     description:
-      "Of money that does not fit and that an operator pays an order with. For the currencies of the organization's stations and those that are set.",
+      "The highest amount that one operator may attribute to an order without a second person. The list has the currencies of the organization's stations, and the currencies for which a person has set a limit.",
     replies: { 200: { description: "By currency.", schema: limitsSchema } },
     handler: listAttributionLimits,
   }),
@@ -92,7 +92,7 @@ export const attributionLimitRoutes = [
     operation: "setAttributionLimit",
     summary: "Set how much one person may attribute alone",
     description:
-      "For one currency, from the next attribution on. Attributions that already wait for a second person still wait. In the audit log `/api/backoffice/v1/provider-events/`.",
+      "Sets the limit of one currency. It applies from the next attribution on; attributions that already wait for a second person still wait. The audit log `/api/backoffice/v1/provider-events/` has each change.",
     body: setBodySchema,
     replies: { 200: { description: "The limit as it is now.", schema: limitSchema } },
     handler: setAttributionLimit,

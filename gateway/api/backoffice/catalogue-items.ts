@@ -52,7 +52,8 @@ const itemsSchema = z.object({ items: z.array(itemSchema), has_more: hasMoreAfte
 
 const querySchema = z.strictObject({
   filial_id: queryId().optional().meta({
-    description: "Only what this filial sells, with the items of all filials; every item when left out.",
+    description:
+      "Only the items that this filial sells, including those that all filials sell; every item when left out.",
   }),
   ...pageAfterQuery,
 });
@@ -145,7 +146,8 @@ export const catalogueItemRoutes = [
     path: list,
     operation: "listCatalogueItems",
     summary: "List the catalogue",
-    description: "What tills offer: items with a name and a price. Orders may have other lines as well.",
+    description:
+      "The items that tills offer, each with a name and a price. An order may also have lines that are not in the catalogue.",
     query: querySchema,
     replies: { 200: { description: "By id.", schema: itemsSchema } },
     errors: ["not_found"],
@@ -156,7 +158,8 @@ export const catalogueItemRoutes = [
     path: list,
     operation: "createCatalogueItem",
     summary: "Add an item to the catalogue",
-    description: "Tills whose station has this currency offer it. Names need not be unique.",
+    description:
+      "Tills offer the item at the stations of its filial (or of all filials) that have this currency. Names need not be unique.",
     headers: creationHeaderSchema,
     body: createBodySchema,
     replies: { 201: { description: "The item.", schema: itemSchema } },
@@ -168,7 +171,7 @@ export const catalogueItemRoutes = [
     path: one,
     operation: "getCatalogueItem",
     summary: "Read an item of the catalogue",
-    description: "As the list has it.",
+    description: "The answer has the same fields as the list.",
     replies: { 200: { description: "The item.", schema: itemSchema } },
     errors: ["not_found"],
     handler: getCatalogueItem,
@@ -179,7 +182,7 @@ export const catalogueItemRoutes = [
     operation: "changeCatalogueItem",
     summary: "Change an item of the catalogue",
     description:
-      "Only the fields that are sent change; the currency never does. Orders that exist keep the name and the price that they were opened with.",
+      "Only the fields in the request change; the currency cannot change. Existing orders keep the name and the price of their lines.",
     body: changeBodySchema,
     replies: { 200: { description: "The item after the change.", schema: itemSchema } },
     errors: ["not_found"],

@@ -1,4 +1,4 @@
-/** Certification artifacts (contract, "What the service does" 5): the owner records a passed run, reads, downloads, revokes. */
+/** Certification artifacts (contract, "What the service does" 5): the owner records, reads, downloads and revokes them. */
 import { z } from "zod";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/certification-artifacts.ts";
@@ -37,7 +37,7 @@ const runSchema = z
     provider: providerSchema,
     model: nameSchema.optional(),
     software_version: nameSchema,
-    software_sha256: sha256Schema.optional().meta({ description: "Of the build: the artifact is about these bytes." }),
+    software_sha256: sha256Schema.optional().meta({ description: "The hash of the software build that was checked." }),
     suite_version: z.string().max(BOUNDS.nameCharacters),
     suite_sha256: sha256Schema,
     contract_sha256: sha256Schema,
@@ -62,11 +62,11 @@ const artifactShape = {
   recorded_at: timestampSchema,
   recorded_by: personSchema.meta({ description: "The owner who vouches for the result." }),
   valid_until: timestampSchema,
-  leaf_index: z.int().min(0).meta({ description: "Where it is in the log." }),
+  leaf_index: z.int().min(0).meta({ description: "Its position in the log, from 0." }),
   revocation: z
     .object({ revoked_at: timestampSchema, revoked_by: personSchema, reason: z.string() })
     .nullable()
-    .meta({ description: "Null while it stands." }),
+    .meta({ description: "Null while the artifact is not revoked." }),
 };
 const EXAMPLE = {
   artifact_id: 3,
@@ -91,7 +91,7 @@ const artifactSchema = z.object(artifactShape).meta({ id: "CertificationArtifact
 const artifactWithEvidenceSchema = z
   .object({
     ...artifactShape,
-    evidence: z.string().meta({ description: "The run as it was recorded, whose hash the signed statement names." }),
+    evidence: z.string().meta({ description: "The recorded run. The signed statement contains its hash." }),
   })
   .meta({ id: "CertificationArtifactWithEvidence" });
 const recordedSchema = z.object({ certification_artifacts: z.array(artifactSchema) });
@@ -102,12 +102,14 @@ const querySchema = z.strictObject({
     .string()
     .max(BOUNDS.nameCharacters)
     .optional()
-    .meta({ description: "Only of this provider, by its whole name." }),
+    .meta({ description: "Only artifacts of this provider, by its exact name." }),
   capability: capabilitySchema.optional().meta({ description: "Only artifacts about this capability of a device." }),
 });
 const provenShape = {
   envelope: z.string().meta({ description: "The signed statement (DSSE of an in-toto statement), byte for byte." }),
-  proof: z.string().meta({ description: "That the log has it: `c2sp.org/tlog-proof@v1`, with a signed checkpoint." }),
+  proof: z.string().meta({
+    description: "The proof that the log has it: `c2sp.org/tlog-proof@v1`, with a signed checkpoint.",
+  }),
 };
 const certificateSchema = z
   .object({
@@ -200,7 +202,7 @@ export const certificationArtifactRoutes = [
     path: root,
     operation: "listCertificationArtifacts",
     summary: "List the certification artifacts",
-    description: "Also those that are revoked or expired.",
+    description: "The list includes revoked and expired artifacts.",
     query: querySchema,
     replies: { 200: { description: "The newest first.", schema: artifactsSchema } },
     handler: listCertificationArtifacts,
@@ -210,7 +212,7 @@ export const certificationArtifactRoutes = [
     path: root,
     operation: "recordCertification",
     summary: "Record a passed run",
-    description: `Writes one artifact for each capability that a run of the suite with a device has exercised, or none: every check of the run must have passed. The owner vouches for the result, and the artifact says so; the service records it only when its audit log has the run, which ended within the last hour. The same request again is answered alike. \`npm run cli -- certify\` runs the suite and sends this. ${CONFLICTS}`,
+    description: `Records one artifact for each capability that a run of the suite has checked with the device. Every check of the run must have passed; otherwise the service records nothing. The artifact names the owner, who vouches for the result. The audit log must have the run, and the run must have ended within the last hour. A repetition gets the same answer. \`npm run cli -- certify\` runs the suite and sends this request. ${CONFLICTS}`,
     body: runSchema,
     replies: { 201: { description: "The artifacts of the run.", schema: recordedSchema } },
     errors: ["not_found", "conflict"],
@@ -221,8 +223,8 @@ export const certificationArtifactRoutes = [
     path: one,
     operation: "getCertificationArtifact",
     summary: "Read a certification artifact",
-    description: "It never changes; only `revocation` may come.",
-    replies: { 200: { description: "The artifact, and what it rests on.", schema: artifactWithEvidenceSchema } },
+    description: "An artifact does not change. Only its `revocation` can be added later.",
+    replies: { 200: { description: "The artifact and its evidence.", schema: artifactWithEvidenceSchema } },
     errors: ["not_found"],
     handler: getCertificationArtifact,
   }),
@@ -232,7 +234,7 @@ export const certificationArtifactRoutes = [
     operation: "downloadCertificationArtifact",
     summary: "Download a certificate",
     description:
-      "The signed statement, and the proof that the log has it: with the log's key it can be verified offline, by `clients/verify-certificate.mjs` or by any program that knows the formats. Hand it on as it is.",
+      "The signed statement, and the proof that the log has it. With the log's key, `clients/verify-certificate.mjs` or any program that knows the formats can verify it offline. Pass it on unchanged.",
     replies: { 200: { description: "The certificate.", schema: certificateSchema } },
     errors: ["not_found"],
     handler: downloadCertificationArtifact,
@@ -243,7 +245,7 @@ export const certificationArtifactRoutes = [
     operation: "revokeCertificationArtifact",
     summary: "Revoke a certification artifact",
     description:
-      "Adds a revocation to the log; the artifact stays as it is. One that is revoked already is answered alike.",
+      "Adds a revocation to the log; the artifact itself does not change. For an artifact that is already revoked, the answer is the same, with the first reason.",
     body: revokeBodySchema,
     replies: { 200: { description: "The artifact with its revocation.", schema: artifactSchema } },
     errors: ["not_found", "conflict"],

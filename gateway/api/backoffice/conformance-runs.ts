@@ -9,7 +9,7 @@ import { idSchema, optionalTimestamp, timestampSchema, toTimestamp } from "../..
 const statusSchema = z.enum(messages.CONFORMANCE_RUN_STATUSES).meta({
   id: "ConformanceRunStatus",
   description:
-    "`passed`: every check has passed. `failed`: one has not. `left_behind`: the run could not end all that it had begun. `could_not_run`: `problem` says why. `ended`: an owner ended it. `interrupted`: its process has ended.",
+    "`passed`: every check passed. `failed`: at least one check did not pass. `left_behind`: the run could not clean up all that it created. `could_not_run`: the suite could not run; `problem` gives the reason. `ended`: an owner ended the run. `interrupted`: the process of the run ended before the run did.",
 });
 export const outcomeSchema = messages.conformanceCheckSchema.shape.outcome.meta({ id: "ConformanceOutcome" });
 const countSchema = z.int().min(0);
@@ -22,10 +22,10 @@ const runShape = {
   ended_at: timestampSchema.nullable(),
   passed: countSchema,
   failed: countSchema,
-  not_run: countSchema.meta({ description: "Not run because a check that it builds on did not pass." }),
-  left_behind: z.array(z.string()).meta({ description: "What is left of the run; empty as it should be." }),
+  not_run: countSchema.meta({ description: "Checks that did not run, because a check that they need did not pass." }),
+  left_behind: z.array(z.string()).meta({ description: "What the run could not clean up; normally empty." }),
   suite_version: z.string().nullable(),
-  contract_sha256: z.string().nullable().meta({ description: "Of the contract that the suite checks." }),
+  contract_sha256: z.string().nullable().meta({ description: "The hash of the contract that the suite checks." }),
   problem: z.string().nullable(),
 };
 const EXAMPLE = {
@@ -117,7 +117,7 @@ export const conformanceRunRoutes = [
     path: root,
     operation: "listConformanceRuns",
     summary: "List the conformance runs",
-    description: "The newest hundred of the organization can be read.",
+    description: "The service keeps the newest 100 runs of the organization.",
     query: querySchema,
     replies: { 200: { description: "The newest first.", schema: runsSchema } },
     handler: listConformanceRuns,
@@ -128,7 +128,7 @@ export const conformanceRunRoutes = [
     operation: "startConformanceRun",
     summary: "Start a conformance run",
     description:
-      "Runs the conformance suite against this installation, as a cashier, two devices and the owner at the sandbox, which is reset before and after. It takes about a minute; read the run to follow it. A sandbox has one run at a time.",
+      "Runs the conformance suite against this installation. The suite acts as the owner and as the cashier and both devices of the sandbox, and resets the sandbox before and after. A run takes about a minute; read the run to see its progress. A sandbox has one run at a time.",
     body: startBodySchema,
     replies: { 201: { description: "The run, which has begun.", schema: runSchema } },
     errors: ["not_found", "conflict", "busy"],
@@ -140,7 +140,7 @@ export const conformanceRunRoutes = [
     operation: "getConformanceRun",
     summary: "Read a conformance run",
     description:
-      "With what came of each check so far. A failed check has what was expected, what came, and a line of curl.",
+      "The run with the result of each check so far. A failed check shows the expected and the actual result, and a `curl` command.",
     replies: { 200: { description: "The run and its checks.", schema: wholeRunSchema } },
     errors: ["not_found"],
     handler: getConformanceRun,
@@ -150,7 +150,7 @@ export const conformanceRunRoutes = [
     path: `${one}end/`,
     operation: "endConformanceRun",
     summary: "End a conformance run",
-    description: "The suite cleans up and ends within seconds. A run that has ended is answered alike.",
+    description: "The suite cleans up and ends within seconds. For a run that has ended, the answer is the same.",
     replies: { 200: { description: "The run, as it is now.", schema: runSchema } },
     errors: ["not_found"],
     handler: endConformanceRun,

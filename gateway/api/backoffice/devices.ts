@@ -21,7 +21,7 @@ export const deviceStatusSchema = z.enum(DEVICE_STATUSES).meta({ id: "DeviceStat
 export const capabilitySchema = z.enum(CAPABILITIES).meta({ id: "Capability" });
 /** The purpose of capabilities. They are no rights: those are the scopes. */
 export const CAPABILITIES_DESCRIPTION =
-  "They choose the routes that are offered and whether a QR code is rendered. What a device may call is decided by the scopes of its kind.";
+  "The capabilities decide which routes are offered and whether a QR code is rendered. What a device may call is decided by the scopes of its kind.";
 export const blockedReasonSchema = z
   .enum(["", ...BLOCKED_REASONS])
   .meta({ id: "BlockedReason", description: "Why the device or the station may not act; empty when it may." });
@@ -46,9 +46,9 @@ const deviceShape = {
   kind: deviceKindSchema,
   capabilities: z.array(capabilitySchema).meta({ description: CAPABILITIES_DESCRIPTION }),
   status: deviceStatusSchema,
-  handoff_target: z.string().meta({ description: "Opaque; handed to the companion as it is." }),
+  handoff_target: z.string().meta({ description: "An opaque text. The companion gets it unchanged." }),
   created_at: timestampSchema,
-  enrolled_at: timestampSchema.nullable().meta({ description: "When it last claimed a code." }),
+  enrolled_at: timestampSchema.nullable().meta({ description: "When it last claimed an enrollment code." }),
   blocked_reason: blockedReasonSchema,
   liveness: livenessSchema.nullable().meta({ description: "Null when the station does not have the device." }),
 };
@@ -92,7 +92,7 @@ const querySchema = z.strictObject({
 const capabilitiesSchema = z
   .array(capabilitySchema)
   .max(CAPABILITIES.length)
-  .meta({ description: `${CAPABILITIES_DESCRIPTION} Those of the kind when left out.` });
+  .meta({ description: CAPABILITIES_DESCRIPTION });
 const handoffTargetSchema = z
   .string()
   .max(BOUNDS.handoffTargetCharacters)
@@ -102,7 +102,9 @@ const registerBodySchema = z
     station_id: idSchema,
     name: nameSchema,
     kind: deviceKindSchema,
-    capabilities: capabilitiesSchema.optional(),
+    capabilities: capabilitiesSchema.optional().meta({
+      description: `${CAPABILITIES_DESCRIPTION} When left out, the device has all capabilities of its kind.`,
+    }),
     handoff_target: handoffTargetSchema.optional(),
   })
   .meta({
@@ -205,7 +207,7 @@ export const backofficeDeviceRoutes = [
     path: "/api/backoffice/v1/devices/",
     operation: "listDevices",
     summary: "List the devices",
-    description: "Revoked ones too, unless a status is named.",
+    description: "The list includes revoked devices, unless the request has a `status`.",
     query: querySchema,
     replies: { 200: { description: "By id.", schema: devicesSchema } },
     errors: ["not_found"],
@@ -217,7 +219,7 @@ export const backofficeDeviceRoutes = [
     operation: "registerDevice",
     summary: "Register a device",
     description:
-      "For good at exactly one station and of one kind. To work it must enroll: issue an enrollment code for it next.",
+      "A device has one station and one kind, and neither can change. The device must enroll before it can work: issue an enrollment code for it next.",
     headers: creationHeaderSchema,
     body: registerBodySchema,
     replies: { 201: { description: "The device; it is `pending` until it claims a code.", schema: deviceSchema } },
@@ -230,7 +232,7 @@ export const backofficeDeviceRoutes = [
     path: `${DEVICE}/`,
     operation: "getDevice",
     summary: "Read a device with its newest heartbeat",
-    description: "The heartbeat carries what the device reported about itself.",
+    description: "The heartbeat has the summary that the device sent about itself.",
     replies: { 200: { description: "The device.", schema: deviceDetailSchema } },
     errors: ["not_found"],
     handler: getDevice,
@@ -241,7 +243,7 @@ export const backofficeDeviceRoutes = [
     operation: "changeDevice",
     summary: "Change a device",
     description:
-      "Only the fields that are sent change, with the device's next poll; a collection under way keeps its `handoff_target`. A revoked device cannot be changed.",
+      "Only the fields in the request change. The device gets them with its next poll; a collection under way keeps its `handoff_target`. A revoked device cannot be changed.",
     body: changeBodySchema,
     replies: deviceReply,
     errors: ["not_found", "conflict"],
@@ -254,7 +256,7 @@ export const backofficeDeviceRoutes = [
     operation: "suspendDevice",
     summary: "Suspend a device",
     description:
-      "Until it is resumed. It keeps its credential, and each refusal names the reason; a collection under way can still be attested.",
+      "The device is blocked until it is resumed, and each refusal names the reason. It keeps its credential. A collection under way can still be attested.",
     replies: deviceReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
@@ -265,7 +267,7 @@ export const backofficeDeviceRoutes = [
     path: `${DEVICE}/resume/`,
     operation: "resumeDevice",
     summary: "Resume a device",
-    description: "Undoes a suspension; the device continues with its present credential.",
+    description: "Ends a suspension; the device continues with its current credential.",
     replies: deviceReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
@@ -277,7 +279,7 @@ export const backofficeDeviceRoutes = [
     operation: "resetDevice",
     summary: "Reset a device",
     description:
-      "Revokes its credential and codes, which cannot be undone; it is `pending` until it enrolls with a new code.",
+      "Revokes the device's credential and codes, which cannot be undone. The device is `pending` until it enrolls with a new code.",
     replies: deviceReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
@@ -289,7 +291,7 @@ export const backofficeDeviceRoutes = [
     operation: "revokeDevice",
     summary: "Revoke a device",
     description:
-      "For good: its credential and codes end at once, and it cannot be reset or resumed. To use the device again, register it as a new device.",
+      "Cannot be undone: the device's credential and codes end at once, and it cannot be reset or resumed. To use the device again, register it as a new device.",
     replies: deviceReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,

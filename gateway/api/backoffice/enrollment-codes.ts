@@ -28,7 +28,7 @@ export const issueCodeBodySchema = z
       .min(BOUNDS.enrollmentCodeLifetimeMs.min / 1_000)
       .max(BOUNDS.enrollmentCodeLifetimeMs.max / 1_000)
       .optional()
-      .meta({ description: "Ten seconds, for a program that passes it on, to a week; 15 minutes when left out." }),
+      .meta({ description: "Ten seconds (for a program that uses it at once) to one week; 15 minutes when left out." }),
   })
   .meta({ id: "IssueEnrollmentCode", examples: [{ lifetime_seconds: 900 }] });
 /** The only answer that shows the code. */
@@ -72,7 +72,7 @@ export const enrollmentCodeRoutes = [
     path: "/api/backoffice/v1/devices/{device_id}/enrollment-codes/",
     operation: "listEnrollmentCodes",
     summary: "List a device's enrollment codes",
-    description: "What became of each; without `before_id` the newest ones.",
+    description: "The status of each code. Without `before_id`, the newest codes.",
     query: querySchema,
     replies: {
       200: { description: "Newest first; the codes themselves are never shown again.", schema: enrollmentCodesSchema },
@@ -85,7 +85,7 @@ export const enrollmentCodeRoutes = [
     path: "/api/backoffice/v1/devices/{device_id}/enrollment-codes/",
     operation: "issueEnrollmentCode",
     summary: "Issue an enrollment code",
-    description: "A newer code revokes the open one.",
+    description: "A new code revokes the open code of the device.",
     body: issueCodeBodySchema,
     bodyOptional: true,
     replies: { 201: { description: "The code, shown only once.", schema: issuedCodeSchema } },
@@ -98,7 +98,7 @@ export const enrollmentCodeRoutes = [
     operation: "revokeEnrollmentCode",
     summary: "Revoke an enrollment code",
     description:
-      "An open code can no longer be claimed, which cannot be undone; issue another one. A device that has claimed its code is kept out by a reset.",
+      "An open code can no longer be claimed. This cannot be undone; issue another code instead. To block a device that has already claimed its code, reset the device.",
     replies: { 200: { description: "The code after the change.", schema: enrollmentCodeSchema } },
     errors: ["not_found", "conflict"],
     handler: revokeEnrollmentCode,

@@ -26,7 +26,7 @@ export const actorSchema = z
     kind: z.enum(publicKinds(ACTOR_KINDS)).meta({
       id: "ActorKind",
       description:
-        "A person's role, or `device`; `platform` is the operator of the installation, `settlement` the payment seam, `provider` a payment provider, `system` a deadline, a recovery or the liveness feed.",
+        "A person's role, or `device`. `platform` is the operator of the installation, `settlement` is the payment seam, `provider` is a payment provider, and `system` is a deadline, a recovery or the liveness feed.",
       examples: ["cashier"],
     }),
     id: z
@@ -41,7 +41,7 @@ export const actorSchema = z
 
 export const eventDataSchema = z
   .record(z.string(), z.unknown())
-  .meta({ description: "The event's own facts; amounts are decimal strings, times ISO 8601." });
+  .meta({ description: "The fields of the event. Amounts are decimal strings; times are ISO 8601." });
 
 /** One event of a station. Two events of one commit share its version. */
 const stationEventSchema = z
@@ -204,7 +204,7 @@ export const eventRoutes = [
     operation: "listStationEvents",
     summary: "Read what a station committed",
     description:
-      "Every change of the station in order, by the version of its commit. To follow the station, ask again with the last event's version as `since_version`.",
+      "All events of the station, in the order of its commits. To follow the station, repeat the request with the last event's version as `since_version`.",
     query: stationEventsQuerySchema,
     replies: { 200: { description: "In order.", schema: stationEventsSchema } },
     errors: ["not_found"],
@@ -216,7 +216,7 @@ export const eventRoutes = [
     operation: "listEvents",
     summary: "Read who changed what",
     description:
-      "The audit log of places, devices, enrollment codes, people, sessions and kill switches, those of the platform as well. Newest first; to follow it, ask with the last event's id as `since_id`: no event is missed.",
+      "The audit log of places, devices, enrollment codes, people, sessions and kill switches, including the platform's kill switch. Newest first. A program that polls with the last event's id as `since_id` misses no event.",
     query: pageOfAuditLogQuery,
     replies: { 200: { description: "By id.", schema: registryEventsSchema } },
     handler: listEvents,
@@ -227,7 +227,7 @@ export const eventRoutes = [
     operation: "listRoboticsEvents",
     summary: "Read the audit log of robotics",
     description:
-      "The audit log of consumers, serving tasks, pauses and webhook endpoints: who did what, when and why. Without `before_id` the newest ones.",
+      "The audit log of consumers, serving tasks, pauses and webhook endpoints: who did what, when and why. Without `before_id`, the newest events.",
     query: roboticsEventsQuerySchema,
     replies: { 200: { description: "Newest first.", schema: roboticsEventsSchema } },
     handler: listRoboticsEvents,

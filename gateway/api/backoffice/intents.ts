@@ -34,7 +34,7 @@ export const backofficeIntentRoutes = [
     operation: "listActiveIntents",
     summary: "See what is being collected",
     description:
-      "The one collection of each station that has not ended, with its reports. `backoffice_get_intent_timeline` explains what has ended.",
+      "The active collection of each station, with its reports. `backoffice_get_intent_timeline` explains a collection that has ended.",
     query: stationPageQuerySchema,
     replies: { 200: { description: "By station.", schema: activeIntentsSchema } },
     handler: listActiveIntents,

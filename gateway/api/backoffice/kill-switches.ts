@@ -18,7 +18,7 @@ export const killSwitchSchema = z
         .meta({ description: "0 for the platform.", examples: [42] }),
     }),
     frozen: z.boolean(),
-    reason: z.string().meta({ description: "Of the last change.", examples: ["The terminal was stolen."] }),
+    reason: z.string().meta({ description: "The reason of the last change.", examples: ["The terminal was stolen."] }),
     changed_by: actorSchema,
     changed_at: timestampSchema,
   })
@@ -37,7 +37,7 @@ export const killSwitchSchema = z
   });
 
 const killSwitchesSchema = z.object({
-  kill_switches: z.array(killSwitchSchema).meta({ description: "Those that are on." }),
+  kill_switches: z.array(killSwitchSchema).meta({ description: "The kill switches that are on." }),
   has_more: hasMoreAfter,
 });
 const querySchema = z.strictObject(pageAfterQuery);
@@ -83,21 +83,21 @@ const SUBJECTS = [
     name: "Organization",
     path: "/api/backoffice/v1/organization",
     what: "the whole organization",
-    effect: "Every route but cash is withdrawn at all of its stations, and its devices are refused.",
+    effect: "All its stations withdraw every route except cash, and its devices are refused.",
   },
   {
     kind: "station",
     name: "Station",
     path: "/api/backoffice/v1/stations/{station_id}",
     what: "a station",
-    effect: "Every route but cash is withdrawn there, and its devices are refused.",
+    effect: "The station withdraws every route except cash, and its devices are refused.",
   },
   {
     kind: "device",
     name: "Device",
     path: "/api/backoffice/v1/devices/{device_id}",
     what: "a device",
-    effect: "It is refused, and routes that need it are withdrawn when no other device can serve them.",
+    effect: "The device is refused, and its station withdraws the routes that no other device can serve.",
   },
   {
     kind: "provider",
@@ -105,12 +105,12 @@ const SUBJECTS = [
     path: "/api/backoffice/v1/provider-configs/{config_id}",
     what: "a payment provider",
     effect:
-      "The route `dynamic_qr` is withdrawn at its stations, and no QR of it is shown; a payment that arrives still counts.",
+      "Its stations withdraw the route `dynamic_qr`, and no device shows a QR of this provider. A payment that arrives still counts.",
   },
 ] as const;
 
 export const IN_TIME =
-  "Answered 200, it holds at every gateway and host within 1.5 s, also in a collection that is under way; answered 202, it does so once it is effective.";
+  "After the answer 200, the freeze applies at every gateway and host within 1.5 s, also to a collection under way. After the answer 202, it applies there once the change is effective.";
 
 const freezeRoutes = SUBJECTS.flatMap(({ kind, name, path, what, effect }) =>
   (["freeze", "unfreeze"] as const).map((verb) =>
@@ -121,8 +121,8 @@ const freezeRoutes = SUBJECTS.flatMap(({ kind, name, path, what, effect }) =>
       summary: verb === "freeze" ? `Freeze ${what}` : `Unfreeze ${what}`,
       description:
         verb === "freeze"
-          ? `${effect} ${IN_TIME} What is frozen already stays so, with the reason that it has.`
-          : "Restores what the freeze has withdrawn, unless another freeze or a suspension still holds.",
+          ? `${effect} ${IN_TIME} If it is already frozen, it stays frozen and keeps its reason.`
+          : "Restores what the freeze withdrew, unless another freeze or a suspension is still in effect.",
       body: bodySchema,
       replies: killSwitchReply,
       errors: kind === "organization" ? [] : ["not_found"],
@@ -139,7 +139,7 @@ export const killSwitchRoutes = [
     path: "/api/backoffice/v1/kill-switches/",
     operation: "listKillSwitches",
     summary: "List what is frozen",
-    description: "The organization's kill switches that are on, and the platform's when it is.",
+    description: "The organization's kill switches that are on, and the platform's kill switch if it is on.",
     query: querySchema,
     replies: { 200: { description: "By id.", schema: killSwitchesSchema } },
     handler: listKillSwitches,

@@ -49,7 +49,7 @@ export const backofficeLeaseRoutes = [
     path: lease,
     operation: "getStationLease",
     summary: "See who drives the station",
-    description: "As the cashiers see it.",
+    description: "The same answer as in the cashier's API.",
     replies: { 200: { description: "The lease, and the last one that another person ended.", schema: leaseSchema } },
     errors: ["not_found"],
     handler: getLease,
@@ -60,7 +60,7 @@ export const backofficeLeaseRoutes = [
     operation: "breakStationLease",
     summary: "Free the station",
     description:
-      "Ends the lease of the cashier who drives the station. The live view notifies them, and they may take the station again; suspend them to prevent that. A collection under way continues, and the next cashier attests or cancels it. The station's events name the owner and the cashier. The answer is the same when the station is already free. A repetition under the same `Idempotency-Key` ends no later lease and shows the lease as it is now.",
+      "Ends the lease of the cashier who drives the station. The live view notifies the cashier, and the cashier may take the station again; suspend the cashier to prevent that. A collection under way continues, and the next cashier attests or cancels it. The station's events name the owner and the cashier. The answer is the same when the station is already free. A repetition under the same `Idempotency-Key` does not end a later lease; it shows the current lease.",
     headers: idempotencyHeaderSchema,
     replies: { 200: { description: "The lease after the change.", schema: leaseSchema } },
     errors: ["not_found"],
@@ -71,7 +71,8 @@ export const backofficeLeaseRoutes = [
     path: `${root}/leases/`,
     operation: "listStationLeases",
     summary: "See who drives which station",
-    description: "Free stations are left out; `backoffice_get_station_lease` reads one, and frees it.",
+    description:
+      "Free stations are left out. `backoffice_get_station_lease` reads the lease of one station; `backoffice_break_station_lease` ends it.",
     query: stationPageQuerySchema,
     replies: { 200: { description: "By station.", schema: stationLeasesSchema } },
     handler: listStationLeases,

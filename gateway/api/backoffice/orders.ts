@@ -35,7 +35,8 @@ export const backofficeOrderRoutes = [
     path: root,
     operation: "listOrders",
     summary: "List the orders",
-    description: "Of all stations or of one. Without `before_id` the newest ones. Only cashiers write orders.",
+    description:
+      "The orders of all stations or of one. Without `before_id`, the newest orders. Only cashiers write orders.",
     query: ordersQuerySchema,
     replies: { 200: { description: "Newest first.", schema: ordersSchema } },
     errors: ["not_found"],
@@ -46,7 +47,7 @@ export const backofficeOrderRoutes = [
     path: `${root}{order_id}/`,
     operation: "getOrder",
     summary: "Read an order",
-    description: "With its lines and the transaction that paid it.",
+    description: "The order with its lines and with the transaction that paid it.",
     replies: { 200: { description: "The order.", schema: orderSchema } },
     errors: ["not_found"],
     handler: getOrder,

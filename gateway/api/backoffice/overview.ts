@@ -15,7 +15,7 @@ export const overviewSchema = z
   .object({
     now: z.object({
       open_collections: count,
-      stations: count.meta({ description: "All but the closed ones, without those that have had no commit yet." }),
+      stations: count.meta({ description: "Stations that are not closed and have at least one commit." }),
       leased_stations: count.meta({ description: "Stations that a cashier drives." }),
       devices_online: count,
       devices_offline: count.meta({ description: "Devices in use that send no heartbeats." }),
@@ -45,7 +45,7 @@ export const overviewSchema = z
             .meta({ description: "Only hours with a collection." }),
         }),
       )
-      .meta({ description: "Each route of a payment. The success rate is `succeeded` by `collections`." }),
+      .meta({ description: "Each route of a payment. The success rate is `succeeded` divided by `collections`." }),
   })
   .meta({
     id: "Overview",
@@ -76,14 +76,14 @@ const querySchema = z.strictObject({
   day: z.iso
     .date()
     .optional()
-    .meta({ description: "Of the series, in the time zone; today when left out.", examples: ["2026-11-20"] }),
+    .meta({ description: "The day of the series, in the time zone; today when left out.", examples: ["2026-11-20"] }),
   time_zone: z
     .string()
     .max(BOUNDS.timeZoneCharacters)
     .default("UTC")
     .meta({
       override: { default: "UTC" },
-      description: "Name of a time zone of the IANA database, in which the hours are counted.",
+      description: "The IANA name of the time zone in which the hours are counted.",
       examples: ["Europe/Berlin"],
     }),
   sandbox: sandboxQuery,
@@ -138,7 +138,7 @@ export const overviewRoutes = [
     operation: "getOverview",
     summary: "See the current state, and the results of a day",
     description:
-      "Counts of this moment over all stations, and the collections of one day by route and hour. Both follow the stations within a second or so.",
+      "Counts of this moment over all stations, and the collections of one day by route and hour. Both are about a second behind the stations.",
     query: querySchema,
     replies: { 200: { description: "The counts and the series.", schema: overviewSchema } },
     handler: getOverview,

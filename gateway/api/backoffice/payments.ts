@@ -26,7 +26,7 @@ import {
 import { intentStatusSchema, moneyMayHaveMovedSchema, paymentRouteSchema } from "../cashier/intent-json.ts";
 
 export const FRESHNESS =
-  "The list follows the stations within a second or so; while the audit service is behind (`copy_late` at `/readyz`) it is as old as the copy. What is settled is `succeeded` at once.";
+  "The list is about a second behind the stations. While the audit service is late (`copy_late` at `/readyz`), the list is as old as the audit copy. A settled payment is `succeeded` at once.";
 
 const paymentSchema = z
   .object({
@@ -50,7 +50,7 @@ const paymentSchema = z
     device_name: z.string(),
     reference: z.string().meta({
       description:
-        "Of the transaction; without one what the provider or the newest report names. At most 255 characters of it: the timeline has it whole.",
+        "The reference of the transaction. Without a transaction, the reference from the provider or from the newest report. The first 255 characters; the timeline has the whole reference.",
     }),
     transaction_id: idSchema.nullable(),
     money_may_have_moved: moneyMayHaveMovedSchema,
@@ -94,12 +94,13 @@ export const moment = (description: string) =>
     .meta({ description, examples: ["2026-11-20T00:00:00+01:00"] });
 const yesOrNoSchema = z
   .enum(["true", "false"])
-  .meta({ id: "YesOrNo", description: "`true` or `false`, as the text of a query." });
+  .meta({ id: "YesOrNo", description: "`true` or `false`, as the value of a query parameter." });
 export const sandboxQuery = yesOrNoSchema
   .optional()
   .meta({ description: "`true`: only stations for tests, `false`: only the others; all when left out." });
 export const searchQuery = z.string().min(1).max(BOUNDS.searchCharacters).optional().meta({
-  description: "Only payments whose reference begins so, in upper or lower case, or whose order has this number.",
+  description:
+    "Only payments whose reference begins with this text, in upper or lower case, or whose order has this number.",
 });
 
 const filterShape = {
@@ -225,7 +226,7 @@ export const paymentRoutes = [
     method: "GET",
     path: "/api/backoffice/v1/exports/payments/",
     operation: "exportPayments",
-    summary: "Export the payments that a filter names",
+    summary: "Export the payments that match a filter",
     description: `${EXPORT_DESCRIPTION} ${FRESHNESS}`,
     query: exportSchema,
     replies: { 200: { description: "The file.", schema: z.array(paymentSchema), textType: CSV_TYPE } },

@@ -10,7 +10,7 @@ import { LIMITS } from "../../limits.ts";
 
 export const modeSchema = z
   .enum(bus.PROVIDER_MODES)
-  .meta({ id: "Mode", description: "`test` serves sandbox stations, `live` all others." });
+  .meta({ id: "Mode", description: "`test` serves sandbox stations; `live` serves all others." });
 const providerKindSchema = z.enum(bus.PROVIDER_KINDS).meta({ id: "ProviderKind" });
 const providerConfigStatusSchema = z
   .enum(["active", "disabled"])
@@ -24,7 +24,7 @@ const secretsSchema = z
   .record(z.string(), z.string())
   .meta({ description: "By name. `callback_secret` signs callbacks: 16 to 256 printable ASCII characters." });
 const newSecretsSchema = secretsSchema.meta({
-  description: "The secrets that this request made, by name. No later answer shows them.",
+  description: "The secrets that this request created, by name. No later answer shows them.",
 });
 
 const providerConfigSchema = z
@@ -39,7 +39,8 @@ const providerConfigSchema = z
     secrets: z
       .array(z.object({ name: z.string(), created_at: timestampSchema, expires_at: timestampSchema.nullable() }))
       .meta({
-        description: "The names of the stored secrets, never their values; during a rotation one name is there twice.",
+        description:
+          "The names of the stored secrets, never their values; during a rotation, one name is listed twice.",
       }),
     callback_path: z.string().meta({ description: "Where the provider sends its callbacks." }),
     created_at: timestampSchema,
@@ -83,7 +84,7 @@ export const createProviderConfigBodySchema = z
     mode: modeSchema,
     name: nameSchema,
     settings: settingsSchema,
-    secrets: secretsSchema.optional().meta({ description: "By name. The service makes a secret that is left out." }),
+    secrets: secretsSchema.optional().meta({ description: "By name. The service generates those that are left out." }),
     reason: reasonSchema.optional(),
   })
   .meta({
@@ -101,7 +102,7 @@ const changeProviderConfigBodySchema = z
 const rotateProviderSecretBodySchema = z
   .strictObject({
     name: z.string().min(1).max(BOUNDS.nameCharacters),
-    secret: z.string().optional().meta({ description: "The new secret. The service makes one when it is left out." }),
+    secret: z.string().optional().meta({ description: "The new secret. The service generates one if it is left out." }),
     overlap_seconds: z
       .int()
       .min(0)
@@ -182,10 +183,11 @@ export const providerConfigRoutes = [
     path: configs,
     operation: "createProviderConfig",
     summary: "Add a payment provider",
-    description: "For dynamic QR at the stations of one filial. Secrets are stored encrypted and never shown again.",
+    description:
+      "The provider serves dynamic QR at the stations of one filial. Secrets are stored encrypted and never shown again.",
     body: createProviderConfigBodySchema,
     replies: {
-      201: { description: "The config, with the secrets that the service made.", schema: newProviderConfigSchema },
+      201: { description: "The config, with the secrets that this request created.", schema: newProviderConfigSchema },
     },
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
@@ -197,7 +199,7 @@ export const providerConfigRoutes = [
     operation: "changeProviderConfig",
     summary: "Change, disable or enable a payment provider",
     description:
-      "After `disabled` the service asks the provider for no further payment and withdraws the route `dynamic_qr`. It still accepts callbacks about earlier payments.",
+      "When the config is disabled, the service requests no further payment from the provider, and the stations withdraw the route `dynamic_qr`. The service still accepts callbacks about earlier payments.",
     body: changeProviderConfigBodySchema,
     replies: { 200: { description: "The config after the change.", schema: providerConfigSchema } },
     errors: ["not_found", "conflict"],
@@ -212,7 +214,7 @@ export const providerConfigRoutes = [
     description: "The service accepts callbacks signed with the old secret until the overlap ends.",
     body: rotateProviderSecretBodySchema,
     replies: {
-      200: { description: "The config, with the secret if the service made it.", schema: newProviderConfigSchema },
+      200: { description: "The config, with the secret if the service generated it.", schema: newProviderConfigSchema },
     },
     errors: ["not_found", "conflict"],
     handler: rotateProviderSecret,

@@ -53,7 +53,7 @@ export const providerEventRoutes = [
     operation: "listProviderEvents",
     summary: "Read the audit log of payment providers and issues",
     description:
-      "The audit log of provider configs, their secrets, and issues: who added, changed or rotated one, and who assigned, commented, attributed or closed which issue, with the reason. In older entries about an issue, the subject's kind is `provider_issue` and the action begins with `provider_issue_`. Changes of kill switches, including those of providers, are in the other audit log, `/api/backoffice/v1/events/`. Newest first. A program that polls with the last event's id as `since_id` misses no event.",
+      "The audit log of provider configs, their secrets, attribution limits, issues and decisions about matches: who changed what, when and why. In older entries about an issue, the subject's kind is `provider_issue` and the action begins with `provider_issue_`. Changes of kill switches, including those of providers, are in the other audit log, `/api/backoffice/v1/events/`. Newest first. A program that polls with the last event's id as `since_id` misses no event.",
     query: pageOfAuditLogQuery,
     replies: { 200: { description: "By id.", schema: providerEventsSchema } },
     handler: listProviderEvents,

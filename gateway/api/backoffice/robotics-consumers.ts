@@ -126,7 +126,7 @@ export const roboticsConsumerRoutes = [
     operation: "changeRoboticsConsumer",
     summary: "Rename, suspend or activate a robotics consumer",
     description:
-      "From this answer on a suspended consumer reads nothing, and within a second the service starts no further delivery to it. Deliveries wait until the owner activates the consumer, for as long as deliveries are kept; offers lapse. The active consumer also finds them with `since_id`. Tasks that it was offered or has accepted stay as they are; the owner can cancel them.",
+      "After this answer, a suspended consumer cannot read anything; within a second, the service starts no further delivery to it. Its deliveries wait until the owner activates it, for as long as the service keeps deliveries; offers lapse. After the activation, the consumer can also read these events with `since_id`. Its offered and accepted tasks do not change; the owner can cancel them.",
     body: changeRoboticsConsumerBodySchema,
     replies: { 200: { description: "The consumer after the change.", schema: roboticsConsumerSchema } },
     errors: ["not_found"],

@@ -43,7 +43,7 @@ const sandboxShape = {
   name: z.string().meta({ description: "The name of its station." }),
   currency: currencySchema,
   station_status: stationStatusSchema,
-  config_id: idSchema.meta({ description: "Its filial's provider config in the test environment." }),
+  config_id: idSchema.meta({ description: "The filial's provider config of the mode `test`." }),
   created_at: timestampSchema,
   reset_at: timestampSchema.nullable().meta({ description: "When it was last reset." }),
 };
@@ -82,7 +82,7 @@ const freshSandboxSchema = z
     display: z.object({ ...deviceShape, enrollment_code: codeSchema }),
     companion: z.object({ ...deviceShape, enrollment_code: codeSchema }),
     codes_expire_at: timestampSchema,
-    cashier: z.object({ ...cashierShape, password: z.string().meta({ description: "Shown this once." }) }),
+    cashier: z.object({ ...cashierShape, password: z.string().meta({ description: "Only this answer shows it." }) }),
   })
   .meta({
     id: "FreshSandbox",
@@ -106,7 +106,7 @@ const resetBodySchema = z
   .strictObject({
     keeps_settings: z.boolean().optional().meta({
       description:
-        "The next reset restores the `capabilities` and the `handoff_target` that the devices have after this one. A conformance run asks for it: it changes them.",
+        "The next reset restores the `capabilities` and the `handoff_target` that the devices have after this reset. A conformance run uses this, because it changes them.",
     }),
   })
   .meta({ id: "ResetSandbox", examples: [{ keeps_settings: true }] });
@@ -261,7 +261,7 @@ async function voidOpenOrders(
 
 const root = "/api/backoffice/v1/sandboxes/";
 const one = `${root}{sandbox_id}/` as const;
-const freshReply = { description: "The sandbox, with what is shown only once.", schema: freshSandboxSchema };
+const freshReply = { description: "The sandbox, with its new codes and new password.", schema: freshSandboxSchema };
 
 export const sandboxRoutes = [
   backofficeRoute({
@@ -269,7 +269,7 @@ export const sandboxRoutes = [
     path: root,
     operation: "listSandboxes",
     summary: "List the sandboxes",
-    description: "Deleted ones are left out; their stations stay in the list of stations, closed.",
+    description: "Deleted sandboxes are left out; their stations stay in the list of stations, as closed stations.",
     query: querySchema,
     replies: { 200: { description: "By id.", schema: sandboxesSchema } },
     handler: listSandboxes,
@@ -280,7 +280,7 @@ export const sandboxRoutes = [
     operation: "seedSandbox",
     summary: "Seed a sandbox",
     description:
-      "Makes a station for tests with its customer display, smart POS companion and cashier. Where the filial has no provider config in the test environment, one of the sandbox provider is made. The station has the endpoints, throttles, errors and kill switches of every other station; only its provider differs.",
+      "Creates a station for tests with a customer display, a smart POS companion and a cashier. If the filial has no provider config of the mode `test`, the service creates one of the sandbox provider. The station has the same endpoints, throttles, errors and kill switches as every other station; only its provider differs.",
     headers: creationHeaderSchema,
     body: seedBodySchema,
     replies: { 201: freshReply },
@@ -293,7 +293,7 @@ export const sandboxRoutes = [
     path: one,
     operation: "getSandbox",
     summary: "Read a sandbox",
-    description: "Without the codes and the password, which are shown once.",
+    description: "Without the codes and the password: only the answers to a seed and a reset show them.",
     replies: { 200: { description: "The sandbox.", schema: sandboxSchema } },
     errors: ["not_found"],
     handler: getSandbox,
@@ -304,7 +304,7 @@ export const sandboxRoutes = [
     operation: "resetSandbox",
     summary: "Reset a sandbox",
     description:
-      "Ends the credentials of its devices and the sessions of its cashier, cancels its collection, voids its open orders, ends the freezes of its station and its devices, frees the station, and gives new codes and a new password. The settings that the last reset kept are restored. Only what the sandbox owns changes, by the events that every station has; ids, paid orders and certification artifacts stay. A device that was revoked is replaced by a new one. A reset that was interrupted is repeated as a whole.",
+      "Ends the credentials of the sandbox's devices, the sessions of its cashier, and the freezes of its station and its devices. Cancels its collection, voids its open orders and frees the station. The answer has new codes and a new password. The reset restores the settings that the last reset kept. It changes only what belongs to the sandbox, with the same events as at every station; ids, paid orders and certification artifacts stay. A new device replaces a revoked one. If a reset was interrupted, repeat it as a whole.",
     body: resetBodySchema,
     bodyOptional: true,
     replies: { 200: freshReply },
@@ -318,7 +318,7 @@ export const sandboxRoutes = [
     operation: "deleteSandbox",
     summary: "Delete a sandbox",
     description:
-      "Clears its station and closes it, revokes its devices and suspends its cashier. What has happened stays in the audit log. A provider config that was made for sandboxes is disabled with the last of them.",
+      "Clears and closes the sandbox's station, revokes its devices and suspends its cashier. The audit log keeps its entries. If the service created the provider config for sandboxes and no other sandbox uses it, the service disables it.",
     replies: { 204: { description: "It is deleted.", schema: null } },
     errors: ["not_found", "conflict", "busy"],
     awaitsEffect: true,

@@ -47,7 +47,7 @@ const manifestSchema = z
   .array(z.strictObject({ name: nameSchema, quantity: z.int().min(1).max(BOUNDS.lineQuantity) }))
   .min(1)
   .max(BOUNDS.orderLines)
-  .meta({ description: "The things to carry." });
+  .meta({ description: "The things that the robot carries." });
 const detailsSchema = detailsOnTheBus.meta({
   description:
     "A further description of the place, up to 500 characters in one or more lines. The service refuses control characters other than line ends, and marks that override the direction of text.",
@@ -134,7 +134,7 @@ export const servingTaskRoutes = [
     operation: "listServingTasks",
     summary: "List the serving tasks",
     description:
-      "Without `before_id` the newest ones. Those that ended long ago are gone; the audit log still has them.",
+      "Without `before_id`, the newest tasks. The service deletes a task some time after its end; the audit log still has it.",
     query: ownServingTasksQuerySchema,
     replies: { 200: { description: "Newest first.", schema: ownServingTasksSchema } },
     handler: listServingTasks,
@@ -145,7 +145,7 @@ export const servingTaskRoutes = [
     operation: "offerServingTask",
     summary: "Offer a task to a fleet",
     description:
-      "It can be accepted until its time is over. The body may have 256 KiB. Repeated with the same `Idempotency-Key`, it returns the task that the first request made, as it is now.",
+      "The fleet can accept the task until the offer expires. The body may have up to 256 KiB. A repetition with the same `Idempotency-Key` returns the task of the first request, in its current state.",
     headers: idempotencyHeaderSchema,
     body: offerServingTaskBodySchema,
     bodyBytes: LIMITS.offerBodyBytes,
@@ -158,7 +158,7 @@ export const servingTaskRoutes = [
     path: `${tasks}{task_id}/`,
     operation: "getServingTask",
     summary: "Read a serving task",
-    description: "With its fleet and, where it was cancelled, why.",
+    description: "The task with its consumer and, if it was cancelled, the reason.",
     replies: taskReply("The task."),
     errors: ["not_found"],
     handler: getServingTask,
@@ -168,7 +168,8 @@ export const servingTaskRoutes = [
     path: `${tasks}{task_id}/cancel/`,
     operation: "cancelServingTask",
     summary: "Cancel a serving task",
-    description: "Offered or accepted, also while robotics is paused. Cancelling a cancelled one changes nothing.",
+    description:
+      "An offered or accepted task can be cancelled, also while robotics is paused. A second cancellation changes nothing.",
     body: roboticsReasonBodySchema,
     replies: taskReply("The task after the change."),
     errors: ["not_found", "task_not_actionable"],

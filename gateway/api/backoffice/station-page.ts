@@ -17,13 +17,13 @@ export const stationPageQuerySchema = z.strictObject({
 export const stationPageMembers = {
   has_more: z.boolean().meta({
     description:
-      "Whether there are more stations: ask again with `through_id` as `since_id`. A page goes through `limit` stations at most and leaves out those without an entry, so it may be empty although there are more.",
+      "Whether there are more stations: ask again with `through_id` as `since_id`. A page covers at most `limit` stations and leaves out those without an entry, so it may be empty although there are more.",
   }),
   through_id: z
     .int()
     .min(0)
     .meta({
-      description: "The id of the last station that this page went through; `since_id` when there was none.",
+      description: "The id of the last station that this page covers; `since_id` when it covers none.",
       examples: [42],
     }),
 };

@@ -9,13 +9,13 @@ import { actorSchema, eventDataJson, eventDataSchema } from "./events.ts";
 
 const moneyMovedSchema = z
   .enum(["no", "yes", "maybe"])
-  .meta({ id: "MoneyMoved", description: "`maybe` where only evidence says so." });
+  .meta({ id: "MoneyMoved", description: "`maybe`: only evidence shows that money moved." });
 export const timelineSchema = z
   .object({
     intent_id: idSchema,
     station_id: idSchema,
     status: intentStatusSchema,
-    summary: z.string().meta({ description: "The whole payment in one sentence." }),
+    summary: z.string().meta({ description: "The whole payment in a few sentences." }),
     money_moved: moneyMovedSchema,
     entries: z
       .array(
@@ -30,7 +30,7 @@ export const timelineSchema = z
       )
       .meta({
         description:
-          "The creation first, then in the order of time: the steps of the payment, kill switches that were turned on or off during the payment (`platform_frozen` and the like; a switch that was on before is listed directly after the creation, with its own time), the provider payments that an operator attributed (`provider_issue_attributed`, whose `attribution_intent_id` is the payment whose timeline has the further steps), and the issues that an operator closed (`provider_issue_closed`, with the operator and the reason).",
+          "The creation is first; the other entries follow in the order of time. They are the steps of the payment; kill switches that were turned on or off during the payment (for example `platform_frozen`); provider payments that an operator attributed (`provider_issue_attributed`; the timeline of the payment `attribution_intent_id` has the further steps); and issues that an operator closed (`provider_issue_closed`, with the operator and the reason). A kill switch that was already on is listed directly after the creation, with its own time.",
       }),
   })
   .meta({ id: "PaymentTimeline" });

@@ -11,7 +11,7 @@ export const roleSchema = z.enum(ROLES).meta({ id: "Role" });
 export const permissionSchema = z.enum(PERMISSIONS).meta({ id: "Permission" });
 const userStatusSchema = z
   .enum(messages.USER_STATUSES)
-  .meta({ id: "UserStatus", description: "A suspended person has no session and gets none." });
+  .meta({ id: "UserStatus", description: "A suspended person has no session and cannot log in." });
 
 export const userSchema = z
   .object({
@@ -52,7 +52,7 @@ const changeUserBodySchema = z
   .strictObject({
     name: nameSchema.optional(),
     email: messages.emailSchema.optional(),
-    role: roleSchema.optional().meta({ description: "Decides the permissions." }),
+    role: roleSchema.optional().meta({ description: "The role decides the permissions." }),
   })
   .meta({ id: "ChangeUser", examples: [{ name: "Kim Park" }, { role: "reconciliation_operator" }] });
 const resetUserPasswordBodySchema = z
@@ -118,7 +118,7 @@ export const userRoutes = [
     operation: "createUser",
     summary: "Add a person",
     description:
-      "The role decides the permissions. An e-mail address names one person in the whole installation, because people sign in by it alone: an address of another organization's person is `already_exists` too.",
+      "The role decides the permissions. An e-mail address belongs to one person in the whole installation, because people log in with it alone. So the address of a person of another organization is `already_exists` too.",
     body: createUserBodySchema,
     replies: { 201: { description: "The person.", schema: userSchema } },
     errors: ["already_exists", "conflict"],
@@ -130,7 +130,7 @@ export const userRoutes = [
     operation: "changeUser",
     summary: "Change a person's name, e-mail address or role",
     description:
-      "A field that is left out stays as it is. Another role ends the person's sessions at every gateway, and with them the leases of stations that they drive. After a change of name or e-mail address open sessions continue under the earlier name. The last active owner keeps the role (`conflict`). An e-mail address names one person in the whole installation, because people sign in by it alone: an address of another organization's person is `already_exists` too.",
+      "A field that is left out does not change. A new role ends the person's sessions at every gateway, and with them the leases of the stations that the person drives. After a change of name or e-mail address, open sessions continue under the earlier name. The last active owner cannot get another role (`conflict`). An e-mail address belongs to one person in the whole installation, because people log in with it alone. So the address of a person of another organization is `already_exists` too.",
     body: changeUserBodySchema,
     replies: userReply,
     errors: ["not_found", "already_exists", "conflict"],
@@ -143,7 +143,7 @@ export const userRoutes = [
     operation: "suspendUser",
     summary: "Suspend a person",
     description:
-      "Ends the person's sessions at every gateway, and with them the leases of stations that they drive. The person cannot open a new session. A person cannot suspend themselves.",
+      "Ends the person's sessions at every gateway, and with them the leases of the stations that the person drives. The person cannot log in again. You cannot suspend yourself (`conflict`).",
     replies: userReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,
@@ -154,7 +154,7 @@ export const userRoutes = [
     path: `${user}/resume/`,
     operation: "resumeUser",
     summary: "Resume a suspended person",
-    description: "The person can sign in again; the password is unchanged.",
+    description: "The person can log in again; the password is unchanged.",
     replies: userReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,

@@ -141,9 +141,9 @@ export const webhookDeliveryRoutes = [
     operation: "resendWebhookDelivery",
     summary: "Send a delivery once more",
     description:
-      "One attempt now, with the same delivery id and body and a fresh signature, by the same rules as for the consumer: an expired offer is not sent, a test is not sent again (`conflict`), and a delivery without an endpoint is not sent.",
+      "The service makes one attempt now, with the same delivery id and body and a new signature. The rules are the same as for the consumer: it does not send an expired offer (`delivery_lapsed`), a test (`conflict`) or a delivery whose endpoint is missing or disabled (`endpoint_unavailable`).",
     headers: redeliveryHeadersSchema,
-    replies: { 202: { description: "It will be sent.", schema: ownerDeliverySchema } },
+    replies: { 202: { description: "The service will send the delivery.", schema: ownerDeliverySchema } },
     errors: ["not_found", "conflict", "delivery_lapsed", "endpoint_unavailable"],
     handler: resendWebhookDelivery,
   }),

@@ -20,7 +20,7 @@ const endpointSchema = z
     url: z.string().meta({ examples: ["https://fleet.example/hooks/robotics"] }),
     status: z.enum(messages.ENDPOINT_STATUSES).meta({ id: "WebhookEndpointStatus" }).meta({
       description:
-        "`paused` by the owner: deliveries wait, and offers lapse. `disabled` by the service, see `disabled_reason`: nothing is sent until the owner activates it.",
+        "`paused`: by the owner; deliveries wait, and offers lapse. `disabled`: by the service, for the `disabled_reason`; it sends nothing until the owner activates the endpoint.",
     }),
     disabled_reason: z.enum(DISABLED_REASONS).meta({ id: "WebhookDisabledReason" }).nullable().meta({
       description:
@@ -28,14 +28,14 @@ const endpointSchema = z
     }),
     open_until: timestampSchema.nullable().meta({
       description:
-        "After five failures in a row nothing is sent before this; no delivery's attempts are used up by it.",
+        "After five failures in a row, the service sends nothing before this time. The wait uses up no attempts of a delivery.",
     }),
     consecutive_failures: z.int().min(0),
     last_success_at: timestampSchema.nullable(),
     last_failure_at: timestampSchema.nullable(),
     secrets: z
       .array(z.object({ created_at: timestampSchema, expires_at: timestampSchema.nullable() }))
-      .meta({ description: "Which are live, never what they are; two while one takes the other's place." }),
+      .meta({ description: "The times of each valid secret, never its value. During a rotation there are two." }),
     created_at: timestampSchema,
   })
   .meta({ id: "WebhookEndpoint" });
@@ -51,7 +51,7 @@ const newEndpointSchema = z
   .object({
     webhook_endpoint: endpointSchema,
     secret: z.string().meta({
-      description: "What deliveries are signed with, the whole text; shown only once.",
+      description: "The secret that signs deliveries: the whole text. It is shown only once.",
       examples: [EXAMPLE_SECRET],
     }),
   })
@@ -61,7 +61,7 @@ const registerBodySchema = z
     consumer_id: idSchema,
     url: z.string().min(1).max(BOUNDS.webhookUrlCharacters).meta({
       description:
-        "HTTPS to a public host, port 443 or 8443, without user name, password or fragment. Redirects are not followed: give the final address. The audit log keeps it without its query.",
+        "HTTPS to a public host, port 443 or 8443, without user name, password or fragment. Redirects are not followed: give the final address. The audit log has it without its query.",
     }),
   })
   .meta({
@@ -78,7 +78,7 @@ export const rotateWebhookSecretBodySchema = z
       .min(0)
       .max(BOUNDS.secretOverlapMs / 1_000)
       .default(LIMITS.secretOverlapUnlessAskedSeconds)
-      .meta({ description: "How long the old one signs as well; a day when left out. With 0 it ends now." }),
+      .meta({ description: "How long the old secret signs too; a day when left out. With 0, it ends at once." }),
   })
   .meta({ id: "RotateWebhookSecret", examples: [{ overlap_seconds: 86_400 }] });
 const testSchema = z
@@ -164,7 +164,8 @@ export const webhookEndpointRoutes = [
     path: endpoints,
     operation: "listWebhookEndpoints",
     summary: "List the webhook endpoints",
-    description: "With the state of their breaker; their secrets are counted, never shown.",
+    description:
+      "The endpoints with the state of their breakers and the times of their secrets. The secrets are never shown.",
     query: endpointsQuerySchema,
     replies: { 200: { description: "By id.", schema: endpointsSchema } },
     handler: listWebhookEndpoints,
@@ -175,7 +176,7 @@ export const webhookEndpointRoutes = [
     operation: "registerWebhookEndpoint",
     summary: "Register a webhook endpoint",
     description:
-      "For the events of one consumer. The address is resolved and checked by the same rules as for each delivery; `webhook_target_refused` says why as `reason`. A consumer has five endpoints at most.",
+      "The endpoint gets the events of one consumer. The service resolves and checks the address by the same rules as for each delivery; the error `webhook_target_refused` has the `reason`. A consumer has five endpoints at most.",
     headers: creationHeaderSchema,
     body: registerBodySchema,
     replies: { 201: { description: "The endpoint, with its secret.", schema: newEndpointSchema } },
@@ -187,7 +188,7 @@ export const webhookEndpointRoutes = [
     path: `${endpoint}/`,
     operation: "getWebhookEndpoint",
     summary: "Read a webhook endpoint",
-    description: "Whether it is in use, how it fares, and since when its secrets are live.",
+    description: "Its status, its last success and failure, and the times of its secrets.",
     replies: { 200: { description: "The endpoint.", schema: endpointSchema } },
     errors: ["not_found"],
     handler: getWebhookEndpoint,
@@ -198,9 +199,9 @@ export const webhookEndpointRoutes = [
     operation: "changeWebhookEndpoint",
     summary: "Pause or activate a webhook endpoint",
     description:
-      "When a disabled one is activated, its address is checked again and its earlier failures no longer count.",
+      "When the owner activates an endpoint, the service checks its address again, and its earlier failures no longer count.",
     body: changeBodySchema,
-    replies: { 200: { description: "The endpoint after this.", schema: endpointSchema } },
+    replies: { 200: { description: "The endpoint after the change.", schema: endpointSchema } },
     errors: ["not_found", "webhook_target_refused"],
     handler: changeWebhookEndpoint,
   }),
@@ -209,8 +210,8 @@ export const webhookEndpointRoutes = [
     path: `${endpoint}/`,
     operation: "deleteWebhookEndpoint",
     summary: "Delete a webhook endpoint",
-    description: "What waits to be sent to it never will be; its deliveries stay readable.",
-    replies: { 204: { description: "It is gone.", schema: null } },
+    description: "The service no longer sends its waiting deliveries. All its deliveries stay readable.",
+    replies: { 204: { description: "The endpoint is deleted.", schema: null } },
     errors: ["not_found"],
     handler: deleteWebhookEndpoint,
   }),
@@ -218,10 +219,10 @@ export const webhookEndpointRoutes = [
     method: "POST",
     path: `${endpoint}/test/`,
     operation: "testWebhookEndpoint",
-    summary: "Try a webhook endpoint",
+    summary: "Test a webhook endpoint",
     description:
-      "Sends one event `webhook.test` now, by the same rules and with the same signature as any delivery, whatever the endpoint's status is, and answers with what came of it: up to ten seconds later. A success counts as any delivery's; a failure changes nothing but for 410, which disables the endpoint as it does for a delivery. A process makes one test of an endpoint at a time, beside the deliveries in flight; for a suspended consumer none is (`conflict`).",
-    replies: { 200: { description: "The attempt, good or bad.", schema: testSchema } },
+      "Sends one event `webhook.test` now, by the same rules and with the same signature as a delivery, whatever the status of the endpoint is. The answer has the result of the attempt and comes up to ten seconds later. A success counts like the success of a delivery. A failure changes nothing, except that 410 disables the endpoint, as for a delivery. A process runs one test of an endpoint at a time, beside its deliveries. For a suspended consumer, the test is refused (`conflict`).",
+    replies: { 200: { description: "The attempt, with its success or its error.", schema: testSchema } },
     errors: ["not_found", "conflict"],
     handler: testWebhookEndpoint,
   }),
@@ -231,7 +232,7 @@ export const webhookEndpointRoutes = [
     operation: "rotateWebhookSecret",
     summary: "Replace the secret of a webhook endpoint",
     description:
-      "Until the overlap is over, deliveries carry a signature by each of the two. Without an overlap every older secret ends now. `conflict`: two are live already, and with an overlap a third would be; wait until the older one ends, or replace all with an overlap of 0.",
+      "Until the overlap ends, deliveries carry two signatures, one by each secret. With an overlap of 0, every older secret ends at once. `conflict`: the endpoint has two valid secrets already. Then wait until the older one ends, or replace both with an overlap of 0.",
     body: rotateWebhookSecretBodySchema,
     bodyOptional: true,
     replies: { 200: { description: "The endpoint, with its new secret.", schema: newEndpointSchema } },

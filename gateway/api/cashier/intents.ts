@@ -26,16 +26,16 @@ const createIntentBodySchema = z
     route: paymentRouteSchema,
     device_id: idSchema
       .optional()
-      .meta({ description: "The companion to hand it to; without it, the first live one." }),
+      .meta({ description: "The companion that gets the collection; without it, the first live companion." }),
     lifetime_seconds: z
       .int()
       .min(BOUNDS.intentLifetimeMs.min / 1_000)
       .max(BOUNDS.intentLifetimeMs.max / 1_000)
       .optional()
-      .meta({ description: "How long it may be collected; 180 s when left out." }),
+      .meta({ description: "How long the collection may be open; 180 s when left out." }),
     confirms_money_may_have_moved: z.boolean().optional().meta({
       description:
-        "An earlier collection of this order may have moved money (error `money_may_have_moved`): true collects all the same, and the timeline names who decided it.",
+        "An earlier collection of this order may have moved money (error `money_may_have_moved`): with true, the collection begins anyway, and the timeline names the person who decided this.",
     }),
   })
   .meta({ id: "CreateIntent", examples: [{ order_id: 42, route: "smart_pos" }] });
@@ -49,11 +49,11 @@ const attestBodySchema = z
     }),
     confirms_reference_already_used: z.boolean().optional().meta({
       description:
-        "The reference has settled another order (error `reference_already_used`): true settles all the same, and the timeline names who decided it. A confirmed attestation is a separate command, so it may have the `Idempotency-Key` of the one that was refused.",
+        "The reference has settled another order (error `reference_already_used`): with true, the order is settled anyway, and the timeline names the person who decided this. A confirmed attestation is a separate command, so it may have the `Idempotency-Key` of the refused one.",
     }),
     confirms_money_may_have_moved: z.boolean().optional().meta({
       description:
-        "An earlier collection of this order may have moved money, and that was learned after this one was created or last confirmed (`confirmation_needed` of the intent, error `money_may_have_moved`): true settles all the same, and the timeline names who decided it. The refusal is not stored under its `Idempotency-Key`: the confirmed attestation may have the same one.",
+        "An earlier collection of this order may have moved money (`confirmation_needed` of the intent, error `money_may_have_moved`). The station learned this after this collection was created or last confirmed. With true, the order is settled anyway, and the timeline names the person who decided this. The refusal is not stored under its `Idempotency-Key`, so the confirmed attestation may have the same key.",
     }),
   })
   .meta({ id: "Attest", examples: [{ reference: "TERM-0042" }] });
@@ -215,7 +215,7 @@ export const intentRoutes = [
     operation: "createIntent",
     summary: "Begin a collection",
     description:
-      "Picks a route for an order. One station has one active collection at a time. An order that is not at this station is `not_found`. Under a repeated `Idempotency-Key`, `order_id`, `route`, `lifetime_seconds` and on `smart_pos` also `device_id` must equal those of the first request. A member that is left out is not compared, and `confirms_money_may_have_moved` is never compared.",
+      "Picks a route for an order. One station has one active collection at a time. An order that is not at this station is `not_found`. Under a repeated `Idempotency-Key`, `order_id`, `route`, `lifetime_seconds` and on `smart_pos` also `device_id` must equal those of the first request. A field that is left out is not compared, and `confirms_money_may_have_moved` is never compared.",
     headers,
     body: createIntentBodySchema,
     replies: { 201: { description: "The intent.", schema: intentSchema } },
@@ -240,7 +240,7 @@ export const intentRoutes = [
     operation: "listIntents",
     summary: "List the station's recent collections",
     description:
-      "Only the recent ones that the station still has in its state; read an older one with `GET` of the intent.",
+      "Only the recent collections that the station still has in its state; read an older one with `GET` of the intent.",
     replies: {
       200: { description: "The active one first, then the ended ones, newest first.", schema: intentsSchema },
     },
@@ -253,7 +253,7 @@ export const intentRoutes = [
     operation: "getIntent",
     summary: "Read a collection with its reports",
     description:
-      "Read it about once a second while a device is at work: `processing` says that there is something to attest. An operator's attribution of money pays an order under an intent id that no station ever collected: it is `intent_unknown` here, and `GET /api/backoffice/v1/intents/{intent_id}/timeline/` shows it.",
+      "Read it about once a second while a device is at work: `processing` means that the cashier can attest. An operator's attribution pays an order under an intent id that no station ever collected. Such an id is `intent_unknown` here; `GET /api/backoffice/v1/intents/{intent_id}/timeline/` shows it.",
     replies: { 200: { description: "The intent.", schema: intentSchema } },
     errors: ["not_found", "intent_unknown"],
     handler: getIntent,
@@ -264,7 +264,7 @@ export const intentRoutes = [
     operation: "attestIntent",
     summary: "Attest the payment",
     description:
-      "Settles through the payment seam, once. Offered whatever the device reported, also a decline. One slip settles one order: on `attested_terminal` and `smart_pos` a reference that has already settled an order of the same filial is refused with `reference_already_used`, which names that order, until the cashier confirms it with `confirms_reference_already_used`. References are compared as a person reads them (letter case, spaces and invisible characters do not count); one of up to six characters, which terminals use again each day, only with those of the last 20 hours. When an earlier collection of the order has got a reason why its money may have moved since this one was created, attesting is refused with `money_may_have_moved`, which has `reason` and `earlier_intent_id`, until `confirms_money_may_have_moved` confirms it; `confirmation_needed` of the intent names it before.",
+      "Settles through the payment seam, once. The cashier can attest whatever the device reported, even after a decline. One slip settles one order: on `attested_terminal` and `smart_pos`, a reference that has already settled an order of the same filial is refused. The error `reference_already_used` names that order; the cashier can confirm the reference with `confirms_reference_already_used`. References are compared as a person reads them (letter case, spaces and invisible characters do not count). A reference of up to six characters, which terminals use again each day, is compared only with references of the last 20 hours. If an earlier collection of the order has got a reason why its money may have moved since this one was created, the attestation is refused with `money_may_have_moved`, `reason` and `earlier_intent_id`, until the cashier confirms it with `confirms_money_may_have_moved`. `confirmation_needed` of the intent shows this reason beforehand.",
     headers,
     body: attestBodySchema,
     bodyOptional: true,
@@ -295,7 +295,7 @@ export const intentRoutes = [
     operation: "cancelIntent",
     summary: "Cancel the collection",
     description:
-      "Cannot be undone. The order stays open and can be collected again, so make sure first that the guest has not paid: a report that comes later is refused. `money_may_have_moved` gives the reason at the moment of the cancellation, and a repetition says the same; read the collection for what was learned since, also from a late report.",
+      "Cannot be undone. The order stays open and can be collected again, so make sure first that the guest has not paid: a later report is refused. `money_may_have_moved` has the reason at the moment of the cancellation, and a repetition has the same one. Read the collection for what was learned since then, also from a late report.",
     headers,
     replies: intentReply,
     errors: [

@@ -29,7 +29,7 @@ const lineSchema = z
   .strictObject({
     item_id: idSchema.optional().meta({
       description:
-        "An item of the station's catalogue, instead of name and price: the order takes the present name and price of the item.",
+        "An item of the station's catalogue, instead of name and price: the order takes the current name and price of the item.",
     }),
     name: nameSchema.optional().meta({ examples: ["Soup of the day"] }),
     quantity: z
@@ -50,7 +50,7 @@ const lineSchema = z
   })
   .meta({
     description:
-      "Either `item_id`, or `name` and `unit_amount`. To change an order, send its other lines as it has them: a line with `item_id` takes the present price.",
+      "Either `item_id`, or `name` and `unit_amount`. To change an order, send its other lines unchanged, by name and price: a line with `item_id` takes the current price.",
   });
 
 export const orderLinesBodySchema = z
@@ -260,7 +260,7 @@ export const orderRoutes = [
     path: stationOrders,
     operation: "listOrders",
     summary: "List a station's orders",
-    description: "Without `before_id` the newest ones.",
+    description: "Without `before_id`, the newest orders.",
     query: ordersQuerySchema,
     replies: { 200: { description: "Newest first.", schema: ordersSchema } },
     errors: ["not_found"],

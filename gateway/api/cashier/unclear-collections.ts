@@ -17,14 +17,14 @@ const REASON_MEANINGS: Readonly<Record<UnclearReason, string>> = {
   late_success: "after the collection's end, or while the collection was blocked, a device reported a success",
   late_money: "the provider reported the payment after the collection's end",
   money_differs:
-    "the provider reports a payment of another amount, currency, account or reference; it pays nothing and is an issue, which the timeline names, and the QR is shown no longer. End the collection; the next one of this order asks for confirmation",
+    "the provider reports a payment with another amount, currency, account or reference. It pays nothing and is an issue, which the timeline names; the QR is no longer shown. End the collection; the next collection of this order needs a confirmation",
   handoff_presented:
-    "a device fetched it and reported nothing, and it ended unpaid; a late report of a decline or of a cancellation takes this away, any other one takes its place",
+    "a device fetched the collection and reported nothing, and it ended unpaid. A late report of a decline or of a cancellation removes this reason; any other late report replaces it",
 };
 export const REASON_DESCRIPTION = [
-  "Why money may have moved without a settlement; empty without such a reason. The reason stays when another collection pays the order: then the guest may have paid twice. A collection that has left its station's state keeps it too, and later evidence counts as before; the service then reads it from the audit log, which may be a moment behind.",
+  "Why money may have moved without a settlement; empty without such a reason. The reason stays when another collection pays the order: then the guest may have paid twice. The reason also stays when the collection has left its station's state, and later evidence counts as before. The service then reads the reason from the audit log, which may be a moment behind.",
   ...Object.entries(REASON_MEANINGS).map(([reason, meaning]) => `\`${reason}\`: ${meaning}.`),
-  "A collection that was active when the station's log was lost counts as fetched or shown, and as `outcome_unknown` when cash or a terminal's slip was being settled.",
+  "When a station's log was lost, a collection that was active at that time counts as fetched or shown; if cash or a terminal's slip was being settled, it counts as `outcome_unknown`.",
 ].join(" ");
 
 export const unclearReasonSchema = z.enum(UNCLEAR_REASONS).meta({
@@ -37,9 +37,9 @@ export const unclearCollectionSchema = z
   .object({ intent_id: idSchema, order_id: idSchema, reason: unclearReasonSchema })
   .meta({ id: "UnclearCollection" });
 export const UNCLEAR_DESCRIPTION = [
-  "Ended collections that may have moved money without settling, the newest first, also of an order that another collection has paid: there the guest may have been charged twice, and `late_success` or `late_money` says that a payment was reported. A person must check, and refund where a refund is due.",
-  `Listed are those of the station's last ${STATE_LIMITS.endedIntents} collections (fewer where reports are long), those that ask for a confirmation before their order is collected again, and ${STATE_LIMITS.olderReasons} older ones. Of the older ones the weakest reasons leave the list first, and among equal ones the oldest: a reported payment stays until ${STATE_LIMITS.olderReasons} newer ones of the same weight have come, because nothing marks it as dealt with.`,
-  "A collection that is not listed any more still has its reason in `money_may_have_moved`, and its timeline has all evidence, late reports too.",
+  "Ended collections that may have moved money without settling, the newest first. If another collection has paid the order, the guest may have paid twice; `late_success` or `late_money` means that a payment was reported. A person must check this and make a refund where one is due.",
+  `The list has those of the station's last ${STATE_LIMITS.endedIntents} collections (fewer where reports are long). It also has those that need a confirmation before their order is collected again, and ${STATE_LIMITS.olderReasons} older ones. Of the older ones, those with the weakest reasons leave the list first, and among equal reasons the oldest. A reported payment stays until ${STATE_LIMITS.olderReasons} newer ones with an equal reason have come, because nothing marks it as resolved.`,
+  "A collection that has left the list still has its reason in `money_may_have_moved`, and its timeline has all evidence, including late reports.",
 ].join(" ");
 
 export type UnclearCollection = z.infer<typeof unclearCollectionSchema>;

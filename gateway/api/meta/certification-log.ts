@@ -15,12 +15,12 @@ const noteSchema = z
 const logSchema = z
   .object({
     name: z.string(),
-    size: z.int().min(0).meta({ description: "How many statements it has: artifacts and revocations." }),
+    size: z.int().min(0).meta({ description: "The number of statements: artifacts and revocations." }),
     checkpoint: noteSchema.nullable(),
     keys: z.array(
       z.object({
-        key_id: z.string().meta({ description: "As envelopes name it." }),
-        verifier_key: z.string().meta({ description: "`name+id+key` (C2SP signed-note): what a verifier takes." }),
+        key_id: z.string().meta({ description: "The id of the key, as in the envelopes." }),
+        verifier_key: z.string().meta({ description: "`name+id+key` (C2SP signed-note): what a verifier needs." }),
         first_used_at: timestampSchema,
       }),
     ),
@@ -89,7 +89,7 @@ export const certificationLogRoutes: readonly Route[] = [
     tag: "service",
     summary: "The log of certification artifacts",
     description:
-      "Its public keys and its newest checkpoint. Keep the checkpoint: the consistency of a later one with it shows that nothing was changed or removed. Throttled by client address.",
+      "The log's public keys and its newest checkpoint. Keep the checkpoint: a consistency proof for a later checkpoint shows that nothing was changed or removed. Throttled by client address.",
     who: anyone,
     replies: { 200: { description: "The log as it is now.", schema: logSchema } },
     errors: ["throttled"],
@@ -100,7 +100,7 @@ export const certificationLogRoutes: readonly Route[] = [
     path: `${root}consistency/`,
     operation: "getCertificationConsistency",
     tag: "service",
-    summary: "That the log only grew",
+    summary: "Prove that the log only grew",
     description:
       "The checkpoints of two sizes, and the proof that the larger log begins with the smaller one. Throttled by client address.",
     who: anyone,

@@ -27,17 +27,17 @@ const FAULTS_EXPLAINED = [
   "`disconnected`: the connection to the bus is down.",
   "`no_majority`: the bus is connected, and no majority of its servers answers.",
   "`silent`: the feed does not arrive, or has not arrived completely.",
-  "`incomplete`: the bus was started or created again, and the relay has not yet confirmed that the bus has everything of this.",
-  "`no_answer`: no process of the service answers in time, or none that knows; a database that begins to hang is first reported as this.",
-  "`database_unreachable`: PostgreSQL does not answer the service, or it can only be read.",
+  "`incomplete`: the bus was started or created again, and the relay has not yet confirmed that the bus has all data of this dependency.",
+  "`no_answer`: no process of the service answers in time, or none with a current answer; a database that begins to hang is first reported with this code.",
+  "`database_unreachable`: PostgreSQL does not answer the service, or is read-only.",
   "`copy_late`: commits wait too long for their audit copy.",
   "`delivery_late`: changes wait too long in the outbox for their station or for the gateways.",
-  "`streams_missing`: a stream or bucket of the bus is gone; the relay's log names it, and `migrate` makes it again.",
-  "`clock_wrong`: the clock of the machine is wrong by more than a second; the time of the bus counts, so nothing is lost.",
+  "`streams_missing`: a stream or bucket of the bus is missing; the relay's log names it, and `migrate` creates it again.",
+  "`clock_wrong`: the clock of the machine is wrong by more than a second; the service uses the time of the bus, so nothing is lost.",
   "`partitions_unowned`: no actor host answers for some of the stations.",
-  "`disk_low`: the disk has less than twice its reserve free; everything is still done.",
-  "`disk_below_reserve`: what can wait is answered `storage_low`, and no webhook is sent.",
-  "`disk_full`: no collection begins either; those under way are completed while there is space.",
+  "`disk_low`: the disk has less than twice its reserve free; all operations still work.",
+  "`disk_below_reserve`: operations that can wait get `storage_low`, and no webhook is sent.",
+  "`disk_full`: no collection begins either; collections under way are completed while there is space.",
 ].join(" ");
 
 const dependencyFaultSchema = z.enum(DEPENDENCY_FAULTS).meta({ id: "DependencyFault", description: FAULTS_EXPLAINED });
@@ -45,7 +45,7 @@ const dependencyFaultSchema = z.enum(DEPENDENCY_FAULTS).meta({ id: "DependencyFa
 const dependencySchema = z
   .object({
     ready: z.boolean(),
-    required: z.boolean().meta({ description: "Whether this gateway is not ready without it." }),
+    required: z.boolean().meta({ description: "Whether this gateway needs it to be ready." }),
     silent_ms: z.number().nullable().meta({
       description:
         "Milliseconds since its feed was last known to be complete, or since it last answered; null when that never happened, or is not measured.",
@@ -57,7 +57,7 @@ export type DependencyReadiness = z.infer<typeof dependencySchema>;
 
 const stationHostsSchema = dependencySchema
   .extend({
-    partitions: z.literal(PARTITION_COUNT).meta({ description: "Stations are divided into so many partitions." }),
+    partitions: z.literal(PARTITION_COUNT).meta({ description: "The number of partitions of all stations." }),
     partitions_owned: z
       .int()
       .min(0)
@@ -79,7 +79,7 @@ const clockSchema = dependencySchema
   .extend({
     ahead_ms: z.number().nullable().meta({
       description:
-        "By how many milliseconds the clock of this gateway's machine is ahead of the bus, negative when it is behind; null before it was compared.",
+        "By how many milliseconds the clock of this gateway's machine is ahead of the bus, negative when it is behind; null before the first comparison.",
     }),
   })
   .meta({ id: "ClockReadiness" });
@@ -122,9 +122,9 @@ export const healthRoutes = [
     operation: "getHealth",
     tag: "service",
     summary: "Whether the process is alive",
-    description: "Says nothing about what it depends on; `/readyz` does.",
+    description: "Does not check the dependencies; `/readyz` does.",
     who: anyone,
-    replies: { 200: { description: "It is.", schema: healthSchema } },
+    replies: { 200: { description: "The process is alive.", schema: healthSchema } },
     quiet: true,
     needsNoSlot: true,
     handler: () => ok({ status: "ok" }),
@@ -136,12 +136,12 @@ export const healthRoutes = [
     tag: "service",
     summary: "Whether this gateway should be sent requests",
     description:
-      "By dependency. The bus and the feeds that this gateway answers from are required. What is behind the bus is reported for monitors and decides nothing here, because all gateways share it; it is asked at most once a second, and when a new answer is slow, the last one is reported.",
+      "The readiness of each dependency. The bus and the feeds from which this gateway answers are required. The services behind the bus are reported for monitors and decide nothing here, because all gateways share them. The gateway asks them at most once a second; while a new answer is slow, it reports the last one.",
     who: anyone,
     replies: {
       200: { description: "Ready.", schema: readinessSchema },
       503: {
-        description: "Not ready: a required dependency is not, and answers that depend on it are refused.",
+        description: "Not ready: a required dependency is not ready, and the gateway refuses requests that need it.",
         schema: readinessSchema,
       },
     },

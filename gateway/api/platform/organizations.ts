@@ -41,7 +41,7 @@ export const createdOrganizationSchema = z
       .string()
       .nullable()
       .meta({
-        description: "The owner's password when none was given: shown only once. Null when one was given.",
+        description: "The owner's generated password, shown only once. Null when the request has a password.",
         examples: ["4mJ0xkQ2Zt9cVbYwL8nPqR5s"],
       }),
   })
@@ -58,7 +58,7 @@ export const ownerPasswordResetSchema = z
   .object({
     owner: userSchema,
     initial_password: z.string().nullable().meta({
-      description: "The owner's new password when none was given: shown only once. Null when one was given.",
+      description: "The owner's generated password, shown only once. Null when the request has a password.",
     }),
   })
   .meta({
@@ -120,7 +120,7 @@ export const organizationRoutes = [
     tag,
     summary: "Add an organization and its first owner",
     description:
-      "The owner makes everything else in the back office. Without `owner.password` the answer shows an initial password, this once; the owner changes it at `/api/backoffice/v1/session/password/`. An e-mail address names one person in the whole installation: repeated, the request is `already_exists`, and nothing is made.",
+      "The owner creates everything else in the back office. Without `owner.password`, only this answer shows an initial password; the owner changes it at `/api/backoffice/v1/session/password/`. An e-mail address belongs to one person in the whole installation: a repetition is `already_exists` and creates nothing.",
     who: platform,
     body: createOrganizationBodySchema,
     replies: { 201: { description: "The organization and its owner.", schema: createdOrganizationSchema } },
@@ -134,7 +134,7 @@ export const organizationRoutes = [
     tag,
     summary: "Give an owner a new password",
     description:
-      "For an owner who cannot log in; other people get one from their owner. Ends the owner's sessions at every gateway. Without `password` the answer shows an initial password, this once; repeated, the request makes another one. An e-mail address that is no owner's is `not_found`. A suspended owner stays suspended.",
+      "For an owner who cannot log in; other people get a new password from their owner. Ends the owner's sessions at every gateway. Without `password`, only this answer shows an initial password; a repetition generates another one. The e-mail address of a person who is not an owner is `not_found`. A suspended owner stays suspended.",
     who: platform,
     body: resetOwnerPasswordBodySchema,
     replies: { 200: { description: "The owner, with the new password.", schema: ownerPasswordResetSchema } },
@@ -148,7 +148,7 @@ export const organizationRoutes = [
     operation: "listOrganizations",
     tag,
     summary: "List the organizations",
-    description: "The sandbox too.",
+    description: "The list includes the sandbox.",
     who: platform,
     query: organizationsQuerySchema,
     replies: { 200: { description: "By id.", schema: organizationsSchema } },
@@ -160,7 +160,7 @@ export const organizationRoutes = [
     operation: "getOrganization",
     tag,
     summary: "Read an organization",
-    description: "As the list has it.",
+    description: "The answer has the same fields as the list.",
     who: platform,
     replies: { 200: { description: "The organization.", schema: organizationSchema } },
     errors: ["not_found"],

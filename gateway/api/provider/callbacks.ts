@@ -15,10 +15,10 @@ const callbackReplySchema = z
 /** For the document only: the providers service reads the bytes after it has checked their signature. */
 const callbackBodySchema = z
   .looseObject({
-    id: z.string().meta({ description: "Names the event; the same one gets the same answer.", examples: ["evt-1"] }),
+    id: z.string().meta({ description: "The event's id; the same event gets the same answer.", examples: ["evt-1"] }),
     type: z.string().meta({
       description:
-        "`payment.paid`, `payment.declined`, `payment.cancelled` or `payment.expired`; another is recorded and does nothing.",
+        "`payment.paid`, `payment.declined`, `payment.cancelled` or `payment.expired`; any other type is recorded and has no effect.",
       examples: ["payment.paid"],
     }),
     data: z.looseObject({
@@ -29,13 +29,13 @@ const callbackBodySchema = z
         .string()
         .optional()
         .meta({
-          description: "The provider's reference of the money, which never changes; a paid event needs it.",
+          description: "The provider's reference of the payment, which never changes; a paid event needs it.",
           examples: ["tx-1"],
         }),
       merchant_id: z
         .string()
         .optional()
-        .meta({ description: "The account that the money went to.", examples: ["M-1"] }),
+        .meta({ description: "The account that got the payment.", examples: ["M-1"] }),
       amount: amountSchema.optional(),
       currency: currencySchema.optional(),
     }),
@@ -55,7 +55,7 @@ const callbackBodySchema = z
         },
       },
     ],
-    description: "As `emvco_generic` takes it. What is signed and differs from this is recorded, and pays nothing.",
+    description: "The body that `emvco_generic` accepts. A signed body of another form is recorded and pays nothing.",
   });
 
 const callbackHeadersSchema = z.object({
@@ -126,15 +126,15 @@ export const callbackRoutes = [
     path: "/api/providers/v1/{config_id}/callback/",
     operation: "receiveCallback",
     tag: "provider",
-    summary: "Report what became of a payment",
+    summary: "Report the result of a payment",
     description:
-      "The header `X-Provider-Signature: t=<unix seconds>,v1=<hex>` carries HMAC-SHA256 over `<t>.<raw body>`. A duplicate gets the same answer again, byte for byte, whatever has happened since. A signature that does not fit and a config that does not exist are answered alike. A body over 16 KiB is refused unread, whatever its signature: the refusal is recorded and counted, the body is not. Repeat after 429 and 5xx.",
+      "The header `X-Provider-Signature: t=<unix seconds>,v1=<hex>` carries HMAC-SHA256 over `<t>.<raw body>`. A duplicate gets the same answer again, byte for byte, whatever has happened since. A wrong signature and an unknown config get the same error. The service refuses a body over 16 KiB unread, whatever its signature is; it records and counts the refusal, but not the body. Repeat the request after 429 and 5xx.",
     who: anyone,
     rawBody: true,
     signedBody: callbackBodySchema,
     headers: callbackHeadersSchema,
     replies: {
-      200: { description: "Recorded; what it reports may still have become an issue.", schema: callbackReplySchema },
+      200: { description: "The callback is recorded. What it reports may be an issue.", schema: callbackReplySchema },
     },
     errors: ["signature_invalid", "throttled"],
     handler: receiveCallback,

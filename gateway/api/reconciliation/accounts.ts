@@ -12,17 +12,18 @@ const delaySchema = z
   .int()
   .min(min)
   .max(max)
-  .meta({ description: "How many days after a payment its line may come before it is missing." });
+  .meta({ description: "How many days after a payment its line may come; after that it is missing." });
 const timeZoneSchema = z.string().meta({
-  description: "Where the statement's local times are, as an IANA name. Without it they stay without an instant.",
+  description:
+    "The time zone of the statement's local times, as an IANA name. Without it, lines with local times have no instant.",
   examples: ["Europe/Berlin"],
 });
-const providerSchema = nameSchema.meta({ description: "Who keeps the account: a provider, or a bank." });
+const providerSchema = nameSchema.meta({ description: "The provider or the bank of the account." });
 const referenceSchema = nameSchema.meta({
-  description: "The provider's own name of the account, as its statements have it: a merchant account, an IBAN.",
+  description: "The provider's id of the account, as in its statements: a merchant account, an IBAN.",
 });
-const filialSchema = idSchema.meta({ description: "The filial whose payments arrive there." });
-const configSchema = idSchema.meta({ description: "The provider config whose QR payments arrive there." });
+const filialSchema = idSchema.meta({ description: "The filial whose payments arrive in the account." });
+const configSchema = idSchema.meta({ description: "The provider config whose QR payments arrive in the account." });
 
 const EXAMPLE = {
   account_id: 3,
@@ -143,8 +144,8 @@ export const statementAccountRoutes = [
     method: "GET",
     path: accounts,
     operation: "listStatementAccounts",
-    summary: "List the accounts that statements are of",
-    description: "Those at providers and at banks, of all filials, in live and in test mode.",
+    summary: "List the accounts whose statements are imported",
+    description: "The accounts at providers and at banks, of all filials, in live and in test mode.",
     query: statementAccountsQuerySchema,
     replies: { 200: { description: "By id.", schema: statementAccountsSchema } },
     handler: listStatementAccounts,
@@ -154,8 +155,7 @@ export const statementAccountRoutes = [
     path: accounts,
     operation: "createStatementAccount",
     summary: "Add an account whose statements are imported",
-    description:
-      "One for each account at a provider or bank: the lines of a statement are unique within their account.",
+    description: "Add each account at a provider or bank only once: a line is unique within its account.",
     body: createStatementAccountBodySchema,
     replies: { 201: { description: "The account.", schema: statementAccountSchema } },
     errors: ["not_found", "conflict"],
@@ -166,7 +166,7 @@ export const statementAccountRoutes = [
     path: account,
     operation: "getStatementAccount",
     summary: "Read an account",
-    description: "With the settlement delay and the time zone by which its lines are judged.",
+    description: "The account with the settlement delay and the time zone that apply to its lines.",
     replies: { 200: { description: "The account.", schema: statementAccountSchema } },
     errors: ["not_found"],
     handler: getStatementAccount,
@@ -177,7 +177,7 @@ export const statementAccountRoutes = [
     operation: "changeStatementAccount",
     summary: "Change an account",
     description:
-      "Provider, reference and mode stay: they say which account it is. Currency and time zone decide how a line is read, so they can only be changed while the account has no imports.",
+      "Provider, reference, mode and provider config cannot change, because they identify the account. Currency and time zone decide how a line is read, so they can only be changed while the account has no imports.",
     body: changeStatementAccountBodySchema,
     replies: { 200: { description: "The account after the change.", schema: statementAccountSchema } },
     errors: ["not_found", "conflict"],

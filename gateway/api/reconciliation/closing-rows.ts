@@ -17,7 +17,7 @@ const rowsSchema = z.object({
 });
 const rowsQuerySchema = z.strictObject({
   since_key: z.string().regex(KEY, "Must be the key of a row.").optional().meta({
-    description: "Only what comes after this row: the `key` of the last row of the page before.",
+    description: "Only the rows after this one: the `key` of the last row of the page before.",
   }),
   limit: pageAfterQuery.limit,
 });
@@ -53,7 +53,7 @@ export const closingRowRoutes = [
     operation: "listClosingRows",
     summary: "Export a closing",
     description:
-      "In pages, because a month may have a million lines. The `row` of each, one behind the other with a line feed between them, are the file that `clients/verify-closing.mjs` verifies offline.",
+      "The export comes in pages, because a month may have a million lines. The `row` texts of all pages, joined with line feeds, are the file that `clients/verify-closing.mjs` verifies offline.",
     query: rowsQuerySchema,
     replies: { 200: { description: "The head, then lines by fingerprint, then issues by id.", schema: rowsSchema } },
     errors: ["not_found"],

@@ -47,7 +47,7 @@ const EXAMPLE = {
 
 export const periodKindSchema = z
   .enum(bus.PERIOD_KINDS)
-  .meta({ id: "PeriodKind", description: "A day is that of the statement: the day on which a line was booked." });
+  .meta({ id: "PeriodKind", description: "A day is a booking day of the statement's lines." });
 export const closingSchema = z
   .object({
     closing_id: idSchema,
@@ -60,10 +60,10 @@ export const closingSchema = z
     reason: z.string(),
     lines: z.int(),
     issues: z.int(),
-    after_closing: z.int().meta({ description: "Lines and issues of its days that have come since." }),
+    after_closing: z.int().meta({ description: "Lines and issues of its days that came after the closing." }),
     statement: z.string().meta({
       description:
-        "What is signed, byte for byte: canonical JSON with counts, sums by currency and the hashes of all lines and issues.",
+        "The signed text, byte for byte: canonical JSON with counts, sums by currency and the hashes of all lines and issues.",
     }),
     signature: signatureSchema,
   })
@@ -136,7 +136,7 @@ export const closingRoutes = [
     path: `${api}closings/`,
     operation: "listClosings",
     summary: "List closings",
-    description: "Each with what was signed and the signature.",
+    description: "Each closing has the signed text and the signature.",
     query: closingsQuerySchema,
     replies: { 200: { description: "Newest first.", schema: closingsSchema } },
     handler: listClosings,
@@ -146,7 +146,7 @@ export const closingRoutes = [
     path: `${api}closings/{closing_id}/`,
     operation: "getClosing",
     summary: "Read a closing",
-    description: "It never changes; only `after_closing` counts what has come since.",
+    description: "A closing never changes, except `after_closing`, which counts the lines and issues that came later.",
     replies: { 200: { description: "The closing.", schema: closingSchema } },
     errors: ["not_found"],
     handler: getClosing,
@@ -156,8 +156,9 @@ export const closingRoutes = [
     path: `${api}closing-keys/`,
     operation: "listClosingKeys",
     summary: "List the public keys of closings",
-    description: "Of the installation: the key that signs now and those of before, from their first closing on.",
-    replies: { 200: { description: "By their first use.", schema: keysSchema } },
+    description:
+      "The keys of the installation: the current signing key and earlier ones, each from its first closing on.",
+    replies: { 200: { description: "By first use.", schema: keysSchema } },
     handler: listClosingKeys,
   }),
 ];

@@ -32,7 +32,7 @@ const totalsSchema = z
       .meta({ description: "Orders that were settled on the day. The four routes add up to the total." }),
     electronic: z.object({ matched: sumSchema, differing: sumSchema, expected: sumSchema, total: sumSchema }).meta({
       description:
-        "The same orders but for cash. `matched`: with a line; `differing`: with an issue; `expected`: in no statement yet. They add up to the total.",
+        "The same orders without cash. `matched`: the order has a statement line; `differing`: it has an issue; `expected`: no statement has it yet. The three parts add up to the total.",
     }),
     statement: z
       .object({
@@ -47,7 +47,7 @@ const totalsSchema = z
       })
       .meta({
         description:
-          "Lines that the filial's accounts have booked on the day. `fees` also has the fees of other lines, which count where they are. The parts add up to the total: the change of the balances.",
+          "Lines of the filial's accounts that were booked on the day and that change a balance. `fees` also has the fees of other lines; such a line is counted only in its own part. The parts add up to the total: the change of the balances.",
       }),
     tips: sumSchema.meta({ description: "Part of `statement.payments`." }),
     open_differences: z
@@ -67,12 +67,13 @@ const reportSchema = z
     from: timestampSchema,
     to: timestampSchema,
     accounts: z.array(z.object({ account_id: idSchema, name: z.string(), is_closed: z.boolean() })).meta({
-      description: "The filial's accounts, whose lines are counted. An account that filials share belongs to none.",
+      description:
+        "The filial's accounts, whose lines are counted. An account that several filials share is not counted.",
     }),
     totals: z.array(totalsSchema),
     open_without_amount: z
       .array(z.object({ kind: issueKindSchema, count: z.int() }))
-      .meta({ description: "Undecided issues of the day that have no amount, as rows that could not be read." }),
+      .meta({ description: "Undecided issues of the day that have no amount, for example malformed rows." }),
   })
   .meta({ id: "DayReport" });
 
@@ -80,16 +81,17 @@ const reportSchema = z
 const CLOCK = /^(?:[01]\d|2[0-3]):[0-5]\d$/;
 const reportQuerySchema = z.strictObject({
   filial_id: queryId().meta({ description: "The filial whose day is reported, by its id." }),
-  day: dateSchema.meta({ description: "The business day, by the day on which it begins." }),
-  mode: modeSchema.default("live").meta({ description: "Payments of test stations and live ones are never mixed." }),
+  day: dateSchema.meta({ description: "The date on which the business day begins." }),
+  mode: modeSchema.default("live").meta({ description: "The report never mixes payments of test and live stations." }),
   time_zone: z.string().min(1).max(BOUNDS.timeZoneCharacters).optional().meta({
-    description: "An IANA name; when left out, that of the filial's accounts if they agree, else UTC.",
+    description:
+      "An IANA name. When left out: the time zone of the filial's accounts if all have the same one, otherwise UTC.",
   }),
   starts_at: z
     .string()
     .regex(CLOCK, "Must be a time such as 05:00.")
     .default("00:00")
-    .meta({ description: "When the business day begins, where the filial is: a bar's ends in the night." }),
+    .meta({ description: "When the business day begins, in the time zone. A bar's day may begin at 05:00." }),
 });
 
 const reportDay: SessionHandler<undefined, z.infer<typeof reportQuerySchema>> = async (context) => {
@@ -159,7 +161,7 @@ export const dayReportRoutes = [
     operation: "reportDay",
     summary: "Report a filial's day",
     description:
-      "By currency: what was settled by cash, terminal, smart POS and QR, tips, fees and payouts of its statements, and what is open.",
+      "For each currency: the orders that were settled by cash, terminal, smart POS and QR; the tips, fees and payouts of the statements; and the open differences.",
     query: reportQuerySchema,
     replies: { 200: { description: "The report.", schema: reportSchema } },
     errors: ["not_found"],

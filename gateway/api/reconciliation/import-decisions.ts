@@ -8,7 +8,7 @@ import { idSchema, reasonSchema, timestampSchema, toTimestamp } from "../../http
 export const importStatusSchema = z.enum(bus.IMPORT_STATUSES).meta({
   id: "StatementImportStatus",
   description:
-    "`needs_format`: a person confirms its format first; `held`: an operator decides whether it is imported; `withdrawing`: its lines disappear, which takes minutes for a large file.",
+    "`needs_format`: a person must confirm its format first; `held`: an operator must decide whether it is imported; `withdrawing`: the service deletes its lines, which takes minutes for a large file.",
 });
 const bodySchema = z
   .strictObject({ reason: reasonSchema })
@@ -51,7 +51,7 @@ export function decisionJson(decision: bus.ImportDecision): z.infer<typeof decis
   return decision && { by: decision.by, at: toTimestamp(decision.atMs), reason: decision.reason };
 }
 
-const CONFLICTS = `The \`reason\` of a \`conflict\` is one of ${bus.IMPORT_CONFLICTS.map((word) => `\`${word}\``).join(", ")}. The same person with the same body again gets the same answer.`;
+const CONFLICTS = `The \`reason\` of a \`conflict\` is one of ${bus.IMPORT_CONFLICTS.map((word) => `\`${word}\``).join(", ")}. When the same person repeats the request with the same body, the answer is the same.`;
 
 type Decide = SessionHandler<z.infer<typeof bodySchema>>;
 
@@ -75,8 +75,8 @@ export const importDecisionRoutes = [
     method: "POST",
     path: `${statementImport}release/`,
     operation: "releaseImport",
-    summary: "Import a held file after all",
-    description: `A file is held whose totals do not balance, or which names another account. It waits for its turn then. ${CONFLICTS}`,
+    summary: "Release a held file for import",
+    description: `The service holds a file when its totals do not balance, or when it names another account. After the release, the file waits for its turn. ${CONFLICTS}`,
     body: bodySchema,
     replies,
     errors: ["not_found", "conflict"],
@@ -86,8 +86,8 @@ export const importDecisionRoutes = [
     method: "POST",
     path: `${statementImport}withdraw/`,
     operation: "withdrawImport",
-    summary: "Take an import back",
-    description: `Its lines disappear where no other file has them, and its undecided issues end with the reason. What people have decided comes back with the file. ${CONFLICTS}`,
+    summary: "Withdraw an import",
+    description: `The service deletes the lines that no other file has, and ends their undecided issues with the reason. When the file is imported again, the earlier decisions of people apply again. ${CONFLICTS}`,
     body: bodySchema,
     replies,
     errors: ["not_found", "conflict"],

@@ -32,10 +32,8 @@ const uploadQuerySchema = z.strictObject({
   format: formatSchema.optional().meta({ description: FORMATS }),
   encoding: encodingSchema
     .optional()
-    .meta({ description: "How the file's bytes are text. Declare it together with the format." }),
-  mapping_id: queryId()
-    .optional()
-    .meta({ description: "The mapping that reads a CSV file; it names the encoding too." }),
+    .meta({ description: "The text encoding of the file. Declare it together with the format." }),
+  mapping_id: queryId().optional().meta({ description: "The mapping for a CSV file; it also has the encoding." }),
 });
 const confirmBodySchema = z
   .strictObject({
@@ -57,9 +55,9 @@ const candidatesSchema = z
     refusal: z
       .object({ code: z.string(), detail: z.string() })
       .nullable()
-      .meta({ description: "Why the file is no statement that can be read." }),
+      .meta({ description: "Why the service cannot read the file as a statement." }),
   })
-  .meta({ id: "StatementCandidates", description: "What the beginning of the file can be. A person confirms it." });
+  .meta({ id: "StatementCandidates", description: "What fits the beginning of the file. A person confirms it." });
 
 const EXAMPLE = {
   import_id: 9,
@@ -104,11 +102,11 @@ const importFields = {
   uploaded_by: idSchema,
   uploaded_at: timestampSchema,
   ended_at: timestampSchema.nullable(),
-  read_bytes: z.int().meta({ description: "How much of `size_bytes` is read." }),
+  read_bytes: z.int().meta({ description: "How many of the `size_bytes` are read." }),
   records: z.int(),
   lines_new: z.int(),
-  lines_known: z.int().meta({ description: "Lines that another file of the account has brought before." }),
-  malformed: z.int().meta({ description: "Rows that are no line; `malformed-rows/` lists them." }),
+  lines_known: z.int().meta({ description: "Lines that an earlier file of the account already had." }),
+  malformed: z.int().meta({ description: "Rows that are not valid lines; `malformed-rows/` lists them." }),
   totals: z.array(
     z.object({ name: z.string(), currency: currencySchema, stated: exactAmountSchema, computed: exactAmountSchema }),
   ),
@@ -120,7 +118,7 @@ const importFields = {
 const importSchema = z
   .object({
     ...importFields,
-    candidates: candidatesSchema.nullable().meta({ description: "While the import waits for its format; else null." }),
+    candidates: candidatesSchema.nullable().meta({ description: "Null unless the import waits for its format." }),
   })
   .meta({ id: "StatementImport", examples: [EXAMPLE] });
 const listedImportSchema = z.object(importFields).meta({ id: "ListedStatementImport" });
@@ -227,7 +225,7 @@ export const statementImportRoutes = [
     tag,
     summary: "Upload a statement file",
     description:
-      "The body is the file as the provider made it, up to 2 GiB, or a zip of such files. Declare its format and encoding, or a mapping; or leave them out, read the `candidates` of the answer and confirm one. The same bytes again are the first import, with 200.",
+      "The body is the unchanged file from the provider, up to 2 GiB, or a zip of such files. Declare its format and encoding, or a mapping. Or leave them out, read the `candidates` in the answer and confirm one. For the same bytes again, the answer is 200 with the first import.",
     who,
     streamsBody: true,
     bodyBytes: bus.STATEMENT_FILE_BYTES,
@@ -244,7 +242,7 @@ export const statementImportRoutes = [
     path: imports,
     operation: "listImports",
     summary: "List imports",
-    description: "Of all accounts, or of one. The newest come first.",
+    description: "The imports of all accounts or of one, the newest first.",
     query: listQuerySchema,
     replies: { 200: { description: "Newest first.", schema: importsSchema } },
     handler: listImports,
@@ -254,7 +252,7 @@ export const statementImportRoutes = [
     path: statementImport,
     operation: "getImport",
     summary: "Read an import",
-    description: "Its progress while it is under way, and what became of it.",
+    description: "The progress of the import while it is under way, and then its result.",
     replies: { 200: { description: "The import.", schema: importSchema } },
     errors: ["not_found"],
     handler: getImport,
@@ -264,7 +262,7 @@ export const statementImportRoutes = [
     path: `${statementImport}confirm/`,
     operation: "confirmImportFormat",
     summary: "Confirm the format of a file",
-    description: `Its format and encoding, or a mapping. The import waits for its turn then. ${CONFLICTS} The same body again gets the same answer.`,
+    description: `Confirms a format and an encoding, or a mapping. The import then waits for its turn. ${CONFLICTS} A repetition with the same body gets the same answer.`,
     body: confirmBodySchema,
     replies: { 200: { description: "The import.", schema: importSchema } },
     errors: ["not_found", "conflict"],

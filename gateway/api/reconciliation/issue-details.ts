@@ -31,13 +31,13 @@ export const issueDetailsSchema = z
             .meta({ description: "What changed and why; `prior` is the state before." }),
         }),
       )
-      .meta({ description: "Who did what, the oldest first, up to a bound; the audit log has all." }),
+      .meta({ description: "Who did what, the oldest first, up to a limit; the audit log has all steps." }),
     prior_evidence: z
       .array(z.record(z.string(), z.unknown()))
-      .meta({ description: "What the evidence was before it changed, the oldest first, up to a bound." }),
+      .meta({ description: "The earlier evidence, from before each change, the oldest first, up to a limit." }),
     alone_up_to: exactAmountSchema.nullable().meta({
       description:
-        "One person attributes up to this amount of the issue's currency; above it one proposes and another one confirms. Null where the issue has no currency.",
+        "One person may attribute up to this amount in the issue's currency; above it, one person proposes and another person confirms. Null when the issue has no currency.",
     }),
   })
   .meta({ id: "IssueDetails" });

@@ -14,7 +14,7 @@ import { malformedReasonJson, malformedReasonShape } from "./malformed-reason.ts
 export const issueStatusSchema = z.enum(bus.ISSUE_STATUSES).meta({
   id: "IssueStatus",
   description:
-    "`open` and `assigned` wait for a decision; `attributed` and `closed` are decisions; `ended`: its cause is gone, and it comes back with it.",
+    "`open` and `assigned` wait for a decision; `attributed` and `closed` are decisions; `ended`: the cause of the issue is gone. When the cause comes back, the issue opens again.",
 });
 export const issueKindSchema = z.enum(bus.ISSUE_KINDS).meta({ id: "IssueKind" });
 export const issueSourceSchema = z.enum(bus.ISSUE_SOURCES).meta({
@@ -28,19 +28,19 @@ const text = (description: string): z.ZodString => z.string().meta({ description
 
 const factsShape = {
   reference: text("The service's reference of the payment; empty where none was given."),
-  provider_reference: text("The provider's reference of the money; empty where there is none."),
+  provider_reference: text("The provider's reference of the payment; empty where there is none."),
   account: text(
-    "The account that the money must reach, or has reached by the provider's report; empty where none was given.",
+    "The account that the payment must reach, or that it reached according to the provider; empty where none was given.",
   ),
-  amount: exactAmountSchema.nullable().meta({ description: "Null where none can be read." }),
+  amount: exactAmountSchema.nullable().meta({ description: "Null when it cannot be read." }),
   currency: currencySchema.nullable(),
 };
-const saidSchema = text("The provider's text: JSON, or the text of what could not be read.");
+const saidSchema = text("The provider's text: JSON, or the text itself if it cannot be read.");
 
 /** Every part is present. It is null if the kind of issue does not have it. */
 const issueEvidenceSchema = z
   .object({
-    learned_from: text("The callback's event type, or how the provider was asked.").nullable(),
+    learned_from: text("The callback's event type, or how the provider was polled.").nullable(),
     asserted: z
       .object(factsShape)
       .nullable()
@@ -49,11 +49,12 @@ const issueEvidenceSchema = z
     registered: z
       .object({
         ...factsShape,
-        paid_reference: text("The provider's name of the money that the payment was paid with.").nullable(),
+        paid_reference: text("The provider's reference of the payment that paid it.").nullable(),
       })
       .nullable()
       .meta({
-        description: "What was registered when the payment was asked for; null where the money names no payment.",
+        description:
+          "What the service registered when it requested the payment; null when the asserted payment names no registered one.",
       }),
     station: z
       .object({
@@ -61,7 +62,7 @@ const issueEvidenceSchema = z
         status: text("The intent's status at that moment.").nullable(),
       })
       .nullable()
-      .meta({ description: "Why the intent's station did not settle with money that fits." }),
+      .meta({ description: "Why the intent's station did not settle with a payment that fits." }),
     further: z
       .array(
         z.object({
@@ -71,7 +72,7 @@ const issueEvidenceSchema = z
           same_amount: z.boolean().meta({ description: "False: the amount differs from the issue's." }),
         }),
       )
-      .meta({ description: "What the provider has reported about this money since, the oldest first, up to a bound." }),
+      .meta({ description: "What the provider reported about this payment later, the oldest first, up to a limit." }),
     statement: z
       .object({
         line_ids: z.array(idSchema),
@@ -82,12 +83,12 @@ const issueEvidenceSchema = z
         malformed: z
           .object(malformedReasonShape)
           .nullable()
-          .meta({ description: "Of a row that is no line: the code of the sentence in `facts`." }),
+          .meta({ description: "For a malformed row: the code of the sentence in `facts`." }),
       })
       .nullable()
       .meta({ description: "What a run has found in the lines of statements." }),
   })
-  .meta({ id: "IssueEvidence", description: "What was registered, beside what the provider reports. Never a secret." });
+  .meta({ id: "IssueEvidence", description: "What was registered, and what the provider reports. Never a secret." });
 
 const proposalSchema = z
   .object({
@@ -100,7 +101,7 @@ const proposalSchema = z
   })
   .meta({
     id: "AttributionProposal",
-    description: "The order that one person has proposed to pay with the money; another person confirms or rejects it.",
+    description: "One person has proposed to pay this order with the payment; another person confirms or rejects that.",
   });
 
 const EXAMPLE_FACTS = {
@@ -154,37 +155,36 @@ export const issueSchema = z
     status: issueStatusSchema,
     source: issueSourceSchema,
     account: z.string().meta({
-      description:
-        "The account that it belongs to: `provider:` and a config's id, or `statement:` and an account's id.",
+      description: "The account of the issue: `provider:` and a config's id, or `statement:` and an account's id.",
     }),
     config_id: idSchema.nullable(),
     station_id: idSchema.nullable(),
     intent_id: idSchema
       .nullable()
-      .meta({ description: "The collection that the money names; null where it names none." }),
+      .meta({ description: "The collection that the payment names; null when it names none." }),
     order_id: idSchema
       .nullable()
-      .meta({ description: "The order of that collection, or the one that it was attributed to." }),
+      .meta({ description: "The order of that collection, or the order to which the payment was attributed." }),
     amount: exactAmountSchema
       .nullable()
-      .meta({ description: "How much money it is, negative where it went out; null where that cannot be read." }),
+      .meta({ description: "The amount, negative when the funds went out; null when it cannot be read." }),
     currency: currencySchema.nullable(),
     provider_reference: z.string(),
     evidence: issueEvidenceSchema,
     evidence_hash: z.string().meta({
       description:
-        "SHA-256 in hex of amount, currency, status and type. While it is the same, what a person has decided stays decided.",
+        "SHA-256 in hex of amount, currency, status and type. While it does not change, a person's decision stays valid.",
     }),
     assignee_id: z.int().nullable().meta({ description: "The person who works on it." }),
     supersedes_id: idSchema.nullable().meta({ description: "The decided issue whose evidence has changed." }),
-    superseded_by: idSchema.nullable().meta({ description: "The newer issue that has taken its place." }),
+    superseded_by: idSchema.nullable().meta({ description: "The newer issue that replaces this one." }),
     opened_at: timestampSchema,
-    last_seen_at: timestampSchema.meta({ description: "When a callback or a run has found it last." }),
+    last_seen_at: timestampSchema.meta({ description: "When a callback or a run last found it." }),
     age_days: z.int().meta({ description: "Whole days from its opening to its decision, or until now." }),
     resolved_at: timestampSchema.nullable(),
-    resolved_by: z.int().nullable().meta({ description: "A person's id; null when it resolved by itself." }),
+    resolved_by: z.int().nullable().meta({ description: "A person's id; null when the service resolved it." }),
     reason: z.string().nullable(),
-    transaction_id: idSchema.nullable().meta({ description: "What it was attributed by, through the payment seam." }),
+    transaction_id: idSchema.nullable().meta({ description: "The transaction of this payment in the payment seam." }),
     proposal: proposalSchema.nullable(),
   })
   .meta({ id: "Issue", examples: [EXAMPLE] });

@@ -11,27 +11,27 @@ const overviewQuerySchema = issuesQuerySchema.omit({ before_id: true, limit: tru
 const count = (description: string) => z.int().meta({ description });
 const viewsSchema = z
   .object({
-    all_open: count("All that wait for a decision."),
-    needs_attention: count("Of these, those without a person: `status=open`."),
-    waiting: count("Of these, those that a person works on: `status=assigned`."),
+    all_open: count("Issues that wait for a decision."),
+    needs_attention: count("Of these, issues without an assignee: `status=open`."),
+    waiting: count("Of these, issues with an assignee: `status=assigned`."),
     missing: count("Of these, payments in no statement: `kind=missing_in_statement`."),
     stale: count(
-      `Of these, those that wait for ${bus.STALE_AFTER_DAYS} days: \`min_age_days=${bus.STALE_AFTER_DAYS}\`.`,
+      `Of these, issues that wait for at least ${bus.STALE_AFTER_DAYS} days: \`min_age_days=${bus.STALE_AFTER_DAYS}\`.`,
     ),
   })
-  .meta({ id: "IssueViews", description: "Of all undecided issues, whatever the filter. One may be in several." });
+  .meta({ id: "IssueViews", description: "Counts all undecided issues, whatever the filter. One may be in several." });
 const overviewSchema = z
   .object({
     views: viewsSchema,
     sums: z
       .array(
         z.object({
-          currency: currencySchema.nullable().meta({ description: "Null: of the issues without an amount." }),
+          currency: currencySchema.nullable().meta({ description: "Null for the issues without an amount." }),
           count: z.int(),
           amount: exactAmountSchema.nullable(),
         }),
       )
-      .meta({ description: "Of the issues that the filter names, by currency; never over currencies." }),
+      .meta({ description: "The issues that match the filter, with a separate sum for each currency." }),
   })
   .meta({
     id: "IssueOverview",
@@ -72,7 +72,7 @@ export const issueOverviewRoutes = [
     path: "/api/reconciliation/v1/issue-overview/",
     operation: "getIssueOverview",
     summary: "Read how many issues there are",
-    description: "The counts of the views, and by currency the sums of the issues that the filter names.",
+    description: "The counts of the views, and for each currency the sum of the issues that match the filter.",
     query: overviewQuerySchema,
     replies: { 200: { description: "Counts and sums.", schema: overviewSchema } },
     handler: getIssueOverview,

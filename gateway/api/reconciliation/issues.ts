@@ -31,7 +31,7 @@ const filterShape = {
   kind: issueKindSchema.optional().meta({ description: "Only issues of this one kind; all kinds when left out." }),
   source: issueSourceSchema
     .optional()
-    .meta({ description: "Only what callbacks, or only what runs have found first." }),
+    .meta({ description: "Only issues that callbacks found first, or only issues that runs found first." }),
   account: z
     .string()
     .regex(/^(?:provider|statement):[1-9]\d{0,17}$/)
@@ -42,16 +42,16 @@ const filterShape = {
     }),
   currency: currencySchema.optional().meta({ description: "Only issues in this currency, by its ISO 4217 code." }),
   min_amount: decimal.optional().meta({
-    description: "Only issues of at least this amount, whichever its sign; `currency` must be given with it.",
+    description: "Only issues of at least this amount, whatever its sign; `currency` must be given with it.",
   }),
   max_amount: decimal.optional().meta({
-    description: "Only issues of at most this amount, whichever its sign; `currency` must be given with it.",
+    description: "Only issues of at most this amount, whatever its sign; `currency` must be given with it.",
   }),
 };
 const DESCRIPTIONS = {
-  station: "Only issues of this station; those of no station are left out.",
+  station: "Only issues of this station; issues without a station are left out.",
   assignee: "Only issues that this person works on, or has worked on.",
-  age: "Only issues that were opened at least so many days ago.",
+  age: "Only issues that were opened at least this many days ago.",
 };
 export const issuesQuerySchema = z.strictObject({
   ...pageBeforeQuery,
@@ -61,7 +61,7 @@ export const issuesQuerySchema = z.strictObject({
     .enum(["pending", "made"])
     .meta({ id: "IssueDecision" })
     .optional()
-    .meta({ description: "`pending`: only what waits for a person, open or assigned; `made`: only the others." }),
+    .meta({ description: "`pending`: only issues that wait for a decision, open or assigned; `made`: the others." }),
   station_id: queryId().optional().meta({ description: DESCRIPTIONS.station }),
   assignee_id: queryId().optional().meta({ description: DESCRIPTIONS.assignee }),
   min_age_days: queryNumber({ least: 0, most: MOST_DAYS }).optional().meta({ description: DESCRIPTIONS.age }),
@@ -79,12 +79,12 @@ export const closeIssueBodySchema = z
       .optional()
       .meta({
         description:
-          "The `evidence_hash` that the person has seen. When the issue has another one by now, the answer is a `conflict` with the `reason` `evidence_changed`, and it stays open.",
+          "The `evidence_hash` that the person has seen. If the issue has another hash now, the answer is a `conflict` with the `reason` `evidence_changed`, and the issue stays open.",
       }),
   })
   .meta({ id: "CloseIssue", examples: [{ reason: "Paid back by the provider on 2026-11-20." }] });
 const assignIssueBodySchema = z
-  .strictObject({ assignee_id: idSchema.nullable().meta({ description: "Null: it waits for any person again." }) })
+  .strictObject({ assignee_id: idSchema.nullable().meta({ description: "Null: the issue waits for any person." }) })
   .meta({ id: "AssignIssue", examples: [{ assignee_id: 42 }] });
 const commentIssueBodySchema = z
   .strictObject({ text: detailsSchema.meta({ description: "A few sentences; line ends are allowed." }) })
@@ -96,14 +96,14 @@ const bulkFilterSchema = z
   .strictObject({
     ...filterShape,
     status: undecidedStatusSchema.optional().meta({
-      description: "Only those that wait for any person, or only those that one works on; both when left out.",
+      description: "Only issues without an assignee, or only issues with one; both when left out.",
     }),
     station_id: idSchema.optional().meta({ description: DESCRIPTIONS.station }),
     assignee_id: idSchema.optional().meta({ description: DESCRIPTIONS.assignee }),
     min_age_days: z.int().min(0).max(MOST_DAYS).optional().meta({ description: DESCRIPTIONS.age }),
   })
   .refine((filter) => Object.keys(filter).length > 0, {
-    error: "Name at least one field: a filter closes what it names.",
+    error: "Name at least one field: the request closes the issues that match the filter.",
   });
 const closeIssuesBodySchema = z
   .strictObject({
@@ -124,14 +124,14 @@ const bulkClosingSchema = z
   .object({
     closed: z.int().meta({ description: "How many were closed." }),
     refused: z.array(z.object({ issue_id: idSchema, reason: z.string() })).meta({
-      description: "Those that cannot be closed now, with the `reason` that closing one of them is refused with.",
+      description: "The issues that cannot be closed now, each with the `reason` of its refusal.",
     }),
-    has_more: z.boolean().meta({ description: "Whether the filter names more: ask again." }),
+    has_more: z.boolean().meta({ description: "Whether more issues match the filter: repeat the request." }),
   })
   .meta({ id: "IssuesClosed" });
 
 /** For the descriptions of several operations. */
-export const ISSUE_CONFLICT_DESCRIPTION = `The \`reason\` of a \`conflict\` is one of ${bus.ISSUE_CONFLICTS.map((word) => `\`${word}\``).join(", ")}. The same person with the same body again gets the same answer.`;
+export const ISSUE_CONFLICT_DESCRIPTION = `The \`reason\` of a \`conflict\` is one of ${bus.ISSUE_CONFLICTS.map((word) => `\`${word}\``).join(", ")}. When the same person repeats the request with the same body, the answer is the same.`;
 
 interface AmountFilter {
   readonly currency?: string | undefined;
@@ -258,9 +258,9 @@ export const issueRoutes = [
     method: "GET",
     path: issues,
     operation: "listIssues",
-    summary: "List what does not fit",
+    summary: "List the issues",
     description:
-      "Each kind names what differs, in a provider's callback or in a statement; nothing of it has paid an order by itself.",
+      "The kind of an issue says what differs, in a provider's callback or in a statement. An issue never pays an order by itself.",
     query: issuesQuerySchema,
     replies: { 200: { description: "Newest first.", schema: issuesSchema } },
     handler: listIssues,
@@ -270,7 +270,7 @@ export const issueRoutes = [
     path: `${issue}/`,
     operation: "getIssue",
     summary: "Read an issue with its history",
-    description: "With what people have written about it, who has done what, and what its evidence was before.",
+    description: "The issue with its comments, the steps of people and of the service, and its earlier evidence.",
     replies: { 200: { description: "The issue and its history.", schema: issueDetailsSchema } },
     errors: ["not_found"],
     handler: getIssue,
@@ -279,7 +279,7 @@ export const issueRoutes = [
     method: "POST",
     path: `${issue}/assign/`,
     operation: "assignIssue",
-    summary: "Assign it to a person",
+    summary: "Assign an issue to a person",
     description: `The person must be an active reconciliation operator of the organization. ${ISSUE_CONFLICT_DESCRIPTION}`,
     body: assignIssueBodySchema,
     replies: issueReply,
@@ -290,8 +290,8 @@ export const issueRoutes = [
     method: "POST",
     path: `${issue}/comments/`,
     operation: "commentIssue",
-    summary: "Write a comment",
-    description: "Also on an issue that is decided. A comment stays.",
+    summary: "Write a comment on an issue",
+    description: "A decided issue can have new comments too. A comment cannot be changed or deleted.",
     headers: creationHeaderSchema,
     body: commentIssueBodySchema,
     replies: { 201: { description: "The comment.", schema: issueCommentSchema } },
@@ -302,8 +302,8 @@ export const issueRoutes = [
     method: "POST",
     path: `${issue}/attribute/`,
     operation: "attributeIssue",
-    summary: "Pay an order with it after all",
-    description: `Through the payment seam: amount and currency must be the order's, the order unpaid and not just being collected, and of the filial whose account has the money. Money pays once. Above the organization's limit the reason is \`second_person_needed\`: propose it instead. ${ISSUE_CONFLICT_DESCRIPTION}`,
+    summary: "Pay an order with an issue's payment",
+    description: `Pays the order through the payment seam. The payment must have the amount and the currency of the order. The order must be unpaid, without a collection under way, and of the filial whose account has the payment. A payment pays only one order. Above the organization's limit, the reason is \`second_person_needed\`: propose the attribution instead. ${ISSUE_CONFLICT_DESCRIPTION}`,
     body: attributeIssueBodySchema,
     replies: issueReply,
     errors: ["not_found", "conflict", "order_unknown", "order_already_paid", "order_changed", "order_voided"],
@@ -313,8 +313,8 @@ export const issueRoutes = [
     method: "POST",
     path: `${issue}/close/`,
     operation: "closeIssue",
-    summary: "Close it, resolved outside",
-    description: `For money that was paid back, or that another system accounts for; the reason stays in the audit log, and the money pays nothing any more. ${ISSUE_CONFLICT_DESCRIPTION}`,
+    summary: "Close an issue that was resolved elsewhere",
+    description: `For a payment that was paid back, or that another system accounts for. The audit log keeps the reason. The payment can no longer pay an order. ${ISSUE_CONFLICT_DESCRIPTION}`,
     body: closeIssueBodySchema,
     replies: issueReply,
     errors: ["not_found", "conflict"],
@@ -324,8 +324,8 @@ export const issueRoutes = [
     method: "POST",
     path: `${issue}/undo/`,
     operation: "undoIssueClosing",
-    summary: "Undo its closing",
-    description: `By the person who has closed it, within a day, unless its period was closed since or a newer issue has taken its place; it is open or assigned again, as before. An issue that is open stays as it is. ${ISSUE_CONFLICT_DESCRIPTION}`,
+    summary: "Undo the closing of an issue",
+    description: `Only the person who closed the issue can undo this, within a day, while its period is not closed and no newer issue replaces it. The issue is then open or assigned, as before. An open issue does not change. ${ISSUE_CONFLICT_DESCRIPTION}`,
     replies: issueReply,
     errors: ["not_found", "conflict"],
     handler: undoIssueClosing,
@@ -334,8 +334,8 @@ export const issueRoutes = [
     method: "POST",
     path: `${issues}close/`,
     operation: "closeIssues",
-    summary: "Close all that a filter names",
-    description: `The oldest ${BOUNDS.issuesClosedAtOnce} that wait for a decision when the request begins, each as if it were closed by itself; what cannot be closed is named. Money that is closed pays nothing any more.`,
+    summary: "Close the issues that match a filter",
+    description: `Closes the oldest ${BOUNDS.issuesClosedAtOnce} issues that match and wait for a decision when the request begins, each like a single closing. The answer names the issues that cannot be closed. The payment of a closed issue can no longer pay an order.`,
     body: closeIssuesBodySchema,
     replies: { 200: { description: "How many were closed.", schema: bulkClosingSchema } },
     handler: closeIssues,

@@ -1,4 +1,4 @@
-/** Lines of statements on the wire. They have all decimals of their currency: a provider may use more than orders do. */
+/** Lines of statements on the wire. Amounts have all decimals of their currency: a provider may use more than orders do. */
 import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/statement-lines.ts";
@@ -11,17 +11,17 @@ export const positionSchema = z
   .int()
   .positive()
   .meta({
-    description: "Where it is in the file, from 1: the line of its first character in a text, the entry in XML.",
+    description: "Its position in the file, from 1: in text the line of its first character, in XML the entry.",
     examples: [17],
   });
 const text = (description: string): z.ZodString => z.string().meta({ description });
 
 export const lineShape = {
   kind: lineKindSchema,
-  provider_type: text("The provider's own word for what it is."),
+  provider_type: text("The provider's name for this kind of line."),
   amount: exactAmountSchema,
   currency: currencySchema,
-  fee: exactAmountSchema.nullable().meta({ description: "As it changes the balance: a cost is negative." }),
+  fee: exactAmountSchema.nullable().meta({ description: "How the fee changes the balance: a cost is negative." }),
   net: exactAmountSchema.nullable(),
   tip: exactAmountSchema.nullable().meta({ description: "A part of the amount, not on top of it." }),
   booked_on: dateSchema,
@@ -32,10 +32,10 @@ export const lineShape = {
     .meta({ description: "Null where the statement names no instant." }),
   provider_reference: text("The provider's id of the movement; empty where there is none."),
   payment_reference: text("The provider's id of the payment that a refund, fee or chargeback belongs to."),
-  merchant_reference: text("The merchant's own reference, as it came back."),
+  merchant_reference: text("The merchant's reference, as the provider returned it."),
   payout_reference: text("The payout or batch that contains it."),
   terminal: text("The terminal, store or device as the statement names it."),
-  account: text("The account that the line names; empty where the file is of one account."),
+  account: text("The account that the line names; empty when the whole file is of one account."),
   text: z.string(),
   details: z.record(z.string(), z.string()).meta({ description: "The other fields of the row, by their names." }),
 };
@@ -75,15 +75,16 @@ export const statementLineSchema = z
     ...lineShape,
     sources: z
       .array(z.object({ import_id: idSchema, position: positionSchema }))
-      .meta({ description: "The files that have it, the newest import first, up to a bound." }),
+      .meta({ description: "The files that have the line, the newest import first, up to a limit." }),
     outcome: z
       .enum(bus.LINE_OUTCOMES)
       .meta({
         id: "StatementLineOutcome",
-        description: "It belongs to a payment, it is a difference, or it is not compared.",
+        description:
+          "`matched`: the line belongs to a payment; `differs`: it is a difference; `rejected`: it is not compared.",
       })
       .nullable()
-      .meta({ description: "How the last run over it has judged it; null before its first run." }),
+      .meta({ description: "The result of the last run with this line; null before its first run." }),
     outcome_reason: z
       .string()
       .nullable()
@@ -139,10 +140,10 @@ export function statementLineJson(line: bus.StatementLine): z.infer<typeof state
 
 export const malformedRowSchema = z.object({
   position: positionSchema,
-  column: z.string().meta({ description: "The column at fault; empty where it is not one alone." }),
+  column: z.string().meta({ description: "The column with the error; empty when it is not in a single column." }),
   reason: z.string().meta({ description: "One sentence." }),
   ...malformedReasonShape,
-  raw: z.string().meta({ description: "The row as it is in the file, up to a bound." }),
+  raw: z.string().meta({ description: "The row as it is in the file, up to a limit." }),
 });
 
 export function malformedRowJson(row: bus.MalformedRow): z.infer<typeof malformedRowSchema> {

@@ -37,7 +37,7 @@ const filterShape = {
   }),
 };
 export const linesFilterShape = {
-  account_id: queryId().meta({ description: "The account whose lines they are." }),
+  account_id: queryId().meta({ description: "The account of the lines." }),
   from_date: dateSchema.optional().meta({ description: "Only lines that were booked on this day or later." }),
   to_date: dateSchema.optional().meta({ description: "Only lines that were booked on this day or earlier." }),
   ...filterShape,
@@ -46,7 +46,7 @@ const linesQuerySchema = z
   .strictObject({
     ...linesFilterShape,
     since_day: dateSchema.optional().meta({
-      description: "Only what comes after this day's line `since_id`: `booked_on` of the last line of the page before.",
+      description: "Only lines after the line `since_id` of this day: `booked_on` of the last line of the page before.",
     }),
     since_id: queryNumber({ least: 0 })
       .optional()
@@ -63,7 +63,7 @@ const importLinesQuerySchema = z.strictObject({
     .default(0)
     .meta({
       override: { default: 0 },
-      description: "Only what comes after this position: that of the last line of the page before.",
+      description: "Only lines after this position: the position of the last line of the page before.",
     }),
   limit,
 });
@@ -72,7 +72,8 @@ const malformedQuerySchema = z
     account_id: queryId().optional().meta({ description: "Only rows of the files of this account." }),
     import_id: queryId().optional().meta({ description: "Only rows of the file of this import." }),
     since_import_id: queryNumber({ least: 0 }).optional().meta({
-      description: "Only what comes after this import's row `since_position`: of the last row of the page before.",
+      description:
+        "Only rows after the row `since_position` of this import: `import_id` of the last row of the page before.",
     }),
     since_position: queryNumber({ least: 0 }).optional().meta({
       description: "The `position` of the last row of the page before; `since_import_id` must be given with it.",
@@ -168,9 +169,9 @@ export const statementLineRoutes = [
     path: `${api}lines/`,
     operation: "listLines",
     summary: "List the lines of an account's statements",
-    description: "Each line once, however many files have it, and how the last run has judged it.",
+    description: "Each line once, even if several files have it, with the result of the last run.",
     query: linesQuerySchema,
-    replies: { 200: { description: "By the day they were booked.", schema: linesSchema } },
+    replies: { 200: { description: "By booking day.", schema: linesSchema } },
     errors: ["not_found"],
     handler: listLines,
   }),
@@ -179,7 +180,7 @@ export const statementLineRoutes = [
     path: `${api}imports/{import_id}/lines/`,
     operation: "listImportLines",
     summary: "List the lines of a file",
-    description: "Also those that another file has as well. A file that is not imported has none.",
+    description: "The list includes lines that another file has too. A file that is not imported has no lines.",
     query: importLinesQuerySchema,
     replies: { 200: { description: "In the order of the file.", schema: importLinesSchema } },
     errors: ["not_found"],
@@ -189,9 +190,9 @@ export const statementLineRoutes = [
     method: "GET",
     path: `${api}malformed-rows/`,
     operation: "listMalformedRows",
-    summary: "List rows of files that are no lines",
+    summary: "List the malformed rows of files",
     description:
-      "Each with its place, the column at fault and the reason. The rows after it were imported all the same.",
+      "Each row has its position, the column with the error and the reason. The rows after it were still imported.",
     query: malformedQuerySchema,
     replies: { 200: { description: "By import and position.", schema: malformedRowsSchema } },
     errors: ["not_found"],

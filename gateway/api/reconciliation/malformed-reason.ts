@@ -11,7 +11,7 @@ const SENTENCES = Object.entries(MALFORMED_SENTENCES).map(([code, sentence]) => 
 export const malformedReasonShape = {
   reason_code: z.enum(MALFORMED_REASONS).meta({
     id: "MalformedReason",
-    description: `The code of the sentence, from a closed list. The names in braces are the parameters.\n\n${SENTENCES.join("\n")}\n- \`other\`: only the sentence says why.`,
+    description: `The code of the sentence, from a closed list. The names in braces are the parameters.\n\n${SENTENCES.join("\n")}\n- \`other\`: only the sentence gives the reason.`,
   }),
   reason_parameters: z.record(z.string(), z.string()).meta({
     description: "The parameters of the code, by their names. `text` is what the file has, up to 40 characters.",

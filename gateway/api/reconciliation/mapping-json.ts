@@ -17,7 +17,7 @@ const referenceSchema = z
     column: columnSchema,
     extract: z.strictObject({ pattern: z.string(), ignore_case: z.boolean().optional() }).optional().meta({
       description:
-        "What of the value it is: a pattern in a subset of regular expressions that cannot run for long; its group, or all of it.",
+        "A pattern that takes the reference out of the value: what its group matches, or the whole match without a group. It is in a subset of regular expressions that cannot run for long.",
     }),
   })
   .meta({ id: "MappedReference" });
@@ -66,7 +66,7 @@ export const definitionSchema = z
       .int()
       .min(1)
       .max(MAPPING_BOUNDS.headerRow)
-      .meta({ description: "The line of the header, from 1; what is above it is skipped." }),
+      .meta({ description: "The line of the header, from 1; the lines above it are skipped." }),
     skip: z
       .array(
         z.union([
@@ -79,11 +79,11 @@ export const definitionSchema = z
       )
       .max(MAPPING_BOUNDS.rules)
       .optional()
-      .meta({ description: "Rows that are no lines, such as a sum below the last row." }),
+      .meta({ description: "Rows that are not lines, for example a sum below the last row." }),
     trim: z
       .boolean()
       .optional()
-      .meta({ description: "Whether the spaces around a value are no part of it; true when left out." }),
+      .meta({ description: "Whether spaces around a value are removed; true when left out." }),
     decimal_separator: z.enum([".", ","]).meta({ id: "MappedDecimalSeparator" }),
     thousands_separator: z
       .enum(["none", ".", ",", "'", " "])
@@ -109,7 +109,7 @@ export const definitionSchema = z
       .array(z.string().max(MAPPING_BOUNDS.dateFormatCharacters))
       .min(1)
       .max(MAPPING_BOUNDS.dateFormats)
-      .meta({ description: "Such as `DD.MM.YYYY`; never two that can be read from one date." }),
+      .meta({ description: "For example `DD.MM.YYYY`. No two formats may fit the same date." }),
     booked_on: z.strictObject({ column: columnSchema, time_column: columnSchema.optional() }),
     value_on: ofColumn.optional(),
     kind: z
@@ -131,7 +131,7 @@ export const definitionSchema = z
     text: z
       .strictObject({ columns: z.array(columnSchema).min(1).max(MAPPING_BOUNDS.textColumns) })
       .optional()
-      .meta({ description: "Their values, with a space between them." }),
+      .meta({ description: "The values of these columns, with a space between them." }),
   })
   .meta({
     id: "StatementMappingDefinition",

@@ -1,4 +1,4 @@
-/** Mappings for CSV files whose header is in no dictionary. An operator stores versions, and previews and tests them on a file. */
+/** Mappings for CSV files whose header is in no dictionary. An operator stores, previews and tests versions of them. */
 import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
 import { nameSchema as nameOnTheBus } from "../../../services/bus/messages/name.ts";
@@ -77,7 +77,9 @@ const createMappingBodySchema = z
 const whichShape = {
   import_id: idSchema.meta({ description: "The uploaded file, whether it is imported or not." }),
   mapping_id: idSchema.optional().meta({ description: "A stored mapping." }),
-  definition: definitionSchema.optional().meta({ description: "One that is not stored yet, instead of `mapping_id`." }),
+  definition: definitionSchema.optional().meta({
+    description: "A definition that is not stored yet, instead of `mapping_id`.",
+  }),
 };
 const previewBodySchema = z
   .strictObject({
@@ -103,13 +105,13 @@ const previewSchema = z
     rows: z.array(
       z.object({
         position: positionSchema,
-        raw: z.string().meta({ description: "The row as it is in the file, up to a bound." }),
+        raw: z.string().meta({ description: "The row as it is in the file, up to a limit." }),
         fields: z
           .array(z.object({ column: z.string(), value: z.string() }))
-          .meta({ description: "The columns of the file; none for a row that cannot be divided." }),
+          .meta({ description: "The columns of the file; empty for a row that cannot be split." }),
         outcome: z.enum(["line", "malformed", "skipped"]).meta({ id: "PreviewOutcome" }),
         line: z.object(lineShape).nullable().meta({ description: "What the row becomes." }),
-        malformed: malformedRowSchema.nullable().meta({ description: "Why it becomes no line." }),
+        malformed: malformedRowSchema.nullable().meta({ description: "Why the row is not a valid line." }),
       }),
     ),
     has_more: z.boolean().meta({ description: "Whether the file has more rows." }),
@@ -265,7 +267,7 @@ export const statementMappingRoutes = [
     path: mappings,
     operation: "createStatementMapping",
     summary: "Store a mapping, or its next version",
-    description: `A version never changes; a correction is the next one. The same definition again is the version that has it. ${CONFLICTS}`,
+    description: `A version never changes; a correction is a new version. The same definition again returns the existing version. ${CONFLICTS}`,
     body: createMappingBodySchema,
     bodyBytes,
     replies: { 201: { description: "The version.", schema: mappingSchema } },
@@ -286,8 +288,8 @@ export const statementMappingRoutes = [
     method: "POST",
     path: `${mappings}preview/`,
     operation: "previewStatementMapping",
-    summary: "Show what a mapping makes of the first rows of a file",
-    description: `Row by row, and nothing is stored. ${CONFLICTS}`,
+    summary: "Show how a mapping reads the first rows of a file",
+    description: `The result of each row. The service stores nothing. ${CONFLICTS}`,
     body: previewBodySchema,
     bodyBytes,
     replies: { 200: { description: "The rows.", schema: previewSchema } },
@@ -299,7 +301,7 @@ export const statementMappingRoutes = [
     path: `${mappings}test/`,
     operation: "testStatementMapping",
     summary: "Read a whole file with a mapping",
-    description: `Counts and adds up, and stores no line. The answer comes when it is done, and after two seconds in any case: then \`status\` is \`running\`. ${CONFLICTS}`,
+    description: `Counts the lines, adds up their amounts, and stores no line. The answer comes when the test is done, or after two seconds with the \`status\` \`running\`. ${CONFLICTS}`,
     body: testBodySchema,
     bodyBytes,
     replies: { 201: { description: "The test.", schema: mappingTestSchema } },
@@ -310,8 +312,8 @@ export const statementMappingRoutes = [
     method: "GET",
     path: "/api/reconciliation/v1/mapping-tests/{test_id}/",
     operation: "getMappingTest",
-    summary: "Read how far a test of a mapping is",
-    description: "A test is kept for a week.",
+    summary: "Read the progress or result of a mapping test",
+    description: "The service keeps a test for a week.",
     replies: { 200: { description: "The test.", schema: mappingTestSchema } },
     errors: ["not_found"],
     handler: getMappingTest,

@@ -23,20 +23,20 @@ const paymentKeySchema = z
   .min(1)
   .max(BOUNDS.paymentKeyCharacters)
   .meta({
-    description: "Names the payment: of an order that was settled, `transaction:` and the transaction's id.",
+    description: "The key of the payment; for a settled order, `transaction:` and the transaction's id.",
     examples: ["transaction:42"],
   });
 export const lineKindSchema = z.enum(LINE_KINDS).meta({
   id: "StatementLineKind",
   description:
-    "What a line of a statement is. `not_money`: a row that failed, was cancelled or is for information; `planned_payout`: announced, not yet moved.",
+    "What a line of a statement is. `not_money`: a row that failed, was cancelled or is for information; `planned_payout`: a payout that is announced and not yet made.",
 });
 const lineSchema = z
   .object({
     line_id: idSchema,
     kind: lineKindSchema,
     booked_on: z.iso.date(),
-    amount: exactAmountSchema.meta({ description: "Money that came in is positive." }),
+    amount: exactAmountSchema.meta({ description: "Incoming funds are positive." }),
     currency: currencySchema,
     provider_reference: z.string(),
   })
@@ -47,7 +47,7 @@ const paymentSchema = z
     source: z.enum(bus.PAYMENT_SOURCES).meta({
       id: "MatchedPaymentSource",
       description:
-        "`transaction`: an order that was settled; `late_evidence`: a device's report after the collection had ended; `payout`: of another account, which arrives at this one; `batch`: the lines that a payout has paid out; `issue`: money of a callback.",
+        "`transaction`: an order that was settled; `late_evidence`: a device's report after the collection had ended; `payout`: a payout of another account that arrives at this one; `batch`: the lines that a payout contains; `issue`: a payment that a callback reported.",
     }),
     transaction_id: idSchema.nullable(),
     order_id: idSchema.nullable(),
@@ -61,7 +61,7 @@ const paymentSchema = z
   .meta({ id: "MatchedPayment" });
 const explanationSchema = z.record(z.string(), z.union([z.string(), z.number()])).meta({
   description:
-    "Why: `reference` names the reference that both have, or has the points for one in the text; `amount`, `date`, `time` and `terminal` are points; `daysApart` and `minutesApart` are distances. Of a group, `payments` or `lines` is the number of its parts, `sumMinor` their sum and `differenceMinor` what it lacks.",
+    "Why the score is so. `reference`: which reference both sides have, or the points for a reference in the text. `amount`, `date`, `time` and `terminal`: points. `daysApart` and `minutesApart`: the time between both. For a group: `payments` or `lines` is the number of its parts, `sumMinor` their sum, and `differenceMinor` the missing amount.",
   examples: [{ amount: 40, date: 20, time: 16, terminal: 0, reference: 0, daysApart: 0, minutesApart: 3 }],
 });
 const scoreSchema = z.int().meta({ description: "0 to 100: the sum of the points." });
@@ -70,10 +70,10 @@ export const matchSchema = z
   .object({
     match_id: idSchema,
     account_id: idSchema,
-    run_id: idSchema.meta({ description: "The run that has found it first." }),
+    run_id: idSchema.meta({ description: "The run that found it first." }),
     tier: z.enum(bus.MATCH_TIERS).meta({
       id: "MatchTier",
-      description: "`exact`: a run, by reference and amount; `confirmed`: a person.",
+      description: "`exact`: a run found it by reference and amount; `confirmed`: a person decided it.",
     }),
     score: scoreSchema,
     explanation: explanationSchema,
@@ -240,9 +240,9 @@ const rejectMatch: SessionHandler<z.infer<typeof rejectBodySchema>> = async (con
 };
 
 const matches = "/api/reconciliation/v1/matches/" as const;
-const decided = { 200: { description: "What is decided now about each line and payment.", schema: decisionsSchema } };
+const decided = { 200: { description: "The current decision about each line and payment.", schema: decisionsSchema } };
 const AFTERWARDS =
-  "It counts from the next run, which starts by itself, and returns with the line when its file is imported again.";
+  "The decision applies from the next run on, which starts by itself. It applies again when the line's file is imported again.";
 
 export const matchRoutes = [
   reconciliationRoute({
@@ -250,7 +250,7 @@ export const matchRoutes = [
     path: matches,
     operation: "listMatches",
     summary: "List which lines belong to which payments",
-    description: "What the last runs have matched; a match keeps its id on later runs while it holds.",
+    description: "The matches of the last runs. A match keeps its id in later runs while it is valid.",
     query: matchesQuerySchema,
     replies: { 200: { description: "Newest first.", schema: matchesSchema } },
     handler: listMatches,
@@ -259,9 +259,9 @@ export const matchRoutes = [
     method: "GET",
     path: "/api/reconciliation/v1/candidates/",
     operation: "listCandidates",
-    summary: "List the payments that uncertain lines may be of",
+    summary: "List the possible payments of uncertain lines",
     description:
-      "Lines with `reference_mismatch` or `ambiguous_match`, with their best candidates and why each scores so.",
+      "Lines with `reference_mismatch` or `ambiguous_match`, with their best candidates and the explanation of each score.",
     query: candidatesQuerySchema,
     replies: { 200: { description: "By line.", schema: candidatesSchema } },
     handler: listCandidates,
@@ -270,8 +270,8 @@ export const matchRoutes = [
     method: "POST",
     path: `${matches}confirm/`,
     operation: "confirmMatch",
-    summary: "Confirm that lines are payments",
-    description: `One line of several payments, or several lines of one; their sums are equal. ${AFTERWARDS} It settles nothing. The \`reason\` of a \`conflict\` is one of ${bus.MATCH_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`,
+    summary: "Confirm that lines belong to payments",
+    description: `One line for several payments, or several lines for one payment; their sums must be equal. ${AFTERWARDS} It settles no order. The \`reason\` of a \`conflict\` is one of ${bus.MATCH_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`,
     body: confirmBodySchema,
     replies: decided,
     errors: ["not_found", "conflict"],
@@ -282,7 +282,7 @@ export const matchRoutes = [
     path: `${matches}reject/`,
     operation: "rejectMatch",
     summary: "Reject a candidate or a match",
-    description: `No later run proposes or matches the two again, until a person confirms them. ${AFTERWARDS}`,
+    description: `No later run proposes or matches this line and this payment again, unless a person confirms them. ${AFTERWARDS}`,
     body: rejectBodySchema,
     replies: decided,
     errors: ["not_found"],

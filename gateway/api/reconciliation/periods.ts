@@ -12,9 +12,9 @@ const missingCodeSchema = z.enum(bus.MISSING_CODES).meta({
   id: "PeriodMissingCode",
   description: [
     "What a period lacks before it can be closed.",
-    "`settlement_delay`: the provider may still book its payments; `day` is the first on which it can be closed.",
+    "`settlement_delay`: the provider may still book its payments; `day` is the first day on which it can be closed.",
     "`statement_missing`: no imported statement covers `count` of its days; `day` is the first.",
-    "`import_held`, `import_unfinished`: files that may be about it are not imported.",
+    "`import_held`, `import_unfinished`: files that may have lines of the period are not imported.",
     "`run_missing`: no run has compared `count` of its lines. `run_pending`: a run over its days has not ended.",
     "`issues_undecided`: `count` issues wait for a person.",
     "`payments_expected`: `count` settled payments are in no statement, and later statements may have them.",
@@ -30,10 +30,12 @@ const periodSchema = z
     to_date: dateSchema,
     state: z.enum(bus.PERIOD_STATES).meta({
       id: "PeriodState",
-      description: "`open`: something is missing; `ready`: a person can close it; `closed`: for good.",
+      description: "`open`: something is missing; `ready`: a person can close it; `closed`: it never opens again.",
     }),
     missing: z.array(z.object({ code: missingCodeSchema, count: z.int(), day: dateSchema.nullable() })),
-    closing_id: idSchema.nullable().meta({ description: "The closing that covers it; for a day perhaps its month's." }),
+    closing_id: idSchema.nullable().meta({
+      description: "The closing that covers it; for a day, it may be that of its month.",
+    }),
   })
   .meta({
     id: "Period",
@@ -62,10 +64,10 @@ const periodsQuerySchema = z
     kind: periodKindSchema
       .default("day")
       .meta({ description: "Whether the days or the months of each account are listed." }),
-    from_date: dateSchema.meta({ description: "The first day; of months, a day of the first one." }),
+    from_date: dateSchema.meta({ description: "The first day; for months, any day of the first month." }),
     to_date: dateSchema.meta({
       description:
-        "The last day on which a period may begin: within 62 days of `from_date`, of months within two years.",
+        "The last day on which a period may begin: within 62 days of `from_date`, or within two years for months.",
     }),
     account_id: queryId()
       .optional()
@@ -74,16 +76,17 @@ const periodsQuerySchema = z
       .optional()
       .meta({ description: "Only periods of this filial's accounts; of all filials when left out." }),
     since_account_id: queryNumber({ least: 0 }).optional().meta({
-      description: "Only what comes after this account's period `since_date`: of the last one of the page before.",
+      description:
+        "Only periods after the period `since_date` of this account: `account_id` of the last one of the page before.",
     }),
     since_date: dateSchema.optional().meta({
-      description: "The `from_date` of the last one of the page before; `since_account_id` must be given with it.",
+      description: "The `from_date` of the last period of the page before; `since_account_id` must be given with it.",
     }),
     limit: queryNumber({ least: 1, most: bus.LISTED_PERIODS })
       .default(bus.LISTED_PERIODS)
       .meta({
         override: { default: bus.LISTED_PERIODS },
-        description: "The most that one page carries; `has_more` says whether there are more.",
+        description: "The most periods in one page; `has_more` shows whether there are more.",
       }),
   })
   .refine(({ since_account_id, since_date }) => (since_account_id === undefined) === (since_date === undefined), {
@@ -95,7 +98,7 @@ const closePeriodBodySchema = z
   .strictObject({
     account_id: idSchema,
     kind: periodKindSchema,
-    from_date: dateSchema.meta({ description: "The day; of a month, its first." }),
+    from_date: dateSchema.meta({ description: "The day; for a month, its first day." }),
     reason: reasonSchema,
   })
   .meta({
@@ -145,7 +148,7 @@ export const periodRoutes = [
     path: periods,
     operation: "listPeriods",
     summary: "List days or months with their states",
-    description: "Of each account: whether it is open, ready to close or closed, and what is missing.",
+    description: "For each account: whether the period is open, ready to close or closed, and what is missing.",
     query: periodsQuerySchema,
     replies: { 200: { description: "By account and day.", schema: periodsSchema } },
     errors: ["not_found"],
@@ -156,7 +159,7 @@ export const periodRoutes = [
     path: `${periods}close/`,
     operation: "closePeriod",
     summary: "Close a day or a month of an account",
-    description: `For good: its files cannot be withdrawn any more, and what comes later is an issue of the kind \`after_closing\`. The same person with the same body again gets the same closing. The \`reason\` of a \`conflict\` is one of ${bus.CLOSING_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`,
+    description: `A closed period never opens again: its files can no longer be withdrawn, and a line or an issue that comes later is an issue of the kind \`after_closing\`. When the same person repeats the request with the same body, the answer is the same closing. The \`reason\` of a \`conflict\` is one of ${bus.CLOSING_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`,
     body: closePeriodBodySchema,
     replies: { 201: { description: "The signed closing.", schema: closingSchema } },
     errors: ["not_found", "conflict"],

@@ -16,7 +16,7 @@ import {
 import { issueKindSchema } from "./issue-json.ts";
 
 const dateSchema = z.iso.date().meta({ examples: ["2026-11-20"] });
-const sumSchema = exactAmountSchema.meta({ description: "A sum, negative where more money went out than came in." });
+const sumSchema = exactAmountSchema.meta({ description: "A sum; negative when more funds went out than came in." });
 const count = (description: string): z.ZodInt => z.int().meta({ description });
 
 const EXAMPLE = {
@@ -62,7 +62,7 @@ const runSchema = z
     status: z.enum(bus.RUN_STATUSES).meta({ id: "ReconciliationRunStatus" }),
     step: z
       .enum(bus.RUN_STEPS)
-      .meta({ id: "ReconciliationRunStep", description: "How far a run is that is under way." }),
+      .meta({ id: "ReconciliationRunStep", description: "The current or last step of the run." }),
     started_by: idSchema
       .nullable()
       .meta({ description: "The person; null for a run that started by itself, after an import or a decision." }),
@@ -71,20 +71,21 @@ const runSchema = z
     failure: z
       .string()
       .nullable()
-      .meta({ description: "Why it has failed, in one sentence; such a run leaves nothing." }),
+      .meta({ description: "Why the run failed, in one sentence; a failed run stores no results." }),
     previous_run_id: idSchema
       .nullable()
-      .meta({ description: "The run of the account before it that has days in common with it." }),
+      .meta({ description: "The newest earlier run of the account that has days in common with it." }),
     covered_from: dateSchema.nullable().meta({
-      description: "The first of its days that imported statements cover; only there a payment can be missing.",
+      description:
+        "The first of its days that imported statements cover. A payment can be missing only on covered days.",
     }),
     covered_to: dateSchema.nullable(),
     lines: count("Lines of statements that were booked on its days."),
     payments: count("Settled orders, reports and payouts that they were compared with."),
     matched: count("Lines that belong to payments."),
-    differing: count("Lines of which each is explained by one issue."),
+    differing: count("Lines with a difference; one issue explains each of them."),
     rejected: count("Lines that are no payment of a guest, each with a reason: fees, planned payouts, failed rows."),
-    differences: count("Issues that the run has found, those about missing payments too."),
+    differences: count("Issues that the run has found, including those about missing payments."),
     totals: z
       .array(
         z.object({
@@ -100,7 +101,7 @@ const runSchema = z
     input_hash: z
       .string()
       .nullable()
-      .meta({ description: "SHA-256 in hex of all that was compared: with the same input the result is the same." }),
+      .meta({ description: "SHA-256 in hex of all that was compared: the same input gives the same result." }),
     result_hash: z.string().nullable(),
   })
   .meta({ id: "ReconciliationRun", examples: [EXAMPLE] });
@@ -128,11 +129,11 @@ const startRunBodySchema = z
 const changeSchema = z.enum(bus.RUN_CHANGES).meta({
   id: "ReconciliationRunChange",
   description:
-    "`new`: the other run does not have it; `gone`: only the other run has it; `changed`: both have it, with other evidence; `unchanged`: both have it as it is.",
+    "`new`: the other run does not have it; `gone`: only the other run has it; `changed`: both have it, with other evidence; `unchanged`: both have it with the same evidence.",
 });
 const comparisonSchema = z
   .object({
-    previous_run_id: idSchema.nullable().meta({ description: "Null when there is none: all is new." }),
+    previous_run_id: idSchema.nullable().meta({ description: "Null when there is none; then all are new." }),
     counts: z.object({ new: z.int(), gone: z.int(), changed: z.int(), unchanged: z.int() }),
     differences: z.array(
       z.object({
@@ -140,7 +141,7 @@ const comparisonSchema = z
         kind: issueKindSchema,
         amount: exactAmountSchema.nullable(),
         currency: currencySchema.nullable(),
-        on_date: dateSchema.meta({ description: "The day that the line was booked, or the payment was settled." }),
+        on_date: dateSchema.meta({ description: "The day on which the line was booked or the payment settled." }),
       }),
     ),
     has_more: hasMoreAfter,
@@ -150,7 +151,7 @@ const comparisonQuerySchema = z.strictObject({
   ...pageAfterQuery,
   previous_run_id: queryId()
     .optional()
-    .meta({ description: "The run to compare with, of the same account; the one before when left out." }),
+    .meta({ description: "The run to compare with, of the same account; the previous run when left out." }),
   change: changeSchema.default("new").meta({ description: "Which differences are listed; all are counted." }),
 });
 
@@ -243,7 +244,7 @@ export const runRoutes = [
     path: runs,
     operation: "listRuns",
     summary: "List the runs",
-    description: "Those that people have started and those that followed an import, also the failed ones.",
+    description: "The runs that people started and those that started by themselves, including failed runs.",
     query: runsQuerySchema,
     replies: { 200: { description: "Newest first.", schema: runsSchema } },
     handler: listRuns,
@@ -252,8 +253,8 @@ export const runRoutes = [
     method: "POST",
     path: runs,
     operation: "startRun",
-    summary: "Compare an account's statements with what was settled",
-    description: `A run also starts by itself after each import. It is answered when it has begun; read it again until it is \`done\`. One run of an account is under way at a time. The \`reason\` of a \`conflict\` is one of ${bus.RUN_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`,
+    summary: "Compare an account's statements with the settled payments",
+    description: `A run also starts by itself after each import. The answer comes when the run has begun; read the run until its status is \`done\` or \`failed\`. An account has one run under way at a time. The \`reason\` of a \`conflict\` is one of ${bus.RUN_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`,
     body: startRunBodySchema,
     replies: { 201: { description: "The run that has begun.", schema: runSchema } },
     errors: ["not_found", "conflict"],
@@ -274,9 +275,9 @@ export const runRoutes = [
     path: `${run}changes/`,
     operation: "compareRuns",
     summary: "Compare a run with another one",
-    description: "Of the days that both runs are about: which differences are new, gone, changed and unchanged.",
+    description: "For the days that both runs cover: which differences are new, gone, changed or unchanged.",
     query: comparisonQuerySchema,
-    replies: { 200: { description: "Counts of all changes, and the differences of one.", schema: comparisonSchema } },
+    replies: { 200: { description: "Counts of all changes; differences of one change.", schema: comparisonSchema } },
     errors: ["not_found"],
     handler: compareRuns,
   }),

@@ -8,15 +8,15 @@ import { ISSUE_EVENTS } from "../../../services/bus/streams.ts";
 import { issueEventSubject } from "../../../services/bus/subjects.ts";
 import { VERSION } from "../../../services/runtime/version.ts";
 
-const DESCRIPTION = `What programs inside an installation can subscribe to at its NATS servers, with the credentials of the operator. Everything else on the bus belongs to the services themselves, and may change with each version.
+const DESCRIPTION = `The subjects to which programs inside an installation can subscribe at its NATS servers, with the credentials of the operator. Everything else on the bus belongs to the services, and may change with each version.
 
-PostgreSQL has the truth: a program reads the list of issues when it starts, and after it was away for longer than the stream keeps.`;
+The list of issues is authoritative: a program reads it when it starts, and when the stream no longer has all messages since its last one.`;
 
-const PUBLICATION = `One message for up to 200 issues of one organization that one transaction has opened, changed or closed, in the order of the transactions. It is written in that transaction, and published when it has ended: no event is lost, and none is about what was rolled back. The stream \`${ISSUE_EVENTS.name}\` keeps the newest ${ISSUE_EVENTS.maxMessagesPerSubject} of each organization.
+const PUBLICATION = `One message for up to 200 issues of one organization that one transaction has opened, changed or closed, in the order of the transactions. The service writes the message in that transaction, and the relay publishes it after the commit: no event is lost, and no event is about a change that was rolled back. The stream \`${ISSUE_EVENTS.name}\` keeps the newest ${ISSUE_EVENTS.maxMessagesPerSubject} of each organization.
 
-A message may be delivered twice; the same event has the same \`eventId\`, which grows within an organization. Who counts each \`eventId\` once has each event exactly once.
+A message may be delivered twice; the same event has the same \`eventId\`, which grows within an organization. A program that handles each \`eventId\` once handles each event exactly once.
 
-\`issues_opened\`: new, or back after a decision was undone or its cause has come again. \`issues_changed\`: its evidence, its assignee or the proposal of its attribution. \`issues_closed\`: attributed, closed, or ended because its cause is gone. \`status\` is the one of that moment; details are read with \`GET /api/reconciliation/v1/issues/{issue_id}/\`.`;
+\`issues_opened\`: the issue is new, or open again because a decision was undone or its cause came back. \`issues_changed\`: its evidence, its assignee or the proposal of its attribution has changed. \`issues_closed\`: it was attributed or closed, or it ended because its cause is gone. \`status\` is the status at that moment; read the details with \`GET /api/reconciliation/v1/issues/{issue_id}/\`.`;
 
 export const EXAMPLE_ISSUE_EVENT: PublishedIssueEvent = {
   eventId: 1_042,

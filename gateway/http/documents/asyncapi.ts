@@ -15,11 +15,11 @@ import {
   type WebhookEvent,
 } from "../../api/robotics/webhook-events.ts";
 
-const DESCRIPTION = `The events that robotics consumers receive, as signed HTTPS requests to an endpoint that the owner has registered. Webhooks are optional and only make a consumer faster: the list of serving tasks is the truth, and a consumer reads it after any event.
+const DESCRIPTION = `The events that robotics consumers receive, as signed HTTPS requests to an endpoint that the owner has registered. Webhooks are optional and only make a consumer faster: the list of serving tasks is authoritative, and a consumer reads it after any event.
 
-Events are sent at least once: one may come twice, late, or out of order; a repetition has the same \`delivery_id\`. An event that goes to several endpoints of a consumer has another \`delivery_id\` at each. The ids of one consumer have gaps, which have no meaning. A consumer reads missed events with \`GET /api/robotics/v1/webhook-deliveries/?since_id=<last delivery_id>\`. Without a 2xx within ten seconds the service tries again, nine times over two days; an offer is never sent after its own expiry, and \`webhook.test\` is sent once.
+Events are sent at least once: one may come twice, late, or out of order; a repetition has the same \`delivery_id\`. An event that goes to several endpoints of a consumer has a different \`delivery_id\` at each endpoint. The ids of one consumer have gaps, which have no meaning. A consumer reads missed events with \`GET /api/robotics/v1/webhook-deliveries/?since_id=<last delivery_id>\`. Without a 2xx within ten seconds the service tries again, nine times over two days; an offer is never sent after its own expiry, and \`webhook.test\` is sent once.
 
-Payloads are exact: within \`v1\` of the paths no field is added or removed. A new type of event may come; answer one that you do not know with 2xx and ignore it.`;
+Payloads are exact: within \`v1\` of the paths, no field is added or removed. New types of events may be added; answer an unknown type with 2xx and ignore it.`;
 
 /** A reference to a part of the document. */
 const ref = (kind: "messages" | "schemas" | "securitySchemes", name: string) => ({
@@ -46,7 +46,7 @@ function buildAsyncApi(): object {
         protocol: "https",
         protocolVersion: "1.1",
         description:
-          "A consumer's own HTTPS server. It must resolve to public addresses only, at registration and at each delivery; TLS 1.2 at least, port 443 or 8443.",
+          "The HTTPS server of a consumer. Its name must resolve to public addresses only, at registration and at each delivery; TLS 1.2 at least, port 443 or 8443.",
         variables: {
           host: { description: "The host of the address that the owner registered.", default: "fleet.example" },
         },

@@ -31,14 +31,14 @@ const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
   robotics: "What the fleets that carry out serving tasks call.",
   provider: "What a payment provider calls.",
   reconciliation:
-    "Statements of providers and banks, and payments that do not fit, for the operator who resolves them.",
+    "Statements of providers and banks, and issues about payments, for the operator who resolves them.",
   platform: "What the operator of the installation calls with the platform key.",
   service: "The gateway itself.",
 };
 
-const INTRODUCTION = `Third-party devices take part in collecting restaurant payments without ever holding order money truth: a device shows, launches and reports; a cashier attests; every amount is authored by the service.
+const INTRODUCTION = `Third-party devices take part in collecting restaurant payments, but never decide about amounts or about what is paid: a device shows, launches and reports; a cashier attests; every amount comes from the service.
 
-Devices send their credential as a bearer token and may make one request a second, ten at once. All calls of a credential count alike and together, answers 304 and errors too: a poll every two seconds and a heartbeat every ten leave room for a report. A robotics consumer may make five requests a second, thirty at once. Paths end in a slash; without it the answer is 404 \`trailing_slash_missing\`, which names the right path and never redirects. Every error has the same body, \`ApiError\`; its \`code\` is from a closed list, which the schema \`ErrorCode\` explains.`;
+Devices send their credential as a bearer token and may make one request a second, ten at once. All requests of a credential count equally and together, also those answered 304 or with an error: a poll every two seconds and a heartbeat every ten leave room for a report. A robotics consumer may make five requests a second, thirty at once. Paths end in a slash; without it the answer is 404 \`trailing_slash_missing\`, which names the right path and never redirects. Every error has the same body, \`ApiError\`; its \`code\` is from a closed list, which the schema \`ErrorCode\` explains.`;
 
 /**
  * Adds the examples that zod leaves out when a schema transforms its input: they show what a client sends.
@@ -50,9 +50,9 @@ const keepExamples: ZodOpenApiOverride = ({ zodSchema, jsonSchema, io }) => {
 
 const TAKEN_OR_GONE = {
   "2XX": {
-    description: "Taken. Answer at once and work afterwards: an attempt ends after ten seconds, answer and all.",
+    description: "Accepted. Answer at once and work afterwards: an attempt, with its answer, ends after ten seconds.",
   },
-  "410": { description: "The target is gone for good: the endpoint is disabled at once." },
+  "410": { description: "The target no longer exists: the endpoint is disabled at once." },
 };
 
 /** How this service interprets the answers to a webhook. */
@@ -60,14 +60,14 @@ const ANSWERS = {
   ...TAKEN_OR_GONE,
   default: {
     description:
-      "Not taken, redirects included: tried again after about 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 6 h, 12 h and 24 h, or later when `Retry-After` asks for it, up to an hour.",
+      "Not accepted, redirects included: tried again after about 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 6 h, 12 h and 24 h, or later when `Retry-After` asks for it, up to an hour.",
   },
 };
 
 /** The service does not repeat a test, because the owner waits for its result. */
 const ANSWERS_TO_TEST = {
   ...TAKEN_OR_GONE,
-  default: { description: "Not taken, redirects included: the owner is shown the answer, and it is not tried again." },
+  default: { description: "Not accepted, redirects included: the owner sees the answer, and it is not tried again." },
 };
 
 const WEBHOOK_SECURITY_SCHEME = {
@@ -83,13 +83,13 @@ const effective = z.literal(false).meta({
 const noBodySchema = z.object({ effective }).meta({ id: "NotYetEffective", examples: [{ effective: false }] });
 
 const STORED =
-  "The change is stored, and not yet effective: gateways and stations still act as before. It takes effect by itself. The same request again is answered as usual once it is effective, where it can be repeated.";
+  "The change is stored, and not yet effective: gateways and stations still act as before. It takes effect by itself. After that, a repetition of the request gets the usual answer, if it can be repeated.";
 const headerSchema = z.object({
   [EFFECTIVE_HEADER]: z.literal("false").meta({ description: `Always there in this answer. ${STORED}` }),
 });
 const optionalHeaderSchema = z.object({
   [EFFECTIVE_HEADER]: z.literal("false").optional().meta({
-    description: `Only there while what was created is stored and not yet known everywhere; until then it can be refused as unknown. It becomes known by itself.`,
+    description: `Only there while the new resource is stored but not yet known at every gateway and station. Until then, a request that names it can be refused as unknown. It becomes known by itself.`,
   }),
 });
 
@@ -167,7 +167,8 @@ export function buildDocument(routes: readonly Route[]) {
           consumerCredential: {
             type: "http",
             scheme: "bearer",
-            description: "What the owner was shown once when the robotics consumer was made or its credential reset.",
+            description:
+              "The credential that the owner saw once, when the robotics consumer was created or its credential reset.",
           },
           webhookSignature: WEBHOOK_SECURITY_SCHEME,
           platformKey: {
@@ -274,7 +275,7 @@ const PATH_IDS: Readonly<Record<string, string>> = {
   filial_id: "The filial's id. The owner's list of filials shows it, and so does the answer that created the filial.",
   intent_id: "The intent's id. The answer that created the intent shows it, and so does the station's list of intents.",
   item_id: "The item's id. The owner's list of the catalogue shows it, and so does the answer that added the item.",
-  issue_id: "The provider issue's id. The list of issues shows it.",
+  issue_id: "The issue's id. The list of issues shows it.",
   order_id: "The order's id. The station's list of orders shows it, and so does the answer that created the order.",
   organization_id:
     "The organization's id. The list of organizations shows it, and so does the answer that created the organization.",

@@ -5,9 +5,9 @@ import { repeatable } from "../operation.ts";
 const id = z.int().positive();
 
 /**
- * How many refused callbacks from one address to one config get an error for their cause; the service throttles more.
- * It counts only refused ones, after it has checked the signature. So callbacks with a wrong signature cannot block
- * valid ones from the same address.
+ * How many refused callbacks from one address to one config get the error of their cause; further ones are
+ * `throttled`. The service counts only refused ones, after it has checked the signature. So callbacks with a wrong
+ * signature cannot block valid ones from the same address.
  */
 export const CALLBACK_REFUSAL_RATE = { refusals: 20, windowMs: 60_000 } as const;
 /** Why a callback was refused: `status` 401, 429 and 413. */

@@ -9,7 +9,7 @@ import { DELIMITERS, ENCODINGS, LINE_KINDS } from "./statement-formats.ts";
 
 /** The bounds of a mapping, with their reasons. */
 export const MAPPING_BOUNDS = {
-  /** A file that seems to need more rules to skip rows rather needs another `headerRow`. */
+  /** A file that seems to need more rules to skip rows usually needs another `headerRow` instead. */
   rules: 20,
   /** A provider has about fifty words for the kinds of its rows. */
   words: 200,

@@ -24,7 +24,7 @@ export type ImportStatus = (typeof IMPORT_STATUSES)[number];
 
 /** Why a decision cannot be made: the `reason` of a `conflict`. */
 export const IMPORT_CONFLICTS = [
-  /** The import's status at that moment: another operator or the import itself was faster. */
+  /** The import's status at that moment: another operator or the import itself has changed it first. */
   ...IMPORT_STATUSES.map((status) => `import_${status}` as const),
   /** A closed period contains its lines. */
   "period_closed",

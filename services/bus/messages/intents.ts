@@ -78,9 +78,9 @@ const MONEY_KEY_CHARACTERS = 300;
 
 /**
  * The payment seam: the only writer of transactions (I2). It is idempotent by intent id. A refusal is final for its
- * attestation: only a new attestation can pay the intent. A provider payment pays one intent, whichever host asks and
- * whichever config of its account reports it. A reference that has settled another order of the filial is refused with
- * `reference_already_used` until the attestation confirms it.
+ * attestation: only a new attestation can pay the intent. A provider payment pays one intent, whichever host sends the
+ * request and whichever config of its account reports it. A reference that has settled another order of the filial is
+ * refused with `reference_already_used` until the attestation confirms it.
  */
 export const settleIntent = repeatable(
   "settlement.settleIntent",
@@ -107,7 +107,7 @@ export const settleIntent = repeatable(
     // Without a match key, a provider payment could pay two intents unnoticed.
     .refine((request) => request.route !== "dynamic_qr" || request.moneyKey !== undefined, {
       path: ["moneyKey"],
-      message: "A provider's money has a name.",
+      message: "A payment over this route needs its match key.",
     }),
   z.discriminatedUnion("settled", [
     z.object({ settled: z.literal(true), transactionId: id }),

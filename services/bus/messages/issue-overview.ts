@@ -1,4 +1,4 @@
-/** The numbers of issues, and the people who may resolve them. */
+/** The counts of issues, and the people who may resolve them. */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { repeatable } from "../operation.ts";
@@ -9,7 +9,7 @@ const id = z.int().positive();
 
 /** The views of unresolved issues. An issue may be in several views. */
 export const ISSUE_VIEWS = ["all_open", "needs_attention", "waiting", "missing", "stale"] as const;
-/** An issue that waits for longer is stale: by then a provider's weekly statement has come. */
+/** An issue that waits for longer is stale: a provider's weekly statement has come in this time. */
 export const STALE_AFTER_DAYS = 7;
 
 const issueSumSchema = z.object({

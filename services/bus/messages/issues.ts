@@ -22,7 +22,7 @@ const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 
 /** Kinds of issues that a provider's callback, or its answer to a poll, can raise (contract, "Rules" 7). */
 export const CALLBACK_ISSUE_KINDS = [
-  /** Money for a payment that was never registered, or a signed callback that cannot be read. */
+  /** A provider payment that was never registered, or a signed callback that cannot be read. */
   "unmatched_money",
   "amount_over",
   "amount_under",

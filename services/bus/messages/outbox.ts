@@ -10,8 +10,8 @@ import { barrierSchema } from "./caller.ts";
 export const flushOutbox = repeatable("relay.flushOutbox", z.object({ key: z.string() }), barrierSchema);
 
 /**
- * The newest entry of a bucket that is noted as delivered; zero when there is no recent note. The notes are in
- * PostgreSQL, so every relay answers, also one that stands by.
+ * The newest entry of a bucket that is recorded as delivered; zero without a recent record. The records are in
+ * PostgreSQL, so every relay can answer, also a standby.
  */
 export const readDelivered = repeatable(
   "relay.readDelivered",

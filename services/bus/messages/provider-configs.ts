@@ -28,7 +28,7 @@ export const providerConfigSchema = z.object({
   status: z.enum(["active", "disabled"]),
   /** What the adapter needs besides secrets: merchant data, addresses. */
   settings: z.record(z.string(), z.unknown()),
-  /** The names and times of the stored secrets, never their values. During a rotation one name is there twice. */
+  /** The names and times of the stored secrets, never their values. During a rotation, one name is listed twice. */
   secrets: z.array(z.object({ name: z.string(), createdAtMs: z.number(), expiresAtMs: z.number().nullable() })),
   createdAtMs: z.number(),
 });
@@ -69,16 +69,19 @@ export const changeProviderConfig = once(
   configReply,
 );
 /**
- * Returns the filial's active test config and announces it to its stations (`barrier`). Without one it creates a config of
- * the sandbox provider. Refuses with `not_found` for a foreign filial, and with `unavailable` or `conflict` when the sandbox provider
- * opens no account.
+ * Returns the filial's active test config and announces it to the filial's stations (`barrier`). Without one it creates
+ * a config of the sandbox provider. Refuses with `not_found` for another organization's filial, and with `unavailable`
+ * or `conflict` when the sandbox provider opens no account.
  */
 export const ensureTestConfig = once(
   "providers.ensureTestConfig",
   z.object({ caller, filialId: id }),
   z.object({ configId: id, isNew: z.boolean(), barrier: barrierSchema }),
 );
-/** Creates a test config of the sandbox provider for a filial without an active test config. Idempotent. It has no HTTP endpoint: the operator calls it. */
+/**
+ * Creates a test config of the sandbox provider for a filial without an active test config. It is idempotent, and has no
+ * HTTP endpoint: the operator calls it on the bus.
+ */
 export const seedSandboxProvider = repeatable(
   "providers.seedSandboxProvider",
   z.object({ organizationId: id, filialId: id }),

@@ -59,7 +59,10 @@ export type Period = z.infer<typeof periodSchema>;
 /** The most periods in one list: the service computes each of them for every request. */
 export const LISTED_PERIODS = 100;
 
-/** The periods that begin on these days, by account and day. Refuses with `not_found`, `invalid_request`. */
+/**
+ * The days from `fromDate` to `toDate`, or the months from that of `fromDate` to that of `toDate`, by account and day.
+ * Refuses with `not_found`, `invalid_request`.
+ */
 export const listPeriods = repeatable(
   "reconciliation.listPeriods",
   z.object({
@@ -124,8 +127,8 @@ export const listClosings = repeatable(
 export const CLOSING_ITEMS = ["line", "issue"] as const;
 
 /**
- * The lines of a closing by fingerprint, or its issues by id, each as canonical JSON. `after` is the key of the last one. Refuses with
- * `not_found`.
+ * The lines of a closing by fingerprint, or its issues by id, each as canonical JSON. `after` is the key of the last
+ * item of the page before. Refuses with `not_found`.
  */
 export const listClosingItems = repeatable(
   "reconciliation.listClosingItems",

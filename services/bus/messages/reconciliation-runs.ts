@@ -26,7 +26,7 @@ export const runSchema = z.object({
   toDate: date,
   status: z.enum(RUN_STATUSES),
   step: z.enum(RUN_STEPS),
-  /** Null: the service started the run after an import. */
+  /** Null: the service started the run, after an import or a decision. */
   startedBy: z.int().nullable(),
   startedAtMs: z.number(),
   endedAtMs: z.number().nullable(),

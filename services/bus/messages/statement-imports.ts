@@ -60,7 +60,7 @@ export const importSchema = z.object({
   uploadedBy: id,
   uploadedAtMs: z.number(),
   endedAtMs: z.number().nullable(),
-  /** How far the import is; for an archive, the bytes of the archive. */
+  /** How many bytes the import has read; for an archive, bytes of the archive. */
   readBytes: count,
   records: count,
   linesNew: count,

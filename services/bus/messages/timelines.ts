@@ -23,10 +23,10 @@ const timelineSchema = z.object({
   intentId: id,
   stationId: id,
   status: z.string(),
-  /** The whole payment in one or two sentences. */
+  /** The whole payment in a few sentences. */
   summary: z.string(),
   moneyMoved,
-  /** From the creation to the end, in order. */
+  /** The creation first, then all others in the order of time, also those after the end. */
   entries: z.array(timelineEntrySchema),
 });
 export type Timeline = z.infer<typeof timelineSchema>;

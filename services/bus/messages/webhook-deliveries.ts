@@ -29,7 +29,7 @@ export const DELIVERY_STATUSES = [
 ] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** Why an attempt failed. A refused target has a separate error, and the record has nothing more about the target. */
+/** Why an attempt failed. A refused target has a separate error, and the record has no facts about the target. */
 export const ATTEMPT_ERRORS = [
   "target_refused",
   "dns_failed",
@@ -63,7 +63,7 @@ export const attemptSchema = z.object({
   responseBody: z.string(),
   /** Whether the answer was longer than the service reads. */
   truncated: z.boolean(),
-  /** Requested by a person instead of due by the schedule. */
+  /** Requested by the owner or the consumer instead of due by the schedule. */
   manual: z.boolean(),
 });
 export type Attempt = z.infer<typeof attemptSchema>;

@@ -23,7 +23,7 @@ export const endpointSchema = z.object({
   url: z.string(),
   status: z.enum(ENDPOINT_STATUSES),
   disabledReason: z.enum(DISABLED_REASONS).nullable(),
-  /** Not null while the breaker is open: the service sends nothing before. */
+  /** Not null while the breaker is open: the service sends nothing before this time. */
   openUntilMs: z.number().nullable(),
   consecutiveFailures: z.int(),
   lastSuccessAtMs: z.number().nullable(),
