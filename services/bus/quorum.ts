@@ -97,24 +97,29 @@ async function answers(nc: NatsConnection): Promise<boolean> {
   return (await within(flushed, BUS_LIMITS.quorumAnswerMs)) ?? false;
 }
 
-/** Chooses the next server for the client: after `leave`, once another server than that one. */
+/** Chooses the next server for the client: once the one to go to, or once another one than the one that is left. */
 export class ServerChoice {
   #left: string | undefined;
   #next: string | undefined;
 
-  /** `next` is the server to go to; undefined for any other one. */
-  leave(server: string, next?: string): void {
+  leave(server: string): void {
     this.#left = server;
-    this.#next = next;
   }
 
-  /** The client calls this at each dial. Null leaves the choice to the client. */
+  goTo(server: string): void {
+    this.#next = server;
+  }
+
+  /** The client calls this at each dial, with its own choice first. Null leaves the choice to the client. */
   choose(servers: readonly Server[]): Server | null {
+    const next = servers.find(({ listen }) => listen === this.#next);
+    this.#next = undefined;
+    if (next !== undefined) return next;
     const [first, second] = servers;
     if (this.#left === undefined || first?.listen !== this.#left) return null;
     // Only once: when the other servers are down, a server without a majority is better than none.
     this.#left = undefined;
-    return servers.find(({ listen }) => listen === this.#next) ?? second ?? null;
+    return second ?? null;
   }
 }
 

@@ -156,9 +156,8 @@ export class ServerLinks {
     const others = await this.#dialOthers(address);
     try {
       const detour = detourFrom(server, await checkLinks(new Map([[server, nc], ...others])));
-      if (detour !== undefined && nc.getServer() === address && isUp()) {
-        this.#leave(detour.from, others.get(detour.through)?.getServer());
-      }
+      const next = detour === undefined ? undefined : others.get(detour.through)?.getServer();
+      if (next !== undefined && nc.getServer() === address && isUp()) this.#go(next, detour?.from);
     } catch {
       // A connection was closed meanwhile: this process ends, or a later check decides.
     } finally {
@@ -167,14 +166,13 @@ export class ServerLinks {
     }
   }
 
-  #leave(cutOffFrom: string, next: string | undefined): void {
+  #go(next: string, cutOffFrom: string | undefined): void {
     const { nc, choice, log } = this.#deps;
-    const server = nc.getServer();
     log.warn(
-      { server, cutOffFrom, next },
+      { server: nc.getServer(), cutOffFrom, next },
       "this NATS server is cut off from another one of its cluster; the process goes to one that reaches both",
     );
-    choice.leave(server, next);
+    choice.goTo(next);
     void nc.reconnect();
   }
 

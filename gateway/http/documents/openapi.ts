@@ -30,8 +30,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
   backoffice: "Places, devices, people, payment providers, robotics and the audit log, for the owner.",
   robotics: "What the fleets that carry out serving tasks call.",
   provider: "What a payment provider calls.",
-  reconciliation:
-    "Statements of providers and banks, and issues about payments, for the operator who resolves them.",
+  reconciliation: "Statements of providers and banks, and issues about payments, for the operator who resolves them.",
   platform: "What the operator of the installation calls with the platform key.",
   service: "The gateway itself.",
 };
