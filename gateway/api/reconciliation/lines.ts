@@ -37,7 +37,7 @@ const filterShape = {
   }),
 };
 export const linesFilterShape = {
-  account_id: queryId().meta({ description: "The account of the lines." }),
+  account_id: queryId().meta({ description: "Only lines of the statements of this account." }),
   from_date: dateSchema.optional().meta({ description: "Only lines that were booked on this day or later." }),
   to_date: dateSchema.optional().meta({ description: "Only lines that were booked on this day or earlier." }),
   ...filterShape,
