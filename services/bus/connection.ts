@@ -45,6 +45,8 @@ export interface Bus {
    * then the bus can store nothing.
    */
   hasQuorum(): boolean;
+  /** The names of the servers that are cut off from another one, as far as the process knows (`server-links.ts`). */
+  cutOff(): ReadonlySet<string>;
   /** Calls the listener on each change; the returned function removes the listener. */
   onChange(listener: (isUp: boolean) => void): () => void;
   /** Sends all published messages, then closes the connection. Requests under way fail. */
@@ -182,6 +184,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     jsm,
     isUp: () => isUp,
     hasQuorum: () => isUp && watch?.hasQuorum() !== false,
+    cutOff: () => links?.cutOff() ?? new Set(),
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -6,10 +6,11 @@
  *     ╲   ╱       `quorum.ts` stays at them.
  *       C
  *
- * A process checks the links when it has heard no process at a server for 1.5 s that it heard before, and when a bucket
- * does not answer, whose leader may be at such a server: it connects to each server of NATS_URL, and sends a message from
- * each to each. So it does not take a server without processes, a stalled host or an election for a cut. Then the
- * processes at A and at B go to C, because from there they reach each other and all leaders.
+ * A process checks the links when it has heard no process at a server for 1.5 s that it heard before, when a bucket does
+ * not answer, whose leader may be at such a server, and when another process knows a cut: it connects to each server of
+ * NATS_URL, and sends a message from each to each. So it does not take a server without processes, a stalled host or an
+ * election for a cut. Then the processes at A and at B go to C, because from there they reach each other and all leaders.
+ * The relay moves all leaders to C too (`services/relay/spread-leaders.ts`).
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { createInbox, type Msg, type NatsConnection } from "nats";
@@ -18,7 +19,12 @@ import { BUS_LIMITS } from "./limits.ts";
 import type { WatchDeps } from "./quorum.ts";
 import { PROCESS_HERE } from "./subjects.ts";
 
-const hereSchema = z.object({ cluster: z.string(), server: z.string() });
+const hereSchema = z.object({
+  cluster: z.string(),
+  server: z.string(),
+  /** The process knows a cut. */
+  isCut: z.boolean(),
+});
 
 /** Undefined for a message that no process of this version has sent. */
 function processOf(message: Msg): z.infer<typeof hereSchema> | undefined {
@@ -33,22 +39,24 @@ function processOf(message: Msg): z.infer<typeof hereSchema> | undefined {
 type Links = ReadonlyMap<string, ReadonlySet<string>>;
 
 export interface Detour {
-  /** The server that is cut off. */
-  readonly from: string;
+  /** Two servers that are cut off from each other. */
+  readonly between: readonly [string, string];
   /** A server that reaches both. */
   readonly through: string;
 }
 
-/** Undefined when no server is cut off from this one, or when no other server reaches both. */
-export function detourFrom(server: string, links: Links): Detour | undefined {
+/** All cuts that have a way around them. */
+export function detoursOf(links: Links): readonly Detour[] {
   const areLinked = (one: string, other: string): boolean =>
     links.get(one)?.has(other) === true && links.get(other)?.has(one) === true;
   const names = [...links.keys()];
-  for (const from of names.filter((other) => !areLinked(server, other))) {
-    const through = names.find((third) => areLinked(third, server) && areLinked(third, from));
-    if (through !== undefined) return { from, through };
-  }
-  return undefined;
+  return names.flatMap((one) =>
+    names.flatMap((other): readonly Detour[] => {
+      if (one >= other || areLinked(one, other)) return [];
+      const through = names.find((third) => areLinked(third, one) && areLinked(third, other));
+      return through === undefined ? [] : [{ between: [one, other], through }];
+    }),
+  );
 }
 
 /** Sends messages from each server to each, until all have arrived or the time is over. Rejects when a connection is closed. */
@@ -90,6 +98,8 @@ export class ServerLinks {
   /** When the process checks the links; infinite when nothing asks for it. */
   #checkAtMs = Number.POSITIVE_INFINITY;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
+  /** What the last check has found. */
+  #detours: readonly Detour[] = [];
 
   constructor(deps: ServerLinksDeps) {
     this.#deps = deps;
@@ -105,7 +115,14 @@ export class ServerLinks {
   /** The process is connected to a server again, perhaps to another one. */
   begin(): void {
     this.#heardAtMs.clear();
-    this.#checkAtMs = Number.POSITIVE_INFINITY;
+    this.#heardHere = 0;
+    this.#hasSent = false;
+    this.#checkAtMs = this.#detours.length > 0 ? performance.now() : Number.POSITIVE_INFINITY;
+  }
+
+  /** The servers that are cut off from another one: none of them should lead a stream. */
+  cutOff(): ReadonlySet<string> {
+    return new Set(this.#detours.flatMap(({ between }) => between));
   }
 
   /** A leader did not answer. */
@@ -121,6 +138,7 @@ export class ServerLinks {
     const { server_name: here, cluster } = this.#deps.nc.info ?? {};
     const process = processOf(message);
     if (process === undefined || process.cluster !== cluster) return;
+    if (process.isCut && this.#detours.length === 0) this.doubt();
     if (process.server === here) this.#heardHere += 1;
     else this.#heardAtMs.set(process.server, performance.now());
   }
@@ -144,7 +162,7 @@ export class ServerLinks {
     const others = this.#heardHere - Number(this.#hasSent);
     this.#heardHere = 0;
     this.#hasSent = others < BUS_LIMITS.processesHere;
-    if (this.#hasSent) nc.publish(PROCESS_HERE, JSON.stringify({ cluster, server }));
+    if (this.#hasSent) nc.publish(PROCESS_HERE, JSON.stringify({ cluster, server, isCut: this.#detours.length > 0 }));
   }
 
   async #check(server: string): Promise<void> {
@@ -155,9 +173,12 @@ export class ServerLinks {
     const address = nc.getServer();
     const others = await this.#dialOthers(address);
     try {
-      const detour = detourFrom(server, await checkLinks(new Map([[server, nc], ...others])));
+      this.#detours = detoursOf(await checkLinks(new Map([[server, nc], ...others])));
+      // Until a check finds the end of the cut.
+      if (this.#detours.length > 0) this.doubt();
+      const detour = this.#detours.find(({ between }) => between.includes(server));
       const next = detour === undefined ? undefined : others.get(detour.through)?.getServer();
-      if (next !== undefined && nc.getServer() === address && isUp()) this.#go(next, detour?.from);
+      if (next !== undefined && nc.getServer() === address && isUp()) this.#go(next, detour?.between);
     } catch {
       // A connection was closed meanwhile: this process ends, or a later check decides.
     } finally {
@@ -166,11 +187,11 @@ export class ServerLinks {
     }
   }
 
-  #go(next: string, cutOffFrom: string | undefined): void {
+  #go(next: string, between: Detour["between"] | undefined): void {
     const { nc, choice, log } = this.#deps;
     log.warn(
-      { server: nc.getServer(), cutOffFrom, next },
-      "this NATS server is cut off from another one of its cluster; the process goes to one that reaches both",
+      { server: nc.getServer(), between, next },
+      "two NATS servers are cut off from each other; the process goes to one that reaches both",
     );
     choice.goTo(next);
     void nc.reconnect();

@@ -36,7 +36,7 @@ export function addRelayMetrics(
   );
   const moves = addCount(registry, {
     name: "relay_leader_moves_total",
-    help: "How often this relay has moved the leader of a stream, so that leaders are spread over the servers.",
+    help: "How often this relay has moved the leader of a stream, so that leaders are spread, or because servers are cut off.",
   });
   return { delivered: (kind, result) => deliveries.add({ kind, result }), movedLeader: () => moves.add({}) };
 }

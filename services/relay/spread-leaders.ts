@@ -2,14 +2,18 @@
  * Spreads the leaders of the streams over the servers of the cluster, so that the death of one server stops the stations of
  * that server's logs alone (design §2.5). An election gives a stream to whichever server asks first, and a server that is back
  * leads nothing; so the relay that delivers moves leaders while all servers and all copies are there.
+ *
+ * While two servers are cut off from each other, neither leads: the other one would end its term again and again.
  */
 import type { StreamInfo } from "@nats-io/jetstream";
-import { BUCKETS } from "../bus/streams.ts";
+import { BUCKETS, STATEMENT_FILES, STREAMS } from "../bus/streams.ts";
 import { type Repeated, repeat } from "../runtime/repeat.ts";
 import type { RelayDeps } from "./deps.ts";
 import { RELAY_LIMITS } from "./limits.ts";
 
-type SpreadDeps = Pick<RelayDeps, "bus" | "log" | "logs" | "metrics">;
+type SpreadDeps = Pick<RelayDeps, "bus" | "log" | "logs"> & {
+  readonly metrics: Pick<RelayDeps["metrics"], "movedLeader">;
+};
 
 export interface LedStream {
   readonly stream: string;
@@ -48,6 +52,12 @@ function nextMove(streams: readonly LedStream[]): Move | undefined {
   return moves.toSorted((one, other) => load(other) - load(one))[0];
 }
 
+/** Undefined when the leader is not cut off from another server, or each server with a copy is. */
+export function moveFromCut({ stream, leader, servers }: LedStream, cutOff: ReadonlySet<string>): Move | undefined {
+  const to = cutOff.has(leader) ? servers.find((server) => !cutOff.has(server)) : undefined;
+  return to === undefined ? undefined : { stream, from: leader, to };
+}
+
 /** Moves leaders until it is stopped. */
 export function startSpreading(deps: SpreadDeps): Repeated {
   const { log, logs } = deps;
@@ -60,11 +70,32 @@ export function startSpreading(deps: SpreadDeps): Repeated {
   let before = "";
   return repeat({ everyMs: RELAY_LIMITS.spreadMs, what: "spreading the leaders of the streams", log }, async () => {
     if (deps.bus.nc.info?.cluster === undefined) return;
+    if (deps.bus.cutOff().size > 0) return await leaveCutOff(deps);
     const moves = (await Promise.all(groups.map((group) => findMoves(deps, group)))).flat();
     const found = JSON.stringify(moves);
     if (found === before) for (const move of moves) await makeMove(deps, move);
     before = found;
   });
+}
+
+/** All at once: a stream whose leader does not answer must not delay the others. */
+async function leaveCutOff(deps: SpreadDeps): Promise<void> {
+  const { bus, logs } = deps;
+  const names = [
+    ...[...logs.all, ...STREAMS].map(({ name }) => name),
+    ...BUCKETS.map(({ name }) => `KV_${name}`),
+    `OBJ_${STATEMENT_FILES.name}`,
+  ];
+  await Promise.allSettled(
+    names.map(async (name) => {
+      const answer = await bus.nc.request(`$JS.API.STREAM.INFO.${name}`, "", { timeout: RELAY_LIMITS.stepDownMs });
+      const { cluster } = answer.json<StreamInfo>();
+      const { leader, replicas = [] } = cluster ?? {};
+      if (leader === undefined) return;
+      const move = moveFromCut({ stream: name, leader, servers: replicas.map((copy) => copy.name) }, bus.cutOff());
+      if (move !== undefined) await makeMove(deps, move);
+    }),
+  );
 }
 
 /** None while a server is away or a copy is not complete. */
@@ -92,5 +123,5 @@ async function makeMove({ bus, log, metrics }: SpreadDeps, { stream, from, to }:
   const { error } = answer.json<{ readonly error?: { readonly description?: string } }>();
   if (error !== undefined) throw new Error(`The leader of ${stream} stays: ${error.description}.`);
   metrics.movedLeader();
-  log.info({ stream, from, to }, "the leader of a stream moves, so that leaders are spread over the servers");
+  log.info({ stream, from, to }, "the relay moves the leader of a stream");
 }

@@ -4,25 +4,34 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
-import { detourFrom } from "../../services/bus/server-links.ts";
+import { detoursOf } from "../../services/bus/server-links.ts";
 import { BUCKETS, CREDENTIALS } from "../../services/bus/streams.ts";
 import { PROCESS_HERE } from "../../services/bus/subjects.ts";
+import { startSpreading } from "../../services/relay/spread-leaders.ts";
+import { createLog } from "../../services/runtime/log.ts";
+import { ONE_LOG } from "../support/one-log.ts";
 import { QUIET } from "../support/quiet-log.ts";
-import { moveLeaders } from "./leaders.ts";
+import { ELECTION_MS } from "./faults.ts";
+import { allStreams, leaderNow, moveLeaders } from "./leaders.ts";
 import { NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
 
 /** With a cut in one direction, one side misses the other only after that has left: twice the silence and the check. */
 const LEFT = { timeout: 7_000, interval: 50 };
 /** A process asks each bucket in its turn, one a second. */
 const LEADER_MISSED = { timeout: 1_500 * BUCKETS.length + 4_000, interval: 50 };
-const CUT = "this NATS server is cut off from another one of its cluster; the process goes to one that reaches both";
+/** The processes go, the relay's process checks the links too, and the leaders move. */
+const LED_BY_THIRD = { timeout: 15_000, interval: 200 };
+const REJOINED = { timeout: 2 * BUS_LIMITS.checkLinksMs, interval: 200 };
+const CUT = "two NATS servers are cut off from each other; the process goes to one that reaches both";
 const PROCESSES_AT_EACH = 3;
 
 interface Process {
   readonly bus: Bus;
   /** What it has logged, with the server that it names. */
-  readonly warnings: { readonly message: string; readonly cutOffFrom: unknown }[];
+  readonly warnings: { readonly message: string; readonly between: unknown }[];
 }
+
+const SILENT = createLog({ service: "test", level: "silent" });
 
 let cluster: NatsCluster;
 const processes: Process[] = [];
@@ -36,8 +45,8 @@ const cutsLogged = () => processes.flatMap(({ warnings }) => warnings).filter(({
 async function fill(nodes: readonly NodeName[] = NODES): Promise<void> {
   while (nodes.some((node) => at(node).length < PROCESSES_AT_EACH)) {
     const warnings: Process["warnings"] = [];
-    const warn = (fields: { cutOffFrom?: unknown }, message: string): void =>
-      void warnings.push({ message, cutOffFrom: fields.cutOffFrom });
+    const warn = (fields: { between?: unknown }, message: string): void =>
+      void warnings.push({ message, between: fields.between });
     const bus = await connectBus({
       url: cluster.url(),
       name: "test",
@@ -99,9 +108,9 @@ describe("two servers that are cut off from each other", () => {
     cut();
     await vi.waitFor(() => expect(at("n1")).toHaveLength(processes.length), LEFT);
     await expectAllReached();
-    const left = cutsLogged().map(({ cutOffFrom }) => cutOffFrom);
     // Each goes once.
-    expect([left.length, new Set(left)]).toEqual([2 * PROCESSES_AT_EACH, new Set(["n0", "n2"])]);
+    const between = ["n0", "n2"];
+    expect(cutsLogged()).toEqual(Array.from({ length: 2 * PROCESSES_AT_EACH }, () => ({ message: CUT, between })));
   });
 
   it("without a process at the other one, which leads a bucket: the processes go to the third", async () => {
@@ -133,10 +142,27 @@ it("a server without processes, a stalled one, and other messages: no process le
   expect(cutsLogged()).toEqual([]);
 });
 
+it("the relay moves all leaders to the third server, where they stay until the end of the cut", async () => {
+  await fill();
+  const [{ bus }] = at("n1") as [Process];
+  const streams = allStreams(ONE_LOG);
+  await moveLeaders(bus, "n0", streams);
+  const spreading = startSpreading({ bus, log: SILENT, logs: ONE_LOG, metrics: { movedLeader: () => undefined } });
+  const leaders = async () => new Set(await Promise.all(streams.map((stream) => leaderNow(bus, stream))));
+  cluster.cut("n0", "n2");
+  await vi.waitFor(async () => expect(await leaders()).toEqual(new Set(["n1"])), LED_BY_THIRD);
+  await delay(ELECTION_MS);
+  expect(await leaders()).toEqual(new Set(["n1"]));
+  expect([...bus.cutOff()]).toEqual(["n0", "n2"]);
+  cluster.join("n0", "n2");
+  await vi.waitFor(() => expect(bus.cutOff().size).toBe(0), REJOINED);
+  await spreading.stop();
+});
+
 describe("the way around a cut", () => {
   const whole = { a: ["a", "b", "c"], b: ["a", "b", "c"], c: ["a", "b", "c"] };
-  const of = (server: string, links: Record<string, readonly string[]>) =>
-    detourFrom(server, new Map(Object.entries(links).map(([name, heard]) => [name, new Set(heard)])));
+  const of = (links: Record<string, readonly string[]>) =>
+    detoursOf(new Map(Object.entries(links).map(([name, heard]) => [name, new Set(heard)])));
 
   it.each([
     ["none, while each hears each", whole, undefined],
@@ -146,12 +172,8 @@ describe("the way around a cut", () => {
     ["none, when no third is linked to b", { a: ["a", "c"], b: ["b"], c: ["a", "c"] }, undefined],
     ["none, when the third misses a in one direction", { ...whole, b: ["b", "c"], c: ["b", "c"] }, undefined],
     ["none, when no third was reached", { a: ["a"], b: ["b"] }, undefined],
+    ["none, when a was not reached", { b: ["b", "c"], c: ["b", "c"] }, undefined],
   ] as const)("of a and b: %s", (_, links, through) => {
-    expect(of("b", links)).toEqual(through && { from: "a", through });
-    expect(of("a", links)).toEqual(through && { from: "b", through });
-  });
-
-  it("none to a server that was not reached", () => {
-    expect(of("b", { b: ["b", "c"], c: ["b", "c"] })).toBe(undefined);
+    expect(of(links)).toEqual(through === undefined ? [] : [{ between: ["a", "b"], through }]);
   });
 });

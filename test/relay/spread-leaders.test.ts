@@ -1,6 +1,6 @@
 /** Which leaders move, so that leaders are spread over the servers. `test/cluster/trial.test.ts` has the moves themselves. */
 import { describe, expect, it } from "vitest";
-import { type LedStream, movesToSpread } from "../../services/relay/spread-leaders.ts";
+import { type LedStream, moveFromCut, movesToSpread } from "../../services/relay/spread-leaders.ts";
 
 const SERVERS = ["n0", "n1", "n2"];
 const ledBy = (...leaders: string[]): LedStream[] =>
@@ -35,5 +35,18 @@ describe("the moves of leaders", () => {
       index === 2 ? { ...one, leader: "n1" } : one,
     );
     expect(movesToSpread(streams)).toEqual([{ stream: "LOG_1", from: "n0", to: "n2" }]);
+  });
+});
+
+describe("the move from a server that is cut off from another one", () => {
+  const led = { stream: "LOG_0", leader: "n0", servers: SERVERS };
+
+  it.each([
+    ["a server leads that is cut off: the third leads", led, ["n0", "n1"], { stream: "LOG_0", from: "n0", to: "n2" }],
+    ["the third leads already: none", { ...led, leader: "n2" }, ["n0", "n1"], undefined],
+    ["no other server has a copy: none", { ...led, servers: ["n0", "n1"] }, ["n0", "n1"], undefined],
+    ["nothing is cut off: none", led, [], undefined],
+  ])("%s", (_, stream, cutOff, move) => {
+    expect(moveFromCut(stream, new Set(cutOff))).toEqual(move);
   });
 });
