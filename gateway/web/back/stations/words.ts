@@ -2,7 +2,7 @@ import { dictionary } from "../../shared/language.ts";
 
 export const words = dictionary({
   en: {
-    intro: "Where your cashiers collect. A station has one currency for good.",
+    intro: "Where your cashiers collect. A station keeps its currency.",
     add: "Add a station",
     addFilial: "Add a filial",
     currency: "Currency",

@@ -51,7 +51,7 @@ export const words = dictionary({
     overlap: "Overlap",
     remove: "Delete",
     removeTitle: "Delete this endpoint?",
-    removeText: "What waits to be sent to it never will be. Its deliveries stay readable.",
+    removeText: "Deliveries that wait are not sent any more. All deliveries stay readable.",
     removed: "The endpoint is deleted.",
     noEndpoint: "No endpoint yet",
     noEndpointText: "A consumer can poll without one. Register one to send its events at once.",
