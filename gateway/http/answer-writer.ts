@@ -39,6 +39,8 @@ export class AnswerWriter {
   #bodiless = 0;
   /** Connections that wait to be closed, because a body may follow. */
   #ending = 0;
+  /** Answers that are not known yet. */
+  readonly #later = new Set<Promise<unknown>>();
 
   constructor(unsent: UnsentAnswers) {
     this.#unsent = unsent;
@@ -64,8 +66,16 @@ export class AnswerWriter {
     res.onAborted(() => {
       isGone = true;
     });
-    const { answer, options } = await find();
+    const finding = find();
+    this.#later.add(finding);
+    const { answer, options } = await finding;
+    this.#later.delete(finding);
     if (!isGone) this.write(res, answer, options);
+  }
+
+  /** Resolves when the answers that are not known yet are written, or after `timeoutMs`. */
+  async drain(timeoutMs: number): Promise<void> {
+    await within(Promise.all(this.#later), timeoutMs);
   }
 
   write(res: HttpResponse, answer: Answer, options: WriteOptions): void {

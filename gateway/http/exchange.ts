@@ -178,7 +178,7 @@ export class Exchange {
 
 /**
  * All exchanges under way. The class checks their deadlines and, at shutdown, waits for them. The bounds on slots and on unread
- * bodies limit their number.
+ * bodies limit their number. Unknown callers that wait for a proof have no slot: there is at most one of each connection.
  */
 export class Exchanges {
   readonly #open = new Set<Exchange>();

@@ -138,7 +138,7 @@ export class Server {
     await this.#exchanges.drain(LIMITS.drainMs);
     // Clients that are still sending need time to read the answer before their connection closes.
     const lingering = this.#exchanges.abandonAll() > 0 ? delay(CONNECTION_LIMITS.bodyFollowsMs) : undefined;
-    await Promise.all([lingering, this.#unsent.drain(CONNECTION_LIMITS.stalledMs)]);
+    await Promise.all([lingering, this.#writer.drain(LIMITS.drainMs), this.#unsent.drain(CONNECTION_LIMITS.stalledMs)]);
     this.#app.close();
   }
 

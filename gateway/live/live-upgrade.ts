@@ -4,7 +4,7 @@ import { addressBlock } from "../../services/bus/address-block.ts";
 import type { Permission } from "../../services/bus/messages/caller.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import type { Log } from "../../services/runtime/log.ts";
-import type { AnswerWriter } from "../http/answer-writer.ts";
+import type { AnswerWriter, WriteOptions } from "../http/answer-writer.ts";
 import { checkUpgrade } from "../http/caller-checks.ts";
 import type { ClientAddress } from "../http/client-address.ts";
 import type { Connections } from "../http/connections.ts";
@@ -14,7 +14,7 @@ import { Refusal, UnknownCaller } from "../http/handler-context.ts";
 import { queryOf } from "../http/parse-request.ts";
 import { checkIds } from "../http/pipeline.ts";
 import { copyRequest, type RequestFacts, RequestHead } from "../http/request-head.ts";
-import { errorAnswer, refusalOf } from "../http/response.ts";
+import { type Answer, errorAnswer, refusalOf } from "../http/response.ts";
 import type { Route } from "../http/route.ts";
 import type { MissingStations } from "../read-model/missing-stations.ts";
 import type { Replicas } from "../read-model/replicas.ts";
@@ -70,25 +70,31 @@ interface Asked {
   readonly context: us_socket_context_t;
 }
 
+const CLOSING: WriteOptions = { isHead: false, close: true };
+
 function upgrade(deps: LiveUpgradeDeps, row: Route, { res, req, context }: Asked): void {
   const startedAtMs = performance.now();
   const facts = copyRequest(res, req, 1, deps.clientAddress);
   const durationMs = (): number => performance.now() - startedAtMs;
-  const refuse = (error: unknown): void => {
+  const refused = (error: unknown): Answer => {
     const { code, facts: refusalFacts, isUnexpected } = refusalOf(error);
     const { requestId, url } = facts;
     if (isUnexpected) deps.log.error({ err: error, requestId, url }, "a request failed unexpectedly");
     else deps.log.debug({ requestId, url, refusal: code }, "refused");
     const answer = errorAnswer(code, requestId, refusalFacts);
-    deps.writer.writeSoon(res, answer, { isHead: false, close: true });
     deps.metrics.done(row.operationId, answer.status, code, durationMs());
+    return answer;
+  };
+  const refuseLater = async (why: () => Promise<ErrorCode>): Promise<void> => {
+    const find = async () => ({ answer: refused(new Refusal(await why())), options: CLOSING });
+    await deps.writer.writeLater(res, find);
   };
   try {
     const { key, extensions } = requireHandshake(req);
     const admitted = admit(deps, row, facts);
     if ("missing" in admitted) {
       const { session, stationId } = admitted.missing;
-      return void refuseLater(res, () => deps.missing.whyNone(session, stationId), refuse);
+      return void refuseLater(() => deps.missing.whyNone(session, stationId));
     }
     // One of this address's connections becomes a WebSocket, and the server does not report which.
     deps.connections.unused.forget(addressBlock(facts.peer));
@@ -96,23 +102,9 @@ function upgrade(deps: LiveUpgradeDeps, row: Route, { res, req, context }: Asked
     res.upgrade<SocketData>(admitted, key, "", extensions, context);
     deps.metrics.done(row.operationId, 101, undefined, durationMs());
   } catch (error) {
-    if (error instanceof UnknownCaller) void refuseLater(res, error.why, refuse);
-    else refuse(error);
+    if (error instanceof UnknownCaller) void refuseLater(error.why);
+    else deps.writer.writeSoon(res, refused(error), CLOSING);
   }
-}
-
-/** Finds the reason and answers with it, unless the client has closed the connection. */
-async function refuseLater(
-  res: HttpResponse,
-  why: () => Promise<ErrorCode>,
-  refuse: (error: unknown) => void,
-): Promise<void> {
-  let isGone = false;
-  res.onAborted(() => {
-    isGone = true;
-  });
-  const code = await why();
-  if (!isGone) refuse(new Refusal(code));
 }
 
 /** Sixteen bytes in base64. */

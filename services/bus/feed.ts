@@ -200,6 +200,8 @@ class RunningFeed {
       this.#serverId = this.#bus.nc.info?.server_id;
       this.#options.onReset();
     }
+    // The stream may have lost beats after the last content, and have other messages in their place.
+    if (!this.#isReplicated || state.last_seq < this.#sequence) this.#sequence = this.#lastContent.sequence;
     const inbox = createInbox();
     this.#delivered = 0;
     const subscription = this.#bus.nc.subscribe(inbox, {

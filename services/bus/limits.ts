@@ -190,6 +190,11 @@ export const BUS_LIMITS = {
   shareProofMs: 20,
   /** How long such a proof may take. It comes back within milliseconds, and after 1.5 s a replica is stale. */
   proofMs: 1_500,
+  /**
+   * How many of the callers that share a proof continue in one turn: each may write an answer, and a flood of unknown
+   * credentials must not hold up known devices. 64 answers take about two milliseconds.
+   */
+  provedPerTurn: 64,
   /** Pause between two direct reads: the feed must read the beats, two a second, well before the replica is stale. */
   feedReadPauseMs: 100,
   /** Messages of one direct read: more than a busy log stores between two reads. */

@@ -13,6 +13,8 @@ export class Proofs {
   #next: Promise<boolean> | undefined;
   /** The beats that have not come back, by their content, in the order in which they were first sent. */
   readonly #waiting = new Map<string, () => void>();
+  /** The callers whose proof is over and who have not continued yet, in order. */
+  readonly #over: (() => void)[] = [];
 
   /** `beats` are the subjects of the stream's beats, without the last token. */
   constructor(bus: Pick<Bus, "nc">, beats: string) {
@@ -23,7 +25,9 @@ export class Proofs {
   /** Resolves true when the feed has everything that was stored before this call, false when `proofMs` passes first. */
   async prove(): Promise<boolean> {
     this.#next ??= this.#proveSoon();
-    return await this.#next;
+    const isProved = await this.#next;
+    await this.#turn();
+    return isProved;
   }
 
   /** Call it with each beat that the feed receives. It also proves what was asked before this beat was sent. */
@@ -34,6 +38,18 @@ export class Proofs {
       prove();
       if (one === content) return;
     }
+  }
+
+  /** Resolves in the next turn that has room for one more caller. */
+  async #turn(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    if (this.#over.push(resolve) === 1) setImmediate(() => this.#continue());
+    await promise;
+  }
+
+  #continue(): void {
+    for (const proceed of this.#over.splice(0, BUS_LIMITS.provedPerTurn)) proceed();
+    if (this.#over.length > 0) setImmediate(() => this.#continue());
   }
 
   async #proveSoon(): Promise<boolean> {

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { type Feed, openFeed } from "../../services/bus/feed.ts";
+import { StationLogs } from "../../services/bus/streams.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
 import { QUIET } from "../support/quiet-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
@@ -23,13 +24,16 @@ afterEach(async () => {
 
 const store = (station: number, text: string) => bus.js.publish(`station.log.0.00.${station}`, text);
 
+const LOG = new StationLogs(1).of(1);
+
 /** The newest text that the feed has delivered of each station; cleared when the feed starts over. */
 function follow(): { readonly known: Map<string, string>; readonly resets: () => number } {
   const known = new Map<string, string>();
   let resets = 0;
   feed = openFeed(bus, {
     stream: "STATION_LOG_0",
-    filter: "station.log.0.00.*",
+    filter: LOG.commitsAndBeats,
+    beats: LOG.beats,
     onMessage: ({ subject, data }) => void known.set(subject.slice(-1), Buffer.from(data).toString()),
     onReset: () => {
       resets += 1;
@@ -67,5 +71,18 @@ it("feed: the server is killed and loses nothing; the feed continues", async () 
   await eventually(() => bus.isUp());
   await store(1, "second");
   await eventually(() => known.get("1") === "second");
+  expect(resets()).toBe(0);
+});
+
+it("feed: the stream loses only a beat; the feed delivers what takes the place of the beat", async () => {
+  await store(1, "kept");
+  const { known, resets } = follow();
+  await eventually(() => known.get("1") === "kept");
+  const short = copyData(nats);
+  expect(await feed?.prove()).toBe(true);
+  await comeBackWith(nats, short);
+  await eventually(() => bus.isUp());
+  await store(2, "in place of the beat");
+  await eventually(() => known.get("2") === "in place of the beat", 5_000);
   expect(resets()).toBe(0);
 });

@@ -4,6 +4,7 @@ import { beatHeaders, bucketBeats } from "../../services/bus/beats.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { openFeed } from "../../services/bus/feed.ts";
+import { BUS_LIMITS } from "../../services/bus/limits.ts";
 import { Proofs } from "../../services/bus/proofs.ts";
 import { CREDENTIALS } from "../../services/bus/streams.ts";
 import { QUIET } from "../support/quiet-log.ts";
@@ -43,6 +44,28 @@ test("many callers at once: each has everything that was stored before its call"
     return [await feed.prove(), seen.has(subject)];
   });
   expect(await Promise.all(calls)).toEqual(calls.map(() => [true, true]));
+  feed.stop();
+});
+
+test("thousands of callers share a proof: few continue in one turn, so that other work comes between", async () => {
+  const feed = follow(() => undefined);
+  await feed.caughtUp;
+  let inTurn = 0;
+  let mostInTurn = 0;
+  const countTurn = (): void => {
+    inTurn = 0;
+    turn = setImmediate(countTurn);
+  };
+  let turn = setImmediate(countTurn);
+  const calls = Array.from({ length: 2_000 }, async () => {
+    const isProved = await feed.prove();
+    inTurn += 1;
+    mostInTurn = Math.max(mostInTurn, inTurn);
+    return isProved;
+  });
+  expect((await Promise.all(calls)).every(Boolean)).toBe(true);
+  clearImmediate(turn);
+  expect(mostInTurn).toBeLessThanOrEqual(BUS_LIMITS.provedPerTurn);
   feed.stop();
 });
 

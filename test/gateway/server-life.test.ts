@@ -9,12 +9,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readGatewaySettings } from "../../gateway/settings.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
+import { Link } from "../cluster/link.ts";
 import { freePort } from "../support/free-port.ts";
 import { send } from "../support/http.ts";
 import { onlyWhere } from "../support/only-where.ts";
 import { startGatewayProcess } from "./gateway-process.ts";
 import { COMPANION_SCOPES, type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
-import { sendRaw } from "./raw-request.ts";
+import { type RawAnswer, sendRaw } from "./raw-request.ts";
 
 let world: GatewayWorld;
 let credential: string;
@@ -74,6 +75,32 @@ describe("a shutdown", () => {
     expect(await gateway.stop()).toBe(0);
     expect(performance.now() - startedAtMs).toBeLessThan(7_000);
     expect((await answer).isClosed).toBe(true);
+  });
+
+  it("answers the unknown callers that wait for a proof", async () => {
+    const link = await Link.open(world.nats.port);
+    const url = new URL(world.nats.url);
+    url.port = String(link.port);
+    const gateway = await startGatewayProcess(url.href);
+    const ask = (path: string, headers: readonly string[] = []): Promise<RawAnswer> => {
+      const lines = [`GET ${path} HTTP/1.1`, "Host: x", "Authorization: Bearer of_nobody", ...headers, "\r\n"];
+      return sendRaw(gateway.port, [lines.join("\r\n")]);
+    };
+    const upgrade = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"];
+    try {
+      link.cut(["back"]);
+      const answers = [
+        ask("/api/payments/v1/devices/me/"),
+        ask("/api/cashier/v1/stations/1/live/", [...upgrade, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="]),
+      ];
+      await delay(200);
+      const ended = gateway.stop();
+      expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([503, 503]);
+      link.join();
+      expect(await ended).toBe(0);
+    } finally {
+      await link.close();
+    }
   });
 
   it("closes idle connections", async () => {
