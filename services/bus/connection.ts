@@ -1,5 +1,4 @@
 /** The connection to the bus, as every process uses it: while the connection is down, requests fail at once. */
-import { lookup } from "node:dns/promises";
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectionOptions, connect, errors, type Msg, type NatsConnection } from "nats";
 import type { Registry } from "prom-client";
@@ -175,7 +174,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     const serverLinks = new ServerLinks({ ...deps, dial: dialOne(options, dialling) });
     links = serverLinks;
     watch = new QuorumWatch({ ...deps, onSilence: () => serverLinks.doubt() });
-    await warnOfOneServer(options, nc.info);
+    warnOfOneServer(options, nc.info);
   }
   return {
     nc,
@@ -211,15 +210,13 @@ function dialOne(options: ConnectOptions, dialling: Dialling): (server: string) 
 }
 
 /**
- * Logs a warning when NATS_URL names only one server of a cluster: the process connects to no other. A host name may
- * have several addresses.
+ * Logs a warning when NATS_URL names only one server of a cluster. A process connects to no other one, and cannot leave
+ * it, also when the name has the addresses of all servers.
  */
-async function warnOfOneServer({ url, log }: ConnectOptions, info: NatsConnection["info"]): Promise<void> {
+function warnOfOneServer({ url, log }: ConnectOptions, info: NatsConnection["info"]): void {
   const [server, ...others] = parseNatsAddress(url)?.servers ?? [];
   const { cluster, connect_urls: known = [] } = info ?? {};
   if (server === undefined || others.length > 0 || cluster === undefined || known.length < 2) return;
-  const addresses = await lookup(server.host, { all: true }).catch(() => []);
-  if (addresses.length > 1) return;
   log.warn({ server: hostAndPort(server), known }, "NATS_URL names one server of its cluster: name all");
 }
 
@@ -380,6 +377,12 @@ function failFast(nc: NatsConnection, isUp: () => boolean): () => void {
 export function addBusMetrics(metrics: Registry | undefined, bus: Bus): void {
   addGauge(metrics, "bus_up", "1 while the bus can be used: a majority of its servers answers.", () =>
     Number(bus.hasQuorum()),
+  );
+  addGauge(
+    metrics,
+    "bus_servers_cut_off",
+    "NATS servers that are cut off from another one while a third reaches both, as far as the process knows.",
+    () => bus.cutOff().size,
   );
   const losses = addCount(metrics, { name: "bus_losses_total", help: "How often the bus could not be used any more." });
   bus.onChange((isUp) => {

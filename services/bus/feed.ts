@@ -188,6 +188,7 @@ class RunningFeed {
     this.#forget();
     const { stream } = this.#options;
     const { created, state, config } = await this.#bus.jsm.streams.info(stream);
+    if (this.#isStopped) return;
     this.#setProofs(config.num_replicas);
     const isRecreated = this.#streamCreated !== undefined && this.#streamCreated !== created;
     this.#streamCreated = created;
@@ -212,6 +213,7 @@ class RunningFeed {
     this.#subscription = subscription;
     const consumer = await this.#bus.jsm.consumers.add(stream, this.#consumerConfig(inbox));
     this.#consumerName = consumer.name;
+    if (this.#isStopped) return this.#forget();
     this.#noteConsumer();
     // The first messages may arrive before this answer; then their count of pending messages is newer.
     if (this.#delivered === 0) this.behind = consumer.num_pending;

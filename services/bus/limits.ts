@@ -82,7 +82,7 @@ export const BUS_LIMITS = {
   /** When the processes at a server were not heard for this long, a process checks the links: three messages are missing. */
   serverMissedMs: 1_500,
   /** A process checks the links at most this often: a check makes a connection to each server. */
-  checkLinksMs: 5_000,
+  checkLinksMs: 2_000,
   /** How long such a check waits for its messages, and how often it sends them: a new subscription is not known at once. */
   linksMs: 1_000,
   linksAgainMs: 50,

@@ -84,9 +84,28 @@ export function accessOptions(
   };
   return {
     ...(isTls ? { tls } : {}),
-    ...(credentialsFile === undefined
-      ? {}
-      : { authenticator: credsAuthenticator(() => new Uint8Array(readFileSync(credentialsFile))) }),
+    ...(credentialsFile === undefined ? {} : { authenticator: credsAuthenticator(credentialsReader(credentialsFile)) }),
+  };
+}
+
+/** Whether the text is that of a `.creds` file. */
+export const holdsCredentials = (text: string): boolean =>
+  text.includes("-----BEGIN NATS USER JWT-----") && text.includes("-----BEGIN USER NKEY SEED-----");
+
+/**
+ * Reads the file at each connection. While the file is away or half written, as during its renewal, it returns the last
+ * content: the client closes a connection for good when its credentials cannot be read.
+ */
+function credentialsReader(path: string): () => Uint8Array {
+  let last: Uint8Array | undefined;
+  return () => {
+    try {
+      const bytes = readFileSync(path);
+      if (last === undefined || holdsCredentials(bytes.toString())) last = new Uint8Array(bytes);
+    } catch (error) {
+      if (last === undefined) throw error;
+    }
+    return last;
   };
 }
 

@@ -13,7 +13,7 @@
  * The relay moves all leaders to C too (`services/relay/spread-leaders.ts`).
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { createInbox, type Msg, type NatsConnection } from "nats";
+import { createInbox, type Msg, type NatsConnection, type Subscription } from "nats";
 import { z } from "zod";
 import { BUS_LIMITS } from "./limits.ts";
 import type { WatchDeps } from "./quorum.ts";
@@ -41,7 +41,7 @@ type Links = ReadonlyMap<string, ReadonlySet<string>>;
 export interface Detour {
   /** Two servers that are cut off from each other. */
   readonly between: readonly [string, string];
-  /** A server that reaches both. */
+  /** A server that reaches both, and more servers than each of them: otherwise processes would go round in circles. */
   readonly through: string;
 }
 
@@ -50,10 +50,13 @@ export function detoursOf(links: Links): readonly Detour[] {
   const areLinked = (one: string, other: string): boolean =>
     links.get(one)?.has(other) === true && links.get(other)?.has(one) === true;
   const names = [...links.keys()];
+  const reach = (one: string): number => names.filter((other) => areLinked(one, other)).length;
+  const byReach = names.toSorted((one, other) => reach(other) - reach(one));
   return names.flatMap((one) =>
     names.flatMap((other): readonly Detour[] => {
       if (one >= other || areLinked(one, other)) return [];
-      const through = names.find((third) => areLinked(third, one) && areLinked(third, other));
+      const least = Math.max(reach(one), reach(other));
+      const through = byReach.find((third) => reach(third) > least && areLinked(third, one) && areLinked(third, other));
       return through === undefined ? [] : [{ between: [one, other], through }];
     }),
   );
@@ -63,20 +66,23 @@ export function detoursOf(links: Links): readonly Detour[] {
 async function checkLinks(connections: ReadonlyMap<string, NatsConnection>): Promise<Links> {
   const subject = createInbox();
   const links = new Map([...connections.keys()].map((name) => [name, new Set<string>()]));
-  const subscriptions = [...connections].map(([name, nc]) =>
-    nc.subscribe(subject, {
-      callback: (error, message) => {
-        if (error === null) links.get(name)?.add(message.string());
-      },
-    }),
-  );
+  const subscriptions: Subscription[] = [];
   const deadlineMs = performance.now() + BUS_LIMITS.linksMs;
   const isWhole = (): boolean => [...links.values()].every(({ size }) => size === connections.size);
-  while (!isWhole() && performance.now() < deadlineMs) {
-    for (const [name, nc] of connections) nc.publish(subject, name);
-    await delay(BUS_LIMITS.linksAgainMs);
+  try {
+    for (const [name, nc] of connections) {
+      const callback = (error: Error | null, message: Msg): void => {
+        if (error === null) links.get(name)?.add(message.string());
+      };
+      subscriptions.push(nc.subscribe(subject, { callback }));
+    }
+    while (!isWhole() && performance.now() < deadlineMs) {
+      for (const [name, nc] of connections) nc.publish(subject, name);
+      await delay(BUS_LIMITS.linksAgainMs);
+    }
+  } finally {
+    for (const subscription of subscriptions) subscription.unsubscribe();
   }
-  for (const subscription of subscriptions) subscription.unsubscribe();
   return links;
 }
 
@@ -95,6 +101,7 @@ export class ServerLinks {
   #heardHere = 0;
   #hasSent = false;
   #isChecking = false;
+  #isStopped = false;
   /** When the process checks the links; infinite when nothing asks for it. */
   #checkAtMs = Number.POSITIVE_INFINITY;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
@@ -131,6 +138,7 @@ export class ServerLinks {
   }
 
   stop(): void {
+    this.#isStopped = true;
     clearInterval(this.#timer);
   }
 
@@ -172,23 +180,25 @@ export class ServerLinks {
     this.#checkedAtMs = performance.now();
     const address = nc.getServer();
     const others = await this.#dialOthers(address);
+    // Two addresses may be those of one server.
+    const byName = new Map([...others.map((other) => [other.info?.server_name ?? "", other] as const), [server, nc]]);
     try {
-      this.#detours = detoursOf(await checkLinks(new Map([[server, nc], ...others])));
-      // Until a check finds the end of the cut.
-      if (this.#detours.length > 0) this.doubt();
+      this.#detours = detoursOf(await checkLinks(byName));
       const detour = this.#detours.find(({ between }) => between.includes(server));
-      const next = detour === undefined ? undefined : others.get(detour.through)?.getServer();
-      if (next !== undefined && nc.getServer() === address && isUp()) this.#go(next, detour?.between);
+      if (detour !== undefined && nc.getServer() === address && isUp() && !this.#isStopped) this.#go(detour, byName);
     } catch {
       // A connection was closed meanwhile: this process ends, or a later check decides.
     } finally {
       this.#isChecking = false;
-      await Promise.all([...others.values()].map((each) => each.close()));
+      // Until a check finds the end of the cut.
+      if (this.#detours.length > 0) this.doubt();
+      await Promise.allSettled(others.map((other) => other.close()));
     }
   }
 
-  #go(next: string, between: Detour["between"] | undefined): void {
+  #go({ between, through }: Detour, byName: ReadonlyMap<string, NatsConnection>): void {
     const { nc, choice, log } = this.#deps;
+    const next = byName.get(through)?.getServer() ?? "";
     log.warn(
       { server: nc.getServer(), between, next },
       "two NATS servers are cut off from each other; the process goes to one that reaches both",
@@ -197,12 +207,11 @@ export class ServerLinks {
     void nc.reconnect();
   }
 
-  /** By name: a connection to each other server that answers. */
-  async #dialOthers(address: string): Promise<ReadonlyMap<string, NatsConnection>> {
+  /** A connection to each other server that answers. */
+  async #dialOthers(address: string): Promise<readonly NatsConnection[]> {
     const { nc, dial } = this.#deps;
     const others = nc.getServers().filter(({ listen }) => listen !== address);
     const dialled = await Promise.allSettled(others.map(({ listen }) => dial(listen)));
-    const made = dialled.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
-    return new Map(made.map((other) => [other.info?.server_name ?? "", other]));
+    return dialled.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
   }
 }

@@ -2,7 +2,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { NATS_ADDRESS_RULE, parseNatsAddress, type ServerAccess } from "../bus/nats-server.ts";
+import { holdsCredentials, NATS_ADDRESS_RULE, parseNatsAddress, type ServerAccess } from "../bus/nats-server.ts";
+import { reasonOf } from "./fault.ts";
 import { LOG_LEVELS } from "./log.ts";
 import { UserError } from "./user-error.ts";
 
@@ -84,13 +85,14 @@ export function webAddress(example: string) {
  * takes effect.
  */
 export function readableFile(holds: (text: string) => boolean, rule: string) {
-  return z.string().refine((path) => {
+  return z.string().check((context) => {
+    const { value: path, issues } = context;
     try {
-      return holds(readFileSync(path, "utf8"));
-    } catch {
-      return false;
+      if (!holds(readFileSync(path, "utf8"))) issues.push({ code: "custom", input: path, message: rule });
+    } catch (error) {
+      issues.push({ code: "custom", input: path, message: `the file cannot be read: ${reasonOf(error)}` });
     }
-  }, rule);
+  });
 }
 
 const certificateFile = readableFile(
@@ -101,10 +103,7 @@ const keyFile = readableFile(
   (text) => text.includes("PRIVATE KEY-----"),
   "it must name a file with a private key in PEM",
 );
-const credentialsFile = readableFile(
-  (text) => text.includes("-----BEGIN NATS USER JWT-----") && text.includes("-----BEGIN USER NKEY SEED-----"),
-  "it must name a file of NATS credentials, as nsc writes it",
-);
+const credentialsFile = readableFile(holdsCredentials, "it must name a file of NATS credentials, as nsc writes it");
 
 function isKeyOf(key: string | undefined, certificate: string | undefined): boolean {
   if (key === undefined || certificate === undefined) return true;

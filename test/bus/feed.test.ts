@@ -60,6 +60,18 @@ describe("a feed", () => {
     expect(feed.behind()).toBe(0);
   });
 
+  it("is stopped while it starts: it leaves no consumer and delivers nothing", async () => {
+    await store(1, "a1");
+    const { feed, messages } = open();
+    feed.caughtUp.catch(() => undefined);
+    // After its first question to the server.
+    await bus.nc.flush();
+    feed.stop();
+    await pause(500);
+    expect(messages).toEqual([]);
+    expect(await bus.jsm.consumers.list("STATION_LOG_0").next()).toEqual([]);
+  });
+
   it("an empty stream: has caught up at once", async () => {
     const { feed, messages } = open();
     await feed.caughtUp;

@@ -1,5 +1,5 @@
 /** How a process gets access to a real nats-server: by password over TLS with a private authority, and by a JWT account. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { nkeys } from "nats";
@@ -167,6 +167,9 @@ describe("a NATS server with passwords and certificates of a private authority",
     expect(parse({ NATS_URL: "nats://127.0.0.1", NATS_CA_FILE })).toThrow("it needs tls:// in NATS_URL");
     expect(parse({ NATS_URL: url, NATS_CERT_FILE })).toThrow("set NATS_CERT_FILE and NATS_KEY_FILE together");
     expect(parse({ NATS_URL: url, NATS_CA_FILE: pathOf("s.key") })).toThrow("a certificate in PEM");
+    expect(parse({ NATS_URL: url, NATS_CA_FILE: pathOf("lost.pem") })).toThrow(
+      "The setting NATS_CA_FILE is not usable: the file cannot be read: there is no such file or folder (ENOENT).",
+    );
     const otherKey = { NATS_CERT_FILE, NATS_KEY_FILE: pathOf("s.key") };
     expect(parse({ NATS_URL: url, ...otherKey })).toThrow("it does not belong to the certificate in NATS_CERT_FILE");
     expect(parse({ NATS_URL: url, NATS_CREDENTIALS_FILE: NATS_CA_FILE })).toThrow("NATS credentials, as nsc writes");
@@ -229,6 +232,24 @@ describe("a NATS server with JWT accounts", () => {
     });
     await bus.jsm.streams.add({ name: "ONE", subjects: ["one"] });
     expect(await streamsOf(bus)).toEqual(["ONE"]);
+  });
+
+  it.each([
+    ["is away", (file: string) => rmSync(file)],
+    ["is half written", (file: string) => writeFileSync(file, "-----BEGIN NATS USER JWT-----\n")],
+  ])("the credentials file %s when the connection is lost: the process connects again", async (_, spoil) => {
+    const file = writeFile("renewed.creds", credentials(account));
+    const messages: string[] = [];
+    const note = (_fields: object, message: string) => void messages.push(message);
+    const environment = { NATS_URL: url, NATS_CREDENTIALS_FILE: file };
+    const bus = await connectWith(environment, { info: note, warn: note });
+    try {
+      spoil(file);
+      await bus.nc.reconnect();
+      await vi.waitFor(() => expect(messages).toEqual(["the bus is down", "the bus is back"]), WAIT);
+    } finally {
+      await bus.close();
+    }
   });
 
   it("credentials of an account that the server does not know: the error names NATS_CREDENTIALS_FILE", async () => {

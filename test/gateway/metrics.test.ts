@@ -214,6 +214,7 @@ describe("each process with a metrics port", () => {
       const series = await read(name);
       expect(metricSum(series, "bus_up")).toBe(1);
       expect(metricSum(series, "bus_losses_total")).toBe(0);
+      expect(metricSum(series, "bus_servers_cut_off")).toBe(0);
       const text = await (await get("/metrics")).text();
       expect(text.split("\n").filter((line) => !/^(#|device_payments_|$)/.test(line))).toEqual([]);
     },
