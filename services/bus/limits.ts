@@ -229,9 +229,13 @@ export const BUS_LIMITS = {
   beatSubjects: 256,
   /** The size of a file's chunks: the convention of NATS object stores, and an eighth of the longest message. */
   fileChunkBytes: 128 * 1_024,
-  /** How long the bus may take to store one chunk, and how often a process sends a chunk while the cluster elects. */
-  fileChunkMs: 10_000,
-  fileChunkTries: 3,
+  /**
+   * How long the bus may take to store one chunk: two elections. A chunk without an acknowledgement is sent again after
+   * `fileChunkAgainMs`, because its leader may have ended: a busy disk stores one in less.
+   */
+  fileChunkMs: 25_000,
+  fileChunkAgainMs: 2_000,
+  fileChunkPauseMs: 250,
   /** Chunks that a reader holds in memory at once: a megabyte for each import under way. */
   fileReadChunks: 8,
   fileReadMs: 5_000,

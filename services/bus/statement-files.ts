@@ -9,8 +9,9 @@
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { JetStreamApiError } from "@nats-io/jetstream";
-import { nuid } from "nats";
+import { errors, nuid } from "nats";
 import { z } from "zod";
+import { errorCode } from "../runtime/user-error.ts";
 import type { Bus } from "./connection.ts";
 import { type ReadMessage, readBatch, readNextOfLeader } from "./direct-reader.ts";
 import { BUS_LIMITS } from "./limits.ts";
@@ -24,6 +25,9 @@ const completionOf = (name: string): string =>
 
 /** JetStream's error codes for a message beyond the bounds of the stream or the account. */
 const FULL_CODES: ReadonlySet<number> = new Set([10_077, 10_047, 10_023]);
+
+/** The leader has not stored the message yet that an earlier attempt has sent. */
+const DUPLICATE_IN_PROCESS = 10_158;
 
 const completionSchema = z.object({ size: z.int().min(0), digest: z.string() });
 
@@ -63,14 +67,7 @@ async function write({ js }: Pick<Bus, "js">, name: string, bytes: AsyncIterable
     hash.update(chunk);
     sizeBytes += chunk.length;
     chunks += 1;
-    // When an acknowledgement is lost, the client sends the chunk again. By this id the server recognizes it and does
-    // not store it twice.
-    const msgID = `${name}-${chunks}`;
-    await js.publish(chunksOf(name), chunk, {
-      timeout: BUS_LIMITS.fileChunkMs,
-      retries: BUS_LIMITS.fileChunkTries,
-      msgID,
-    });
+    await storeOnce(js, { subject: chunksOf(name), data: chunk, msgID: `${name}-${chunks}` });
   }
   const digest = hash.digest();
   const facts = {
@@ -82,12 +79,35 @@ async function write({ js }: Pick<Bus, "js">, name: string, bytes: AsyncIterable
     mtime: new Date().toISOString(),
   };
   const completion = { ...facts, digest: `SHA-256=${digest.toString("base64url")}=`, deleted: false };
-  await js.publish(completionOf(name), JSON.stringify(completion), {
-    timeout: BUS_LIMITS.fileChunkMs,
-    retries: BUS_LIMITS.fileChunkTries,
-    msgID: name,
-  });
+  await storeOnce(js, { subject: completionOf(name), data: JSON.stringify(completion), msgID: name });
   return { name, sizeBytes, sha256: digest.toString("hex") };
+}
+
+interface Message {
+  readonly subject: string;
+  readonly data: Uint8Array | string;
+  /** By this id the server recognizes a message that it has stored, and does not store it twice. */
+  readonly msgID: string;
+}
+
+/** Sends the message again until the bus has acknowledged it, or until `fileChunkMs` has passed. */
+async function storeOnce(js: Bus["js"], { subject, data, msgID }: Message): Promise<void> {
+  const deadlineMs = performance.now() + BUS_LIMITS.fileChunkMs;
+  for (;;) {
+    try {
+      await js.publish(subject, data, { timeout: BUS_LIMITS.fileChunkAgainMs, msgID });
+      return;
+    } catch (error) {
+      if (!isPassing(error) || performance.now() >= deadlineMs) throw error;
+    }
+    await delay(BUS_LIMITS.fileChunkPauseMs);
+  }
+}
+
+/** Whether the same message may be stored a moment later. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof JetStreamApiError) return error.code === DUPLICATE_IN_PROCESS;
+  return error instanceof errors.TimeoutError || ["no_stream_leader", "bus_down"].includes(errorCode(error));
 }
 
 /** The same bytes in chunks of equal size; only the last chunk may be shorter. */

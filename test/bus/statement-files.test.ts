@@ -1,5 +1,6 @@
 /** Statement files in the object store of a real NATS server. */
 import { createHash, randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
@@ -51,6 +52,39 @@ describe("a statement file", () => {
     const files = await Promise.all(contents.map((content) => storeFile(bus, pieces(content))));
     const read = await Promise.all(files.map(({ name }) => contentOf(name)));
     expect(read.map((content, index) => content.equals(contents[index] as Buffer))).toEqual([true, true]);
+  });
+
+  test.each([
+    [
+      "ends and starts again",
+      async () => {
+        await nats.kill9();
+        return () => nats.restart();
+      },
+    ],
+    [
+      "stalls",
+      () => {
+        nats.signal("SIGSTOP");
+        return () => nats.signal("SIGCONT");
+      },
+    ],
+  ])("while the server %s: each chunk is stored once", async (_, disturb) => {
+    const before = await messages();
+    const parts = [1, 2, 3].map(() => randomBytes(BUS_LIMITS.fileChunkBytes));
+    let repaired: Promise<void> | undefined;
+    async function* disturbed(): AsyncIterable<Uint8Array> {
+      for (const part of parts) {
+        yield part;
+        if (repaired !== undefined) continue;
+        const repair = await disturb();
+        repaired = delay(BUS_LIMITS.fileChunkAgainMs + 500).then(repair);
+      }
+    }
+    const { name } = await storeFile(bus, disturbed());
+    await repaired;
+    expect((await contentOf(name)).equals(Buffer.concat(parts))).toBe(true);
+    expect((await messages()) - before).toBe(parts.length + 1);
   });
 
   test("whose upload ends early: nothing is left, and the upload's error is thrown", async () => {
