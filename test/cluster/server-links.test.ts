@@ -21,6 +21,7 @@ const LEFT = { timeout: 7_000, interval: 50 };
 const LEADER_MISSED = { timeout: 1_500 * BUCKETS.length + 4_000, interval: 50 };
 /** The processes go, the relay's process checks the links too, and the leaders move. */
 const LED_BY_THIRD = { timeout: 15_000, interval: 200 };
+const CONNECTED = { timeout: 5_000, interval: 50 };
 /** The servers connect again, and a check finds it. */
 const REJOINED = { timeout: 20_000, interval: 200 };
 const CUT = "two NATS servers are cut off from each other; the process goes to one that reaches both";
@@ -89,20 +90,16 @@ async function connectionsOfChecks(): Promise<readonly string[]> {
   return names.filter((name) => name.endsWith("(links)"));
 }
 
-/** Every process answers every other one. */
+/** Every process answers every other one. A process that has just gone to a server may not be connected yet. */
 async function expectAllReached(): Promise<void> {
+  await vi.waitFor(() => Promise.all(processes.map(({ bus }) => bus.nc.flush())), CONNECTED);
   const serving = processes.map(({ bus }, index) =>
     bus.nc.subscribe(`asked.${index}`, { callback: (_, message) => void message.respond("here") }),
   );
-  await Promise.all(processes.map(({ bus }) => bus.nc.flush()));
+  const all = processes.flatMap(({ bus }) => processes.map((_, index) => ({ bus, subject: `asked.${index}` })));
   await vi.waitFor(
-    () =>
-      Promise.all(
-        processes.flatMap(({ bus }) =>
-          processes.map((_, index) => bus.nc.request(`asked.${index}`, "", { timeout: 500 })),
-        ),
-      ),
-    { timeout: 2_000 },
+    () => Promise.all(all.map(({ bus, subject }) => bus.nc.request(subject, "", { timeout: 500 }))),
+    CONNECTED,
   );
   for (const each of serving) each.unsubscribe();
 }
