@@ -83,6 +83,8 @@ export const BUS_LIMITS = {
   serverMissedMs: 1_500,
   /** A process checks the links at most this often: a check makes a connection to each server. */
   checkLinksMs: 2_000,
+  /** How long a cut counts that no check can prove or disprove, because a server does not answer: several checks. */
+  cutUnprovedMs: 10_000,
   /** How long such a check waits for its messages, and how often it sends them: a new subscription is not known at once. */
   linksMs: 1_000,
   linksAgainMs: 50,

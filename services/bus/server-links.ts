@@ -107,6 +107,8 @@ export class ServerLinks {
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   /** What the last check has found. */
   #detours: readonly Detour[] = [];
+  /** When a check has found a cut last. */
+  #foundAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(deps: ServerLinksDeps) {
     this.#deps = deps;
@@ -183,8 +185,9 @@ export class ServerLinks {
     // Two addresses may be those of one server.
     const byName = new Map([...others.map((other) => [other.info?.server_name ?? "", other] as const), [server, nc]]);
     try {
-      this.#detours = detoursOf(await checkLinks(byName));
-      const detour = this.#detours.find(({ between }) => between.includes(server));
+      const found = detoursOf(await checkLinks(byName));
+      this.#learn(found, others.length + 1 === nc.getServers().length);
+      const detour = found.find(({ between }) => between.includes(server));
       if (detour !== undefined && nc.getServer() === address && isUp() && !this.#isStopped) this.#go(detour, byName);
     } catch {
       // A connection was closed meanwhile: this process ends, or a later check decides.
@@ -194,6 +197,14 @@ export class ServerLinks {
       if (this.#detours.length > 0) this.doubt();
       await Promise.allSettled(others.map((other) => other.close()));
     }
+  }
+
+  /** A check that has not reached every server does not prove the end of a cut that was found a moment ago. */
+  #learn(found: readonly Detour[], isWhole: boolean): void {
+    const nowMs = performance.now();
+    if (found.length === 0 && !isWhole && nowMs - this.#foundAtMs < BUS_LIMITS.cutUnprovedMs) return;
+    if (found.length > 0) this.#foundAtMs = nowMs;
+    this.#detours = found;
   }
 
   #go({ between, through }: Detour, byName: ReadonlyMap<string, NatsConnection>): void {

@@ -137,9 +137,9 @@ it("a server without processes, a stalled one, and other messages: no process le
   bus.nc.subscribe(PROCESS_HERE, { callback: () => void (heard += 1) });
   const turns = (2 * BUS_LIMITS.serverMissedMs) / BUS_LIMITS.processHereMs;
   await delay(turns * BUS_LIMITS.processHereMs);
-  // All processes send in their first turns, then two at each server.
-  expect(heard).toBeGreaterThan(NODES.length * (turns - 2));
-  expect(heard).toBeLessThan(NODES.length * (BUS_LIMITS.processesHere * turns + PROCESSES_AT_EACH));
+  // About two processes at each server send, and not all.
+  expect(heard).toBeGreaterThan(NODES.length);
+  expect(heard).toBeLessThan(processes.length * turns);
   await Promise.all(at("n0").map((process) => process.bus.close()));
   await delay(BUS_LIMITS.serverMissedMs + 2 * BUS_LIMITS.linksMs);
   cluster.signalNode("n1", "SIGSTOP");
