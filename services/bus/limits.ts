@@ -74,12 +74,12 @@ export const BUS_LIMITS = {
    */
   leaveAgain: { firstMs: 3_000, longestMs: 30_000 },
   /**
-   * How often the processes at a server tell all others that they are there, and how many of them do: one of them may be
+   * How often the processes at a server report to all others that they are there, and how many of them do: one may be
    * stalled, and each message goes to all processes.
    */
   processHereMs: 500,
   processesHere: 2,
-  /** When the processes at a server were not heard for this long, a process checks the links: three messages are missing. */
+  /** A process checks the links when the reports of a server stop for this long: three of them are missing. */
   serverMissedMs: 1_500,
   /** A process checks the links at most this often: a check makes a connection to each server. */
   checkLinksMs: 2_000,

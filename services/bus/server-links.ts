@@ -6,11 +6,13 @@
  *     ╲   ╱       `quorum.ts` stays at them.
  *       C
  *
- * A process checks the links when it has heard no process at a server for 1.5 s that it heard before, when a bucket does
- * not answer, whose leader may be at such a server, and when another process knows a cut: it connects to each server of
- * NATS_URL, and sends a message from each to each. So it does not take a server without processes, a stalled host or an
- * election for a cut. Then the processes at A and at B go to C, because from there they reach each other and all leaders.
- * The relay moves all leaders to C too (`services/relay/spread-leaders.ts`).
+ * Two processes at each server report twice a second that they are there. A process checks the links in three cases:
+ * such reports of a server stop for 1.5 s; a bucket does not answer, because its leader may be at a server that is cut
+ * off; another process knows a cut. It connects to each server of NATS_URL, and sends a message from each to each. So a
+ * server without processes, a stalled host and an election do not count as a cut.
+ *
+ * Then the processes at A and at B go to C, because from there they reach each other and all leaders. The relay moves the
+ * leaders of all streams to C too (`services/relay/spread-leaders.ts`).
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { createInbox, type Msg, type NatsConnection, type Subscription } from "nats";
@@ -41,7 +43,7 @@ type Links = ReadonlyMap<string, ReadonlySet<string>>;
 export interface Detour {
   /** Two servers that are cut off from each other. */
   readonly between: readonly [string, string];
-  /** A server that reaches both, and more servers than each of them: otherwise processes would go round in circles. */
+  /** A server that reaches both, and more servers than each of them: otherwise processes would change servers again and again. */
   readonly through: string;
 }
 
@@ -94,11 +96,11 @@ export interface ServerLinksDeps extends WatchDeps {
 export class ServerLinks {
   readonly #deps: ServerLinksDeps;
   readonly #timer: NodeJS.Timeout;
-  /** By server: when a process there was heard last. */
-  readonly #heardAtMs = new Map<string, number>();
+  /** By server: when the last message of a process there arrived. */
+  readonly #receivedAtMs = new Map<string, number>();
   #turnAtMs = performance.now();
-  /** How many processes at the same server were heard since the last turn, with this one. */
-  #heardHere = 0;
+  /** Messages of processes at the same server since the last turn, with those of this process. */
+  #receivedHere = 0;
   #hasSent = false;
   #isChecking = false;
   #isStopped = false;
@@ -123,8 +125,8 @@ export class ServerLinks {
 
   /** The process is connected to a server again, perhaps to another one. */
   begin(): void {
-    this.#heardAtMs.clear();
-    this.#heardHere = 0;
+    this.#receivedAtMs.clear();
+    this.#receivedHere = 0;
     this.#hasSent = false;
     this.#checkAtMs = this.#detours.length > 0 ? performance.now() : Number.POSITIVE_INFINITY;
   }
@@ -149,8 +151,8 @@ export class ServerLinks {
     const process = processOf(message);
     if (process === undefined || process.cluster !== cluster) return;
     if (process.isCut && this.#detours.length === 0) this.doubt();
-    if (process.server === here) this.#heardHere += 1;
-    else this.#heardAtMs.set(process.server, performance.now());
+    if (process.server === here) this.#receivedHere += 1;
+    else this.#receivedAtMs.set(process.server, performance.now());
   }
 
   #turn(): void {
@@ -161,16 +163,16 @@ export class ServerLinks {
     this.#turnAtMs = nowMs;
     const { server_name: server, cluster } = nc.info ?? {};
     if (!isUp() || wasStalled || server === undefined || cluster === undefined) return this.begin();
-    for (const [name, heardAtMs] of this.#heardAtMs) {
-      if (nowMs - heardAtMs < BUS_LIMITS.serverMissedMs) continue;
-      this.#heardAtMs.delete(name);
+    for (const [name, receivedAtMs] of this.#receivedAtMs) {
+      if (nowMs - receivedAtMs < BUS_LIMITS.serverMissedMs) continue;
+      this.#receivedAtMs.delete(name);
       this.doubt();
     }
     const mayCheck = !this.#isChecking && nowMs - this.#checkedAtMs >= BUS_LIMITS.checkLinksMs;
     if (mayCheck && nowMs >= this.#checkAtMs) void this.#check(server);
     // Two processes at each server are enough, however many are connected to it.
-    const others = this.#heardHere - Number(this.#hasSent);
-    this.#heardHere = 0;
+    const others = this.#receivedHere - Number(this.#hasSent);
+    this.#receivedHere = 0;
     this.#hasSent = others < BUS_LIMITS.processesHere;
     if (this.#hasSent) nc.publish(PROCESS_HERE, JSON.stringify({ cluster, server, isCut: this.#detours.length > 0 }));
   }

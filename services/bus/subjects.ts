@@ -42,7 +42,7 @@ export const ISSUE_EVENTS_ALL = "issues.event.*";
 /** A hint to all webhook signers which owners may have webhooks to send. It may be lost without harm. */
 export const WEBHOOKS_DUE = "webhooks.due";
 
-/** A process tells all others to which NATS server it is connected (server-links.ts). */
+/** A process reports to all others to which NATS server it is connected (server-links.ts). */
 export const PROCESS_HERE = "processes.here";
 
 /** The station and device ids at the end of a heartbeat's or a poll's subject. */

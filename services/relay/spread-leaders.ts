@@ -15,6 +15,8 @@ type SpreadDeps = Pick<RelayDeps, "bus" | "log" | "logs"> & {
   readonly metrics: Pick<RelayDeps["metrics"], "movedLeader">;
 };
 
+const BUCKET_STREAMS = BUCKETS.map(({ name }) => `KV_${name}`);
+
 export interface LedStream {
   readonly stream: string;
   readonly leader: string;
@@ -64,7 +66,7 @@ export function startSpreading(deps: SpreadDeps): Repeated {
   const groups = [
     logs.all.map(({ name }) => name),
     // Each process checks by them whether its server reaches a majority (`quorum.ts`): one server must not lead them all.
-    BUCKETS.map(({ name }) => `KV_${name}`),
+    BUCKET_STREAMS,
   ];
   /** The moves that the previous turn found. Only moves found twice are made, because an election may be under way. */
   let before = "";
@@ -83,7 +85,7 @@ async function leaveCutOff(deps: SpreadDeps): Promise<void> {
   const { bus, logs } = deps;
   const names = [
     ...[...logs.all, ...STREAMS].map(({ name }) => name),
-    ...BUCKETS.map(({ name }) => `KV_${name}`),
+    ...BUCKET_STREAMS,
     `OBJ_${STATEMENT_FILES.name}`,
   ];
   await Promise.allSettled(
