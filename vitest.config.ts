@@ -17,6 +17,7 @@ const TIMED = [
   "test/cluster/trial.test.ts",
   "test/cluster/majority.test.ts",
   "test/cluster/electing-buckets.test.ts",
+  "test/cluster/server-links.test.ts",
   "test/providers/isolation-by-provider.test.ts",
   "test/providers/isolation.test.ts",
   "test/relay/take-over.test.ts",

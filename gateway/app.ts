@@ -23,7 +23,7 @@ import { createClientAddress } from "./http/client-address.ts";
 import { openFileLimit } from "./http/connection-counts.ts";
 import { connectionBounds } from "./http/connections.ts";
 import { RequestMetrics } from "./http/exchange.ts";
-import { type GatewayBus, type HandlerDeps, Refusal } from "./http/handler-context.ts";
+import { ApiError, type GatewayBus, type HandlerDeps } from "./http/handler-context.ts";
 import { LogInGate } from "./http/log-in-gate.ts";
 import { Server } from "./http/server.ts";
 import { LIMITS } from "./limits.ts";
@@ -206,7 +206,7 @@ function addNotEffective(metrics: Registry | undefined): Count<"operation"> {
 }
 
 function requireFresh(isFresh: boolean): void {
-  if (!isFresh) throw new Refusal("replica_stale");
+  if (!isFresh) throw new ApiError("replica_stale");
 }
 
 function createHandlerDeps(parts: {

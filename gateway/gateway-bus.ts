@@ -9,7 +9,7 @@ import { deleteFile, storeFile } from "../services/bus/statement-files.ts";
 import { askStation } from "../services/bus/station-client.ts";
 import { heartbeatSubject, storedHeartbeatSubject } from "../services/bus/subjects.ts";
 import type { Count } from "../services/runtime/metrics.ts";
-import { type AcceptedResponse, type Effect, type GatewayBus, Refusal } from "./http/handler-context.ts";
+import { type AcceptedResponse, ApiError, type Effect, type GatewayBus } from "./http/handler-context.ts";
 import { ClientGoneError } from "./http/read-body.ts";
 import { LIMITS } from "./limits.ts";
 import type { Replicas } from "./read-model/replicas.ts";
@@ -68,7 +68,7 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
         return await storeFile(bus, bytes);
       } catch (error) {
         // The body has ended early, or there is no room.
-        if (error instanceof Refusal || error instanceof ClientGoneError || error instanceof RefusedError) throw error;
+        if (error instanceof ApiError || error instanceof ClientGoneError || error instanceof RefusedError) throw error;
         failures.add({ operation: FILE_OPERATION, failure: "no_answer" });
         throw new UnavailableError(FILE_OPERATION, error);
       }
@@ -84,9 +84,9 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
       const { reply } = response;
       if (reply.ok) return { ...response, reply } satisfies AcceptedResponse;
       // Whoever commands a station has found it in the replica: the bus has lost it since.
-      if (reply.code === "station_unknown") throw new Refusal("replica_stale");
+      if (reply.code === "station_unknown") throw new ApiError("replica_stale");
       const { code, status, reason, holder, earlierIntentId, earlierSale } = reply;
-      throw new Refusal(code, { status, reason: reason ?? holder, earlierIntentId, earlierSale });
+      throw new ApiError(code, { status, reason: reason ?? holder, earlierIntentId, earlierSale });
     },
 
     async heartbeat(device, heartbeat) {

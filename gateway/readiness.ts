@@ -65,7 +65,7 @@ export async function waitUntilFresh(
     wasHeard ||= late.every((name) => required[name].detail === "incomplete");
     if (performance.now() >= deadlineMs) {
       if (wasHeard) return;
-      const sentence = `The gateway cannot start, because it does not hear the bus well enough: ${late.join(", ")}.`;
+      const sentence = `The gateway cannot start, because it does not receive the newest state from NATS: ${late.join(", ")}; check that a majority of the NATS servers runs and has free disk space, and start the gateway again.`;
       throw new UserError(sentence, { code: "gateway_not_fresh" });
     }
     await new Promise((resolve) => setTimeout(resolve, LIMITS.freshPollMs));

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import * as messages from "../../services/bus/messages/login-links.ts";
 import { sessionCookie } from "../http/cookies.ts";
-import { type Handler, ok, Refusal } from "../http/handler-context.ts";
+import { ApiError, type Handler, ok } from "../http/handler-context.ts";
 import { anyoneWithCookie, route } from "../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../http/shared-schemas.ts";
 import { ENROLL_RATE, throttleHeaders } from "../read-model/throttles.ts";
@@ -62,10 +62,10 @@ function isOwnName(host: string): boolean {
 const logInByLink: Handler<z.infer<typeof bodySchema>> = async (context) => {
   const { deps, body, address, secure } = context;
   // The same error as for a link that does not exist, so that the answer reveals nothing.
-  if (!isLoopback(address) || !isOwnName(context.header("host"))) throw new Refusal("not_found");
+  if (!isLoopback(address) || !isOwnName(context.header("host"))) throw new ApiError("not_found");
   const retryAfterMs = deps.enrollThrottle.take(address, deps.nowMs());
   if (retryAfterMs > 0) {
-    throw new Refusal("throttled", { headers: throttleHeaders("enroll", ENROLL_RATE, retryAfterMs) });
+    throw new ApiError("throttled", { headers: throttleHeaders("enroll", ENROLL_RATE, retryAfterMs) });
   }
   const found = await deps.bus.call(messages.logInByLink, { token: body.token });
   const reply: z.infer<typeof linkedSessionsSchema> = {

@@ -1,6 +1,6 @@
 /**
  * Who sends a request, by kind of caller: a person with a session, the operator with the platform key, a robotics
- * consumer, or a device. Each check throws a `Refusal` or returns the caller. A program sends a person's session as a
+ * consumer, or a device. Each check throws an `ApiError` or returns the caller. A program sends a person's session as a
  * bearer token and a page sends it as a cookie. The gateway accepts a cookie only from the service's pages (design §5).
  */
 
@@ -26,7 +26,7 @@ import {
 import type { ViewCache } from "../read-model/view-cache.ts";
 import { tokenFromCookie } from "./cookies.ts";
 import type { ErrorCode } from "./errors.ts";
-import { type DeviceCaller, type GatewayBus, Refusal, UnknownCaller } from "./handler-context.ts";
+import { ApiError, type DeviceCaller, type GatewayBus, UnknownCaller } from "./handler-context.ts";
 import type { RequestFacts } from "./request-head.ts";
 import { type Blocked, DEVICE_SCOPES, type DeviceScope } from "./route.ts";
 
@@ -70,11 +70,11 @@ function findSession(
   checkOrigin: (facts: RequestFacts) => void,
 ): UpgradingSession {
   const nowMs = deps.nowMs();
-  if (!deps.areSessionsFresh(nowMs)) throw new Refusal("replica_stale");
+  if (!deps.areSessionsFresh(nowMs)) throw new ApiError("replica_stale");
   const bearer = bearerToken(facts.headers.authorization ?? "");
   const token = bearer === "" ? tokenFromCookie(facts.headers.cookie ?? "") : bearer;
-  if (token === undefined) throw new Refusal("session_invalid");
-  if (token === "") throw new Refusal("session_missing");
+  if (token === undefined) throw new ApiError("session_invalid");
+  if (token === "") throw new ApiError("session_missing");
   if (bearer === "") checkOrigin(facts);
   const digest = sessionDigest(token);
   const session = deps.sessions.findDigest(digest, nowMs);
@@ -87,7 +87,7 @@ function findSession(
         : "replica_stale";
     });
   }
-  if (permission !== null && !session.permissions.includes(permission)) throw new Refusal("permission_denied");
+  if (permission !== null && !session.permissions.includes(permission)) throw new ApiError("permission_denied");
   return { session, digest };
 }
 
@@ -102,11 +102,11 @@ export function refuseForeignOrigin(facts: RequestFacts): void {
 function refuseForeign(facts: RequestFacts): void {
   const { origin, host = "" } = facts.headers;
   if (origin !== undefined) {
-    if (!isOwnOrigin(origin, { host, secure: facts.secure })) throw new Refusal("csrf_refused");
+    if (!isOwnOrigin(origin, { host, secure: facts.secure })) throw new ApiError("csrf_refused");
     return;
   }
   const site = facts.headers["sec-fetch-site"];
-  if (site !== undefined && site !== "same-origin" && site !== "none") throw new Refusal("csrf_refused");
+  if (site !== undefined && site !== "same-origin" && site !== "none") throw new ApiError("csrf_refused");
 }
 
 /** The token of an `Authorization: Bearer` header; the empty string when there is none. */
@@ -150,13 +150,13 @@ export class PlatformCheck {
    * so that its duration shows neither the length of the key nor its first characters.
    */
   check(facts: RequestFacts): void {
-    if (this.#digest === undefined) throw new Refusal("path_not_found");
+    if (this.#digest === undefined) throw new ApiError("path_not_found");
     const token = bearerToken(facts.headers.authorization ?? "");
-    if (token === "") throw new Refusal("platform_key_missing");
+    if (token === "") throw new ApiError("platform_key_missing");
     if (timingSafeEqual(hash("sha256", token, "buffer"), this.#digest)) return;
     const retryAfterMs = this.#throttle.take(facts.address, performance.now());
-    if (retryAfterMs === 0) throw new Refusal("platform_key_invalid");
-    throw new Refusal("throttled", { headers: throttleHeaders("platform", this.#throttle.rate, retryAfterMs) });
+    if (retryAfterMs === 0) throw new ApiError("platform_key_invalid");
+    throw new ApiError("throttled", { headers: throttleHeaders("platform", this.#throttle.rate, retryAfterMs) });
   }
 }
 
@@ -193,7 +193,7 @@ export class ConsumerCheck {
    */
   async check(facts: RequestFacts): Promise<ConsumerCaller> {
     const token = bearerToken(facts.headers.authorization ?? "");
-    if (token === "") throw new Refusal("credential_missing");
+    if (token === "") throw new ApiError("credential_missing");
     const digest = hash("sha256", token, "hex");
     // A fleet may send several requests at once. The later ones wait for the first check of their credential.
     await this.#firstChecks.get(digest)?.catch(() => undefined);
@@ -206,20 +206,20 @@ export class ConsumerCheck {
     if (consumer !== null) return consumer;
     // The credential of a suspended consumer is still good, so the throttle of the credential still counts it.
     if (suspended !== true) this.#known.forget(digest);
-    throw consumerRefusal(suspended);
+    throw consumerError(suspended);
   }
 
   async #checkFirst(digest: string, token: string, { address }: RequestFacts): Promise<ConsumerCaller> {
     requireToken("address", this.#unknown.rate, this.#unknown.take(address, performance.now()));
-    if (!CREDENTIAL.test(token)) throw new Refusal("credential_invalid");
+    if (!CREDENTIAL.test(token)) throw new ApiError("credential_invalid");
     const checking = this.#find(digest);
     this.#firstChecks.set(digest, checking);
     try {
       const { consumer, suspended } = await checking;
-      if (consumer === null && suspended !== true) throw consumerRefusal();
+      if (consumer === null && suspended !== true) throw consumerError();
       this.#unknown.giveBack(address);
       requireToken("consumer", this.#known.rate, this.#known.take(digest, performance.now()));
-      if (consumer === null) throw consumerRefusal(suspended);
+      if (consumer === null) throw consumerError(suspended);
       return consumer;
     } finally {
       if (this.#firstChecks.get(digest) === checking) this.#firstChecks.delete(digest);
@@ -232,12 +232,12 @@ export class ConsumerCheck {
 }
 
 /** `consumer_suspended` shows a fleet that its credential is good, and that it needs no new one. */
-function consumerRefusal(isSuspended = false): Refusal {
-  return new Refusal(isSuspended ? "consumer_suspended" : "credential_invalid");
+function consumerError(isSuspended = false): ApiError {
+  return new ApiError(isSuspended ? "consumer_suspended" : "credential_invalid");
 }
 
 function requireToken(name: string, rate: CredentialThrottle["rate"], retryAfterMs: number): void {
-  if (retryAfterMs > 0) throw new Refusal("throttled", { headers: throttleHeaders(name, rate, retryAfterMs) });
+  if (retryAfterMs > 0) throw new ApiError("throttled", { headers: throttleHeaders(name, rate, retryAfterMs) });
 }
 
 export interface DeviceCheckDeps {
@@ -267,7 +267,7 @@ export class DeviceCheck {
     if (slot < 0) throw this.#shut(slot, nowMs);
     const device = this.#callerOf(slot);
     const view = this.view("self", device, nowMs);
-    if (blocked === "refused" && view.blocked !== "") throw new Refusal(view.blocked as ErrorCode);
+    if (blocked === "refused" && view.blocked !== "") throw new ApiError(view.blocked as ErrorCode);
     return device;
   }
 
@@ -279,7 +279,7 @@ export class DeviceCheck {
     const { views } = this.#deps;
     const { slot, deviceId, stationId } = device;
     const view = views.view(name, slot, deviceId, stationId, nowMs);
-    if (view === undefined) throw new Refusal(views.whyNone(deviceId, stationId));
+    if (view === undefined) throw new ApiError(views.whyNone(deviceId, stationId));
     return view;
   }
 
@@ -294,10 +294,10 @@ export class DeviceCheck {
     };
   }
 
-  #shut(shut: number, nowMs: number): Refusal {
+  #shut(shut: number, nowMs: number): ApiError {
     const code = SHUT_CODES[shut] as ErrorCode;
-    if (shut !== SHUT.throttled) return new Refusal(code);
+    if (shut !== SHUT.throttled) return new ApiError(code);
     const retryAfterMs = waitMs(CREDENTIAL_RATE, this.#deps.gate.throttledUntilFullAtMs, nowMs);
-    return new Refusal(code, { headers: throttleHeaders("credential", CREDENTIAL_RATE, retryAfterMs) });
+    return new ApiError(code, { headers: throttleHeaders("credential", CREDENTIAL_RATE, retryAfterMs) });
   }
 }

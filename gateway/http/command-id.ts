@@ -4,7 +4,7 @@ import { z } from "zod";
 import { digestOf } from "../../machines/digest.ts";
 import type { Creation } from "../../services/bus/messages/creation.ts";
 import { LIMITS } from "../limits.ts";
-import { Refusal, type SessionContext } from "./handler-context.ts";
+import { ApiError, type SessionContext } from "./handler-context.ts";
 
 const KEY_DESCRIPTION = `Any text of up to ${LIMITS.idempotencyKeyCharacters} characters, scoped to the person, the operation and the thing it is about. The same key with another body is refused with \`idempotency_key_reused\`.`;
 const KEY_EXAMPLE = "6f1c1c0e-1c55-4c38-9b57-2f6f3d0a7f0e";
@@ -56,7 +56,7 @@ export function idempotencyKey(context: Pick<SessionContext, "header">): string 
   if (key === "") return undefined;
   if (key.length > LIMITS.idempotencyKeyCharacters) {
     const detail = `The Idempotency-Key header is longer than ${LIMITS.idempotencyKeyCharacters} characters.`;
-    throw new Refusal("invalid_request", {
+    throw new ApiError("invalid_request", {
       errors: [{ pointer: "", code: "too_long", limit: LIMITS.idempotencyKeyCharacters, detail }],
     });
   }

@@ -232,12 +232,28 @@ export const NO_OPERATION = "none";
 /** The code of an answer that is no error. */
 const NO_CODE = "none";
 const FAULTS: readonly ErrorCode[] = ["busy", "unavailable", "replica_stale", "internal_error"];
+/** The status of a request whose client closed the connection before the answer. */
+const CLIENT_GONE = "client_gone";
+/** The codes of requests without a route. */
+const UNROUTED: readonly ErrorCode[] = [
+  "path_not_found",
+  "trailing_slash_missing",
+  "method_not_allowed",
+  "invalid_request",
+  "length_required",
+];
 
-/** The answers that a row declares, and those of faults. */
+const seriesOfCode = (operation: string, code: ErrorCode) => ({
+  operation,
+  status: String(ERRORS[code].status),
+  code,
+});
+
+/** The answers that a row declares, those of faults, and no answer. */
 function seriesOf({ operationId: operation, replies, errors = [] }: Route) {
-  const good = Object.keys(replies).map((status) => ({ operation, status, code: NO_CODE }));
+  const good = [...Object.keys(replies), CLIENT_GONE].map((status) => ({ operation, status, code: NO_CODE }));
   const codes = [...new Set([...errors, ...FAULTS])];
-  return [...good, ...codes.map((code) => ({ operation, status: String(ERRORS[code].status), code }))];
+  return [...good, ...codes.map((code) => seriesOfCode(operation, code))];
 }
 
 /** The metrics of requests that are not answered from memory. Those of polls are in `gateway/read-model/polls.ts`. */
@@ -250,7 +266,7 @@ export class RequestMetrics {
       name: "gateway_requests_total",
       help: "Requests not answered from memory, by operation, status and error code.",
       labels: { operation: [], status: [], code: [] },
-      series: routes.flatMap(seriesOf),
+      series: [...routes.flatMap(seriesOf), ...UNROUTED.map((code) => seriesOfCode(NO_OPERATION, code))],
     });
     this.#seconds = addDuration(metrics, {
       name: "gateway_request_duration_seconds",
@@ -268,6 +284,6 @@ export class RequestMetrics {
 
   /** Counts a request that the server answered at once, before any work. */
   refused(operation: string, status: number, code: string | undefined): void {
-    this.#requests.add({ operation, status: status === 0 ? "client_gone" : String(status), code: code ?? NO_CODE });
+    this.#requests.add({ operation, status: status === 0 ? CLIENT_GONE : String(status), code: code ?? NO_CODE });
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The input and output of a handler. A handler returns a reply or throws a `Refusal` (below), or lets an error of the bus pass
+ * The input and output of a handler. A handler returns a reply or throws an `ApiError` (below), or lets an error of the bus pass
  * (`RefusedError`, `UnavailableError`). One place in the server turns each into a response.
  */
 import type { z } from "zod";
@@ -79,7 +79,7 @@ export interface GatewayBus {
   ): Promise<z.infer<TReply>>;
   /**
    * Sends a command to a station's actor and waits (bounded) until this gateway's replica shows the commit. When the reply has
-   * `ok: false`, throws a `Refusal` with its code, status and reason.
+   * `ok: false`, throws an `ApiError` with its code, status and reason.
    */
   command(
     stationId: number,
@@ -179,7 +179,7 @@ export const ok = (body: unknown, headers?: Readonly<Record<string, string>>): R
 export const created = (body: unknown): Reply => ({ status: 201, body });
 export const noContent = (): Reply => ({ status: 204 });
 
-export interface RefusalFacts {
+export interface ErrorFacts {
   readonly detail?: string | undefined;
   readonly status?: string | undefined;
   readonly reason?: string | undefined;
@@ -201,12 +201,12 @@ export class UnknownCaller extends Error {
 }
 
 /** A handler throws it to answer with one error code of the catalogue. */
-export class Refusal extends Error {
+export class ApiError extends Error {
   readonly code: ErrorCode;
-  readonly facts: RefusalFacts;
-  constructor(code: ErrorCode, facts: RefusalFacts = {}) {
+  readonly facts: ErrorFacts;
+  constructor(code: ErrorCode, facts: ErrorFacts = {}) {
     super(facts.detail ?? code);
-    this.name = "Refusal";
+    this.name = "ApiError";
     this.code = code;
     this.facts = facts;
   }

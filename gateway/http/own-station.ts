@@ -1,7 +1,7 @@
 /** Finds a station of the caller's organization. The answer for another organization's station is `not_found` too. */
 import type { Actor } from "../../machines/actor.ts";
 import type { StationState } from "../../machines/station/state.ts";
-import { Refusal, type SessionContext } from "./handler-context.ts";
+import { ApiError, type SessionContext } from "./handler-context.ts";
 
 /**
  * The state of the station that `{station_id}` names, from the replica. Throws `not_found`, or `replica_stale` while
@@ -17,8 +17,8 @@ export async function requireOwnStation(
   stationId: number,
 ): Promise<StationState> {
   const station = deps.station(stationId);
-  if (station === undefined) throw new Refusal(await deps.whyNoStation(caller, stationId));
-  if (station.organizationId !== caller.organizationId) throw new Refusal("not_found");
+  if (station === undefined) throw new ApiError(await deps.whyNoStation(caller, stationId));
+  if (station.organizationId !== caller.organizationId) throw new ApiError("not_found");
   return station;
 }
 

@@ -6,14 +6,14 @@ import { getParts } from "uWebSockets.js";
 import { z } from "zod";
 import { type FieldErrorCode, FOR_FIELD_ERRORS, fieldErrors, pointerTo } from "../../services/bus/field-errors.ts";
 import { LIMITS } from "../limits.ts";
-import { Refusal } from "./handler-context.ts";
+import { ApiError } from "./handler-context.ts";
 import { type BodyType, type Route, refusesOtherQueries } from "./route.ts";
 
 /** Throws `unsupported_media_type` for a type that the route does not accept, `invalid_request` for a body of another type. */
 export function parseBody(body: Buffer, contentType: string, accepted: readonly BodyType[]): unknown {
   const type = contentType.split(";")[0]?.trim().toLowerCase() as BodyType;
   if (!accepted.includes(type)) {
-    throw new Refusal("unsupported_media_type", {
+    throw new ApiError("unsupported_media_type", {
       detail: `Send the body as ${accepted.join(" or ")}.`,
       headers: { Accept: accepted.join(", ") },
     });
@@ -34,8 +34,8 @@ function parseAs(type: BodyType, body: Buffer, contentType: string): unknown {
   return type === "application/json" ? parseJson(text, "") : parseUrlEncoded(text);
 }
 
-function invalid(pointer: string, code: FieldErrorCode, detail: string): Refusal {
-  return new Refusal("invalid_request", { errors: [{ pointer, code, detail }] });
+function invalid(pointer: string, code: FieldErrorCode, detail: string): ApiError {
+  return new ApiError("invalid_request", { errors: [{ pointer, code, detail }] });
 }
 
 function decodeUtf8(bytes: Uint8Array): string {
@@ -114,7 +114,7 @@ function isBroken(text: string): boolean {
 export function validate<TSchema extends z.ZodType>(schema: TSchema, value: unknown): z.infer<TSchema> {
   const parsed = schema.safeParse(value, FOR_FIELD_ERRORS);
   if (parsed.success) return parsed.data;
-  throw new Refusal("invalid_request", { errors: fieldErrors(parsed.error.issues).slice(0, LIMITS.fieldErrors) });
+  throw new ApiError("invalid_request", { errors: fieldErrors(parsed.error.issues).slice(0, LIMITS.fieldErrors) });
 }
 
 const noQuerySchema = z.strictObject({});

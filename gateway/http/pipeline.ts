@@ -19,10 +19,10 @@ import {
 } from "./caller-checks.ts";
 import type { Exchange } from "./exchange.ts";
 import {
+  ApiError,
   type DeviceCaller,
   type Effect,
   type HandlerDeps,
-  Refusal,
   type Reply,
   UnknownCaller,
 } from "./handler-context.ts";
@@ -97,7 +97,7 @@ async function run(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: 
     if (reply.stream === undefined) exchange.answer(answer);
     else await sendStream(exchange, answer, reply.stream);
   } catch (error) {
-    const reason = error instanceof UnknownCaller ? new Refusal(await error.why()) : error;
+    const reason = error instanceof UnknownCaller ? new ApiError(await error.why()) : error;
     if (!(reason instanceof ClientGoneError)) code = refuse(deps.log, exchange, reason);
   } finally {
     stream?.end();
@@ -137,12 +137,12 @@ function findCaller(
 }
 
 function requireSlot(exchange: Exchange): void {
-  if (!exchange.takeSlot()) throw new Refusal("busy");
+  if (!exchange.takeSlot()) throw new ApiError("busy");
 }
 
 function takeStream(route: Route, exchange: Exchange): StreamedBody {
   const mostBytes = mostBytesOf(route);
-  if (announcesTooMuch(exchange.facts.headers["content-length"], mostBytes)) throw new Refusal("body_too_large");
+  if (announcesTooMuch(exchange.facts.headers["content-length"], mostBytes)) throw new ApiError("body_too_large");
   return streamBody(exchange, mostBytes);
 }
 
@@ -150,10 +150,10 @@ function takeStream(route: Route, exchange: Exchange): StreamedBody {
 async function takeBytes(route: Route, exchange: Exchange): Promise<Buffer | null> {
   const mostBytes = mostBytesOf(route);
   try {
-    if (announcesTooMuch(exchange.facts.headers["content-length"], mostBytes)) throw new Refusal("body_too_large");
+    if (announcesTooMuch(exchange.facts.headers["content-length"], mostBytes)) throw new ApiError("body_too_large");
     return await readBody(exchange, mostBytes);
   } catch (error) {
-    if (route.rawBody === true && error instanceof Refusal && error.code === "body_too_large") return null;
+    if (route.rawBody === true && error instanceof ApiError && error.code === "body_too_large") return null;
     throw error;
   }
 }
@@ -205,7 +205,7 @@ function replyAnswer(route: Route, reply: Reply, facts: RequestFacts): Answer {
 /** Throws `path_not_found` unless each id of the path is a positive integer. */
 export function checkIds(route: Route, facts: RequestFacts): void {
   for (const [index, name] of pathParameters(route.path).entries()) {
-    if (name !== FILE && !isPathId(facts.parameters[index] ?? "")) throw new Refusal("path_not_found");
+    if (name !== FILE && !isPathId(facts.parameters[index] ?? "")) throw new ApiError("path_not_found");
   }
 }
 

@@ -3,7 +3,7 @@
 import { addressBlock } from "../../services/bus/address-block.ts";
 import { LIMITS } from "../limits.ts";
 import type { Exchange } from "./exchange.ts";
-import { Refusal } from "./handler-context.ts";
+import { ApiError } from "./handler-context.ts";
 import type { UnreadBody } from "./request-bounds.ts";
 import type { Route } from "./route.ts";
 
@@ -41,13 +41,13 @@ export function readBody(exchange: Exchange, mostBytes: number): Promise<Buffer>
   exchange.readsBody = true;
   exchange.isBodyUnread = true;
   exchange.deadlineMs = exchange.startedAtMs + LIMITS.bodyTimeoutMs;
-  exchange.onDeadline = () => settle(() => reject(new Refusal("request_timeout")));
+  exchange.onDeadline = () => settle(() => reject(new ApiError("request_timeout")));
   exchange.onGone = () => settle(() => reject(new ClientGoneError()));
   exchange.res.onData((chunk, isLast) => {
     if (isDone) return;
     size += chunk.byteLength;
     if (size > mostBytes) {
-      settle(() => reject(new Refusal("body_too_large")));
+      settle(() => reject(new ApiError("body_too_large")));
       return;
     }
     // A copy, because the server reuses the memory of the chunk after this call.

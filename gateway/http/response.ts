@@ -5,7 +5,7 @@ import type { EarlierSale } from "../../machines/payment-intent.ts";
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import { STATUS_CODES } from "../../services/runtime/node-http.ts";
 import { ERRORS, type ErrorCode } from "./errors.ts";
-import { Refusal, type RefusalFacts, type Reply } from "./handler-context.ts";
+import { ApiError, type ErrorFacts, type Reply } from "./handler-context.ts";
 import { type ErrorBody, toTimestamp } from "./shared-schemas.ts";
 
 export type Headers = Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ export const SECURITY_HEADERS: Headers = {
 };
 
 /** An error answer: `{"code","detail","request_id"}` and the fields from `facts` (design §4, "error body"). */
-export function errorAnswer(code: ErrorCode, requestId: string, facts: RefusalFacts = {}): Answer {
+export function errorAnswer(code: ErrorCode, requestId: string, facts: ErrorFacts = {}): Answer {
   const meaning = ERRORS[code];
   const { status, reason, earlierIntentId, earlierSale, errors } = facts;
   return {
@@ -93,14 +93,14 @@ function earlierOrderJson(sale: EarlierSale): NonNullable<ErrorBody["earlier_ord
 
 export interface RefusalOf {
   readonly code: ErrorCode;
-  readonly facts: RefusalFacts;
+  readonly facts: ErrorFacts;
   /** True when the error is a fault of the program. The log then has the stack. */
   readonly isUnexpected: boolean;
 }
 
 /** The only place that turns a thrown error into an error code. */
 export function refusalOf(error: unknown): RefusalOf {
-  if (error instanceof Refusal) return { code: error.code, facts: error.facts, isUnexpected: false };
+  if (error instanceof ApiError) return { code: error.code, facts: error.facts, isUnexpected: false };
   if (error instanceof RefusedError) {
     const { code, ...facts } = error.refusal;
     return { code, facts, isUnexpected: false };

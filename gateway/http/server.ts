@@ -23,7 +23,7 @@ import { connectionsByAddress } from "./connection-counts.ts";
 import { Connections, type ConnectionsDeps } from "./connections.ts";
 import type { ErrorCode } from "./errors.ts";
 import { Exchange, Exchanges, NO_OPERATION, type RequestMetrics } from "./exchange.ts";
-import type { RefusalFacts } from "./handler-context.ts";
+import type { ErrorFacts } from "./handler-context.ts";
 import { type PipelineDeps, runExchange } from "./pipeline.ts";
 import { RequestSlots, UnreadBodies, unreadBodyBounds } from "./request-bounds.ts";
 import {
@@ -259,7 +259,7 @@ export class Server {
     this.#refuse(res, req, "trailing_slash_missing", { detail });
   }
 
-  #refuse(res: HttpResponse, req: HttpRequest, code: ErrorCode, facts: RefusalFacts = {}): void {
+  #refuse(res: HttpResponse, req: HttpRequest, code: ErrorCode, facts: ErrorFacts = {}): void {
     const requestId = requestIdFrom(this.#head.requestId);
     const method = req.getCaseSensitiveMethod();
     const isHead = method === "HEAD";

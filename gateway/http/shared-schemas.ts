@@ -128,3 +128,8 @@ export function actorJson<T extends { readonly kind: string }>(
   const kind = actor.kind === "registry" ? "platform" : (actor.kind as Exclude<T["kind"], "registry">);
   return { ...actor, kind };
 }
+
+/** The name on the wire of a field of a message. */
+export function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

@@ -6,7 +6,7 @@
 import { addressBlock } from "../../services/bus/address-block.ts";
 import { LIMITS } from "../limits.ts";
 import type { Exchange } from "./exchange.ts";
-import { Refusal } from "./handler-context.ts";
+import { ApiError } from "./handler-context.ts";
 import { ClientGoneError } from "./read-body.ts";
 import type { UnreadBody } from "./request-bounds.ts";
 
@@ -58,7 +58,7 @@ class BodyStream {
     exchange.readsBody = true;
     exchange.isBodyUnread = true;
     exchange.onGone = () => this.#fail(new ClientGoneError());
-    exchange.onDeadline = () => this.#fail(new Refusal(exchange.isStopping ? "unavailable" : "request_timeout"));
+    exchange.onDeadline = () => this.#fail(new ApiError(exchange.isStopping ? "unavailable" : "request_timeout"));
     exchange.unread.begin(this.#body);
     this.#extend();
     exchange.res.onData((chunk, isLast) => this.#take(chunk, isLast));
@@ -111,13 +111,13 @@ class BodyStream {
   #take(chunk: ArrayBuffer, isLast: boolean): void {
     if (this.#error !== undefined || this.#isWhole) return;
     this.#size += chunk.byteLength;
-    if (this.#size > this.#mostBytes) return this.#fail(new Refusal("body_too_large"));
-    if (this.#isTooSlow() && !isLast) return this.#fail(new Refusal("request_timeout"));
+    if (this.#size > this.#mostBytes) return this.#fail(new ApiError("body_too_large"));
+    if (this.#isTooSlow() && !isLast) return this.#fail(new ApiError("request_timeout"));
     // A copy, because the server reuses the memory of the chunk after this call.
     if (chunk.byteLength > 0) this.#pieces.push(new Uint8Array(chunk.slice(0)));
     this.#hold(chunk.byteLength);
     const { each, inAll } = LIMITS.uploadHeldBytes;
-    if (this.#held > each || heldInAll > inAll) return this.#fail(new Refusal("busy", TOO_FAST));
+    if (this.#held > each || heldInAll > inAll) return this.#fail(new ApiError("busy", TOO_FAST));
     if (isLast) {
       this.#isWhole = true;
       this.#exchange.isBodyUnread = false;

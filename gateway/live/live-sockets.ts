@@ -12,7 +12,7 @@ import type { StationState } from "../../machines/station/state.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
 import type { Log } from "../../services/runtime/log.ts";
 import { liveIdentity, liveJson, liveValidUntilMs } from "../api/cashier/live.ts";
-import { Refusal } from "../http/handler-context.ts";
+import { ApiError } from "../http/handler-context.ts";
 import { toTimestamp } from "../http/shared-schemas.ts";
 import type { MissingStations } from "../read-model/missing-stations.ts";
 import type { Replicas } from "../read-model/replicas.ts";
@@ -51,9 +51,9 @@ export class LiveSockets {
 
   /** Throws `busy` or `throttled` when there is no room for one more socket of this session. */
   requireRoom(sessionId: number): void {
-    if (this.#count >= LIVE_LIMITS.inAll) throw new Refusal("busy");
+    if (this.#count >= LIVE_LIMITS.inAll) throw new ApiError("busy");
     if ((this.#countOfSession.get(sessionId) ?? 0) < LIVE_LIMITS.perSession) return;
-    throw new Refusal("throttled", { detail: `A session has at most ${LIVE_LIMITS.perSession} live sockets.` });
+    throw new ApiError("throttled", { detail: `A session has at most ${LIVE_LIMITS.perSession} live sockets.` });
   }
 
   add(socket: LiveSocket): void {

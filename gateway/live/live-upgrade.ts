@@ -10,7 +10,7 @@ import type { ClientAddress } from "../http/client-address.ts";
 import type { Connections } from "../http/connections.ts";
 import type { ErrorCode } from "../http/errors.ts";
 import type { RequestMetrics } from "../http/exchange.ts";
-import { Refusal, UnknownCaller } from "../http/handler-context.ts";
+import { ApiError, UnknownCaller } from "../http/handler-context.ts";
 import { queryOf } from "../http/parse-request.ts";
 import { checkIds } from "../http/pipeline.ts";
 import { copyRequest, type RequestFacts, RequestHead } from "../http/request-head.ts";
@@ -86,7 +86,7 @@ function upgrade(deps: LiveUpgradeDeps, row: Route, { res, req, context }: Asked
     return answer;
   };
   const refuseLater = async (why: () => Promise<ErrorCode>): Promise<void> => {
-    const find = async () => ({ answer: refused(new Refusal(await why())), options: CLOSING });
+    const find = async () => ({ answer: refused(new ApiError(await why())), options: CLOSING });
     await deps.writer.writeLater(res, find);
   };
   try {
@@ -113,10 +113,10 @@ const WEBSOCKET_KEY = /^[A-Za-z0-9+/]{21}[AQgw]==$/;
 /** Throws the error of a wrong handshake (RFC 6455, 4.2.1 and 4.4). The server would accept any. */
 function requireHandshake(req: HttpRequest): { readonly key: string; readonly extensions: string } {
   const fault = new RequestHead().read(req);
-  if (fault !== undefined) throw new Refusal(fault);
+  if (fault !== undefined) throw new ApiError(fault);
   if (req.getHeader("sec-websocket-version") !== "13") {
     const headers = { Upgrade: "websocket", "Sec-WebSocket-Version": "13" };
-    throw new Refusal("websocket_version_unsupported", { headers });
+    throw new ApiError("websocket_version_unsupported", { headers });
   }
   const key = req.getHeader("sec-websocket-key");
   const options = req.getHeader("connection").toLowerCase().split(",");
@@ -124,7 +124,7 @@ function requireHandshake(req: HttpRequest): { readonly key: string; readonly ex
     req.getHeader("upgrade").toLowerCase() === "websocket" &&
     options.some((option) => option.trim() === "upgrade") &&
     WEBSOCKET_KEY.test(key);
-  if (!isWhole) throw new Refusal("invalid_request", { detail: "This is no whole WebSocket handshake." });
+  if (!isWhole) throw new ApiError("invalid_request", { detail: "This is no whole WebSocket handshake." });
   return { key, extensions: req.getHeader("sec-websocket-extensions") };
 }
 
@@ -136,16 +136,16 @@ interface Missing {
 /** Throws the errors of a GET of the same path. For another organization's station the error is `not_found`. */
 function admit(deps: LiveUpgradeDeps, row: Route, facts: RequestFacts): SocketData | Missing {
   const { replicas, sockets } = deps;
-  if (deps.isDraining()) throw new Refusal("busy");
+  if (deps.isDraining()) throw new ApiError("busy");
   checkIds(row, facts);
   const { session, digest } = checkUpgrade(replicas, facts, permissionOf(row));
   queryOf(row, facts.query);
   const nowMs = replicas.nowMs();
   const stationId = Number(facts.parameters[0]);
-  if (!replicas.isStationFresh(stationId, nowMs) || !replicas.areSwitchesFresh()) throw new Refusal("replica_stale");
+  if (!replicas.isStationFresh(stationId, nowMs) || !replicas.areSwitchesFresh()) throw new ApiError("replica_stale");
   const state = replicas.stations.state(stationId);
   if (state === undefined) return { missing: { session, stationId } };
-  if (state.organizationId !== session.organizationId) throw new Refusal("not_found");
+  if (state.organizationId !== session.organizationId) throw new ApiError("not_found");
   const { sessionId, userId } = session;
   sockets.requireRoom(sessionId);
   return { live: new LiveSocket({ stationId, userId, sessionId, sessionDigest: digest, requestId: facts.requestId }) };

@@ -7,7 +7,7 @@
 import type { HttpResponse } from "uWebSockets.js";
 import type { AnswerWriter } from "../http/answer-writer.ts";
 import type { ErrorCode } from "../http/errors.ts";
-import type { RefusalFacts } from "../http/handler-context.ts";
+import type { ErrorFacts } from "../http/handler-context.ts";
 import { isValidRequestId, type RequestHead, requestIdFrom } from "../http/request-head.ts";
 import { type Answer, errorAnswer, type Headers } from "../http/response.ts";
 import type { PollRoute } from "../http/route.ts";
@@ -148,7 +148,7 @@ export class Poll {
     return ANSWERED;
   }
 
-  #refuse({ res, head, isHead }: Refused, code: ErrorCode, facts?: RefusalFacts): number {
+  #refuse({ res, head, isHead }: Refused, code: ErrorCode, facts?: ErrorFacts): number {
     const requestId = requestIdFrom(head.requestId);
     const answer = errorAnswer(code, requestId, facts);
     const isUnknownCaller = answer.status === 401;

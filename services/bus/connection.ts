@@ -40,12 +40,14 @@ export interface Bus {
   /** False from the moment the connection is lost until it is back. */
   isUp(): boolean;
   /**
-   * Like `isUp`, and in a process with `awaitsQuorum` also false while the server reaches no majority of its cluster:
-   * then the bus can store nothing.
+   * Like `isUp`, and in a process with `awaitsQuorum` also false while the bus can store nothing: the server reaches no
+   * majority of its cluster, or is a single one whose JetStream does not answer.
    */
   hasQuorum(): boolean;
   /** The names of the servers that are cut off from another one, as far as the process knows (`server-links.ts`). */
   cutOff(): ReadonlySet<string>;
+  /** Checks all the time whether servers are cut off, until the returned function is called. */
+  watchLinks(): () => void;
   /** Calls the listener on each change; the returned function removes the listener. */
   onChange(listener: (isUp: boolean) => void): () => void;
   /** Sends all published messages, then closes the connection. Requests under way fail. */
@@ -85,7 +87,7 @@ export class BusDownError extends Error {
 /**
  * Connects; `url` is one or several servers separated by commas, with an optional token or user and password.
  * Throws UserError `nats_unreachable`, `nats_refused` (credentials), `nats_denied`, `nats_too_old`,
- * `nats_without_jetstream`, `nats_no_quorum` or `start_stopped` (the signal was aborted).
+ * `nats_without_jetstream`, `nats_no_quorum`, `nats_stores_nothing` or `start_stopped` (the signal was aborted).
  */
 export async function connectBus(options: ConnectOptions): Promise<Bus> {
   const dialling = { pauses: new RedialPauses(), choice: new ServerChoice() };
@@ -153,6 +155,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
         isRefused = false;
         isDenied = false;
         change(true);
+        watch?.begin();
         links?.begin();
         void clock.measure();
       }
@@ -173,7 +176,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     const deps = { nc, isUp: () => isUp, choice: dialling.choice, log };
     const serverLinks = new ServerLinks({ ...deps, dial: dialOne(options, dialling) });
     links = serverLinks;
-    watch = new QuorumWatch({ ...deps, onSilence: () => serverLinks.doubt() });
+    watch = new QuorumWatch({ ...deps, onSilence: () => serverLinks.checkSoon() });
     warnOfOneServer(options, nc.info);
   }
   return {
@@ -184,6 +187,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     isUp: () => isUp,
     hasQuorum: () => isUp && watch?.hasQuorum() !== false,
     cutOff: () => links?.cutOff() ?? new Set(),
+    watchLinks: () => links?.watch() ?? (() => undefined),
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -15,15 +15,21 @@ const REQUEST_ID_HEADER = "Request-Id";
 
 /** Headers for a message whose deadline is `timeoutMs` from now. They carry the id of the current request. */
 export function deadlineHeaders(nc: NatsConnection, timeoutMs: number): MsgHdrs {
-  const made = headers();
+  const made = requestHeaders();
   made.set(DEADLINE_HEADER, String(clockOf(nc).nowMs() + timeoutMs));
+  return made;
+}
+
+/** Headers for a message without a deadline. They carry the id of the current request. */
+export function requestHeaders(): MsgHdrs {
+  const made = headers();
   const requestId = currentRequestId();
   if (requestId !== undefined) made.set(REQUEST_ID_HEADER, requestId);
   return made;
 }
 
 /** The id of the request for which the sender sent this message; undefined where the message has none. */
-export function requestIdOf(message: Pick<Msg, "headers">): string | undefined {
+export function requestIdOf(message: { readonly headers?: MsgHdrs | undefined }): string | undefined {
   return message.headers?.get(REQUEST_ID_HEADER) || undefined;
 }
 

@@ -11,6 +11,7 @@ import { errors } from "nats";
 import { UserError } from "../runtime/user-error.ts";
 import { type Bus, BusDownError } from "./connection.ts";
 import { BUS_LIMITS } from "./limits.ts";
+import { busThatStoresNothing, isSingle } from "./nats-server.ts";
 import { type QuorumLog, QuorumWait } from "./quorum.ts";
 import {
   type BusLayout,
@@ -141,8 +142,9 @@ function nextStep({ code }: JetStreamApiError): string {
   return "the server's log has the details";
 }
 
-/** UserError `nats_no_quorum`. */
+/** UserError `nats_no_quorum`, or `nats_stores_nothing` of a single server. */
 function noQuorum(bus: Bus, stream: string, cause: unknown): UserError {
+  if (isSingle(bus.nc)) return busThatStoresNothing(bus.nc, cause);
   const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) does not answer about the stream ${stream}: most of its servers must run and reach each other; start them, and try again.`;
   return new UserError(sentence, { code: "nats_no_quorum", cause });
 }
@@ -177,7 +179,7 @@ export async function checkStreams(bus: Bus, { signal, log }: CheckOptions = {})
       return layout;
     } catch (cause) {
       if (!isPassing(cause)) throw cause;
-      if (wait !== undefined) wait.go(bus.nc.getServer());
+      if (wait !== undefined) wait.go(bus.nc);
       else if (performance.now() > deadlineMs) throw noQuorum(bus, FIRST, cause);
     }
     signal?.throwIfAborted();

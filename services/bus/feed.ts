@@ -145,7 +145,7 @@ class RunningFeed {
       if (!bus.isUp() || !this.#isConsumerSilent()) return;
       void this.#readDirectly();
       if (performance.now() - this.#consumerReceivedAt > BUS_LIMITS.feedSilenceMs) void this.#start();
-    }, BUS_LIMITS.feedHeartbeatMs);
+    }, BUS_LIMITS.feedWatchMs);
     void this.#start();
   }
 

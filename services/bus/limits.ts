@@ -68,20 +68,24 @@ export const BUS_LIMITS = {
   quorumQuestions: 2,
   /** After an answer of a majority the process sends no check for this long. */
   quorumFreshMs: 750,
+  /** The same for a single server, which a process cannot leave: often enough for `/readyz` and the alert of `bus_up`. */
+  singleFreshMs: 5_000,
+  /** How long a single server has for each of two answers: its disk may be slow for a while. */
+  singleAnswerMs: 2_000,
   /**
    * While no server reaches a majority: the first and the longest time between two changes of server. Requests fail
    * during each change.
    */
   leaveAgain: { firstMs: 3_000, longestMs: 30_000 },
   /**
-   * How often the processes at a server report to all others that they are there, and how many of them do: one may be
-   * stalled, and each message goes to all processes.
+   * How often the processes at a server report to all others that they are there, and how many of them do: each message
+   * goes to all processes. When that one stalls or ends, another one reports within two of these intervals.
    */
   processHereMs: 500,
-  processesHere: 2,
+  processesHere: 1,
   /** A process checks the links when the reports of a server stop for this long: three of them are missing. */
   serverMissedMs: 1_500,
-  /** A process checks the links at most this often: a check makes a connection to each server. */
+  /** A process checks the links at most this often: a check makes a connection to each server. The relay keeps its own. */
   checkLinksMs: 2_000,
   /** How long a cut counts that no check can prove or disprove, because a server does not answer: several checks. */
   cutUnprovedMs: 10_000,
@@ -155,6 +159,8 @@ export const BUS_LIMITS = {
    * server. A successor takes over a stalled host's stations after 2.5 s and gets the request before 3 s are over.
    */
   askAgainMs: 400,
+  /** The same when the host has closed the partition: most commands that it has received are answered by then. */
+  askAgainClosedMs: 50,
   /** First and longest pause between attempts while a partition has no owner (a planned hand-over takes less than 500 ms). */
   askPauseMs: 20,
   askLongestPauseMs: 100,
@@ -169,6 +175,11 @@ export const BUS_LIMITS = {
    * sends again. Two heartbeats are missing then, and the replica becomes stale 0.9 s later.
    */
   feedDirectMs: 600,
+  /**
+   * How often a feed checks whether its consumer is silent: at a planned stop of a server an answer waits for the direct
+   * read, and must come within a second.
+   */
+  feedWatchMs: 100,
   /**
    * A replicated stream counts as having lost its end after its leader has reported a shorter stream this often,
    * `feedRetryMs` apart.

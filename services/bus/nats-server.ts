@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import { JetStreamApiError } from "@nats-io/jetstream";
-import { type ConnectionOptions, credsAuthenticator, errors } from "nats";
+import { type ConnectionOptions, credsAuthenticator, errors, type NatsConnection } from "nats";
 import { cannotBeUsed, faultOf } from "../runtime/fault.ts";
 import { UserError } from "../runtime/user-error.ts";
 
@@ -29,7 +29,7 @@ export interface NatsAddress {
   readonly isTls: boolean;
 }
 
-/** Parses addresses separated by commas. Returns undefined when one of them is not an address of a NATS server. */
+/** Parses addresses separated by commas, each once. Returns undefined when one of them is not an address of a NATS server. */
 export function parseNatsAddress(text: string): NatsAddress | undefined {
   const urls = text.split(",").map((part) => URL.parse(part.trim()));
   const [first] = urls;
@@ -37,11 +37,12 @@ export function parseNatsAddress(text: string): NatsAddress | undefined {
   try {
     const user = decodeURIComponent(first.username);
     const pass = decodeURIComponent(first.password);
+    const servers = urls.map((url) => ({
+      host: (url?.hostname ?? "").replace(/^\[|\]$/g, ""),
+      port: url?.port ? Number(url.port) : DEFAULT_PORT,
+    }));
     return {
-      servers: urls.map((url) => ({
-        host: (url?.hostname ?? "").replace(/^\[|\]$/g, ""),
-        port: url?.port ? Number(url.port) : DEFAULT_PORT,
-      })),
+      servers: [...new Map(servers.map((server) => [hostAndPort(server), server])).values()],
       credentials: pass !== "" ? { user, pass } : user !== "" ? { token: user } : {},
       isTls: first.protocol === "tls:",
     };
@@ -194,8 +195,19 @@ export function busWithoutJetStream(server: string, cause: unknown): UserError {
   return new UserError(sentence, { code: "nats_without_jetstream", cause });
 }
 
-/** UserError `nats_no_quorum`: the server runs, but too few servers of its cluster do. */
-export function busWithoutQuorum(server: string, cause: unknown): UserError {
+/** Whether the server of this connection belongs to no cluster. */
+export const isSingle = ({ info }: Pick<NatsConnection, "info">): boolean => info?.cluster === undefined;
+
+/**
+ * For a server that runs and stores nothing. UserError `nats_no_quorum` when too few servers of its
+ * cluster run; UserError `nats_stores_nothing` for a single server: its disk was full.
+ */
+export function busThatStoresNothing(nc: Pick<NatsConnection, "info" | "getServer">, cause: unknown): UserError {
+  const server = nc.getServer();
+  if (isSingle(nc)) {
+    const sentence = `The NATS at ${server} (NATS_URL) runs, but stores nothing, as after its disk was full: free space on that disk, and start nats-server again.`;
+    return new UserError(sentence, { code: "nats_stores_nothing", cause });
+  }
   const sentence = `The NATS at ${server} (NATS_URL) runs, but its cluster has no quorum: start most of its servers, and check that they reach each other.`;
   return new UserError(sentence, { code: "nats_no_quorum", cause });
 }

@@ -11,6 +11,7 @@ import { mustWait, STORAGE_LOW } from "./disk-gate.ts";
 import { type Answer, exchange, type Interim, probeSubject } from "./exchange.ts";
 import { FOR_FIELD_ERRORS, fieldErrors } from "./field-errors.ts";
 import { BUS_LIMITS } from "./limits.ts";
+import { Failures } from "./outage.ts";
 import { AskedServiceRefused, type BusRefusal, busRefusalSchema, RefusedError, UnavailableError } from "./refusals.ts";
 import { turnPublisher } from "./turn-publisher.ts";
 
@@ -131,6 +132,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
     throw new Error(`${subject} may be carried out once only: its service must claim its requests.`);
   }
   startLateCount(nc, subject);
+  const failures = new Failures((...line) => log.error(...line), "a request failed");
   const running = new RunningRequests((inbox) => {
     if (!isSilent()) publish(nc, inbox, { working: true });
   });
@@ -152,7 +154,7 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
     } catch (error) {
       if (error instanceof ClaimedElsewhereError) return { claimed: true };
       if (error instanceof RefusedError) return { refusal: refusalOf(error) };
-      log.error({ err: error, subject }, "a request failed");
+      failures.failed(error, { subject });
       if (isSilent()) return undefined;
       return { refusal: { code: "unavailable", retryAfterMs: 1_000 } };
     }

@@ -6,7 +6,8 @@ import { within } from "../runtime/repeat.ts";
 import { errorCode, UserError } from "../runtime/user-error.ts";
 import { beatHeaders, beatSubject, bucketBeats } from "./beats.ts";
 import { BUS_LIMITS } from "./limits.ts";
-import { busWithoutJetStream, busWithoutQuorum, unreachableBus } from "./nats-server.ts";
+import { busThatStoresNothing, busWithoutJetStream, isSingle, unreachableBus } from "./nats-server.ts";
+import { isNoResponders } from "./refusals.ts";
 import { BUCKETS } from "./streams.ts";
 
 /** JetStream is not available, because its cluster has no leader. */
@@ -26,8 +27,9 @@ export interface ReachOptions {
 
 /**
  * Waits until JetStream answers. A cluster without a quorum does not answer, or answers that it is not available. That
- * usually ends without a person, so the process waits and logs why. Throws UserError `nats_without_jetstream`,
- * `nats_denied`, `nats_no_quorum`, `nats_unreachable` or `start_stopped`.
+ * usually ends without a person, so the process waits and logs why. A single server whose disk was full does not answer
+ * either. Throws UserError `nats_without_jetstream`, `nats_denied`, `nats_no_quorum`, `nats_stores_nothing`,
+ * `nats_unreachable` or `start_stopped`.
  */
 export async function reachJetStream(nc: NatsConnection, options: ReachOptions): Promise<void> {
   const { log, withinMs, signal } = options;
@@ -44,8 +46,8 @@ export async function reachJetStream(nc: NatsConnection, options: ReachOptions):
       if (cause instanceof Error && cause.name === "JetStreamNotEnabled") throw busWithoutJetStream(server, cause);
       if (!isSilence(cause)) throw cause;
       if (await answers(nc)) {
-        if (withinMs !== undefined && waitedMs > withinMs) throw busWithoutQuorum(server, cause);
-        wait.go(server);
+        if (withinMs !== undefined && waitedMs > withinMs) throw busThatStoresNothing(nc, cause);
+        wait.go(nc);
       } else if (waitedMs > BUS_LIMITS.firstConnectMs) throw unreachableBus([server], cause);
     }
     await delay(BUS_LIMITS.ensurePauseMs, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
@@ -63,13 +65,13 @@ export class QuorumWait {
     this.#log = log;
   }
 
-  go(server: string): void {
+  go(nc: NatsConnection): void {
     const nowMs = performance.now();
     const isFirst = this.#sinceMs === undefined;
     this.#sinceMs ??= nowMs;
     if (!isFirst && nowMs - this.#loggedAtMs < BUS_LIMITS.quorumLogMs) return;
     this.#loggedAtMs = nowMs;
-    const { message } = busWithoutQuorum(server, undefined);
+    const { message } = busThatStoresNothing(nc, undefined);
     this.#log.warn(
       { waitedMs: Math.round(nowMs - this.#sinceMs) },
       `${message} This process waits, and goes on by itself.`,
@@ -78,7 +80,7 @@ export class QuorumWait {
 
   end(): void {
     if (this.#sinceMs === undefined) return;
-    this.#log.info({ waitedMs: Math.round(performance.now() - this.#sinceMs) }, "the NATS cluster has a quorum");
+    this.#log.info({ waitedMs: Math.round(performance.now() - this.#sinceMs) }, "NATS stores messages again");
     this.#sinceMs = undefined;
   }
 }
@@ -86,6 +88,22 @@ export class QuorumWait {
 function isSilence(cause: unknown): boolean {
   if (cause instanceof JetStreamApiError) return cause.code === NOT_AVAILABLE;
   return cause instanceof errors.TimeoutError || errorCode(cause) === "bus_down";
+}
+
+/** Whether the bucket is missing while JetStream runs: this is for `migrate`, and the relay's log says so. */
+async function lacksOnlyTheBucket(nc: NatsConnection, error: unknown): Promise<boolean> {
+  if (!(error instanceof Error && isNoResponders(error.cause))) return false;
+  return await nc.request("$JS.API.INFO", "", { timeout: BUS_LIMITS.quorumAnswerMs }).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Whether the bucket's leader has stored a beat. Rejects when it does not answer in time. */
+async function storesBeat(nc: NatsConnection, bucket: { readonly name: string }, timeoutMs: number): Promise<boolean> {
+  const options = { timeout: timeoutMs, headers: beatHeaders("") };
+  const answer = await nc.request(beatSubject(bucketBeats(bucket)), "", options);
+  return answer.json<{ readonly seq?: number }>().seq !== undefined;
 }
 
 /** Whether the server itself answers. */
@@ -145,6 +163,9 @@ interface QuorumWatchDeps extends WatchDeps {
  *
  * It asks with a beat (`beats.ts`): a majority of the bucket's servers must store the beat before it is acknowledged. Each
  * bucket has a separate leader, so the election of one bucket does not look like a cut.
+ *
+ * A single server gets one question at a time, and less often: there is no other server to go to, and a slow disk must not
+ * make the process unready. After its disk was full it stores no beat until it is started again.
  */
 export class QuorumWatch {
   readonly #deps: QuorumWatchDeps;
@@ -154,6 +175,9 @@ export class QuorumWatch {
   #asked = 0;
   #hasQuorum = true;
   #nextBucket = 0;
+  #isAskingSingle = false;
+  /** The log has reported that the single server stores nothing. */
+  #isSingleReported = false;
   /** How many servers the process has left in a row. */
   #left = 0;
   #mayLeaveAtMs = 0;
@@ -162,6 +186,11 @@ export class QuorumWatch {
     this.#deps = deps;
     this.#timer = setInterval(() => void this.#check(), BUS_LIMITS.quorumAskMs);
     this.#timer.unref();
+  }
+
+  /** The process is connected to a server again, perhaps to another one: the silence of the last one does not count. */
+  begin(): void {
+    this.#asked = 0;
   }
 
   /** Whether the process searches for a server with a majority. */
@@ -183,22 +212,52 @@ export class QuorumWatch {
     // After a stall of this process, answers may have arrived that it has not read yet.
     await nextTurn();
     if (!isUp()) return this.#reset();
-    if (nc.info?.cluster === undefined) {
-      this.#hasQuorum = true;
-      return this.#reset();
-    }
+    if (isSingle(nc)) return await this.#checkSingle();
     if (performance.now() - this.#answeredAtMs < BUS_LIMITS.quorumFreshMs) return;
     if (this.#asked >= BUS_LIMITS.quorumQuestions) {
       this.#hasQuorum = false;
       if (this.#leave()) return;
     }
     this.#asked += 1;
-    const bucket = BUCKETS[this.#nextBucket % BUCKETS.length];
-    this.#nextBucket += 1;
-    for (const one of this.#asked === 1 ? [bucket] : BUCKETS) if (one !== undefined) void this.#ask(one);
+    for (const one of this.#asked === 1 ? [this.#takeBucket()] : BUCKETS) void this.#ask(one);
   }
 
-  /** For a lost connection, and for a single server, which needs no majority. */
+  #takeBucket(): (typeof BUCKETS)[number] {
+    const bucket = BUCKETS[this.#nextBucket] ?? BUCKETS[0];
+    this.#nextBucket = (this.#nextBucket + 1) % BUCKETS.length;
+    return bucket;
+  }
+
+  async #checkSingle(): Promise<void> {
+    const { nc, log, isUp } = this.#deps;
+    if (this.#isAskingSingle || performance.now() - this.#answeredAtMs < BUS_LIMITS.singleFreshMs) return;
+    this.#isAskingSingle = true;
+    const isFine = (await this.#singleStores()) || (await this.#singleStores());
+    if (!isFine) this.#hasQuorum = false;
+    // A frozen server answers nothing: then the connection is lost soon, and the log says that. One that was frozen stores again.
+    const isStuck = !isFine && !this.#isSingleReported && (await answers(nc)) && !(await this.#singleStores());
+    if (isStuck && isUp()) {
+      this.#isSingleReported = true;
+      log.warn({}, busThatStoresNothing(nc, undefined).message);
+    }
+    this.#isAskingSingle = false;
+  }
+
+  /** Whether the server stores a beat, or lacks the bucket while it works. */
+  async #singleStores(): Promise<boolean> {
+    const { nc, log } = this.#deps;
+    const isStored = await storesBeat(nc, this.#takeBucket(), BUS_LIMITS.singleAnswerMs).catch((error: unknown) =>
+      lacksOnlyTheBucket(nc, error),
+    );
+    if (!isStored) return false;
+    this.#reset();
+    if (this.#isSingleReported) log.info({ server: nc.getServer() }, "NATS stores messages again");
+    this.#isSingleReported = false;
+    this.#hasQuorum = true;
+    return true;
+  }
+
+  /** For an answer, and for a lost connection. */
   #reset(): void {
     this.#answeredAtMs = performance.now();
     this.#asked = 0;
@@ -207,10 +266,7 @@ export class QuorumWatch {
   async #ask(bucket: { readonly name: string }): Promise<void> {
     const { nc, log, onSilence } = this.#deps;
     try {
-      const subject = beatSubject(bucketBeats(bucket));
-      const options = { timeout: BUS_LIMITS.quorumAskMs * 2, headers: beatHeaders("") };
-      const answer = (await nc.request(subject, "", options)).json<{ readonly seq?: number }>();
-      if (answer.seq === undefined) return;
+      if (!(await storesBeat(nc, bucket, BUS_LIMITS.quorumAskMs * 2))) return;
     } catch {
       // The majority has not acknowledged the beat: the next check decides.
       return onSilence();

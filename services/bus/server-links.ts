@@ -6,15 +6,16 @@
  *     ╲   ╱       `quorum.ts` stays at them.
  *       C
  *
- * Two processes at each server report twice a second that they are there. A process checks the links in three cases:
- * such reports of a server stop for 1.5 s; a bucket does not answer, because its leader may be at a server that is cut
- * off; another process knows a cut. It connects to each server of NATS_URL, and sends a message from each to each. So a
- * server without processes, a stalled host and an election do not count as a cut.
+ * To check the links, a process connects to each server of NATS_URL, and sends a message from each to each. So a server
+ * without processes, a stalled host and an election do not count as a cut. The relay that delivers checks all the time.
+ * Every other process checks in three cases: another process knows a cut; a bucket does not answer, because its leader may
+ * be at a server that is cut off; no report arrives from a server for 1.5 s, where one process at each server, and
+ * each that knows a cut, reports twice a second that it is there.
  *
  * Then the processes at A and at B go to C, because from there they reach each other and all leaders. The relay moves the
  * leaders of all streams to C too (`services/relay/spread-leaders.ts`).
  */
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import { createInbox, type Msg, type NatsConnection, type Subscription } from "nats";
 import { z } from "zod";
 import { BUS_LIMITS } from "./limits.ts";
@@ -82,6 +83,8 @@ async function checkLinks(connections: ReadonlyMap<string, NatsConnection>): Pro
       for (const [name, nc] of connections) nc.publish(subject, name);
       await delay(BUS_LIMITS.linksAgainMs);
     }
+    // After a stall of this process, messages may have arrived that it has not read yet.
+    await nextTurn();
   } finally {
     for (const subscription of subscriptions) subscription.unsubscribe();
   }
@@ -103,7 +106,10 @@ export class ServerLinks {
   #receivedHere = 0;
   #hasSent = false;
   #isChecking = false;
+  #isWatching = false;
   #isStopped = false;
+  /** By address: the connections of the last check, which the next one uses while the process checks all the time. */
+  readonly #dialled = new Map<string, NatsConnection>();
   /** When the process checks the links; infinite when nothing asks for it. */
   #checkAtMs = Number.POSITIVE_INFINITY;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
@@ -136,21 +142,31 @@ export class ServerLinks {
     return new Set(this.#detours.flatMap(({ between }) => between));
   }
 
+  /** Checks the links all the time, until the returned function is called. */
+  watch(): () => void {
+    this.#isWatching = true;
+    return () => {
+      this.#isWatching = false;
+      if (!this.#isChecking) void this.#closeDialled();
+    };
+  }
+
   /** A leader did not answer. */
-  doubt(): void {
+  checkSoon(): void {
     this.#checkAtMs = Math.min(this.#checkAtMs, performance.now());
   }
 
   stop(): void {
     this.#isStopped = true;
     clearInterval(this.#timer);
+    void this.#closeDialled();
   }
 
   #receive(message: Msg): void {
     const { server_name: here, cluster } = this.#deps.nc.info ?? {};
     const process = processOf(message);
     if (process === undefined || process.cluster !== cluster) return;
-    if (process.isCut && this.#detours.length === 0) this.doubt();
+    if (process.isCut && this.#detours.length === 0) this.checkSoon();
     if (process.server === here) this.#receivedHere += 1;
     else this.#receivedAtMs.set(process.server, performance.now());
   }
@@ -166,15 +182,16 @@ export class ServerLinks {
     for (const [name, receivedAtMs] of this.#receivedAtMs) {
       if (nowMs - receivedAtMs < BUS_LIMITS.serverMissedMs) continue;
       this.#receivedAtMs.delete(name);
-      this.doubt();
+      this.checkSoon();
     }
-    const mayCheck = !this.#isChecking && nowMs - this.#checkedAtMs >= BUS_LIMITS.checkLinksMs;
-    if (mayCheck && nowMs >= this.#checkAtMs) void this.#check(server);
-    // Two processes at each server are enough, however many are connected to it.
+    const mayCheck = nowMs >= this.#checkAtMs && nowMs - this.#checkedAtMs >= BUS_LIMITS.checkLinksMs;
+    if (!this.#isChecking && (mayCheck || this.#isWatching)) void this.#check(server);
+    // One process at each server is enough, however many are connected to it; each that knows a cut reports it.
     const others = this.#receivedHere - Number(this.#hasSent);
+    const isCut = this.#detours.length > 0;
     this.#receivedHere = 0;
-    this.#hasSent = others < BUS_LIMITS.processesHere;
-    if (this.#hasSent) nc.publish(PROCESS_HERE, JSON.stringify({ cluster, server, isCut: this.#detours.length > 0 }));
+    this.#hasSent = others < BUS_LIMITS.processesHere || isCut;
+    if (this.#hasSent) nc.publish(PROCESS_HERE, JSON.stringify({ cluster, server, isCut }));
   }
 
   async #check(server: string): Promise<void> {
@@ -187,8 +204,10 @@ export class ServerLinks {
     // Two addresses may be those of one server.
     const byName = new Map([...others.map((other) => [other.info?.server_name ?? "", other] as const), [server, nc]]);
     try {
-      const found = detoursOf(await checkLinks(byName));
-      this.#learn(found, others.length + 1 === nc.getServers().length);
+      const links = await checkLinks(byName);
+      const found = detoursOf(links);
+      const areAllDialled = others.length + 1 === nc.getServers().length;
+      this.#learn(found, areAllDialled && [...links].every(([name, reached]) => reached.has(name)));
       const detour = found.find(({ between }) => between.includes(server));
       if (detour !== undefined && nc.getServer() === address && isUp() && !this.#isStopped) this.#go(detour, byName);
     } catch {
@@ -196,8 +215,8 @@ export class ServerLinks {
     } finally {
       this.#isChecking = false;
       // Until a check finds the end of the cut.
-      if (this.#detours.length > 0) this.doubt();
-      await Promise.allSettled(others.map((other) => other.close()));
+      if (this.#detours.length > 0) this.checkSoon();
+      if (!this.#isWatching || this.#isStopped) await this.#closeDialled();
     }
   }
 
@@ -224,7 +243,21 @@ export class ServerLinks {
   async #dialOthers(address: string): Promise<readonly NatsConnection[]> {
     const { nc, dial } = this.#deps;
     const others = nc.getServers().filter(({ listen }) => listen !== address);
-    const dialled = await Promise.allSettled(others.map(({ listen }) => dial(listen)));
+    const dialled = await Promise.allSettled(
+      others.map(async ({ listen }) => {
+        const before = this.#dialled.get(listen);
+        if (before?.isClosed() === false) return before;
+        const other = await dial(listen);
+        this.#dialled.set(listen, other);
+        return other;
+      }),
+    );
     return dialled.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+  }
+
+  async #closeDialled(): Promise<void> {
+    const dialled = [...this.#dialled.values()];
+    this.#dialled.clear();
+    await Promise.allSettled(dialled.map((other) => other.close()));
   }
 }

@@ -1,5 +1,7 @@
 /** Sends commands to a station's actor, for the gateway and the relay. */
 import { errors, type Msg, type MsgHdrs, type NatsConnection } from "nats";
+import { partitionOf } from "../../machines/partition.ts";
+import { onClosed } from "./closed-partitions.ts";
 import { deadlineHeaders } from "./deadline.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import type { StationFailure, StationRequest, StationResponse } from "./messages/station-commands.ts";
@@ -25,6 +27,7 @@ export async function askStation(
   options: { readonly timeoutMs?: number } = {},
 ): Promise<StationResponse> {
   const subject = stationCommandSubject(stationId);
+  const host = { nc, partition: partitionOf(stationId) };
   const payload = JSON.stringify(request);
   const timeoutMs = options.timeoutMs ?? BUS_LIMITS.askMs;
   const deadlineMs = performance.now() + timeoutMs;
@@ -38,7 +41,7 @@ export async function askStation(
       underWay.delete(one),
     );
     underWay.add(one);
-    const answer = await firstOf(underWay, Math.min(leftMs, BUS_LIMITS.askAgainMs));
+    const answer = await firstOf(underWay, Math.min(leftMs, BUS_LIMITS.askAgainMs), host);
     if (answer === undefined) {
       mayBeDone = true;
       if (performance.now() >= deadlineMs)
@@ -53,7 +56,9 @@ export async function askStation(
     const waitMs = pauseMs * (0.5 + Math.random());
     if (performance.now() + waitMs >= deadlineMs)
       throw new UnavailableError(subject, "cause" in answer ? answer.cause : answer);
-    await new Promise((resolve) => setTimeout(resolve, waitMs));
+    // The answer to an earlier attempt may come meanwhile.
+    const late = await firstOf(underWay, waitMs);
+    if (late !== undefined && "reply" in late) return late;
     pauseMs = Math.min(pauseMs * 2, BUS_LIMITS.askLongestPauseMs);
   }
 }
@@ -74,17 +79,33 @@ function isOutcomeUnknown(answer: Failure): boolean {
   return !isNoResponders(answer.cause);
 }
 
-/** The first result of these attempts; undefined when none comes in time. */
+/** The first result of these attempts; undefined when none comes in time, or soon after the host has closed the partition. */
 function firstOf(
   attempts: ReadonlySet<Promise<StationResponse | Failure>>,
   withinMs: number,
+  host?: { readonly nc: NatsConnection; readonly partition: number },
 ): Promise<StationResponse | Failure | undefined> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, withinMs, undefined);
+    const end = (): void => {
+      clearTimeout(timer);
+      stopListening?.();
+    };
+    const wait = (ms: number): NodeJS.Timeout =>
+      setTimeout(() => {
+        end();
+        resolve(undefined);
+      }, ms);
+    let timer = wait(withinMs);
+    const stopListening =
+      host &&
+      onClosed(host.nc, host.partition, () => {
+        clearTimeout(timer);
+        timer = wait(Math.min(withinMs, BUS_LIMITS.askAgainClosedMs));
+      });
     const first =
       <T>(settle: (value: T) => void) =>
       (value: T): void => {
-        clearTimeout(timer);
+        end();
         settle(value);
       };
     for (const one of attempts) one.then(first(resolve), first(reject));

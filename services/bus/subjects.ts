@@ -9,6 +9,9 @@ export const stationCommandSubject = (stationId: number): string =>
   `station.cmd.${partitionToken(partitionOf(stationId))}.${stationId}`;
 /** What the owner of a partition subscribes to. */
 export const partitionCommandsSubject = (partition: number): string => `station.cmd.${partitionToken(partition)}.*`;
+/** The notice of a host that takes no more commands for a partition (`closed-partitions.ts`). */
+export const closedPartitionSubject = (partition: number): string => `station.closed.${partitionToken(partition)}`;
+export const CLOSED_PARTITIONS = "station.closed.*";
 
 /** The heartbeats of a device. The LIVENESS stream keeps the last one. */
 export const heartbeatSubject = (stationId: number, deviceId: number): string =>

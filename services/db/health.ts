@@ -7,24 +7,30 @@ import { DATABASE_LIMITS } from "./limits.ts";
 import type { Database } from "./pool.ts";
 
 /**
- * Whether the database accepts changes. A read-only one, such as a stand-by or a server with a full disk, counts as
- * unreachable.
+ * Returns a check whether the database accepts changes and is still the same installation's. A read-only one, such as a
+ * stand-by or a server with a full disk, counts as unreachable, and so does an empty or another one at the same address.
  */
-async function takesChanges(database: Database): Promise<boolean> {
-  const [row] = await database<{ mode: string }[]>`select current_setting('transaction_read_only') as mode`;
-  return row?.mode === "off";
+function databaseCheck(database: Database): () => Promise<boolean> {
+  // The process has compared the first one with its bus at its start.
+  let installation: string | undefined;
+  return async () => {
+    const [row] = await database<{ mode: string; id: string }[]>`
+      select current_setting('transaction_read_only') as mode, id from installation`;
+    installation ??= row?.id;
+    return row?.mode === "off" && row.id === installation;
+  };
 }
 
 /**
- * Checks whether the database answers and accepts changes, then `findFault`, then the clock. Each result comes within
- * twice `probeMs`. At most one statement waits for a database that does not answer.
+ * Checks whether the database answers, is the right one and accepts changes, then `findFault`, then the clock. Each result
+ * comes within twice `probeMs`. At most one statement waits for a database that does not answer.
  */
 export function databaseHealth(
   nc: NatsConnection,
   database: Database,
   findFault: () => Promise<ServiceFault | null> = async () => null,
 ): () => Promise<ServiceHealth> {
-  const probe = sample(() => takesChanges(database), DATABASE_LIMITS.probeMs);
+  const probe = sample(databaseCheck(database), DATABASE_LIMITS.probeMs);
   const clockFault = (): ServiceFault | null => (clockOf(nc).isWrong() ? "clock_wrong" : null);
   return async () => {
     if ((await probe()) !== true) return { databaseReady: false, fault: "database_unreachable" };

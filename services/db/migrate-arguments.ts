@@ -11,7 +11,7 @@ started. It may run while the service works, and several at once take turns.
 
   npm run migrate -- [--replicas COUNT] [--logs COUNT] [--database-restored]
 
-  --replicas COUNT   copies of each stream and bucket, 1 to 5: 3 on a cluster of three
+  --replicas COUNT   copies of each stream and bucket, 1 to 5: as many as the cluster has
                      servers. Left out, it stays as it is; a new cluster needs it.
   --logs COUNT       streams that the stations are divided among, 1 to 32: 6 on a cluster
                      of three servers, so that one server's end touches a third of the
@@ -23,10 +23,14 @@ started. It may run while the service works, and several at once take turns.
                      given after the backup. Stop all processes before.
   --help             this text
 
-  DATABASE_URL       the PostgreSQL; its user may create tables. A secret.
-  NATS_URL           one server of the NATS, or several between commas. A secret.
-  NATS_CREDENTIALS_FILE, NATS_CA_FILE, NATS_CERT_FILE, NATS_KEY_FILE
+  DATABASE_URL       the PostgreSQL; its user may create tables. Shared, secret.
+  NATS_URL           one server of the NATS, or several between commas. Shared, secret.
+  NATS_CREDENTIALS_FILE, NATS_KEY_FILE
+                     as of every process (docs/settings.md). Secret.
+  NATS_CA_FILE, NATS_CERT_FILE
                      as of every process (docs/settings.md)
+
+  Shared: all processes of the installation that read it must have the same value.
 
   Exit codes: 0 done, 1 refused or not reached, 2 the arguments cannot be understood.
 `;

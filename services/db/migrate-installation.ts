@@ -12,7 +12,7 @@ import { UserError } from "../runtime/user-error.ts";
 import { readInstallation } from "./installation.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import { migrate } from "./migrate.ts";
-import { checkPulse, goOnRestored } from "./pulse.ts";
+import { checkPulse, continueAfterRestore } from "./pulse.ts";
 import { addressOf, reachDatabase } from "./reach-database.ts";
 
 export interface MigrateInstallationOptions {
@@ -40,7 +40,7 @@ export async function migrateInstallation(options: MigrateInstallationOptions): 
   log("The database has the schema of this version.");
   const installation = await readInstallation(databaseUrl);
   if (isRestored === true) {
-    await goOnRestored(databaseUrl);
+    await continueAfterRestore(databaseUrl);
     log("The restored database continues with numbers above all that were assigned after its backup.");
   }
   const found = await migrateBus({

@@ -10,6 +10,8 @@ import { isLockTimeout } from "./lock-timeout.ts";
 import { type Database, openDatabase } from "./pool.ts";
 
 const MIGRATIONS_FOLDER = join(import.meta.dirname, "migrations");
+/** The oldest release that an installation was run with, from `migrate` to the conformance suite. */
+const OLDEST_POSTGRESQL = 15;
 
 export interface MigrateOptions {
   readonly databaseUrl: string;
@@ -22,9 +24,9 @@ export interface MigrateOptions {
 }
 
 /**
- * Applies the missing migrations and returns their names. Throws UserError `schema_newer` when the database knows a
- * migration that this program does not, `migration_locked` when another program does not finish, `start_stopped` when
- * the signal is aborted.
+ * Applies the missing migrations and returns their names. Throws UserError `postgres_too_old`, `schema_newer` when the
+ * database knows a migration that this program does not, `migration_locked` when another program does not finish,
+ * `start_stopped` when the signal is aborted.
  */
 export async function migrate(options: MigrateOptions): Promise<readonly string[]> {
   const { promise: stopped, reject } = Promise.withResolvers<never>();
@@ -41,10 +43,10 @@ export async function migrate(options: MigrateOptions): Promise<readonly string[
 
 async function migrateAll(options: MigrateOptions): Promise<readonly string[]> {
   const folder = options.folder ?? MIGRATIONS_FOLDER;
-  await refuseNewerSchema(options.databaseUrl, folder);
+  await refuseUnusable(options.databaseUrl, folder);
   const applied = await run(options.databaseUrl, folder);
   // Once more: a newer program may have migrated while this one waited for the lock.
-  await refuseNewerSchema(options.databaseUrl, folder);
+  await refuseUnusable(options.databaseUrl, folder);
   for (const name of applied) options.log(`applied migration ${name}`);
   return applied;
 }
@@ -82,19 +84,35 @@ async function run(databaseUrl: string, folder: string): Promise<readonly string
   }
 }
 
-async function refuseNewerSchema(databaseUrl: string, folder: string): Promise<void> {
+async function refuseUnusable(databaseUrl: string, folder: string): Promise<void> {
   const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "migrate" });
   try {
-    const known = new Set((await readdir(folder)).map((file) => parse(file).name));
-    const unknown = (await appliedMigrations(sql)).find((name) => !known.has(name));
-    if (unknown === undefined) return;
-    throw new UserError(
-      `The database was written by a newer version of this program (it has ${unknown}); start that version, or use another database.`,
-      { code: "schema_newer" },
-    );
+    const [row] = await sql<[{ version: number }]>`select current_setting('server_version_num')::integer as version`;
+    refuseOldPostgresql(row.version);
+    await refuseNewerSchema(sql, folder);
   } finally {
     await sql.end({ timeout: DATABASE_LIMITS.closeTimeoutSeconds });
   }
+}
+
+/** The version as `server_version_num` has it, such as 180004. Throws UserError `postgres_too_old`. */
+export function refuseOldPostgresql(version: number): void {
+  const major = Math.floor(version / 10_000);
+  if (major >= OLDEST_POSTGRESQL) return;
+  throw new UserError(
+    `The PostgreSQL of DATABASE_URL has the version ${major}, and this service needs ${OLDEST_POSTGRESQL} or newer: upgrade it, or set DATABASE_URL to another one.`,
+    { code: "postgres_too_old" },
+  );
+}
+
+async function refuseNewerSchema(sql: Database, folder: string): Promise<void> {
+  const known = new Set((await readdir(folder)).map((file) => parse(file).name));
+  const unknown = (await appliedMigrations(sql)).find((name) => !known.has(name));
+  if (unknown === undefined) return;
+  throw new UserError(
+    `The database was written by a newer version of this program (it has ${unknown}); start that version, or use another database.`,
+    { code: "schema_newer" },
+  );
 }
 
 /**

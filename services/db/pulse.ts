@@ -28,7 +28,7 @@ export async function checkPulse({ bus, installation }: OwnerOptions, databaseUr
  * were assigned since the backup. Each station asks the cashier before the collection of an open order, because the
  * order may be paid. Throws UserError `still_running` while a relay delivers.
  */
-export async function goOnRestored(databaseUrl: string): Promise<void> {
+export async function continueAfterRestore(databaseUrl: string): Promise<void> {
   const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "restored" });
   try {
     await sql.begin(async (tx) => {

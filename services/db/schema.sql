@@ -907,6 +907,7 @@ create table provider_tasks (
   created_at timestamp with time zone default now() not null,
   done_at timestamp with time zone,
   outcome text,
+  request_id text,
   constraint provider_tasks_pkey PRIMARY KEY (intent_id, kind),
   constraint provider_tasks_kind_check CHECK (kind = ANY (ARRAY['confirm'::text, 'fail'::text, 'clear'::text, 'differ'::text, 'poll'::text, 'withdraw'::text])),
   constraint provider_tasks_intent_id_fkey FOREIGN KEY (intent_id) REFERENCES provider_payments(intent_id)
@@ -1110,6 +1111,7 @@ create table sandbox_provider_payments (
   asserted jsonb,
   statement_line bigint,
   created_at timestamp with time zone default now() not null,
+  request_id text,
   constraint sandbox_provider_payments_pkey PRIMARY KEY (payment_id),
   constraint sandbox_provider_payments_amount_minor_check CHECK (amount_minor >= 0),
   constraint sandbox_provider_payments_status_check CHECK (status = ANY (ARRAY['pending'::text, 'paid'::text, 'declined'::text, 'cancelled'::text, 'expired'::text])),
@@ -1291,6 +1293,8 @@ create table statement_imports (
   attempts integer default 0 not null,
   has_payouts boolean default true not null,
   taken_at timestamp with time zone,
+  withdrawal_request_id text,
+  request_id text,
   constraint statement_imports_pkey PRIMARY KEY (import_id),
   constraint statement_imports_code_check CHECK ((status <> ALL (ARRAY['held'::text, 'refused'::text])) OR status_code IS NOT NULL),
   constraint statement_imports_format_check CHECK ((status = ANY (ARRAY['needs_format'::text, 'refused'::text, 'withdrawing'::text, 'withdrawn'::text])) OR format IS NOT NULL AND format_version IS NOT NULL AND encoding IS NOT NULL),
@@ -1545,6 +1549,7 @@ create table webhook_deliveries (
   lapses_at timestamp with time zone,
   created_at timestamp with time zone default clock_timestamp() not null,
   delivered_at timestamp with time zone,
+  request_id text,
   constraint webhook_deliveries_pkey PRIMARY KEY (delivery_id),
   constraint webhook_deliveries_check CHECK ((due_at IS NOT NULL) = (status = 'pending'::text)),
   constraint webhook_deliveries_check1 CHECK (endpoint_id IS NOT NULL OR status = 'unsent'::text),
@@ -1634,6 +1639,18 @@ create table webhook_signers (
   constraint webhook_signers_pkey PRIMARY KEY (signer_id)
 );
 
+CREATE OR REPLACE FUNCTION accounts_beside(the_account_id bigint)
+ RETURNS SETOF statement_accounts
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select r from statement_accounts a join statement_accounts r on r.organization_id = a.organization_id and r.mode = a.mode
+    and r.account_id <> a.account_id and r.config_id is null
+    and (a.filial_id is null or r.filial_id is null or r.filial_id = a.filial_id)
+  where a.account_id = the_account_id and a.config_id is null
+    and exists (select from statement_lines l where l.account_id = r.account_id and l.kind = 'payment')
+$function$;
+
 CREATE OR REPLACE FUNCTION add_attributed_payment()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1648,6 +1665,19 @@ begin
   on conflict (intent_id) do nothing;
   return null;
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION banks_beside(the_account_id bigint)
+ RETURNS SETOF statement_accounts
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select r from statement_accounts a join statement_accounts r on r.organization_id = a.organization_id and r.mode = a.mode
+    and r.account_id <> a.account_id
+    and (a.filial_id is null or r.filial_id is null or r.filial_id = a.filial_id)
+    and (a.currency is null or r.currency is null or r.currency = a.currency)
+  where a.account_id = the_account_id
+    and exists (select from statement_lines l where l.account_id = r.account_id and l.kind = 'bank_credit')
 $function$;
 
 CREATE OR REPLACE FUNCTION closing_issue(i issues)
@@ -1731,6 +1761,8 @@ declare
   account statement_accounts;
   shows_payments boolean;
   earlier_filials bigint[];
+  earlier_banks bigint[];
+  has_banks_elsewhere boolean;
   zone text;
   from_at timestamptz;
   to_at timestamptz;
@@ -1791,11 +1823,18 @@ begin
       and not exists (select from transactions t where t.intent_id = e.intent_id);
   -- Payouts of the organization's other accounts, which arrive at a bank.
   if exists (select from statement_lines b where b.account_id = account.account_id and b.kind = 'bank_credit') then
+    select coalesce(array_agg(distinct coalesce(r.filial_id, 0)), '{}') into earlier_banks
+      from rival_banks(the_account_id) r where r.account_id < the_account_id;
+    -- A payout of an account that several filials share may arrive at a bank of any of them, and no bank reports it.
+    has_banks_elsewhere := exists (
+      select from statement_accounts b where b.organization_id = account.organization_id and b.mode = account.mode
+        and b.filial_id <> account.filial_id
+        and exists (select from statement_lines l where l.account_id = b.account_id and l.kind = 'bank_credit'));
     return query
-      select e.payment_key, 'payout', not exists (
-          select from statement_accounts b where b.organization_id = account.organization_id and b.mode = account.mode
-            and b.account_id <> account.account_id and (b.filial_id is null or a.filial_id is null or b.filial_id = a.filial_id)
-            and exists (select from statement_lines l where l.account_id = b.account_id and l.kind = 'bank_credit')),
+      select e.payment_key, 'payout', (account.currency is null or account.currency = e.currency) and not exists (
+          select from unnest(earlier_banks) as earlier (filial_id)
+          where earlier.filial_id = 0 or a.filial_id is null or earlier.filial_id = a.filial_id)
+          and not (a.filial_id is null and has_banks_elsewhere),
         true, null::bigint, null::bigint, null::bigint, null::bigint, 'payout', e.amount_minor, e.currency, e.provider_key, e.our_key,
         null::text, e.paid_on, null::timestamptz
       from statement_accounts a cross join lateral expected_payouts(a.account_id, the_from, the_to) e
@@ -1819,7 +1858,7 @@ AS $function$
           and s.kind in ('payment', 'refund')) as is_share
     from statement_lines l
     where l.account_id = the_account_id and l.booked_on between the_from and the_to
-      and (l.kind = 'payout' or (l.payout_reference <> '' and l.kind not in ('planned_payout', 'payout_reversal', 'not_money')))
+      and (l.kind = 'payout' or (l.payout_reference <> '' and l.kind not in ('planned_payout', 'payout_reversal', 'not_money', 'bank_credit', 'bank_debit')))
   ),
   -- The lines of a payout count only where the statement has no line of the payout itself.
   counted as (
@@ -1838,6 +1877,14 @@ AS $function$
     case when count(distinct provider_reference) = 1 and not bool_or(is_share) then comparable_reference(min(provider_reference)) end,
     comparable_reference(min(payout_reference)), max(paid_on)
   from counted group by name, currency having sum(minor) between 1 and 999999999999999999
+$function$;
+
+CREATE OR REPLACE FUNCTION goes_on_beside(the_account_id bigint, other_id bigint)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select coalesce(newest_statement_day(other_id) >= newest_statement_day(the_account_id) - 120, true)
 $function$;
 
 CREATE OR REPLACE FUNCTION is_money_taken_elsewhere(the_config_id bigint, the_reference text, the_money_key text)
@@ -2044,6 +2091,14 @@ AS $function$
   ) each where name is not null
 $function$;
 
+CREATE OR REPLACE FUNCTION newest_statement_day(the_account_id bigint)
+ RETURNS date
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select max(to_date) from statement_imports where account_id = the_account_id and status = 'imported'
+$function$;
+
 CREATE OR REPLACE FUNCTION provider_account(the_kind text, the_settings jsonb)
  RETURNS text
  LANGUAGE sql
@@ -2103,11 +2158,16 @@ CREATE OR REPLACE FUNCTION rival_accounts(the_account_id bigint)
  LANGUAGE sql
  STABLE
 AS $function$
-  select r from statement_accounts a join statement_accounts r on r.organization_id = a.organization_id and r.mode = a.mode
-    and r.account_id <> a.account_id and r.config_id is null
-    and (a.filial_id is null or r.filial_id is null or r.filial_id = a.filial_id)
-  where a.account_id = the_account_id and a.config_id is null
-    and exists (select from statement_lines l where l.account_id = r.account_id and l.kind = 'payment')
+  select r from accounts_beside(the_account_id) r where goes_on_beside(the_account_id, r.account_id)
+$function$;
+
+CREATE OR REPLACE FUNCTION rival_banks(the_account_id bigint)
+ RETURNS SETOF statement_accounts
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select r from banks_beside(the_account_id) r where goes_on_beside(the_account_id, r.account_id)
+    and exists (select from statement_lines l where l.account_id = the_account_id and l.kind = 'bank_credit')
 $function$;
 
 CREATE OR REPLACE FUNCTION settle_intent(the_intent_id bigint, the_attestation_id text, the_station_id bigint, the_order_id bigint, the_route text, the_amount_minor bigint, the_currency text, the_reference text, the_cashier_id bigint, the_money_key text DEFAULT NULL::text, the_reference_key text DEFAULT NULL::text, the_reference_window interval DEFAULT NULL::interval, the_confirmation boolean DEFAULT false, OUT settled_as bigint, OUT refusal text, OUT reference_used_by bigint)
@@ -2246,7 +2306,11 @@ begin
   for wanted in
     select new.account_id as account_id, false as is_follower
     union
-    select r.account_id, true from rival_accounts(new.account_id) r
+    select r.account_id, true from accounts_beside(new.account_id) r
+    union
+    select r.account_id, true from banks_beside(new.account_id) r
+      where new.status = 'withdrawn'
+        or exists (select from statement_lines l where l.account_id = new.account_id and l.kind = 'bank_credit')
     union
     select b.account_id, true from statement_accounts a join statement_accounts b on b.organization_id = a.organization_id
       and b.mode = a.mode and b.account_id <> a.account_id

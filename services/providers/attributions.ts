@@ -29,6 +29,7 @@ import {
 } from "../issues/life-cycle.ts";
 import { announceIssues, priorOf, recordSteps } from "../issues/recording.ts";
 import { type IssueKey, type IssueRow, lockIssue, resolveIssue } from "../issues/sql/issues.ts";
+import { forRequest } from "../runtime/log.ts";
 import { requireAlone } from "./attribution-limits.ts";
 import type { ProvidersDeps } from "./deps.ts";
 import { lockMoneyOf, requireAttributable, requireKnownMoney, resumeEnd } from "./issues.ts";
@@ -248,7 +249,7 @@ async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Promise<Fi
   if (asked === undefined) throw new Error("An issue is missing.");
   const attribution = sql.attributionOf(asked);
   if (attribution === null) return { issue: asked, refusal: undefined };
-  const { reason: _reason, by, proposal: _proposal, route = "dynamic_qr", ...question } = attribution;
+  const { reason: _reason, by, proposal: _proposal, requestId: _id, route = "dynamic_qr", ...question } = attribution;
   const request = { ...question, route, attestedBy: by.userId, moneyKey: sql.moneyKeyOf(asked) };
   const answer = await call(deps.bus.nc, settleIntent, request);
   const { stationId, orderId } = attribution;
@@ -329,13 +330,11 @@ export function finishInterruptedAttributions(deps: ProvidersDeps): () => Promis
   return async () => {
     const interrupted = await sql.listInterruptedAttributions(deps.database, { olderThanMs, afterId, limit });
     const failed = new Map<number, unknown>();
-    for (const key of interrupted) {
+    for (const { requestId, ...key } of interrupted) {
       const { issueId } = key;
       afterId = issueId;
       try {
-        const { issue, refusal } = await finishAttribution(deps, key);
-        const facts = { issueId, status: issue.status, notAttributed: refusal };
-        deps.log.info(facts, "an interrupted attribution is finished");
+        await forRequest(requestId, () => finishInterrupted(deps, key));
       } catch (error) {
         failed.set(issueId, error);
         if (error instanceof UnavailableError) break;
@@ -349,6 +348,12 @@ export function finishInterruptedAttributions(deps: ProvidersDeps): () => Promis
       `The attributions of issues ${[...failed.keys()].join()} cannot be finished.`,
     );
   };
+}
+
+async function finishInterrupted(deps: ProvidersDeps, key: IssueKey): Promise<void> {
+  const { issue, refusal } = await finishAttribution(deps, key);
+  const facts = { issueId: key.issueId, status: issue.status, notAttributed: refusal };
+  deps.log.info(facts, "an interrupted attribution is finished");
 }
 
 /** Writes the audit log in the name of the person who requested the attribution, once the seam has settled it. */

@@ -6,9 +6,10 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { ProviderKind } from "../bus/messages/provider-configs.ts";
+import { Failures } from "../bus/outage.ts";
 import type { Database } from "../db/pool.ts";
 import { FairSlots } from "../runtime/fair-slots.ts";
-import type { Log } from "../runtime/log.ts";
+import { forRequest, type Log } from "../runtime/log.ts";
 import { within } from "../runtime/repeat.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import type { ProviderMetrics } from "./metrics.ts";
@@ -70,6 +71,8 @@ export function startTaskRunner({ database, log, metrics, run }: TaskRunnerOptio
   const stopping = new AbortController();
   const { signal } = stopping;
   const atWork = new Set<Promise<void>>();
+  const failures = new Failures((...line) => log.warn(...line), "a task failed");
+  const unwritten = new Failures((...line) => log.warn(...line), "a task's end could not be written");
   const lanes = LANES.map(
     (lane): Lane => ({
       ...lane,
@@ -86,7 +89,7 @@ export function startTaskRunner({ database, log, metrics, run }: TaskRunnerOptio
 
   const start = (task: KnownTask): void => {
     if (signal.aborted) return;
-    const work = begin(task).finally(() => atWork.delete(work));
+    const work = forRequest(task.requestId, () => begin(task)).finally(() => atWork.delete(work));
     atWork.add(work);
   };
   const begin = async (task: KnownTask): Promise<void> => {
@@ -110,7 +113,7 @@ export function startTaskRunner({ database, log, metrics, run }: TaskRunnerOptio
       else await postponeTask(database, task, result.retryInMs);
     } catch (error) {
       // The task is due again when its claim is over, and every kind of task may run twice.
-      log.warn({ err: error, intentId: task.intentId, kind: task.kind }, "a task's end could not be written");
+      unwritten.failed(error, { intentId: task.intentId, kind: task.kind });
     }
   };
   const attempt = async (task: KnownTask): Promise<TaskResult> => {
@@ -122,7 +125,7 @@ export function startTaskRunner({ database, log, metrics, run }: TaskRunnerOptio
       const { stationPauseMs: firstMs, longestStationPauseMs: longestMs } = PROVIDER_LIMITS;
       const retryInMs = backOffMs(task.attempts, { firstMs, longestMs });
       metrics.tasks.add({ kind: task.kind, outcome: "failed" });
-      log.warn({ err: error, intentId: task.intentId, kind: task.kind, retryInMs }, "a task failed");
+      failures.failed(error, { intentId: task.intentId, kind: task.kind, retryInMs });
       return { retryInMs };
     }
   };

@@ -14,6 +14,7 @@ import { personActor, SYSTEM } from "../db/provider-audit-log.ts";
 import { WorkStoppedError } from "../db/stoppable.ts";
 import { checkReason } from "../issues/life-cycle.ts";
 import { announceIssues, recordSteps } from "../issues/recording.ts";
+import { forRequest } from "../runtime/log.ts";
 import { type Repeated, repeat, within } from "../runtime/repeat.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { DECISION_LIMITS, WITHDRAWAL_LIMITS } from "./limits.ts";
@@ -115,7 +116,8 @@ export function startWithdrawals(deps: DecisionDeps): Repeated[] {
 
 /** One after the other. Skips a withdrawal whose account does not become free within `waitMs`. */
 export async function carryOutWithdrawals(deps: DecisionDeps, waitMs: number): Promise<void> {
-  for (const importId of await sql.listWithdrawing(deps.database)) await carryOut(deps, importId, waitMs);
+  for (const { importId, requestId } of await sql.listWithdrawing(deps.database))
+    await forRequest(requestId, () => carryOut(deps, importId, waitMs));
 }
 
 /** Never rejects: what fails is tried again with the next `carryOutWithdrawals`. */

@@ -7,9 +7,11 @@ import { randomUUID } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
 import { NoCopyAnswersError } from "../bus/direct-reader.ts";
 import type { FileRefusal } from "../bus/messages/statement-formats.ts";
+import type { Failures } from "../bus/outage.ts";
 import { FileLostError } from "../bus/statement-files.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { WorkStoppedError } from "../db/stoppable.ts";
+import { forRequest } from "../runtime/log.ts";
 import { fileRows } from "./file-rows.ts";
 import type { CsvMapping } from "./formats/csv/mapping.ts";
 import { decode } from "./formats/decode.ts";
@@ -46,6 +48,8 @@ export interface ImportDeps {
   readonly isShortOfSpace?: () => boolean;
   /** `IMPORT_LIMITS.silentMs`, unless a test shortens it. */
   readonly silentMs?: number;
+  /** Receives an error that says nothing about the file: another attempt follows. */
+  readonly failures: Pick<Failures, "failed">;
 }
 
 /** Another attempt has overtaken this one, or the import was withdrawn. */
@@ -62,13 +66,29 @@ class ImportHeldError extends Error {
   }
 }
 
-/** Takes the next import that waits and carries it out. False when there is none, or no space for it. */
+/**
+ * Takes the next import that waits and carries it out. False when there is none, or no space for it, or when it could not be
+ * carried out now.
+ */
 export async function importNext(deps: ImportDeps): Promise<boolean> {
   if (deps.isShortOfSpace?.() === true || !(await sql.hasWaitingImport(deps.database))) return false;
   const attempt = randomUUID();
   const { leaseMs } = IMPORT_LIMITS;
   const taken = await deps.database.begin((tx) => sql.takeImport(tx, { attempt, leaseMs }));
   if (taken === undefined) return false;
+  return await forRequest(taken.request_id ?? undefined, async () => {
+    try {
+      await carryOut(deps, taken, attempt);
+      return true;
+    } catch (error) {
+      deps.failures.failed(error, { importId: taken.import_id, attempts: taken.attempts });
+      return false;
+    }
+  });
+}
+
+/** Rejects with an error that says nothing about the file. */
+async function carryOut(deps: ImportDeps, taken: sql.TakenImport, attempt: string): Promise<void> {
   const work = new ImportWork(deps, taken, attempt);
   try {
     if (taken.attempts > IMPORT_LIMITS.attempts) await work.refuse(FAILED);
@@ -88,7 +108,6 @@ export async function importNext(deps: ImportDeps): Promise<boolean> {
       throw error;
     } else if (!(error instanceof ImportLostError)) throw error;
   }
-  return true;
 }
 
 const LOST = { code: "file_lost" satisfies FileRefusal, message: "The file is no longer stored; upload it again." };

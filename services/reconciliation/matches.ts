@@ -47,6 +47,9 @@ export async function listCandidates(
 
 type ConfirmRequest = RequestOf<typeof bus.confirmMatch>;
 
+/** The key of a late report, or of the issue of a callback. */
+const HAS_SETTLED_NOTHING = /^(?:late|issue):/;
+
 /** Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict` with a reason of `MATCH_CONFLICTS`. */
 export async function confirmMatch(
   { database }: MatchesDeps,
@@ -64,6 +67,11 @@ export async function confirmMatch(
     await sql.lockDecisions(tx, organizationId);
     const lines = await requireLines(tx, organizationId, asked.lineIds);
     const accountId = lines[0]?.account_id ?? 0;
+    if (asked.paymentKeys.some((key) => HAS_SETTLED_NOTHING.test(key))) {
+      const detail =
+        "A device or a provider has reported this payment, and no order was settled with it: reject it, then attribute the money or pay it back.";
+      throw conflict("nothing_settled", detail);
+    }
     const payments = await sql.findPayments(tx, { accountId, ...asked });
     if (payments.length < asked.paymentKeys.length) throw notFound("payment_keys");
     requireEqualSums(lines, payments);

@@ -10,6 +10,7 @@ import * as importMessages from "../bus/messages/statement-imports.ts";
 import * as lineMessages from "../bus/messages/statement-lines.ts";
 import * as mappingMessages from "../bus/messages/statement-mappings.ts";
 import { type Serving, serve, serveWith } from "../bus/operation.ts";
+import { Failures } from "../bus/outage.ts";
 import { readFile } from "../bus/statement-files.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
@@ -153,7 +154,8 @@ interface WorkerDeps extends Pick<ReconciliationDeps, "database" | "longDatabase
 function startImports({ database, longDatabase, log, bus, stopping }: WorkerDeps): Repeated[] {
   const openFile = (name: string): AsyncIterable<Uint8Array> => readFile(bus, name);
   const isShortOfSpace = shortOfSpace(bus);
-  const deps = { database, longDatabase, openFile, formatNamed: statementFormat, stopping, isShortOfSpace };
+  const failures = new Failures((...line) => log.warn(...line), "an import could not be carried out");
+  const deps = { database, longDatabase, openFile, formatNamed: statementFormat, stopping, isShortOfSpace, failures };
   return Array.from({ length: IMPORT_LIMITS.importsAtOnce }, () =>
     repeat({ everyMs: IMPORT_LIMITS.waitingIntervalMs, what: "importing statements", log }, async (signal) => {
       while (!signal.aborted && !stopping.aborted && (await importNext(deps))) {

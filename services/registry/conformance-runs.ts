@@ -56,11 +56,11 @@ export const startConformanceRun: RegistryHandler<typeof messages.startConforman
         detail: "Another run is active at this sandbox; wait for it, or end it.",
       });
     }
-    await sql.deleteOlderRuns(tx, organizationId, LIMITS.kept);
     const session = await mintSession(tx, user, LIMITS.sessionLifetimeMs);
     const { sessionId } = session.entry;
     const { leaseMs } = LIMITS;
     const created = await sql.createConformanceRun(tx, { organizationId, sandboxId, userId, sessionId, leaseMs });
+    await sql.deleteOlderRuns(tx, organizationId, LIMITS.kept);
     const subject = { kind: "session", id: sessionId } as const;
     await recordEvent(tx, ownerEvent(session.entry, "session_opened", subject, { conformance_run_id: created.run_id }));
     await insertOutboxRows(tx, [session.put]);

@@ -6,6 +6,7 @@
  *     └──────── pause over, or a flush ◄── waiting ◄┘ a row could not be delivered
  */
 import type { Bus } from "../bus/connection.ts";
+import { requestHeaders } from "../bus/deadline.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
 import type { PublishedIssueEvent } from "../bus/messages/issues.ts";
 import type { PublishedRoboticsEvent } from "../bus/messages/robotics-events.ts";
@@ -76,6 +77,7 @@ export async function publishRoboticsEvent(
   const published: PublishedRoboticsEvent = { eventId: outboxId, event };
   const ack = await js.publish(roboticsEventSubject(event.filialId), JSON.stringify(published), {
     msgID: `outbox:${outboxId}`,
+    headers: requestHeaders(),
     timeout: RELAY_LIMITS.streamTimeoutMs,
   });
   return ack.seq;

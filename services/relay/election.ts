@@ -13,6 +13,7 @@
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { ageOf, type Moment, now } from "../bus/beats.ts";
+import { Failures } from "../bus/outage.ts";
 import { closeDatabase, type Database, openDatabase } from "../db/pool.ts";
 import type { Log } from "../runtime/log.ts";
 import { repeat } from "../runtime/repeat.ts";
@@ -100,6 +101,7 @@ class LeasedTerm implements Term {
   /** Another relay has taken the lease. */
   isLost = false;
   readonly #candidate: Candidate;
+  readonly #failures: Failures;
   readonly #over = new AbortController();
   readonly #renewing: Promise<void>;
   #check: NodeJS.Timeout | undefined;
@@ -108,6 +110,7 @@ class LeasedTerm implements Term {
 
   constructor(candidate: Candidate, facts: { readonly epoch: number; readonly renewedAt: Moment }) {
     this.#candidate = candidate;
+    this.#failures = new Failures((...line) => candidate.log.warn(...line), "the relay's lease was not renewed");
     this.epoch = facts.epoch;
     this.#renewedAt = facts.renewedAt;
     this.signal = AbortSignal.any([this.#over.signal, candidate.stopping]);
@@ -155,7 +158,7 @@ class LeasedTerm implements Term {
       }
       return true;
     } catch (error) {
-      if (!this.signal.aborted) log.warn({ err: error, epoch: this.epoch }, "the relay's lease was not renewed");
+      if (!this.signal.aborted) this.#failures.failed(error, { epoch: this.epoch });
       return false;
     }
   }

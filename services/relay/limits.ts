@@ -98,6 +98,13 @@ export const RELAY_LIMITS = {
    * death of one more server stops more stations than it should.
    */
   spreadMs: 1_000,
+  /**
+   * How often the relay moves leaders away from servers that are cut off from each other. The servers elect from three
+   * seconds after the cut on, and then no leader can be moved for some seconds.
+   */
+  leaveCutMs: 200,
+  /** How long it then waits for a leader: one that does not answer must not delay the moves of the others. */
+  askLeaderMs: 500,
   /** One request to a leader to step down. */
   stepDownMs: 2_000,
   /** How long a stopping relay waits for deliveries under way; what is cut off is delivered again by the next one. */

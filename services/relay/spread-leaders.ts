@@ -3,7 +3,8 @@
  * that server's logs alone (design §2.5). An election gives a stream to whichever server asks first, and a server that is back
  * leads nothing; so the relay that delivers moves leaders while all servers and all copies are there.
  *
- * While two servers are cut off from each other, neither leads: the other one would end its term again and again.
+ * While two servers are cut off from each other, neither leads: the other one would end its term again and again. The relay
+ * moves their leaders before they elect, because a server that knows no leader of the cluster itself moves none.
  */
 import type { StreamInfo } from "@nats-io/jetstream";
 import { BUCKETS, STATEMENT_FILES, STREAMS } from "../bus/streams.ts";
@@ -70,19 +71,34 @@ export function startSpreading(deps: SpreadDeps): Repeated {
   ];
   /** The moves that the previous turn found. Only moves found twice are made, because an election may be under way. */
   let before = "";
-  return repeat({ everyMs: RELAY_LIMITS.spreadMs, what: "spreading the leaders of the streams", log }, async () => {
-    if (deps.bus.nc.info?.cluster === undefined) return;
-    if (deps.bus.cutOff().size > 0) return await leaveCutOff(deps);
-    const moves = (await Promise.all(groups.map((group) => findMoves(deps, group)))).flat();
-    const found = JSON.stringify(moves);
-    if (found === before) for (const move of moves) await makeMove(deps, move);
-    before = found;
-  });
+  const stopWatching = deps.bus.watchLinks();
+  const leaving = repeat({ everyMs: RELAY_LIMITS.leaveCutMs, what: "leaving servers that are cut off", log }, () =>
+    leaveCutOff(deps),
+  );
+  const spreading = repeat(
+    { everyMs: RELAY_LIMITS.spreadMs, what: "spreading the leaders of the streams", log },
+    async () => {
+      if (deps.bus.nc.info?.cluster === undefined || deps.bus.cutOff().size > 0) return;
+      const moves = (await Promise.all(groups.map((group) => findMoves(deps, group)))).flat();
+      const found = JSON.stringify(moves);
+      if (found === before) for (const move of moves) await makeMove(deps, move);
+      before = found;
+    },
+  );
+  return {
+    async stop() {
+      stopWatching();
+      await Promise.all([leaving.stop(), spreading.stop()]);
+    },
+  };
 }
 
 /** All at once: a stream whose leader does not answer must not delay the others. */
 async function leaveCutOff(deps: SpreadDeps): Promise<void> {
   const { bus, logs } = deps;
+  const cutOff = bus.cutOff();
+  // A process at a server that is cut off leaves it first: it does not reach all leaders.
+  if (cutOff.size === 0 || !bus.isUp() || cutOff.has(bus.nc.info?.server_name ?? "")) return;
   const names = [
     ...[...logs.all, ...STREAMS].map(({ name }) => name),
     ...BUCKET_STREAMS,
@@ -90,11 +106,11 @@ async function leaveCutOff(deps: SpreadDeps): Promise<void> {
   ];
   await Promise.allSettled(
     names.map(async (name) => {
-      const answer = await bus.nc.request(`$JS.API.STREAM.INFO.${name}`, "", { timeout: RELAY_LIMITS.stepDownMs });
+      const answer = await bus.nc.request(`$JS.API.STREAM.INFO.${name}`, "", { timeout: RELAY_LIMITS.askLeaderMs });
       const { cluster } = answer.json<StreamInfo>();
       const { leader, replicas = [] } = cluster ?? {};
       if (leader === undefined) return;
-      const move = moveFromCut({ stream: name, leader, servers: replicas.map((copy) => copy.name) }, bus.cutOff());
+      const move = moveFromCut({ stream: name, leader, servers: replicas.map((copy) => copy.name) }, cutOff);
       if (move !== undefined) await makeMove(deps, move);
     }),
   );

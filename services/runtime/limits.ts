@@ -4,6 +4,8 @@ export const LOG_LIMITS = {
   waitingCharacters: 1_024 * 1_024,
   /** The pause after a write that failed: a full disk has room again after seconds, not after microseconds. */
   retryMs: 1_000,
+  /** How often a process tries to write to a terminal that takes nothing. */
+  terminalPollMs: 100,
   /** How long a process that ends waits until its last lines are written. */
   flushMs: 500,
   /** How often it checks that. */

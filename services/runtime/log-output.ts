@@ -7,9 +7,11 @@
  *                      │ full                        │ fails: pause
  *                      └──────► dropped, counted ◄───┘
  */
-import { fstatSync, writeSync, write as writeToDescriptor } from "node:fs";
+import { constants, fstatSync, openSync, writeSync, write as writeToDescriptor } from "node:fs";
 import { isatty } from "node:tty";
 import { LOG_LIMITS } from "./limits.ts";
+
+const STANDARD_OUTPUT = 1;
 
 /** Writes text and reports the error when it could not be written. */
 export type Sink = (text: string, done: (error: Error | null | undefined) => void) => void;
@@ -119,31 +121,45 @@ export class LogOutput {
   }
 }
 
-/**
- * The sink of standard output. A pipe, a socket and a terminal are written by Node's stream, which waits without
- * blocking a thread: otherwise a process with a stalled reader could not end. A file is written by its descriptor,
- * because a stream does not work any more after one full disk.
- */
-export function standardOutput(descriptor = 1): Sink {
-  const stats = fstatSync(descriptor);
-  if (!stats.isFIFO() && !stats.isSocket() && !isatty(descriptor)) {
-    return (text, done) => writeAll(descriptor, Buffer.from(text), done);
-  }
-  // A lost reader causes an error event, which would end the process without a listener.
-  process.stdout.on("error", () => undefined);
-  return (text, done) => void process.stdout.write(text, done);
+/** Where the lines go, and the descriptor for the last write of the process. */
+interface StandardOutput {
+  readonly sink: Sink;
+  readonly descriptor: number;
 }
 
-/** A write stores only a part of the bytes when the disk becomes full. */
+/**
+ * A pipe and a socket are written by Node's stream, which waits without blocking a thread: otherwise a process with a
+ * stalled reader could not end. Node writes a terminal synchronously, so a terminal that a person has paused would stop
+ * the process: it is opened again, without blocking. A file is written by its descriptor, because a stream does not work
+ * any more after one full disk.
+ */
+export function standardOutput(): StandardOutput {
+  const stats = fstatSync(STANDARD_OUTPUT);
+  if (stats.isFIFO() || stats.isSocket()) {
+    // A lost reader causes an error event, which would end the process without a listener.
+    process.stdout.on("error", () => undefined);
+    return { descriptor: STANDARD_OUTPUT, sink: (text, done) => void process.stdout.write(text, done) };
+  }
+  const descriptor = isatty(STANDARD_OUTPUT)
+    ? openSync(`/dev/fd/${STANDARD_OUTPUT}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
+    : STANDARD_OUTPUT;
+  return { descriptor, sink: (text, done) => writeAll(descriptor, Buffer.from(text), done) };
+}
+
+/** A write stores only a part of the bytes when the disk becomes full, and none while a terminal is paused. */
 function writeAll(descriptor: number, bytes: Uint8Array, done: (error: Error | null) => void): void {
   writeToDescriptor(descriptor, bytes, (error, written) => {
+    if (error?.code === "EAGAIN") {
+      setTimeout(() => writeAll(descriptor, bytes, done), LOG_LIMITS.terminalPollMs).unref();
+      return;
+    }
     if (error === null && written < bytes.length) return writeAll(descriptor, bytes.subarray(written), done);
     done(error);
   });
 }
 
 /** Writes the last lines of a process that ends now. It tries only once, so as not to delay the end. */
-export function writeLast(output: LogOutput, descriptor = 1): void {
+export function writeLast(output: LogOutput, descriptor: number): void {
   try {
     const rest = output.takeRest();
     if (rest !== "") writeSync(descriptor, rest);

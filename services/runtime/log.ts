@@ -94,8 +94,9 @@ export async function flushLog(): Promise<void> {
 function openOutput(base: object): LogOutput {
   const droppedLine = (count: number): string =>
     `${JSON.stringify({ level: "warn", time: new Date().toISOString(), ...base, dropped: count, msg: "log lines were dropped" })}\n`;
-  const opened = new LogOutput({ sink: standardOutput(), droppedLine });
-  process.once("exit", () => writeLast(opened));
+  const { sink, descriptor } = standardOutput();
+  const opened = new LogOutput({ sink, droppedLine });
+  process.once("exit", () => writeLast(opened, descriptor));
   return opened;
 }
 

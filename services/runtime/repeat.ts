@@ -160,7 +160,7 @@ export function shared<T>(read: () => Promise<T>): () => Promise<T> {
 }
 
 /** Remembers which reasons were logged within the last minute. */
-class LoggedReasons {
+export class LoggedReasons {
   readonly #atMs = new Map<string, number>();
 
   /** Whether the caller must log this reason now. */

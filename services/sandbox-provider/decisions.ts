@@ -91,6 +91,7 @@ async function takeMore(tx: Transaction, payment: PaymentRow, asserted: Asserted
     scenario: "approve" as const,
     decidesAtMs: nowMs + SANDBOX_LIMITS.longestPaymentMs,
     expiresAtMs: nowMs + SANDBOX_LIMITS.longestPaymentMs,
+    requestId: payment.request_id,
   };
   await insertPayment(tx, more);
   const row = { ...payment, payment_id: paymentId, reference: more.reference, scenario: more.scenario };

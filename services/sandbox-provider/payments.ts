@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { amountFitsWire, parseAmount } from "../../machines/currency.ts";
+import { currentRequestId } from "../runtime/log.ts";
 import { decidesAtMs, newPaymentId, type PaymentJson, paymentJson, scheduleLateMoney } from "./decisions.ts";
 import { ApiError, emptyBodySchema, parsed, printableText, type Reply, type SandboxDeps } from "./deps.ts";
 import { SANDBOX_LIMITS } from "./limits.ts";
@@ -36,6 +37,7 @@ export async function createPayment(deps: SandboxDeps, account: sql.AccountRow, 
     paymentId: newPaymentId(),
     scenario,
     decidesAtMs: decidesAtMs(scenario, times),
+    requestId: currentRequestId() ?? null,
   });
   const payment = await sql.findByReference(deps.database, key);
   if (payment === undefined) throw new Error("A payment is missing.");
@@ -126,6 +128,7 @@ async function storeCancelled(deps: SandboxDeps, key: sql.PaymentKey): Promise<P
     scenario: "approve" as const,
     decidesAtMs: nowMs,
     expiresAtMs: nowMs,
+    requestId: currentRequestId() ?? null,
   };
   await deps.database.begin(async (tx) => {
     if (!(await sql.insertPayment(tx, made))) return;

@@ -10,6 +10,7 @@
  *   GET  /v1/statement.json, /v1/statement.csv         ?after=&limit=    paid payments in the order of their lines
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { forRequest } from "../runtime/log.ts";
 import { createServer } from "../runtime/node-http.ts";
 import { UserError } from "../runtime/user-error.ts";
 import * as accounts from "./accounts.ts";
@@ -30,7 +31,7 @@ export async function startHttpServer(
   listen: { readonly host: string; readonly port: number },
 ): Promise<HttpServer> {
   const server = createServer({ requestTimeout: SANDBOX_LIMITS.requestMs }, (request, response) => {
-    void answer(deps, request, response);
+    void forRequest(requestIdOf(request), () => answer(deps, request, response));
   });
   server.maxConnections = SANDBOX_LIMITS.connections;
   await new Promise<void>((resolve, reject) => {
@@ -49,6 +50,12 @@ export async function startHttpServer(
         server.closeAllConnections();
       }),
   };
+}
+
+/** The id that the providers service sends; undefined where there is none, and for one that the gateway would not take. */
+function requestIdOf({ headers }: IncomingMessage): string | undefined {
+  const { "x-request-id": id } = headers;
+  return typeof id === "string" && /^[\w.:/+=-]{1,64}$/.test(id) ? id : undefined;
 }
 
 async function answer(deps: SandboxDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {

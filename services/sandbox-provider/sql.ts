@@ -86,11 +86,13 @@ export interface PaymentRow {
   readonly decided_at: Date | null;
   readonly asserted: Asserted | null;
   readonly statement_line: number | null;
+  /** Of the request for which the providers service created it. */
+  readonly request_id: string | null;
 }
 
 const paymentColumns = (sql: Queryable) => sql`
   payment_id, account_id, reference, amount_minor::text as amount_minor, currency, description, callback_url, status,
-  scenario, decides_at, expires_at, decided_at, asserted, statement_line`;
+  scenario, decides_at, expires_at, decided_at, asserted, statement_line, request_id`;
 
 export interface NewPayment {
   readonly paymentId: string;
@@ -103,6 +105,7 @@ export interface NewPayment {
   readonly scenario: Scenario;
   readonly decidesAtMs: number;
   readonly expiresAtMs: number;
+  readonly requestId: string | null;
 }
 
 /** The time of the installation, in milliseconds: the clock of this process's machine may be wrong. */
@@ -118,10 +121,10 @@ const at = (sql: Queryable, ms: number) => sql`to_timestamp(${ms}::float8 / 1000
 export async function insertPayment(sql: Queryable, payment: NewPayment): Promise<boolean> {
   const inserted = await sql`
     insert into sandbox_provider_payments (payment_id, account_id, reference, amount_minor, currency, description,
-      callback_url, scenario, decides_at, expires_at)
+      callback_url, scenario, decides_at, expires_at, request_id)
     values (${payment.paymentId}, ${payment.accountId}, ${payment.reference}, ${payment.amountMinor}::bigint,
       ${payment.currency}, ${payment.description}, ${payment.callbackUrl}, ${payment.scenario},
-      ${at(sql, payment.decidesAtMs)}, ${at(sql, payment.expiresAtMs)})
+      ${at(sql, payment.decidesAtMs)}, ${at(sql, payment.expiresAtMs)}, ${payment.requestId})
     on conflict (account_id, reference) do nothing`;
   return inserted.count === 1;
 }
@@ -217,6 +220,8 @@ export interface CallbackRow {
   readonly callback_url: string;
   readonly body: string;
   readonly attempts: number;
+  /** Of the payment's request. */
+  readonly request_id: string | null;
 }
 
 export async function insertCallback(
@@ -248,7 +253,7 @@ export async function takeDueCallbacks(database: Database, limit: number, claimM
     set due_at = now() + ${claimMs}::float8 * interval '1 ms', attempts = c.attempts + 1
     from due, sandbox_provider_payments p
     where c.callback_id = due.callback_id and p.payment_id = c.payment_id
-    returning c.callback_id, p.account_id, p.callback_url, c.body, c.attempts`;
+    returning c.callback_id, p.account_id, p.callback_url, c.body, c.attempts, p.request_id`;
 }
 
 /** Ends a callback that was delivered or abandoned. */

@@ -1,5 +1,6 @@
 /** What the sandbox provider does without a request: decides payments, delivers callbacks, and deletes old payments. */
 import type { Agent } from "undici";
+import { forRequest } from "../runtime/log.ts";
 import { DueTime, type Repeated, repeat, within } from "../runtime/repeat.ts";
 import { type Retention, startRetention } from "../runtime/retention.ts";
 import { agentTrusting } from "../runtime/trusted-certificate.ts";
@@ -53,7 +54,7 @@ export function startWork(deps: SandboxDeps): Repeated {
 async function startDueCallbacks(deps: SandboxDeps, agent: Agent, room: number): Promise<Promise<void>[]> {
   if (room <= 0) return [];
   const due = await takeDueCallbacks(deps.database, room, SANDBOX_LIMITS.callbackClaimMs);
-  return due.map((callback) => deliver(deps, agent, callback));
+  return due.map((callback) => forRequest(callback.request_id ?? undefined, () => deliver(deps, agent, callback)));
 }
 
 async function deliver(deps: SandboxDeps, agent: Agent, callback: CallbackRow): Promise<void> {

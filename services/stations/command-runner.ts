@@ -19,6 +19,7 @@ import type { StationState } from "../../machines/station/state.ts";
 import { step } from "../../machines/station/step.ts";
 import type { BusClock } from "../bus/bus-clock.ts";
 import { diskOf } from "../bus/disk-gate.ts";
+import { Failures } from "../bus/outage.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import { isShort } from "../runtime/disk-watch.ts";
@@ -69,9 +70,11 @@ export class CommandRunner {
   readonly #isMeasured = new WeakSet<Work>();
   /** Stations whose newest append has an unknown outcome. */
   readonly #unknown = new Set<number>();
+  readonly #failures: Failures;
 
   constructor(deps: CommandRunnerDeps) {
     this.#deps = deps;
+    this.#failures = new Failures((...line) => deps.log.warn(...line), "a command could not be done");
   }
 
   /** Takes the station's commands again: the outcome of its append is known, or another host now finds it out. */
@@ -89,7 +92,7 @@ export class CommandRunner {
     } catch (error) {
       // After an error of any kind the cached state may be wrong.
       this.#deps.cache.delete(stationId);
-      this.#deps.log.warn({ err: error, stationId, commandId: work.commandId }, "a command could not be done");
+      this.#failures.failed(error, { stationId, commandId: work.commandId });
       work.answer(UNAVAILABLE);
     }
     return undefined;

@@ -18,6 +18,7 @@ import type { RecordedConfirmation } from "../../machines/station/outcome.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { findRecordedConfirmation } from "../bus/messages/provider-payments.ts";
 import { call } from "../bus/operation.ts";
+import { Failures } from "../bus/outage.ts";
 import type { Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { HostCommand } from "./work.ts";
@@ -47,10 +48,12 @@ export class ConfirmationChecks {
   readonly #deps: ConfirmationChecksDeps;
   /** One entry for each station with an overdue QR. */
   readonly #checks = new Map<number, Check>();
+  readonly #failures: Failures;
   #running = 0;
 
   constructor(deps: ConfirmationChecksDeps) {
     this.#deps = deps;
+    this.#failures = new Failures((...line) => deps.log.warn(...line), "a confirmation could not be checked");
   }
 
   /** What a step of `command` may know of the confirmation. Never rejects. */
@@ -109,13 +112,13 @@ export class ConfirmationChecks {
   }
 
   async #ask(intentId: number, limitMs: number): Promise<Found> {
-    const { nc, log } = this.#deps;
+    const { nc } = this.#deps;
     try {
       const { isOver, providerReference } = await call(nc, findRecordedConfirmation, { intentId }, limitMs);
       if (!isOver) return "early";
       return providerReference === null ? "none" : { providerReference };
     } catch (error) {
-      log.warn({ err: error, intentId }, "a confirmation could not be checked");
+      this.#failures.failed(error, { intentId });
       return "unknown";
     }
   }

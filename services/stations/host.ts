@@ -9,6 +9,7 @@
 import { partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
 import { startLateCount } from "../bus/deadline.ts";
+import { Failures } from "../bus/outage.ts";
 import { LEASES, type StationLogDefinition, type StationLogs } from "../bus/streams.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import { forRequest, type Log } from "../runtime/log.ts";
@@ -76,6 +77,7 @@ export class StationHost {
   readonly #withdrawals: Withdrawals;
   readonly #ownership: Ownership;
   readonly #scans = new AbortController();
+  readonly #scanFailures: Failures;
   readonly #ticker: NodeJS.Timeout;
   readonly #stopListening: () => void;
   /** By station: the sequence of the newest commit that came after a scan and may be of the previous host. */
@@ -87,6 +89,7 @@ export class StationHost {
     this.#deps = deps;
     this.#serverId = deps.bus.nc.info?.server_id;
     const { bus, log, settings, switches, metrics } = deps;
+    this.#scanFailures = new Failures((...line) => log.warn(...line), "a scan has to be repeated");
     this.#stationLog = new StationLog(bus, deps.logs);
     this.#storedHeartbeats = new StoredHeartbeats(bus);
     this.#confirmations = new ConfirmationChecks({
@@ -325,7 +328,7 @@ export class StationHost {
         return;
       } catch (error) {
         if (this.#scans.signal.aborted) return;
-        this.#deps.log.warn({ err: error, what }, "a scan has to be repeated");
+        this.#scanFailures.failed(error, { what });
         await new Promise((resolve) => setTimeout(resolve, STATION_LIMITS.scanRetryMs));
       }
     }

@@ -15,6 +15,7 @@ import { z } from "zod";
 import { PARTITION_COUNT } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
 import { type Feed, type FeedMessage, openFeed } from "../bus/feed.ts";
+import { Failures } from "../bus/outage.ts";
 import type { Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";
 
@@ -85,6 +86,7 @@ export class LeaseBoard {
   #ownSequence = 0;
   /** The sum of the times between this host's renewals that have come back, each up to `countedGapMs`. */
   #measuredMs = 0;
+  readonly #removalFailures: Failures;
 
   constructor(deps: {
     readonly bus: Bus;
@@ -95,6 +97,8 @@ export class LeaseBoard {
   }) {
     this.#bus = deps.bus;
     this.#log = deps.log;
+    const unremoved = "a host is silent, and could not be removed yet";
+    this.#removalFailures = new Failures((...line) => deps.log.warn(...line), unremoved);
     this.#place = deps.place;
     this.#hostId = deps.hostId;
     this.#feed = openFeed(deps.bus, {
@@ -199,7 +203,7 @@ export class LeaseBoard {
       if (this.#others.get(hostId)?.sequence === sequence) this.#others.delete(hostId);
       this.#log.warn({ hostId, count: holds.size }, "a host is silent; its partitions are free");
     } catch (error) {
-      this.#log.warn({ err: error, hostId }, "a host is silent, and could not be removed yet");
+      this.#removalFailures.failed(error, { hostId });
     } finally {
       this.#removing.delete(hostId);
     }

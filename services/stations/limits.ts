@@ -105,6 +105,11 @@ export const STATION_LIMITS = {
   scanConcurrency: 2,
   /** About 50,000 stations a second. Without it, a scan of 200,000 takes half the time but stops all appends meanwhile. */
   scanBitsPerSecond: 60_000_000,
+  /**
+   * How long a scan waits for what the leader has and the copy that it reads lacks. A copy that works lags by milliseconds.
+   * After that the scan fails, and the host repeats it, probably from another copy.
+   */
+  scanLagMs: 2_000,
   /** Pause before the host repeats a failed scan. */
   scanRetryMs: 500,
   /**

@@ -125,6 +125,8 @@ interface LocalWork {
   readonly commandId: string;
   readonly command: Work["command"];
   readonly isAboutUnknown?: boolean;
+  /** The id of the HTTP request behind it, for the log. */
+  readonly requestId?: string | undefined;
   /** True when the partition was released meanwhile: its next owner knows what is due. */
   readonly isVoid: () => boolean;
   /** Called with the answer, or with undefined after a failure, which the caller retries. */
@@ -133,13 +135,13 @@ interface LocalWork {
 
 /** The host's own commands, a bounded number at a time: after a take-over tens of thousands of them may be due at once. */
 export class LocalCommands {
-  readonly #mailboxes: Mailboxes;
+  readonly #mailboxes: Pick<Mailboxes, "submit">;
   /** One entry at most for each station or device with something due, because each waits for `done`. */
   #waiting: LocalWork[] = [];
   #next = 0;
   #underWay = 0;
 
-  constructor(mailboxes: Mailboxes) {
+  constructor(mailboxes: Pick<Mailboxes, "submit">) {
     this.#mailboxes = mailboxes;
   }
 
@@ -159,14 +161,15 @@ export class LocalCommands {
       this.#next += 1;
       if (local.isVoid()) continue;
       this.#underWay += 1;
-      const { stationId, commandId, command, isAboutUnknown = false, done } = local;
+      const { stationId, commandId, command, isAboutUnknown = false, requestId, done } = local;
       const answer = (stationAnswer: StationAnswer): void => {
         this.#underWay -= 1;
         done(isFailure(stationAnswer) ? undefined : stationAnswer);
         // In a microtask, because answers may come synchronously, and a long queue must not grow the stack.
         queueMicrotask(() => this.#advance());
       };
-      this.#mailboxes.submit(stationId, { commandId, actor: SYSTEM, command, isAboutUnknown, answer });
+      const work = { commandId, actor: SYSTEM, command, isAboutUnknown, requestId, answer };
+      this.#mailboxes.submit(stationId, work);
     }
   }
 }

@@ -6,6 +6,7 @@ import type { Msg, NatsConnection, Subscription } from "nats";
 import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import type { BusClock } from "../bus/bus-clock.ts";
+import { publishClosed } from "../bus/closed-partitions.ts";
 import { dropLate, requestIdOf } from "../bus/deadline.ts";
 import { FOR_FIELD_ERRORS } from "../bus/field-errors.ts";
 import { stationRequestSchema } from "../bus/messages/station-commands.ts";
@@ -139,7 +140,9 @@ export class Partition {
   async drain(): Promise<void> {
     this.#end();
     // Without a connection there is nothing to drain.
-    await this.#commands?.drain().catch(() => undefined);
+    const drained = this.#commands?.drain().catch(() => undefined);
+    publishClosed(this.#deps.nc, this.index);
+    await drained;
   }
 
   /** Ends at once. */

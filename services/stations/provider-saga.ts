@@ -23,6 +23,7 @@ import type { StationState } from "../../machines/station/state.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import { createProviderPayment } from "../bus/messages/provider-payments.ts";
 import { call, type ReplyOf } from "../bus/operation.ts";
+import { Failures } from "../bus/outage.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
 import { currentRequestId, forRequest, type Log } from "../runtime/log.ts";
@@ -56,9 +57,11 @@ type Answer = Extract<Reply, { created: true }> | Failed;
 export class ProviderSaga {
   readonly #deps: ProviderSagaDeps;
   readonly #collections = new Map<number, Collection>();
+  readonly #failures: Failures;
 
   constructor(deps: ProviderSagaDeps) {
     this.#deps = deps;
+    this.#failures = new Failures((...line) => deps.log.warn(...line), "the providers service did not answer");
   }
 
   /** Notes a state that was read or committed. */
@@ -132,7 +135,7 @@ export class ProviderSaga {
           freezeOf({ organizationId, stationId, configId }, collection, this.#deps.switches.current()),
         );
       } catch (error) {
-        this.#deps.log.warn({ err: error, intentId, pauseMs }, "the providers service did not answer");
+        this.#failures.failed(error, { intentId, pauseMs });
         if (isFinal(error)) return failed("provider_unavailable");
       }
       await pause(pauseMs);

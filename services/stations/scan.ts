@@ -1,16 +1,30 @@
 /**
  * What a host reads when it acquires partitions: which station it must wake when (from the headers of the station logs) and
  * which devices send heartbeats (from LIVENESS). It serves commands meanwhile.
+ *
+ * A server may have any copy of a stream, also one that lags, for example after the loss of its disk. Such a server reports
+ * that it has sent everything, and means everything of its copy. So a scan ends only when it has what the leader has.
  */
+import { setTimeout as delay } from "node:timers/promises";
 import { partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
 import { type FeedMessage, openFeed } from "../bus/feed.ts";
+import { SequenceWait } from "../bus/sequence-wait.ts";
 import { LIVENESS, type StationLogDefinition, type StationLogs } from "../bus/streams.ts";
 import { HEARTBEATS_ALL, parseHeartbeatSubject, parseStationId, partitionHeartbeatsSubject } from "../bus/subjects.ts";
 import type { Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { Partition } from "./partition.ts";
 import { decodeWake, WAKE_HEADER } from "./station-log.ts";
+
+/** The copy that a scan reads has not received what the leader has. The next scan probably reads another copy. */
+class CopyLagsError extends Error {
+  readonly code = "copy_lags";
+  constructor(stream: string) {
+    super(`The copy of ${stream} that the scan reads lags behind the leader.`);
+    this.name = "CopyLagsError";
+  }
+}
 
 export interface ScanDeps {
   /** A connection only for scans: a scan delays every answer on its connection. */
@@ -93,15 +107,21 @@ async function scan(deps: ScanDeps, signal: AbortSignal, partitions: readonly nu
 
 async function readAll(deps: ScanDeps, signal: AbortSignal, source: Source, filter: string): Promise<void> {
   signal.throwIfAborted();
+  const { stream, receiveLate } = source;
+  const handled = new SequenceWait();
   let { receive } = source;
   const feed = openFeed(deps.bus, {
-    stream: source.stream,
+    stream,
     filter,
     headersOnly: true,
     keepsOnlyNewest: source.keepsOnlyNewest,
     bitsPerSecond: STATION_LIMITS.scanBitsPerSecond,
-    onMessage: (message) => receive(message),
-    onReset: () => undefined,
+    onMessage: (message) => {
+      // First, because a message that is not understood counts as handled.
+      handled.reached(message.sequence);
+      receive(message);
+    },
+    onReset: () => handled.reached(0),
     log: deps.log,
   });
   const stop = (): void => feed.stop();
@@ -110,13 +130,35 @@ async function readAll(deps: ScanDeps, signal: AbortSignal, source: Source, filt
     signal.removeEventListener("abort", stop);
     feed.stop();
   };
+  const requireNewest = async (): Promise<void> => {
+    // One server has the only copy.
+    if (deps.bus.nc.info?.cluster === undefined) return;
+    const newest = await deps.bus.jsm.streams.getMessage(stream, { last_by_subj: filter });
+    if (newest === null || (await handled.waitFor(newest.seq, STATION_LIMITS.scanLagMs))) return;
+    throw new CopyLagsError(stream);
+  };
   try {
     await feed.caughtUp;
+    await requireNewest();
+    signal.throwIfAborted();
   } catch (error) {
     end();
     throw error;
   }
-  if (source.receiveLate === undefined) return end();
-  receive = source.receiveLate;
-  setTimeout(end, STATION_LIMITS.lateCommitsMs).unref();
+  if (receiveLate === undefined) return end();
+  receive = receiveLate;
+  void receiveLateCommits(requireNewest, signal).finally(end);
+}
+
+/** Resolves when late commits are over and received: a copy that lags sends them later. */
+async function receiveLateCommits(requireNewest: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  const options = { ref: false, signal };
+  await delay(STATION_LIMITS.lateCommitsMs, undefined, options).catch(() => undefined);
+  while (!signal.aborted) {
+    try {
+      return await requireNewest();
+    } catch {
+      await delay(STATION_LIMITS.scanRetryMs, undefined, options).catch(() => undefined);
+    }
+  }
 }

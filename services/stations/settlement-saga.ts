@@ -11,6 +11,7 @@ import { partitionOf } from "../../machines/partition.ts";
 import type { Attestation, PaymentIntent } from "../../machines/payment-intent.ts";
 import { moneyKey, moneyName, settleIntent } from "../bus/messages/intents.ts";
 import { call, type ReplyOf } from "../bus/operation.ts";
+import { Failures } from "../bus/outage.ts";
 import { currentRequestId, forRequest, type Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { Mailboxes } from "./mailboxes.ts";
@@ -35,12 +36,23 @@ interface Settlement {
   isAbandoned: boolean;
 }
 
+/** The station takes no commit now: the host has no answer of the log, or too many commands wait. */
+class NotCommittedError extends Error {
+  readonly code = "settlement_not_committed";
+  constructor() {
+    super("The outcome of a settlement could not be committed yet.");
+    this.name = "NotCommittedError";
+  }
+}
+
 export class SettlementSaga {
   readonly #deps: SettlementSagaDeps;
   readonly #settlements = new Map<number, Settlement>();
+  readonly #failures: Failures;
 
   constructor(deps: SettlementSagaDeps) {
     this.#deps = deps;
+    this.#failures = new Failures((...line) => deps.log.warn(...line), "a settlement has to wait");
   }
 
   /** Starts a settlement and completes it; does nothing when it is under way already. */
@@ -132,7 +144,7 @@ export class SettlementSaga {
         answer: resolve,
       });
     });
-    if (isFailure(answer)) throw new Error("The outcome of a settlement could not be committed yet.");
+    if (isFailure(answer)) throw new NotCommittedError();
     return answer;
   }
 
@@ -144,7 +156,7 @@ export class SettlementSaga {
         return await attempt();
       } catch (error) {
         this.#deps.metrics.settlementRetries.add({});
-        this.#deps.log.warn({ err: error, intentId: settlement.intentId, pauseMs }, "a settlement has to wait");
+        this.#failures.failed(error, { intentId: settlement.intentId, pauseMs });
       }
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
       pauseMs = Math.min(pauseMs * 2, STATION_LIMITS.settleLongestPauseMs);

@@ -1,4 +1,5 @@
 /** Reading and appending commits. One append per station is under way at a time; the log decides which was first (I5). */
+import { type ApiError, JetStreamApiError } from "@nats-io/jetstream";
 import { createInbox, headers, type Msg, type MsgHdrs, type Subscription } from "nats";
 import { type Commit, decodeCommit, encodeCommit } from "../../machines/station/commit.ts";
 import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
@@ -91,7 +92,8 @@ export class StationLog {
     );
     const { message, error } = answer.json<StoredMessageAnswer>();
     if (error?.err_code === NO_MESSAGE) return null;
-    if (message === undefined) throw new Error(error?.description ?? `JetStream has no answer about ${subject}.`);
+    if (error !== undefined) throw new JetStreamApiError(error);
+    if (message === undefined) throw new Error(`JetStream has no answer about ${subject}.`);
     return { commit: decodeCommit(Buffer.from(message.data, "base64").toString()), sequence: message.seq };
   }
 
@@ -184,7 +186,7 @@ interface JetStreamFault {
 
 interface StoredMessageAnswer {
   readonly message?: { readonly seq: number; readonly data: string };
-  readonly error?: JetStreamFault;
+  readonly error?: ApiError;
 }
 
 interface Acknowledgement {

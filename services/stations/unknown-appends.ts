@@ -8,7 +8,7 @@
  *                           └── no answer: pause, again
  */
 import { partitionOf } from "../../machines/partition.ts";
-import type { Log } from "../runtime/log.ts";
+import { currentRequestId, type Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { LocalCommands } from "./mailboxes.ts";
 import type { LocalCommand } from "./work.ts";
@@ -30,6 +30,8 @@ export interface UnknownAppend {
 
 interface Watch extends UnknownAppend {
   readonly stationId: number;
+  /** Of the command whose append it was. */
+  readonly requestId: string | undefined;
   readonly sinceMs: number;
   pauseMs: number;
   timer: NodeJS.Timeout | undefined;
@@ -55,7 +57,8 @@ export class UnknownAppends {
     // The append of `command_ruled_out` has an unknown outcome, too: the first append's condition decides for both.
     if (this.#watches.has(stationId)) return;
     const pauseMs = STATION_LIMITS.unknownPauseMs;
-    const watch: Watch = { ...append, stationId, sinceMs: performance.now(), pauseMs, timer: undefined, isOver: false };
+    const facts = { ...append, stationId, requestId: currentRequestId(), sinceMs: performance.now() };
+    const watch: Watch = { ...facts, pauseMs, timer: undefined, isOver: false };
     this.#watches.set(stationId, watch);
     const { commandId } = append;
     this.#deps.log.warn({ stationId, commandId }, "the outcome of an append is unknown; the station waits for it");
@@ -77,13 +80,14 @@ export class UnknownAppends {
 
   #check(watch: Watch): void {
     if (!this.#deps.canAppend(watch.stationId)) return this.#checkLater(watch);
-    const { stationId, expectedSequence, commandId } = watch;
+    const { stationId, expectedSequence, commandId, requestId } = watch;
     this.#deps.localCommands.submit({
       stationId,
       commandId: `rule_out:${commandId}`,
       command: (_state, sequence): LocalCommand | undefined =>
         sequence === expectedSequence ? { type: "rule_out", commandId } : undefined,
       isAboutUnknown: true,
+      requestId,
       isVoid: () => watch.isOver,
       done: (answer) => {
         if (watch.isOver) return;

@@ -11,6 +11,7 @@ import { partitionOf } from "../../machines/partition.ts";
 import { findIntent, type StationState } from "../../machines/station/state.ts";
 import { withdrawProviderPayment } from "../bus/messages/provider-payments.ts";
 import { call } from "../bus/operation.ts";
+import { Failures } from "../bus/outage.ts";
 import { currentRequestId, forRequest, type Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { Mailboxes } from "./mailboxes.ts";
@@ -45,10 +46,13 @@ export class Withdrawals {
   readonly #reports = new Map<number, Report>();
   /** The reports that wait for their turn, in the order of arrival. */
   readonly #waiting = new Set<Report>();
+  readonly #failures: Failures;
   #underWay = 0;
 
   constructor(deps: WithdrawalsDeps) {
     this.#deps = deps;
+    const message = "the end of a QR collection is not reported yet";
+    this.#failures = new Failures((...line) => deps.log.warn(...line), message);
   }
 
   /** Notes a state that was read or committed. */
@@ -125,7 +129,7 @@ export class Withdrawals {
     try {
       await call(this.#deps.nc, withdrawProviderPayment, { intentId }, STATION_LIMITS.providerAskMs);
     } catch (error) {
-      this.#deps.log.warn({ err: error, stationId, intentId }, "the end of a QR collection is not reported yet");
+      this.#failures.failed(error, { stationId, intentId });
       return false;
     }
     const answer = await new Promise<StationAnswer>((resolve) => {

@@ -4,6 +4,7 @@ import { TEST_EVENT_TYPE } from "../bus/messages/webhook-deliveries.ts";
 import type * as messages from "../bus/messages/webhook-endpoints.ts";
 import type { ReplyOf } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
+import { currentRequestId } from "../runtime/log.ts";
 import { attemptMessage, deliveryMessage } from "./deliveries.ts";
 import type { SignerDeps, SignerHandler } from "./deps.ts";
 import { findEndpoint } from "./endpoints.ts";
@@ -80,7 +81,16 @@ async function insertTest(
     const createdAt = new Date(clock.nowMs()).toISOString();
     const eventType = TEST_EVENT_TYPE;
     const body = envelope({ deliveryId, eventType, createdAt, payload: { endpoint_id: endpointId } });
-    const facts = { organizationId, consumerId, endpointId, eventId: null, eventType, body, lapsesAt: null };
+    const facts = {
+      organizationId,
+      consumerId,
+      endpointId,
+      eventId: null,
+      eventType,
+      body,
+      lapsesAt: null,
+      requestId: currentRequestId(),
+    };
     await insertDeliveries(tx, [{ ...facts, deliveryId, status: "failed" }]);
     return { deliveryId, body };
   });

@@ -8,6 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { AckPolicy, type ConsumerMessages, type JsMsg, jetstream } from "@nats-io/jetstream";
 import { nanos } from "nats";
 import type { Bus } from "../bus/connection.ts";
+import { requestIdOf } from "../bus/deadline.ts";
 import {
   type PublishedRoboticsEvent,
   publishedRoboticsEventSchema,
@@ -41,12 +42,17 @@ export interface FollowOptions {
   readonly bus: Bus;
   readonly log: Log;
   /** Stores events. When it rejects, the bus delivers them again. */
-  readonly take: (events: readonly PublishedRoboticsEvent[]) => Promise<void>;
+  readonly take: (events: readonly ArrivedEvent[]) => Promise<void>;
+}
+
+/** An event with the id of the request that caused it. */
+export interface ArrivedEvent extends PublishedRoboticsEvent {
+  readonly requestId?: string | undefined;
 }
 
 interface Arrived {
   readonly message: JsMsg;
-  readonly published: PublishedRoboticsEvent;
+  readonly published: ArrivedEvent;
 }
 
 /** Follows the stream until it is stopped, and starts again after each failure. Meanwhile events wait in the stream. */
@@ -121,12 +127,14 @@ async function follow(messages: ConsumerMessages, { log, take }: Pick<FollowOpti
   }
 }
 
-function read(message: JsMsg, log: Log): PublishedRoboticsEvent | undefined {
+function read(message: JsMsg, log: Log): ArrivedEvent | undefined {
+  const requestId = requestIdOf(message);
   try {
-    return publishedRoboticsEventSchema.parse(message.json());
+    return { ...publishedRoboticsEventSchema.parse(message.json()), requestId };
   } catch (error) {
     // This event will never be readable, and must not block the others.
-    log.error({ err: error, sequence: message.seq }, "an event of robotics does not match its schema and is left out");
+    const facts = { err: error, sequence: message.seq, requestId };
+    log.error(facts, "an event of robotics does not match its schema and is left out");
     message.term();
     return undefined;
   }
@@ -152,10 +160,7 @@ export interface EventsTaken {
   readonly organizationIds: readonly number[];
 }
 
-export async function takeEvents(
-  database: Database,
-  published: readonly PublishedRoboticsEvent[],
-): Promise<EventsTaken> {
+export async function takeEvents(database: Database, published: readonly ArrivedEvent[]): Promise<EventsTaken> {
   if (published.length === 0) return { events: 0, deliveries: 0, organizationIds: [] };
   return await database.begin(async (sql) => {
     const inserted = await insertEvents(sql, published);
@@ -209,7 +214,7 @@ function isTargetOf({ event }: PublishedRoboticsEvent): (target: EventTarget) =>
   return (target) => (consumerId === null ? target.filialId === filialId : target.consumerId === consumerId);
 }
 
-function deliveryOf({ eventId, event }: PublishedRoboticsEvent, target: EventTarget, deliveryId: number): NewDelivery {
+function deliveryOf({ eventId, event, requestId }: ArrivedEvent, target: EventTarget, deliveryId: number): NewDelivery {
   const { organizationId, eventType, createdAt, payload } = event;
   // A delivery to a paused endpoint waits for it. A disabled endpoint gets none.
   const isSent = target.endpointId !== null && !target.isDisabled;
@@ -223,6 +228,7 @@ function deliveryOf({ eventId, event }: PublishedRoboticsEvent, target: EventTar
     body: envelope({ deliveryId, eventType, createdAt, payload }),
     status: isSent ? "pending" : "unsent",
     lapsesAt: event.eventType === "serving_task.offered" ? event.payload.expires_at : null,
+    requestId,
   };
 }
 
@@ -244,12 +250,14 @@ export function createSweep(deps: SweepDeps): () => Promise<void> {
 async function sweepLostEvents(deps: SweepDeps, withinMs: number | undefined): Promise<boolean> {
   const { lostAfterMs: olderThanMs, lostPerSweep: limit } = SIGNER_LIMITS;
   const rows = await listLostEvents(deps.database, { olderThanMs, withinMs, limit });
-  const lost: PublishedRoboticsEvent[] = [];
-  for (const { outbox_id: eventId, event } of rows) {
+  const lost: ArrivedEvent[] = [];
+  for (const { outbox_id: eventId, event, request_id } of rows) {
+    const requestId = request_id ?? undefined;
     const parsed = roboticsEventSchema.safeParse(event);
-    if (parsed.success) lost.push({ eventId, event: parsed.data });
+    if (parsed.success) lost.push({ eventId, event: parsed.data, requestId });
     else {
-      deps.log.error({ err: parsed.error, eventId }, "an event of robotics does not match its schema and is left out");
+      const facts = { err: parsed.error, eventId, requestId };
+      deps.log.error(facts, "an event of robotics does not match its schema and is left out");
       await insertUnreadableEvent(deps.database, eventId);
     }
   }

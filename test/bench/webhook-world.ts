@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { requestHeaders } from "../../services/bus/deadline.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import type { RoboticsEvent } from "../../services/bus/messages/robotics-events.ts";
 import { changeWebhookEndpoint, registerWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
@@ -12,6 +13,7 @@ import { roboticsEventSubject } from "../../services/bus/subjects.ts";
 import { filialKey, insertOutbox } from "../../services/db/outbox.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { announcer } from "../../services/robotics/events.ts";
+import { forRequest } from "../../services/runtime/log.ts";
 import { createAuthority } from "../support/certificates.ts";
 import type { BenchProcess, BenchWorld } from "./bench-world.ts";
 
@@ -113,6 +115,7 @@ export async function startWebhookWorld(world: BenchWorld, plan: { readonly owne
     },
     async publish(count) {
       const BATCH = 500;
+      const headers = forRequest("request-of-the-bench", requestHeaders);
       for (let at = 0; at < count; at += BATCH) {
         const batch = Array.from({ length: Math.min(BATCH, count - at) }, (_, index) => nextEvent(at + index));
         const rows = batch.map(({ owner, event }) => ({ key: filialKey(owner.filialId), payload: { event } }));
@@ -124,7 +127,7 @@ export async function startWebhookWorld(world: BenchWorld, plan: { readonly owne
         await Promise.all(
           batch.map(({ owner, event }, index) => {
             const published = { eventId: ids[index]?.outbox_id, event };
-            return world.bus.js.publish(roboticsEventSubject(owner.filialId), JSON.stringify(published));
+            return world.bus.js.publish(roboticsEventSubject(owner.filialId), JSON.stringify(published), { headers });
           }),
         );
       }

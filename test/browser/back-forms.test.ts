@@ -53,6 +53,7 @@ describe("an answer that is lost", () => {
     await inDialog(page).getByText("The service cannot be reached.").waitFor(SHOWN);
     await inDialog(page).getByRole("button", { name: "Add a filial", disabled: false }).click(SHOWN);
     await inDialog(page).waitFor({ state: "hidden", ...SHOWN });
+    await page.getByText("The filial is added. Add a station to it next.").waitFor(SHOWN);
     const { filials } = await owner.good<{ filials: { name: string }[] }>("GET", "filials/");
     expect(filials.filter(({ name }) => name === "Made once")).toHaveLength(1);
     await page.context().close();

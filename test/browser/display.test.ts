@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { KIT_LIMITS } from "../../clients/device-kit/limits.ts";
 import { PAID_SHOWN_MS } from "../../machines/settings.ts";
 import { newCode } from "../support/devices.ts";
 import { logIn, newOrder, type Person } from "../support/people.ts";
@@ -36,11 +37,18 @@ interface NewDisplay {
   readonly deviceId: number;
   readonly code: string;
 }
-async function register(): Promise<NewDisplay> {
-  const station_id = system.sandbox.stations[0]?.stationId;
-  const body = { station_id, name: `Display ${performance.now()}`, kind: "customer_display" };
+async function register(at = station): Promise<NewDisplay> {
+  const body = { station_id: Number(at.split("/")[1]), name: `Display ${performance.now()}`, kind: "customer_display" };
   const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
   return { deviceId, code: await newCode(owner, deviceId) };
+}
+
+/** A station for a test that runs beside others. */
+async function newStation(): Promise<string> {
+  const body = { filial_id: system.sandbox.filialId, name: `Station ${performance.now()}`, currency: "EUR" };
+  const { station_id } = await owner.good<{ station_id: number }>("POST", "stations/", { body });
+  await cashier.good("POST", `stations/${station_id}/lease/`);
+  return `stations/${station_id}`;
 }
 
 /** The address that the back office's QR code contains. */
@@ -52,18 +60,32 @@ interface Paired extends NewDisplay {
   readonly context: BrowserContext;
   readonly page: Page;
 }
-async function pair(options: Parameters<Browser["newContext"]>[0] = {}): Promise<Paired> {
-  const device = await register();
-  const context = await browser.newContext({ locale: "en-GB", ...options });
+interface PairOptions {
+  readonly at?: string;
+  /** The page's clock can be moved ahead. */
+  readonly isClockMovable?: boolean;
+}
+
+let paired = 0;
+async function pair(
+  options: Parameters<Browser["newContext"]>[0] = {},
+  { at = station, isClockMovable = false }: PairOptions = {},
+): Promise<Paired> {
+  const device = await register(at);
+  paired += 1;
+  // One address may claim ten times a minute.
+  const extraHTTPHeaders = { "x-forwarded-for": `127.0.1.${paired}` };
+  const context = await browser.newContext({ locale: "en-GB", extraHTTPHeaders, ...options });
+  if (isClockMovable) await context.clock.install();
   const page = await context.newPage();
   await page.goto(addressWith(device.code));
   await isShown(page, "idle");
   return { ...device, context, page };
 }
 
-const openOrder = (unit_amount = "12.50") => newOrder(cashier, station, unit_amount, "Tea");
-const collect = async (order_id: number, route: string) =>
-  (await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body: { order_id, route } })).intent_id;
+const openOrder = (unit_amount = "12.50", at = station) => newOrder(cashier, at, unit_amount, "Tea");
+const collect = async (order_id: number, route: string, at = station) =>
+  (await cashier.good<{ intent_id: number }>("POST", `${at}/intents/`, { body: { order_id, route } })).intent_id;
 
 describe("pairing", () => {
   test("a typed code pairs, a wrong one says why, and a reload stays paired", async () => {
@@ -132,16 +154,17 @@ describe("pairing", () => {
 });
 
 describe("what a guest sees", () => {
-  test("each state as the service has it: accessible, also at 360 pixels and with reduced motion", async () => {
-    const { context, page } = await pair({ viewport: { width: 360, height: 640 }, reducedMotion: "reduce" });
+  test.concurrent("each state as the service has it: accessible, also at 360 pixels and with reduced motion", async () => {
+    const at = await newStation();
+    const { context, page } = await pair({ viewport: { width: 360, height: 640 }, reducedMotion: "reduce" }, { at });
     await expectAccessible(page, "display-idle");
     // For this amount the sandbox provider waits for the guest.
-    const order = await openOrder("1234.03");
+    const order = await openOrder("1234.03", at);
     await isShown(page, "total");
     await page.getByText("€1,234.03").waitFor();
     await expectAccessible(page, "display-total");
     await expectNoSideways(page);
-    const intent = await collect(order, "dynamic_qr");
+    const intent = await collect(order, "dynamic_qr", at);
     await isShown(page, "qr");
     await expectAccessible(page, "display-qr");
     await expectNoSideways(page);
@@ -152,10 +175,10 @@ describe("what a guest sees", () => {
     expect((box?.x ?? -1) >= 0 && (box?.x ?? 0) + (box?.width ?? 0) <= 360).toBe(true);
     expect(await page.locator(".qr-code path").first().getAttribute("fill")).toBe("#ffffff");
     await page.emulateMedia({ colorScheme: null });
-    await cashier.good("POST", `${station}/intents/${intent}/cancel/`);
+    await cashier.good("POST", `${at}/intents/${intent}/cancel/`);
     await isShown(page, "total");
-    const cash = await vi.waitFor(() => collect(order, "cash"), SHOWN);
-    await cashier.good("POST", `${station}/intents/${cash}/attest/`);
+    const cash = await vi.waitFor(() => collect(order, "cash", at), SHOWN);
+    await cashier.good("POST", `${at}/intents/${cash}/attest/`);
     await isShown(page, "paid");
     await page.getByText("Paid").waitFor();
     await expectAccessible(page, "display-paid");
@@ -167,13 +190,14 @@ describe("what a guest sees", () => {
     await context.close();
   });
 
-  test("a change is on the screen with the next poll, within 2.1 s", async () => {
-    const { context, page } = await pair();
+  test.concurrent("a change is on the screen with the next poll, within 2.1 s", async () => {
+    const at = await newStation();
+    const { context, page } = await pair({}, { at });
     const waits: number[] = [];
     for (let round = 1; round <= 5; round += 1) {
       // Each round starts at another time between two polls: the previous order appeared with a poll.
       await delay(round * 370);
-      const order = await openOrder(`${round}.40`);
+      const order = await openOrder(`${round}.40`, at);
       const openedAtMs = performance.now();
       await page.getByText(`€${round}.40`).waitFor(SHOWN);
       waits.push(performance.now() - openedAtMs);
@@ -234,12 +258,13 @@ describe("what a guest sees", () => {
 
 describe("a display that may not act", () => {
   test("a suspended one shows the reason and continues when resumed; a revoked one can be paired again", async () => {
-    const { context, page, deviceId } = await pair();
+    const { context, page, deviceId } = await pair({}, { isClockMovable: true });
     await owner.good("POST", `devices/${deviceId}/suspend/`);
     await isShown(page, "blocked");
     await page.getByText("The owner has suspended this display.").waitFor();
     await expectAccessible(page, "display-blocked");
     await owner.good("POST", `devices/${deviceId}/resume/`);
+    await page.clock.fastForward(KIT_LIMITS.blockedMs);
     await isShown(page, "idle");
     await owner.good("POST", `devices/${deviceId}/reset/`);
     await isShown(page, "pair");

@@ -84,6 +84,60 @@ test("a session that ends leaves what is typed: the reference of a slip, a line,
   await context.close();
 });
 
+test("the open orders: another till's order appears, more than a page are listed, and unsent lines are not lost", async () => {
+  const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  const station = { filial_id: system.sandbox.filialId, name: "Terrace", currency: "EUR" };
+  const { station_id: stationId } = await owner.good<{ station_id: number }>("POST", "stations/", { body: station });
+  const orders = `stations/${stationId}/orders/`;
+  const open = async (name: string): Promise<number> => {
+    const body = { lines: [{ name, quantity: 1, unit_amount: "3.00" }] };
+    return (await cashier.good<{ order_display_number: number }>("POST", orders, { body })).order_display_number;
+  };
+  const first = await open("Tea");
+  const context = await browser.newContext({ locale: "en-GB" });
+  const page = await context.newPage();
+  await page.goto(`${system.baseUrl}/till/?station=${stationId}`);
+  await signIn(page, system.cashier);
+  await click(page, "Take the station");
+  await page.getByRole("heading", { name: `Order ${first}` }).waitFor(SHOWN);
+  const menu = page.locator("summary", { hasText: "Open orders" });
+  const entry = (number: number) => page.getByRole("button", { name: new RegExp(`^Order ${number} `) });
+  await menu.click(SHOWN);
+  const second = await open("Cake");
+  await entry(second).waitFor(SHOWN);
+  await open("Juice");
+  // With one order in each page, the oldest one is on the third.
+  await page.route(/\/orders\/\?.*limit=/, (route) => {
+    return route.continue({
+      url: route
+        .request()
+        .url()
+        .replace(/limit=\d+/, "limit=1"),
+    });
+  });
+  await page.reload();
+  await menu.click(SHOWN);
+  await entry(first).waitFor(SHOWN);
+
+  await entry(second).click(SHOWN);
+  await page.locator(".line-name", { hasText: "Cake" }).waitFor(SHOWN);
+  await page.route(/\/lines\/$/, (route) => route.abort());
+  await addLine(page, "Milk", "1.00");
+  await isShown(page, "The service cannot be reached.");
+  await menu.click(SHOWN);
+  await expect.poll(() => button(page, "New order").getAttribute("aria-disabled"), SHOWN).toBe("true");
+  expect(await button(page, "Leave the station").getAttribute("aria-disabled")).toBe("true");
+  await expectAccessible(page);
+  await page.unroute(/\/lines\/$/);
+  await expect.poll(() => button(page, "New order").getAttribute("aria-disabled"), SHOWN).toBe("false");
+  await click(page, "New order");
+  const stored = await cashier.good<{ orders: { order_display_number: number; total: string }[] }>("GET", orders);
+  const changed = stored.orders.filter(({ total }) => total !== "3.00");
+  expect(changed).toMatchObject([{ order_display_number: second, total: "4.00" }]);
+  await context.close();
+});
+
 async function endSession(context: BrowserContext): Promise<void> {
   const { origin } = new URL(system.baseUrl);
   await context.request.delete(`${system.baseUrl}/api/cashier/v1/session/`, { headers: { origin } });

@@ -240,24 +240,28 @@ describe("a collection", () => {
     const sent = page.waitForRequest(/\/lines\/$/);
     await addLine(page, "Cake", "3.00");
     await sent;
-    await page.locator("summary", { hasText: "Open orders" }).click();
-    await click(page, "New order");
-    await addLine(page, "Juice", "4.00");
+    // Another tab begins to collect another order, so the page shows that order.
+    const station = `stations/${till.stationId}`;
+    const intents = `${station}/intents/`;
+    const juice = { order_id: await newOrder(cashier, station, "4.00", "Juice"), route: "cash" };
+    const begun = await cashier.good<{ intent_id: number }>("POST", intents, { body: juice });
+    await isShown(page, "Take the money, then settle");
     await answered();
-    await isShown(page, "Choose how the guest pays.");
+    await page.locator(".line-name", { hasText: "Juice" }).waitFor(SHOWN);
     expect(await page.locator(".line-name").allTextContents()).toEqual(["Juice"]);
-    const path = `stations/${till.stationId}/orders/?status=open`;
-    const openOrders = async () =>
-      (await cashier.good<{ orders: { order_id: number; total: string }[] }>("GET", path)).orders;
-    const orders = await openOrders();
-    expect(orders.map(({ total }) => total).toSorted()).toEqual(["4.00", "5.00"]);
+    await cashier.good("POST", `${intents}${begun.intent_id}/cancel/`);
+    await click(page, "Back to the order");
+    const path = `${station}/orders/?status=open`;
+    const openTotals = async (): Promise<string[]> => {
+      const { orders } = await cashier.good<{ orders: { total: string }[] }>("GET", path);
+      return orders.map(({ total }) => total).toSorted();
+    };
+    expect(await openTotals()).toEqual(["4.00", "5.00"]);
 
     // A line that could not be stored before its order was paid opens no second order.
     await page.route(/\/lines\/$/, (route) => route.abort());
     await addLine(page, "Milk", "1.00");
-    const body = { order_id: orders.find(({ total }) => total === "4.00")?.order_id, route: "cash" };
-    const intents = `stations/${till.stationId}/intents/`;
-    const { intent_id } = await cashier.good<{ intent_id: number }>("POST", intents, { body });
+    const { intent_id } = await cashier.good<{ intent_id: number }>("POST", intents, { body: juice });
     // The page reads the paid order again after the refusal of its line: the refusal stays visible.
     const [paid, refused] = [/\/orders\/\d+\/$/, Promise.withResolvers<void>()];
     await page.route(paid, async (route) => {
@@ -276,7 +280,7 @@ describe("a collection", () => {
     expect(await page.getByText("This cannot be done in the present state.").count()).toBe(1);
     await click(page, "Try again");
     await button(page, "Try again").and(page.locator('[aria-busy="false"]')).waitFor(SHOWN);
-    expect((await openOrders()).map(({ total }) => total)).toEqual(["5.00"]);
+    expect(await openTotals()).toEqual(["5.00"]);
   });
 
   test("text of other people and of the cashier is shown as text, in every field", async () => {

@@ -21,6 +21,12 @@ describe("parseNatsAddress", () => {
     });
   });
 
+  it("a server twice: once", () => {
+    const { servers = [] } =
+      parseNatsAddress("nats://token@one.example:4222,nats://one.example,nats://two.example") ?? {};
+    expect(servers.map(({ host }) => host)).toEqual(["one.example", "two.example"]);
+  });
+
   it("an IPv6 address: hostAndPort writes it with brackets, the parsed host has none", () => {
     const server = parseNatsAddress("nats://[::1]:4222")?.servers[0];
     expect(server).toEqual({ host: "::1", port: 4222 });

@@ -1,8 +1,9 @@
 /** How often a process dials a NATS server that accepts connections and does nothing useful with them. */
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { connectBus } from "../../services/bus/connection.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
+import { Link } from "../cluster/link.ts";
 import { startFaultyServer } from "../support/faulty-server.ts";
 import { QUIET } from "../support/quiet-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
@@ -64,6 +65,39 @@ describe("a server that accepts connections", () => {
     expect(server.dials() - dialsBefore).toBeGreaterThan(2);
     expect(server.dials() - dialsBefore).toBeLessThanOrEqual(MOST_DIALS);
     cutting();
+    await bus.close();
+    await server.stop();
+  });
+});
+
+describe("a server that is lost", () => {
+  /** More than sockets and a link hold. */
+  const MESSAGES = 64;
+  const BYTES = 512 * 1_024;
+  const NOTICED_MS = BUS_LIMITS.pingMs * (BUS_LIMITS.unansweredPings + 1) + BUS_LIMITS.dialMs;
+
+  test("and reads nothing more, so that the socket is full: the process goes to another server", async () => {
+    const links = await Promise.all([Link.open(nats.port), Link.open(nats.port)]);
+    const urls = links.map(({ port }) => nats.url.replace(`:${nats.port}`, `:${port}`));
+    const bus = await connectBus({ url: urls.join(), name: "test", log: QUIET });
+    const first = bus.nc.getServer();
+    links.find(({ port }) => first.endsWith(`:${port}`))?.cut();
+    for (let index = 0; index < MESSAGES; index += 1) bus.nc.publish("lost", new Uint8Array(BYTES));
+    const isElsewhere = (): boolean => bus.isUp() && bus.nc.getServer() !== first;
+    await expect.poll(isElsewhere, { timeout: NOTICED_MS, interval: 100 }).toBe(true);
+    await bus.close();
+    await Promise.all(links.map((link) => link.close()));
+  });
+
+  test("after the clock of the process was set back: the bus is up soon after the server", async () => {
+    const server = await startNats();
+    const bus = await connectBus({ url: server.url, name: "test", log: QUIET });
+    const now = Date.now.bind(Date);
+    const clock = vi.spyOn(Date, "now").mockImplementation(() => now() - 3_600_000);
+    await server.halt();
+    await server.restart();
+    await expect.poll(() => bus.isUp(), { timeout: 5_000, interval: 50 }).toBe(true);
+    clock.mockRestore();
     await bus.close();
     await server.stop();
   });

@@ -9,6 +9,7 @@ import type { ServerAccess } from "../../services/bus/nats-server.ts";
 import { parseSettings, sharedSettingsSchema } from "../../services/runtime/settings.ts";
 import { createAuthority } from "../support/certificates.ts";
 import { freePort } from "../support/free-port.ts";
+import { jwtAccounts } from "../support/nats-accounts.ts";
 import { QUIET } from "../support/quiet-log.ts";
 import { type RunningProgram, runProgram } from "../support/running-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -176,50 +177,12 @@ describe("a NATS server with passwords and certificates of a private authority",
   });
 });
 
-/** A claim in the form that the tool nsc writes: a JWT that an nkey signed. */
-function claim(issuer: nkeys.KeyPair, subject: nkeys.KeyPair, nats: object): string {
-  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
-  const body = { jti: "1", iat: 1, iss: issuer.getPublicKey(), sub: subject.getPublicKey(), name: "test", nats };
-  const signed = `${part({ typ: "JWT", alg: "ed25519-nkey" })}.${part(body)}`;
-  return `${signed}.${Buffer.from(issuer.sign(Buffer.from(signed))).toString("base64url")}`;
-}
-
 describe("a NATS server with JWT accounts", () => {
-  const operator = nkeys.createOperator();
-  const [system, account, user] = [nkeys.createAccount(), nkeys.createAccount(), nkeys.createUser()];
-  const credentials = (issuer: nkeys.KeyPair): string => {
-    const jwt = claim(issuer, user, { type: "user", version: 2, subs: -1, data: -1, payload: -1 });
-    const seed = new TextDecoder().decode(user.getSeed());
-    return `-----BEGIN NATS USER JWT-----\n${jwt}\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n${seed}\n------END USER NKEY SEED------\n`;
-  };
+  const { account, configuration, credentials } = jwtAccounts();
   let server: RunningProgram | undefined;
   let url: string;
   beforeAll(async () => {
-    const unlimited = {
-      subs: -1,
-      conn: -1,
-      leaf: -1,
-      imports: -1,
-      exports: -1,
-      data: -1,
-      payload: -1,
-      wildcards: true,
-    };
-    const streams = { mem_storage: -1, disk_storage: -1, streams: -1, consumer: -1 };
-    // nats-server allows no streams in the system account.
-    const accounts = [
-      [system, unlimited],
-      [account, { ...unlimited, ...streams }],
-    ] as const;
-    const preloaded = accounts.map(
-      ([each, limits]) => `${each.getPublicKey()}: ${claim(operator, each, { type: "account", version: 2, limits })}`,
-    );
-    const started = await startServer("jwt", [
-      `operator: ${claim(operator, operator, { type: "operator", version: 2 })}`,
-      `system_account: ${system.getPublicKey()}`,
-      "resolver: MEMORY",
-      `resolver_preload: { ${preloaded.join("\n")} }`,
-    ]);
+    const started = await startServer("jwt", configuration);
     server = started.server;
     url = `nats://127.0.0.1:${started.port}`;
   });

@@ -41,6 +41,16 @@ describe("the version of nats-server", () => {
     server.close();
   });
 
+  it("connectBus: a single server whose JetStream is silent, as after a full disk, gets one sentence with the next step", async () => {
+    const server = await serverOfVersion("2.15.1");
+    const connecting = connectBus({ url: server.url, name: "test", log: QUIET, withinMs: 300 });
+    await expect(connecting).rejects.toMatchObject({
+      code: "nats_stores_nothing",
+      message: `The NATS at ${new URL(server.url).host} (NATS_URL) runs, but stores nothing, as after its disk was full: free space on that disk, and start nats-server again.`,
+    });
+    server.close();
+  });
+
   it("connectBus: a server without JetStream is refused with one sentence", async () => {
     const port = await freePort();
     const server = runProgram(inject("natsBinary").path, ["--addr", "127.0.0.1", "--port", String(port)]);

@@ -74,6 +74,20 @@ describe("asking a station", () => {
     expect(performance.now() - startedAt).toBeLessThan(1_400);
   });
 
+  it("accepts the answer to an earlier attempt while it pauses, because no host has the partition any more", async () => {
+    const first = Promise.withResolvers<Msg>();
+    owner = bus.nc.subscribe(stationCommandSubject(1), {
+      max: 1,
+      callback: (_error, message) => first.resolve(message),
+    });
+    const asked = askStation(bus.nc, 1, REQUEST);
+    const message = await first.promise;
+    // It spends nearly all its time in pauses then: the bus reports at once that no process answers.
+    await pause(BUS_LIMITS.askAgainMs + 3 * BUS_LIMITS.askLongestPauseMs);
+    message.respond(JSON.stringify(DONE));
+    expect(await asked).toEqual(DONE);
+  });
+
   it("returns a refusal of the station as an answer", async () => {
     const refusal: StationResponse = { reply: { ok: false, code: "lease_required" }, intent: null, sequence: 5 };
     answering([refusal]);

@@ -1,9 +1,9 @@
 /** The virtual companion and display as programs: real clients of a real system, also when something fails. */
 import { once } from "node:events";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, type TestContext, vi } from "vitest";
 import { KIT_LIMITS } from "../../clients/device-kit/limits.ts";
 import { clientLimits } from "../../clients/limits.ts";
 import { apiClient } from "../support/api-client.ts";
@@ -27,9 +27,6 @@ let system: TestSystem;
 let folder: TemporaryFolder;
 let cashier: Person;
 let owner: Person;
-let station: string;
-let companionId: number;
-const running: RunningProgram[] = [];
 
 beforeAll(async () => {
   system = await sharedSystem({ claims: true });
@@ -38,44 +35,54 @@ beforeAll(async () => {
     logIn(system.baseUrl, "cashier", system.cashier),
     logIn(system.baseUrl, "backoffice", system.owner),
   ]);
-  station = `stations/${system.sandbox.stations[1]?.stationId}`;
-  companionId = seeded("smart_pos_companion").deviceId;
-  await cashier.good("POST", `${station}/lease/`);
-});
-afterEach(async () => {
-  for (const program of running.splice(0)) {
-    program.process.kill("SIGTERM");
-    await program.ended;
-  }
-  const { intents } = await cashier.good<{ intents: { intent_id: number; cancel_offered: boolean }[] }>(
-    "GET",
-    `${station}/intents/`,
-  );
-  if (intents[0]?.cancel_offered === true)
-    await cashier.good("POST", `${station}/intents/${intents[0].intent_id}/cancel/`);
 });
 afterAll(async () => {
   await system.stop();
   folder.remove();
 });
 
-function seeded(kind: string) {
-  const device = system.sandbox.stations[1]?.devices.find((candidate) => candidate.kind === kind);
-  if (device === undefined) throw new Error(`The sandbox has no ${kind}.`);
-  return device;
+/** The station of a test, and the programs there. Each test has its own, so the tests can run at the same time. */
+interface Place {
+  readonly station: string;
+  readonly companionId: number;
+  /** The folder of the credential files. */
+  readonly path: string;
+  readonly start: (name: string, settings?: { readonly code?: string; readonly baseUrl?: string }) => RunningProgram;
 }
 
-function start(name: string, settings: { code?: string | null; baseUrl?: string } = {}): RunningProgram {
-  const program = runProgram(process.execPath, [join(CLIENTS, `${name}.ts`)], {
-    stdio: ["ignore", "pipe", "pipe", "ipc"],
-    env: programEnvironment({
-      BASE_URL: settings.baseUrl ?? system.baseUrl,
-      CREDENTIAL_FILE: join(folder.path, `${name}.json`),
-      ENROLLMENT_CODE: settings.code ?? "",
-    }),
-  });
-  running.push(program);
-  return program;
+let places = 0;
+/** A station with a companion. Its programs end with the test. */
+async function open(context: TestContext, companion = "Till of the day"): Promise<Place> {
+  places += 1;
+  const facts = { filial_id: system.sandbox.filialId, name: `Station ${places}`, currency: "EUR" };
+  const { station_id } = await owner.good<{ station_id: number }>("POST", "stations/", { body: facts });
+  const body = { station_id, name: companion, kind: "smart_pos_companion" };
+  const { device_id: companionId } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+  return await placeAt(context, station_id, companionId);
+}
+
+async function placeAt({ onTestFinished }: TestContext, stationId: number, companionId: number): Promise<Place> {
+  const station = `stations/${stationId}`;
+  const path = mkdtempSync(join(folder.path, "place-"));
+  await cashier.good("POST", `${station}/lease/`);
+  const start: Place["start"] = (name, settings = {}) => {
+    const program = runProgram(process.execPath, [join(CLIENTS, `${name}.ts`)], {
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      env: programEnvironment({
+        BASE_URL: settings.baseUrl ?? system.baseUrl,
+        CREDENTIAL_FILE: join(path, `${name}.json`),
+        ENROLLMENT_CODE: settings.code ?? "",
+      }),
+    });
+    onTestFinished(async () => {
+      // `ended` never resolves for a program that has ended without its channel.
+      if (!isRunning(program.pid)) return;
+      program.process.kill("SIGTERM");
+      await program.ended;
+    });
+    return program;
+  };
+  return { station, companionId, path, start };
 }
 
 async function lastWords(program: RunningProgram): Promise<string> {
@@ -83,22 +90,23 @@ async function lastWords(program: RunningProgram): Promise<string> {
   return program.output().trim();
 }
 
-async function newCompanion(): Promise<RunningProgram> {
-  await owner.good("POST", `devices/${companionId}/reset/`);
-  const code = await newCode(owner, companionId);
-  const program = start("virtual-companion", { code });
+const fileOf = ({ path }: Place): string => join(path, "virtual-companion.json");
+
+async function newCompanion(place: Place): Promise<RunningProgram> {
+  await owner.good("POST", `devices/${place.companionId}/reset/`);
+  const code = await newCode(owner, place.companionId);
+  const program = place.start("virtual-companion", { code });
   await program.waitFor(/"attached"/);
   return program;
 }
 
 /** Another client with the companion's credential. */
-function twinOfCompanion() {
-  const text = readFileSync(join(folder.path, "virtual-companion.json"), "utf8");
-  const { credential } = JSON.parse(text) as { credential: string };
+function twinOfCompanion(place: Place) {
+  const { credential } = JSON.parse(readFileSync(fileOf(place), "utf8")) as { credential: string };
   return apiClient(`${system.baseUrl}/api/payments/v1/devices/`, credential);
 }
 
-async function beginCollection(): Promise<string> {
+async function beginCollection({ station }: Place): Promise<string> {
   const lines = [{ name: "Soup of the day", quantity: 2, unit_amount: "6.25" }];
   const order = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
   await vi.waitFor(async () => {
@@ -110,6 +118,17 @@ async function beginCollection(): Promise<string> {
   return `${station}/intents/${intent.intent_id}/`;
 }
 
+/** Waits for texts in the program's output, each after the one before. */
+function listenTo(program: RunningProgram): (text: string) => Promise<void> {
+  let heard = 0;
+  return (text) =>
+    vi.waitFor(() => {
+      const at = program.output().indexOf(text, heard);
+      expect(at, program.output()).toBeGreaterThanOrEqual(0);
+      heard = at + text.length;
+    }, PATIENCE);
+}
+
 const reported = (intent: string) =>
   vi.waitFor(async () => {
     const read = await cashier.good<{ reports: unknown[]; report_count: number }>("GET", intent);
@@ -117,10 +136,15 @@ const reported = (intent: string) =>
     return read;
   }, PATIENCE);
 
-describe("a virtual companion and a virtual display", { timeout: TEST_MS }, () => {
-  it("a person who only creates an intent and attests it: a whole collection is made and shown", async () => {
-    const companion = start("virtual-companion", { code: seeded("smart_pos_companion").enrollmentCode });
-    const display = start("virtual-display", { code: seeded("customer_display").enrollmentCode });
+// A companion whose name forbids polls is also ready; magic-behaviours.test.ts tests this.
+describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
+  it("with a display, for a person who creates an intent and attests it: a whole collection; its credential is private and attaches it again", async (context) => {
+    const [, seeded] = system.sandbox.stations;
+    const of = (kind: string) => seeded?.devices.find((device) => device.kind === kind);
+    const companionId = of("smart_pos_companion")?.deviceId ?? 0;
+    const place = await placeAt(context, seeded?.stationId ?? 0, companionId);
+    const companion = place.start("virtual-companion", { code: of("smart_pos_companion")?.enrollmentCode ?? "" });
+    const display = place.start("virtual-display", { code: of("customer_display")?.enrollmentCode ?? "" });
     await Promise.all([companion.waitFor(/"attached"/), display.waitFor(/showing idle/)]);
     const [line = ""] = companion.output().split("\n");
     expect(JSON.parse(line), "the fields of the services' logs").toMatchObject({
@@ -130,7 +154,7 @@ describe("a virtual companion and a virtual display", { timeout: TEST_MS }, () =
       pid: companion.pid,
     });
 
-    const intent = await beginCollection();
+    const intent = await beginCollection(place);
     await display.waitFor(/showing total: EUR 12\.50 for order \d+/);
     await companion.waitFor(/collecting EUR 12\.50/);
     expect(await reported(intent)).toMatchObject({
@@ -145,46 +169,43 @@ describe("a virtual companion and a virtual display", { timeout: TEST_MS }, () =
       program.process.kill("SIGTERM");
       expect(await program.ended).toBe(0);
     }
-  });
 
-  it("their credential: it is private, is in no log, and attaches them again without a code", async () => {
-    const file = join(folder.path, "virtual-companion.json");
+    const file = fileOf(place);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     const { credential } = JSON.parse(readFileSync(file, "utf8")) as { credential: string };
-    const companion = start("virtual-companion");
-    await companion.waitFor(/"attached"/);
-    expect(companion.output()).not.toContain(credential);
+    const again = place.start("virtual-companion");
+    await again.waitFor(/"attached"/);
+    for (const program of [companion, again]) expect(program.output()).not.toContain(credential);
     expect(system.log("gateway")).not.toContain(credential);
   });
-});
 
-// A companion whose name forbids polls is also ready; magic-behaviours.test.ts tests this.
-describe("a virtual companion", { timeout: TEST_MS }, () => {
-  it("it collects within one request per second, heartbeats included; killed and started again, it does not report twice", async () => {
-    const first = await newCompanion();
-    const intent = await beginCollection();
+  it("it collects within one request per second, heartbeats included; killed and started again, it does not report twice", async (context) => {
+    const place = await open(context);
+    const first = await newCompanion(place);
+    const intent = await beginCollection(place);
     await reported(intent);
     // The throttle fills up again by one request a second: at more than one a second the burst would be gone.
     await delay(BURST_MS);
-    const twin = twinOfCompanion();
+    const twin = twinOfCompanion(place);
     let accepted = 0;
     while ((await twin.call("GET", "me/")).status === 200) accepted += 1;
     expect(accepted).toBeGreaterThanOrEqual(8);
     first.process.kill("SIGKILL");
     await first.ended;
-    const second = start("virtual-companion");
+    const second = place.start("virtual-companion");
     await second.waitFor(/"attached"/);
     await delay(POLLS_MS);
     expect(await cashier.good("GET", intent)).toMatchObject({ report_count: 1 });
   });
 
-  it("killed while the guest pays and started again: it never collects again, and reports an unknown outcome", async () => {
-    const first = await newCompanion();
-    const intent = await beginCollection();
+  it("killed while the guest pays and started again: it never collects again, and reports an unknown outcome", async (context) => {
+    const place = await open(context);
+    const first = await newCompanion(place);
+    const intent = await beginCollection(place);
     await first.waitFor(/collecting EUR 12\.50/);
     first.process.kill("SIGKILL");
     await first.ended;
-    const second = start("virtual-companion");
+    const second = place.start("virtual-companion");
     await second.waitFor(/"attached"/);
     expect(await reported(intent)).toMatchObject({
       status: "processing",
@@ -193,26 +214,21 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     expect(second.output()).not.toContain("collecting");
   });
 
-  it("a damaged credential file: it enrolls again when it has a code, and reports the damage", async () => {
-    const file = join(folder.path, "virtual-companion.json");
+  it("a damaged credential file: it enrolls again when it has a code, and reports the damage", async (context) => {
+    const place = await open(context);
+    const file = fileOf(place);
     writeFileSync(file, '{"device_id":7,"creden');
-    expect(await lastWords(start("virtual-companion"))).toMatch(/damaged; delete it and enroll again\.$/);
-    const program = await newCompanion();
+    expect(await lastWords(place.start("virtual-companion"))).toMatch(/damaged; delete it and enroll again\.$/);
+    const program = await newCompanion(place);
     expect(program.output().match(/"the credential file is damaged"/g)).toHaveLength(1);
-    expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ device_id: companionId });
+    expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ device_id: place.companionId });
   });
 
-  it("throttled, disconnected, suspended: it waits and continues; its credential is revoked: it ends", async () => {
-    const program = await newCompanion();
-    let heard = 0;
-    /** The next output, after the lines that the test has already read. */
-    const hear = (text: string) =>
-      vi.waitFor(() => {
-        const at = program.output().indexOf(text, heard);
-        expect(at, program.output()).toBeGreaterThanOrEqual(0);
-        heard = at + text.length;
-      }, PATIENCE);
-    const twin = twinOfCompanion();
+  it("throttled, suspended: it waits and continues; its credential is revoked: it ends", async (context) => {
+    const place = await open(context);
+    const program = await newCompanion(place);
+    const hear = listenTo(program);
+    const twin = twinOfCompanion(place);
     // Another client uses up the credential's budget until the companion is refused.
     const refused = hear('"reason":"throttled"');
     const enough = new AbortController();
@@ -224,18 +240,12 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     await requests;
     await hear("accepts requests again");
 
-    await system.processes.gateway.kill9();
-    await hear('"reason":"unreachable"');
-    await system.processes.gateway.restart();
-    await hear("accepts requests again");
-    await reported(await beginCollection());
-
-    await owner.good("POST", `devices/${companionId}/suspend/`);
+    await owner.good("POST", `devices/${place.companionId}/suspend/`);
     await hear('"reason":"device_suspended"');
-    await owner.good("POST", `devices/${companionId}/resume/`);
+    await owner.good("POST", `devices/${place.companionId}/resume/`);
     await hear("accepts requests again");
 
-    await owner.good("POST", `devices/${companionId}/reset/`);
+    await owner.good("POST", `devices/${place.companionId}/reset/`);
     expect(await program.ended).toBe(1);
     const lines = program.output().split("\n");
     expect(lines.filter((line) => line !== "" && !line.startsWith("{"))).toEqual([
@@ -243,45 +253,56 @@ describe("a virtual companion", { timeout: TEST_MS }, () => {
     ]);
   });
 
-  it("started while it is suspended: it is attached, and works once resumed", async () => {
-    const first = await newCompanion();
+  it("started while it is suspended: it is attached, and works once resumed", async (context) => {
+    const place = await open(context);
+    const first = await newCompanion(place);
     first.process.kill("SIGTERM");
     await first.ended;
-    await owner.good("POST", `devices/${companionId}/suspend/`);
-    const program = start("virtual-companion");
+    await owner.good("POST", `devices/${place.companionId}/suspend/`);
+    const program = place.start("virtual-companion");
     await program.waitFor(/"attached"[^]*"reason":"device_suspended"/);
-    await owner.good("POST", `devices/${companionId}/resume/`);
+    await owner.good("POST", `devices/${place.companionId}/resume/`);
     await program.waitFor(/accepts requests again/);
-    await reported(await beginCollection());
+    await reported(await beginCollection(place));
   });
 
-  it.each([
+  it.for([
     ["goes offline", "stopped", (program: RunningProgram) => program.process.kill("SIGTERM")],
     ["reports late", "left by its parent process", (program: RunningProgram) => program.process.disconnect()],
-  ] as const)("while it '%s' it is %s: it ends at once and in good order", async (ending, _, end) => {
-    await owner.good("PATCH", `devices/${companionId}/`, { body: { name: `Till ${ending}` } });
-    const program = await newCompanion();
-    await beginCollection();
+  ] as const)("while it '%s' it is %s: it ends at once and in good order", async ([ending, , end], context) => {
+    const place = await open(context, `Till ${ending}`);
+    const program = await newCompanion(place);
+    await beginCollection(place);
     await program.waitFor(/collecting EUR/);
     await delay(clientLimits.collectMs + 1_000);
     const stoppedAtMs = performance.now();
-    // Without its channel the child sends no further event.
-    running.splice(running.indexOf(program), 1);
     const exited = once(program.process, "exit");
     end(program);
     expect(await exited).toEqual([0, null]);
     expect(performance.now() - stoppedAtMs, "long before the deadline").toBeLessThan(30_000);
     expect(program.output()).not.toContain("reported success");
-    await owner.good("PATCH", `devices/${companionId}/`, { body: { name: "Till of the day" } });
   });
+});
 
-  it("the service has not started yet: it waits, and can be stopped meanwhile", async () => {
-    // It starts with the credential of the previous companion.
-    const program = start("virtual-companion", { baseUrl: "http://127.0.0.1:9" });
-    await program.waitFor(/"reason":"unreachable".*waiting for the service/);
-    expect(isRunning(program.pid)).toBe(true);
-    program.process.kill("SIGINT");
-    expect(await program.ended).toBe(0);
+// Not beside the others, because it kills the gateway.
+describe("a virtual companion without the service", { timeout: TEST_MS }, () => {
+  it("it waits and continues; one that starts also waits, and can be stopped meanwhile", async (context) => {
+    const place = await open(context);
+    const program = await newCompanion(place);
+    const hear = listenTo(program);
+    await system.processes.gateway.kill9();
+    await hear('"reason":"unreachable"');
+    await system.processes.gateway.restart();
+    await hear("accepts requests again");
+    await reported(await beginCollection(place));
+    program.process.kill("SIGTERM");
+    await program.ended;
+
+    const early = place.start("virtual-companion", { baseUrl: "http://127.0.0.1:9" });
+    await early.waitFor(/"reason":"unreachable".*waiting for the service/);
+    expect(isRunning(early.pid)).toBe(true);
+    early.process.kill("SIGINT");
+    expect(await early.ended).toBe(0);
   });
 });
 
@@ -300,7 +321,8 @@ describe("a virtual device that cannot start", { timeout: TEST_MS }, () => {
     expect(await lastWords(run({ ENROLLMENT_CODE: "AAAAA-AAAAA" }))).toMatch(
       /^The device's credential or code is no longer valid: .*\.$/,
     );
-    const display = seeded("customer_display").deviceId;
+    const devices = system.sandbox.stations[1]?.devices ?? [];
+    const display = devices.find(({ kind }) => kind === "customer_display")?.deviceId ?? 0;
     await owner.good("POST", `devices/${display}/reset/`);
     const code = await newCode(owner, display);
     // A program cannot write below /proc, and a folder is no file.

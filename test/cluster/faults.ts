@@ -15,10 +15,16 @@ export interface Fault {
   readonly target: string;
   /** The longest time without success and the slowest answer for a client (docs/operations.md, "When something fails"). */
   readonly withinMs: number;
+  /** The longest wait of an entry for its audit copy; five seconds more than `withinMs` unless the fault says so. */
+  readonly copyWithinMs?: number;
+  /** Whether no request may fail, not even once: others answer at once. */
+  readonly failsNothing?: boolean;
   /** Whether one server dies: at most 40 % of the stations may see a gap then. */
   readonly isDeath?: boolean;
-  /** Resolves when every process runs and every link is joined again. */
-  run(): Promise<void>;
+  /** The bound until the target works again, where it is shorter than the bound of the whole fault. */
+  readonly untilAwakeWithinMs?: number;
+  /** Resolves when every process runs and every link is joined again. Calls `onAwake` when the target works again. */
+  run(onAwake: () => void): Promise<void>;
 }
 
 export type Draw = (world: ClusterWorld, random: Random) => Promise<Fault>;
@@ -40,6 +46,8 @@ export const ELECTION_MS = 12_000;
  * after a stall ends the terms of all leaders. `majority.test.ts` tests the stall alone; docs/operations.md has the reason.
  */
 const FOLLOWER_MS = ELECTION_MS;
+/** Until the follower wakes: its processes leave it. */
+const FOLLOWER_AWAY_MS = 2_000;
 /**
  * Two servers without a connection to each other end each other's terms, until the third one leads. Their processes
  * go to that one (server-links.ts), because no message comes from one of the two to the other.
@@ -51,6 +59,9 @@ const OF_PROCESS_MS = { kill: 1_500, stall: 3_000, stop: 500 } as const;
 const OF_HOST_MS = { kill: 3_000, stall: 3_000, stop: 500 } as const;
 /** The clients act as the load balancer here: this includes the time after which they leave a gateway. */
 const OF_GATEWAY_MS = { kill: 4_000, stall: PROCESS_STALL_MS + 4_000, stop: 500 } as const;
+
+/** How often the relay may move a leader back at the moment of the stall. */
+const STALL_TRIES = 20;
 
 const LEADERS = { log: STATION_LOG.name, credentials: `KV_${CREDENTIALS.name}` } as const;
 
@@ -70,14 +81,24 @@ export async function followerOf(world: ClusterWorld, random: Random): Promise<N
   return random.pick(NODES.filter((node) => node !== leader));
 }
 
-/** Moves all leaders of this server to the others: otherwise every server leads something, and its stall causes an election. */
-async function leadNothing(world: ClusterWorld, node: NodeName): Promise<void> {
+/**
+ * Stalls a server that leads nothing: every server leads some streams, and the stall of their leader causes an election. So this
+ * moves them to the others before, all at once: the relay moves some back within two seconds. Then this begins again.
+ */
+async function stallFollower({ nats, bus, logs }: ClusterWorld, node: NodeName): Promise<void> {
   const others = NODES.filter((one) => one !== node);
-  for (const [index, name] of allStreams(world.logs).entries()) {
-    if ((await leaderOf(world, name)) === node) {
-      await moveLeaders(world.bus, others[index % others.length] as NodeName, [name]);
-    }
+  for (let tries = 0; tries < STALL_TRIES; tries += 1) {
+    const moving = allStreams(logs).map(async (name, index) => {
+      if ((await leaderNow(bus, name)) === node)
+        await moveLeaders(bus, others[index % others.length] as NodeName, [name]);
+    });
+    await Promise.all(moving);
+    nats.signalNode(node, "SIGSTOP");
+    const leaders = await nats.leadersKnownAt(others[0] as NodeName);
+    if (leaders.length > 0 && leaders.every((leader) => others.includes(leader as NodeName))) return;
+    nats.signalNode(node, "SIGCONT");
   }
+  throw new Error(`After ${STALL_TRIES} tries ${node} still leads a stream.`);
 }
 
 const killLeader =
@@ -101,14 +122,16 @@ const stallNode =
   (role: "leader" | "follower"): Draw =>
   async (world, random) => {
     const node = role === "leader" ? await leaderOf(world, STATION_LOG.name) : await followerOf(world, random);
-    if (role === "follower") await leadNothing(world, node);
+    if (role === "follower") await stallFollower(world, node);
     return {
       name: `stall a ${role}`,
       target: node,
       withinMs: role === "leader" ? ELECTION_MS : FOLLOWER_MS,
-      async run() {
-        world.nats.signalNode(node, "SIGSTOP");
+      ...(role === "leader" ? {} : { untilAwakeWithinMs: FOLLOWER_AWAY_MS }),
+      async run(onAwake) {
+        if (role === "leader") world.nats.signalNode(node, "SIGSTOP");
         await delay(STALL_MS);
+        onAwake();
         world.nats.signalNode(node, "SIGCONT");
       },
     };
@@ -185,7 +208,10 @@ export function onProcess(verb: "kill" | "stall" | "stop", kind: Kind): Draw {
         await target.restart();
       },
     };
-    return { name: `${verb} a process of ${kind}`, target: name, withinMs: limitsOf(kind)[verb], run: ways[verb] };
+    // The connections of a gateway end with it.
+    const failsNothing = verb === "stop" && kind !== "gateway";
+    const withinMs = limitsOf(kind)[verb];
+    return { name: `${verb} a process of ${kind}`, target: name, withinMs, failsNothing, run: ways[verb] };
   };
 }
 

@@ -35,6 +35,26 @@ export interface Shown {
   readonly orderDisplayNumber: number;
 }
 
+/** An order that was open for certain between these moments. */
+export interface OpenOrder {
+  readonly stationId: number;
+  readonly orderDisplayNumber: number;
+  /** When its opening was acknowledged as effective, and when the request that could end it was sent. */
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
+/** What a companion was given while its station waited for it to fetch a collection. */
+export interface Fetched {
+  readonly stationId: number;
+  readonly gateway: string;
+  readonly askedAtMs: number;
+  /** Undefined: nothing. */
+  readonly intentId: number | undefined;
+  /** The collection, and when its creation was acknowledged. */
+  readonly handed: { readonly intentId: number; readonly atMs: number };
+}
+
 /** A collection whose end was acknowledged to the cashier. */
 export interface EndedCollection {
   readonly stationId: number;
@@ -54,6 +74,8 @@ export class History {
   readonly steps: AcknowledgedStep[] = [];
   readonly wrongErrors: WrongError[] = [];
   readonly shown: Shown[] = [];
+  readonly opened: OpenOrder[] = [];
+  readonly fetched: Fetched[] = [];
   readonly ended: EndedCollection[] = [];
   /** Stations whose request was not answered for good within the clients' limit. */
   readonly stuck: string[] = [];

@@ -6,7 +6,7 @@ import { type ClusterWorld, KINDS } from "./cluster-world.ts";
 import { ofProcesses, VERBS } from "./faults.ts";
 import { type EndedCollection, History, type Shown } from "./history.ts";
 import { missingSale, type Sale } from "./judge.ts";
-import { type FaultResult, lateness, outagesOf, slowness } from "./outages.ts";
+import { type FaultResult, lateness, outagesOf, resultUntilAwake, slowness } from "./outages.ts";
 import { staleAnswers } from "./stale-answers.ts";
 
 const MINUTE_MS = 60_000;
@@ -112,6 +112,42 @@ describe("an answer of a display", () => {
   });
 });
 
+describe("while an order is open", () => {
+  const idleAt = (askedAtMs: number, stationId = 1): string[] => {
+    const history = new History();
+    history.opened.push({ stationId: 1, orderDisplayNumber: 7, fromMs: 0, untilMs: 5_000 });
+    history.shown.push(shown(0, "idle", askedAtMs, stationId));
+    return staleAnswers(history);
+  };
+
+  it("a display may show none for 1.5 s", () => {
+    expect([...idleAt(1_400), ...idleAt(4_995), ...idleAt(6_000), ...idleAt(1_600, 2)]).toEqual([]);
+  });
+
+  it("a display that shows none later is stale", () => {
+    expect(idleAt(1_600)).toEqual(["a gateway showed no order at station 1 1600 ms after order 7 was opened."]);
+  });
+});
+
+describe("while a collection waits for the companion", () => {
+  const got = (intentId: number | undefined, askedAtMs: number): string[] => {
+    const history = new History();
+    const handed = { intentId: 7, atMs: 0 };
+    history.fetched.push({ stationId: 1, gateway: "a gateway", askedAtMs, intentId, handed });
+    return staleAnswers(history);
+  };
+
+  it("the companion may get another answer for 1.5 s", () => {
+    expect([...got(undefined, 1_400), ...got(6, 1_400), ...got(7, 60_000)]).toEqual([]);
+  });
+
+  it("another answer later is stale", () => {
+    const who = "a gateway gave the companion of station 1";
+    expect(got(undefined, 1_600)).toEqual([`${who} nothing 1600 ms after intent 7 was created.`]);
+    expect(got(6, 1_600)).toEqual([`${who} intent 6 1600 ms after intent 7 was created.`]);
+  });
+});
+
 /** Steps, each of another station, as `[step, started, ended, failed]`. */
 function lateOf(
   fault: Pick<FaultResult, "withinMs"> & Partial<FaultResult>,
@@ -122,7 +158,15 @@ function lateOf(
     history.steps.push({ stationId: index + 1, step, startedAtMs, endedAtMs, failedAtMs });
   }
   const outages = outagesOf(history, 0, MINUTE_MS);
-  const result = { name: "a fault", target: "n0", wrongErrors: 0, isDeath: false, ...outages, ...fault };
+  const result = {
+    name: "a fault",
+    target: "n0",
+    wrongErrors: 0,
+    isDeath: false,
+    failsNothing: false,
+    ...outages,
+    ...fault,
+  };
   return [...lateness(result, STATIONS), ...slowness(result)];
 }
 
@@ -160,6 +204,36 @@ describe("a fault", () => {
     expect(lateOf({ withinMs: 1_000 }, [["attest", 0, 5_300, 5_000]])).toEqual([
       "a fault (n0): attest at station 1 took 5300 ms instead of 1000 ms.",
     ]);
+  });
+
+  it("that must fail nothing is late when one attempt failed", () => {
+    const stop = { withinMs: 500, failsNothing: true };
+    expect(lateOf(stop, [["attest", 0, 400]])).toEqual([]);
+    expect(lateOf(stop, [["attest", 0, 400, 100]])).toEqual(["a fault (n0): a request failed, for 300 ms."]);
+  });
+
+  it("of a target that wakes: until then only what was answered, or failed, before counts", () => {
+    const steps = [
+      { stationId: 1, step: "attest", startedAtMs: 0, endedAtMs: 1_500, failedAtMs: 100 },
+      { stationId: 2, step: "display", startedAtMs: 0, endedAtMs: 15_000, failedAtMs: 7_000 },
+      { stationId: 3, step: "report", startedAtMs: 9_000, endedAtMs: 19_000, failedAtMs: 11_000 },
+    ];
+    const whole = {
+      name: "a stall",
+      target: "n0",
+      withinMs: 12_000,
+      wrongErrors: 0,
+      isDeath: false,
+      failsNothing: false,
+    };
+    const result = { ...whole, ...outagesOf({ steps }, 0, MINUTE_MS) };
+    const until = { fromMs: 0, awakeAtMs: 10_000, withinMs: 2_000 };
+    expect(resultUntilAwake(result, { steps }, until)).toMatchObject({
+      name: "a stall, until it wakes",
+      withinMs: 2_000,
+      commandOutageMs: 1_400,
+      pollOutageMs: 3_000,
+    });
   });
 
   it("that is the death of a server may stop four of ten stations", () => {

@@ -1,7 +1,7 @@
 /** Reads and changes which server of a cluster leads a stream or has the consumers of its feeds. */
 import { expect, vi } from "vitest";
 import type { Bus } from "../../services/bus/connection.ts";
-import { BUCKETS, STREAMS, type StationLogs } from "../../services/bus/streams.ts";
+import { BUCKETS, STATEMENT_FILES, STREAMS, type StationLogs } from "../../services/bus/streams.ts";
 import { type NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
 
 /** How long a server that was away takes to copy what it has missed. */
@@ -14,6 +14,7 @@ const MOVED = { timeout: 45_000, interval: 50 };
 export const allStreams = ({ all }: Pick<StationLogs, "all">): readonly string[] => [
   ...[...all, ...STREAMS].map(({ name }) => name),
   ...BUCKETS.map(({ name }) => `KV_${name}`),
+  `OBJ_${STATEMENT_FILES.name}`,
 ];
 
 /** The stream's leader; undefined while the stream has no leader that answers. */

@@ -62,9 +62,9 @@ const isFresh = (): boolean => {
 const hostOf = (node: NodeName): string => new URL(cluster.nodeUrl(node)).host;
 
 /** A connection of a process that serves, at this server to begin with. The client chooses one of its list by chance. */
-async function connectTo(node: NodeName, log: BusLog): Promise<Bus> {
+async function connectTo(node: NodeName, log: BusLog, url: string = cluster.url()): Promise<Bus> {
   for (;;) {
-    const connected = await connectBus({ url: cluster.url(), name: "served", log, awaitsQuorum: true });
+    const connected = await connectBus({ url, name: "served", log, awaitsQuorum: true });
     if (connected.nc.getServer() === hostOf(node)) return connected;
     await connected.close();
   }
@@ -201,6 +201,30 @@ describe("a feed whose server stalls", () => {
     feed.stop();
     await served.close();
   });
+});
+
+test("a process that goes to another server while it asks: the silence of the first one does not count there", async () => {
+  const url = [local, other].map((node) => cluster.nodeUrl(node)).join();
+  // Some of them leave at the moment at which the next check would leave too.
+  const leaving = Array.from({ length: 16 }, async (_, index) => {
+    let lost = 0;
+    const warn = (_fields: object, message: string): void => void (lost += Number(message === QUORUM_LOST));
+    const served = await connectTo(local, { info: () => undefined, warn }, url);
+    return async (): Promise<number> => {
+      await delay(BUS_LIMITS.quorumFreshMs + index * 100);
+      const hasLeft = served.nc.getServer() === hostOf(other);
+      lost = 0;
+      if (!hasLeft) await served.nc.reconnect();
+      await delay(BUS_LIMITS.quorumFreshMs);
+      await served.close();
+      return lost;
+    };
+  });
+  const processes = await Promise.all(leaving);
+  cluster.isolate(local);
+  expect(await Promise.all(processes.map((leave) => leave()))).toEqual(processes.map(() => 0));
+  cluster.reunite(local);
+  await untilJoined();
 });
 
 describe("a process whose server is cut off", () => {

@@ -214,6 +214,14 @@ export class NatsCluster {
     return NODES.find((node) => node === meta?.leader);
   }
 
+  /** The leader of each stream, as this server knows it. */
+  async leadersKnownAt(node: NodeName): Promise<readonly (string | undefined)[]> {
+    const { account_details: accounts = [] } = await this.monitor<{
+      account_details?: { stream_detail?: { cluster?: { leader?: string } }[] }[];
+    }>(node, "jsz?streams=1");
+    return accounts.flatMap(({ stream_detail: streams = [] }) => streams.map(({ cluster }) => cluster?.leader));
+  }
+
   /** Ends the servers and removes their data. */
   async stop(): Promise<void> {
     await Promise.all([...this.#children.values()].map((child) => child.kill()));
@@ -238,6 +246,7 @@ export class NatsCluster {
     if (smallDisk !== undefined) symlinkSync(smallDisk.path, this.storeFolder(smallDisk.node));
   }
 
+  /** With the pings of `deploy/production/nats/nats-server.conf`: how long a cut or a stall lasts depends on them. */
   #configuration(node: NodeName): string {
     const { client, cluster, monitor } = this.#portsOf(node);
     const routes = NODES.filter((other) => other !== node).map(
@@ -245,12 +254,16 @@ export class NatsCluster {
     );
     return `server_name: ${node}
 listen: "127.0.0.1:${client}"
+ping_interval: "5s"
+ping_max: 2
 http: "127.0.0.1:${monitor}"
 authorization { token: ${JSON.stringify(this.#token)} }
 log_file: ${JSON.stringify(this.logFile(node))}
 jetstream { store_dir: ${JSON.stringify(this.storeFolder(node))}, sync_interval: always, max_file_store: 1PB }
 cluster {
   name: restaurant
+  ping_interval: "30s"
+  ping_max: 2
   listen: "127.0.0.1:${cluster}"
   advertise: "127.0.0.1:1"
   no_advertise: ${String(!this.#options.advertises)}

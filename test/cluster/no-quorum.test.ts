@@ -76,7 +76,7 @@ describe("a start while the cluster has no quorum", () => {
     expect(lines).toEqual([expect.stringMatching(/^warn .* has no quorum: start most .* goes on by itself\.$/)]);
     await cluster.startNode(away[0] as NodeName);
     expect(await started).toMatchObject({ replicas: NODES.length });
-    expect(lines).toContain("info the NATS cluster has a quorum");
+    expect(lines).toContain("info NATS stores messages again");
     expect(lines.filter((line) => line.startsWith("warn"))).not.toContainEqual(expect.stringMatching(/lost|switched/));
   });
 

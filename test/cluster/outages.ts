@@ -15,6 +15,8 @@ export interface FaultResult {
   readonly wrongErrors: number;
   /** The longest outage, and the slowest answer, that is allowed. */
   readonly withinMs: number;
+  /** Whether no request may have failed. */
+  readonly failsNothing: boolean;
   /** Whether it was the death of one server: most stations notice nothing of it. */
   readonly isDeath: boolean;
 }
@@ -35,7 +37,7 @@ export const waitedMs = ({ startedAtMs, endedAtMs }: AcknowledgedStep): number =
 const failedMs = ({ failedAtMs, endedAtMs }: AcknowledgedStep): number => endedAtMs - (failedAtMs ?? endedAtMs);
 
 /** What the clients saw between these two moments. */
-export function outagesOf({ steps }: History, fromMs: number, toMs: number) {
+export function outagesOf({ steps }: Pick<History, "steps">, fromMs: number, toMs: number) {
   const during = steps.filter(({ startedAtMs, endedAtMs }) => endedAtMs >= fromMs && startedAtMs <= toMs);
   const longest = (isOfKind: (step: string) => boolean): number =>
     Math.round(during.reduce((ms, one) => Math.max(ms, isOfKind(one.step) ? failedMs(one) : 0), 0));
@@ -50,13 +52,29 @@ export function outagesOf({ steps }: History, fromMs: number, toMs: number) {
   };
 }
 
+/** Until the target worked again: what comes later may wait for an election. */
+export function resultUntilAwake(
+  result: FaultResult,
+  { steps }: Pick<History, "steps">,
+  { fromMs, awakeAtMs, withinMs }: { readonly fromMs: number; readonly awakeAtMs: number; readonly withinMs: number },
+): FaultResult {
+  // A request that still fails then counts until then.
+  const before = steps.flatMap((step) => {
+    if (step.endedAtMs <= awakeAtMs) return [step];
+    return (step.failedAtMs ?? Number.POSITIVE_INFINITY) < awakeAtMs ? [{ ...step, endedAtMs: awakeAtMs }] : [];
+  });
+  const outages = outagesOf({ steps: before }, fromMs, awakeAtMs);
+  return { ...result, name: `${result.name}, until it wakes`, withinMs, ...outages };
+}
+
 /** A sentence for an outage that was too long, and for a death that too many stations noticed. */
 export function lateness(result: FaultResult, stationCount: number): string[] {
-  const { withinMs, commandOutageMs, pollOutageMs, stationsWithGap, isDeath } = result;
+  const { withinMs, commandOutageMs, pollOutageMs, stationsWithGap, isDeath, failsNothing } = result;
   const sentences: string[] = [];
   const outageMs = Math.max(commandOutageMs, pollOutageMs);
   // A client tries again after a pause, so the measured outage is too long by at most one pause.
   if (outageMs > withinMs + PAUSE_MS) sentences.push(`${titleOf(result)}: ${outageMs} ms instead of ${withinMs} ms.`);
+  if (failsNothing && outageMs > 0) sentences.push(`${titleOf(result)}: a request failed, for ${outageMs} ms.`);
   if (isDeath && stationsWithGap > STATIONS_WITH_GAP * stationCount) {
     sentences.push(`${titleOf(result)}: ${stationsWithGap} of ${stationCount} stations saw a gap.`);
   }

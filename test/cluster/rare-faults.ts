@@ -7,6 +7,7 @@ import { errorCode } from "../../services/runtime/user-error.ts";
 import type { Random } from "../chaos/random.ts";
 import { STATION_LOG } from "../support/one-log.ts";
 import type { TestProcess } from "../support/test-process.ts";
+import { COPIED_WITHIN_MS } from "./audit-copy-watch.ts";
 import { type ClusterWorld, FILLED_NODE, KINDS, type Kind, LINKED_COPY, type ProcessName } from "./cluster-world.ts";
 import {
   DOWN_MS,
@@ -468,6 +469,7 @@ const killBoth =
       name: `kill both processes of ${kind}`,
       target: kind,
       withinMs,
+      copyWithinMs: NO_COPY_MS + COPIED_WITHIN_MS,
       async run() {
         await Promise.all(copies.map((each) => each.kill9()));
         await delay(CUT_MS);
@@ -534,7 +536,7 @@ const twoAtOnce: Draw = async (world: ClusterWorld, random: Random) => {
     target: `${one.target}, ${other.target}`,
     withinMs: one.withinMs + other.withinMs,
     async run() {
-      await Promise.all([one.run(), other.run()]);
+      await Promise.all([one, other].map((each) => each.run(() => undefined)));
     },
   };
 };

@@ -1,6 +1,6 @@
-/** Which displays of a trial showed old state. */
+/** Which displays and companions of a trial were shown old state. */
 import { PAID_SHOWN_MS } from "../../machines/settings.ts";
-import type { History, Shown } from "./history.ts";
+import type { Fetched, History, OpenOrder, Shown } from "./history.ts";
 
 /** A display may show what was true this long ago (contract, "Poll around every two seconds"; invariant I8). */
 export const STALE_AFTER_MS = 1_500;
@@ -14,13 +14,39 @@ interface Known {
 
 /**
  * Answers that showed less than what had been known for longer than a display may lag: an older order, a paid order as unpaid,
- * or an order as just paid long after that.
+ * an order as just paid long after that, no order while one was open, or not the collection that waited for the companion.
  */
 export function staleAnswers(history: History): string[] {
   const shownAt = Map.groupBy(history.shown, ({ stationId }) => stationId);
-  return [...shownAt].flatMap(([stationId, shown]) =>
-    staleAt(shown, knownAt(history, stationId), (atMs) => history.duringFault(atMs)),
-  );
+  const during = (atMs: number): string => history.duringFault(atMs);
+  return [
+    ...[...shownAt].flatMap(([stationId, shown]) => staleAt(shown, knownAt(history, stationId), during)),
+    ...history.opened.flatMap((order) => idleDuring(order, shownAt.get(order.stationId) ?? [], during)),
+    ...history.fetched.flatMap((one) => staleFetch(one, during)),
+  ];
+}
+
+function idleDuring(
+  { stationId, orderDisplayNumber, fromMs, untilMs }: OpenOrder,
+  shown: readonly Shown[],
+  duringFault: (atMs: number) => string,
+): string[] {
+  return shown.flatMap(({ state, askedAtMs, answeredAtMs, gateway }) => {
+    const openMs = askedAtMs - fromMs;
+    if (state !== "idle" || openMs <= STALE_AFTER_MS || answeredAtMs >= untilMs) return [];
+    const what = `${gateway} showed no order at station ${stationId}`;
+    return [`${what} ${Math.round(openMs)} ms after order ${orderDisplayNumber} was opened${duringFault(askedAtMs)}.`];
+  });
+}
+
+function staleFetch(
+  { stationId, gateway, askedAtMs, intentId, handed }: Fetched,
+  duringFault: (atMs: number) => string,
+): string[] {
+  const waitedMs = askedAtMs - handed.atMs;
+  if (intentId === handed.intentId || waitedMs <= STALE_AFTER_MS) return [];
+  const what = `${gateway} gave the companion of station ${stationId} ${intentId === undefined ? "nothing" : `intent ${intentId}`}`;
+  return [`${what} ${Math.round(waitedMs)} ms after intent ${handed.intentId} was created${duringFault(askedAtMs)}.`];
 }
 
 /** In the order of time. */

@@ -7,14 +7,13 @@ import type { Random } from "../chaos/random.ts";
 import type { Answer, Refused } from "../support/http.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import type { EndedCollection, History } from "./history.ts";
+import { Pace } from "./pace.ts";
 import { StuckError, TrialClient, workUntil } from "./trial-client.ts";
 
 /** The companion's pace, heartbeats included: the throttle lets one request a second through. */
 const COMPANION_POLL_MS = 1_300;
 const DISPLAY_POLL_MS = 1_100;
 const HEARTBEAT_MS = 8_000;
-/** Before the cashier's next collection: without it, nine stations keep two cores busy, and the trial measures the machine. */
-const NEXT_GUEST_MS = 400;
 /** A device is offline after 25 s of silence; a gateway that reports it earlier is wrong. */
 const OFFLINE_AFTER_MS = 25_000;
 const DISTINCT_AMOUNTS = 99_999;
@@ -26,6 +25,8 @@ const PAID_ENDINGS = [0, 0, 0, 4, 19, 21] as const;
 const LOOK_MS = 400;
 /** A callback that no gateway accepted is sent again after a pause that doubles with each attempt. */
 const QR_ENDED_WITHIN_MS = 90_000;
+/** How long a companion may get other answers than the collection that waits for it. */
+const FETCHED_WITHIN_MS = 60_000;
 
 interface Order {
   readonly order_id: number;
@@ -48,6 +49,8 @@ interface DisplayState {
 type Ended = Omit<EndedCollection, "stationId" | "acknowledgedAtMs">;
 /** What was opened: the order, its sum and how it is paid. */
 type Begun = Pick<EndedCollection, "route" | "amountMinor"> & { readonly order: Order };
+/** `shownFromMs` is when a display may first be wrong without it; infinite when the answer promised no display (`X-Effective: false`). */
+type Opened = Order & { readonly shownFromMs: number };
 
 function endedAs(
   end: EndedCollection["end"],
@@ -72,6 +75,7 @@ export class StationDriver {
   readonly #station: ChaosStation;
   readonly #history: History;
   readonly #random: Random;
+  readonly #pace: Pace;
   readonly #cashier: TrialClient;
   readonly #companion: TrialClient;
   readonly #heart: TrialClient;
@@ -81,7 +85,7 @@ export class StationDriver {
   #heardAtMs = performance.now();
   #count = 0;
 
-  constructor(world: ClusterWorld, station: ChaosStation, history: History, random: Random) {
+  constructor(world: ClusterWorld, station: ChaosStation, history: History, random: Random, pace = new Pace()) {
     const { gateways, cashier, provider } = world;
     const { stationId } = station;
     const client = (caller: typeof cashier | ChaosStation["companion"]) =>
@@ -91,6 +95,7 @@ export class StationDriver {
     this.#station = station;
     this.#history = history;
     this.#random = random;
+    this.#pace = pace;
     this.#cashier = client(cashier);
     this.#companion = client(station.companion);
     this.#heart = client(station.companion);
@@ -146,7 +151,7 @@ export class StationDriver {
     const ended = await (byQr ? this.#collectByQr(name) : this.#collectAtCounter(name));
     this.#history.ended.push({ ...ended, stationId: this.#station.stationId, acknowledgedAtMs: performance.now() });
     if (ended.end === "cancelled") await this.#cashier.send("void", "POST", `orders/${ended.orderId}/void/`);
-    await this.#pause(NEXT_GUEST_MS);
+    await this.#pause(this.#pace.nextGuestMs);
   }
 
   async #collectAtCounter(name: string): Promise<Ended> {
@@ -172,6 +177,7 @@ export class StationDriver {
       events.push("intent_presented", "outcome_reported");
     }
     const at = this.#at(intent);
+    this.#wasOpenUntilNow(order);
     if (isPaid) {
       const body = route === "attested_terminal" ? { reference: `${name}-terminal` } : {};
       const settled = await this.#keyed<Intent>("attest", `${at}attest/`, `${name}-attest`, body);
@@ -188,6 +194,7 @@ export class StationDriver {
     const amountMinor = 100 * this.#random.between(1, 999) + this.#random.pick(PAID_ENDINGS);
     const order = await this.#open(name, amountMinor);
     const begun = { order, route: "dynamic_qr", amountMinor };
+    this.#wasOpenUntilNow(order);
     const { intent_id } = await this.#create(name, order, "dynamic_qr");
     const deadlineMs = performance.now() + QR_ENDED_WITHIN_MS;
     for (;;) {
@@ -208,8 +215,18 @@ export class StationDriver {
     }
   }
 
-  #open(name: string, amountMinor: number): Promise<Order> {
-    return this.#keyed<Order>("order", `${this.#station.path}/orders/`, `${name}-order`, linesOf(amountMinor));
+  async #open(name: string, amountMinor: number): Promise<Opened> {
+    const path = `${this.#station.path}/orders/`;
+    const request = { key: `${name}-order`, body: linesOf(amountMinor) };
+    const { body: order, headers } = await this.#cashier.send<Order>("order", "POST", path, request);
+    const isEffective = headers.get("x-effective") !== "false";
+    return { ...order, shownFromMs: isEffective ? performance.now() : Number.POSITIVE_INFINITY };
+  }
+
+  /** The next request may end the order. */
+  #wasOpenUntilNow({ order_display_number: orderDisplayNumber, shownFromMs: fromMs }: Opened): void {
+    const { stationId } = this.#station;
+    this.#history.opened.push({ stationId, orderDisplayNumber, fromMs, untilMs: performance.now() });
   }
 
   #at({ intent_id }: Pick<Intent, "intent_id">): string {
@@ -233,10 +250,21 @@ export class StationDriver {
   }
 
   async #fetch({ intent_id }: Intent): Promise<void> {
+    const { stationId } = this.#station;
+    const handed = { intentId: intent_id, atMs: performance.now() };
     for (;;) {
       await delay(COMPANION_POLL_MS);
+      const askedAtMs = performance.now();
       const { body } = await this.#companion.send<AssignmentReply>("assignment", "GET", "assignment/");
-      if (body.assignment?.intent_id === intent_id) return;
+      const intentId = body.assignment?.intent_id;
+      const { gateway } = this.#companion;
+      this.#history.fetched.push({ stationId, gateway, askedAtMs, intentId, handed });
+      if (intentId === intent_id) return;
+      if (askedAtMs - handed.atMs > FETCHED_WITHIN_MS) {
+        const title = `Station ${stationId}: the companion does not get intent ${intent_id}`;
+        this.#history.stuck.push(`${title}${this.#history.duringFault(askedAtMs)}.`);
+        throw new StuckError(title);
+      }
     }
   }
 }

@@ -1,13 +1,25 @@
 /** A trial: stations at work on a cluster while one fault follows another, then the judgement of what was seen. */
 import { setTimeout as delay } from "node:timers/promises";
 import { Random } from "../chaos/random.ts";
+import { AuditCopyWatch, COPIED_WITHIN_MS } from "./audit-copy-watch.ts";
 import { addCanaries, type Canary, watchCanary } from "./canaries.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import type { Draw } from "./faults.ts";
 import { History, NO_STATION } from "./history.ts";
 import { type Judgement, judge } from "./judge.ts";
 import { allFollow, allStreams } from "./leaders.ts";
-import { type FaultResult, isCommand, isPoll, lateness, outagesOf, SLOW_MS, slowness, waitedMs } from "./outages.ts";
+import {
+  type FaultResult,
+  isCommand,
+  isPoll,
+  lateness,
+  outagesOf,
+  resultUntilAwake,
+  SLOW_MS,
+  slowness,
+  waitedMs,
+} from "./outages.ts";
+import { Pace } from "./pace.ts";
 import { startRobotWork } from "./robot-work.ts";
 import type { SideWork } from "./side-work.ts";
 import { staleAnswers } from "./stale-answers.ts";
@@ -18,6 +30,8 @@ export interface TrialOptions {
   readonly seed: number;
   /** The faults, in order. */
   readonly draws: readonly Draw[];
+  /** Whether the stations work as fast as this machine allows. Beside other tests they do not. */
+  readonly fitsMachine: boolean;
   /** Called with each line of the table as it is known. */
   readonly print: (line: string) => void;
 }
@@ -42,18 +56,26 @@ const JUDGED_WITHIN_MS = 60_000;
 const LEAST_JUDGEMENTS = 3;
 
 /** Every station of the world takes part. */
-export async function runTrial(world: ClusterWorld, { seed, draws, print }: TrialOptions): Promise<TrialResult> {
+export async function runTrial(
+  world: ClusterWorld,
+  { seed, draws, fitsMachine, print }: TrialOptions,
+): Promise<TrialResult> {
   const random = new Random(seed);
   const history = new History();
+  const pace = new Pace();
   const drivers = world.stations.map(
-    (station, index) => new StationDriver(world, station, history, new Random(seed + 1 + index)),
+    (station, index) => new StationDriver(world, station, history, new Random(seed + 1 + index), pace),
   );
   const sideWorks = await startSideWork(world, history);
   const work = Promise.all([...drivers, ...sideWorks].map((one) => one.run()));
   work.catch(() => undefined);
+  const copyWatch = new AuditCopyWatch(world);
+  const watchingCopy = copyWatch.run();
   const results: FaultResult[] = [];
+  const late: string[] = [];
   const stale: string[] = [];
   const canaries = await addCanaries(world, draws.length);
+  if (fitsMachine) print(await pace.fitToMachine());
   print("| fault | target | commands ms | displays ms | at most | slowest ms | stations | wrong errors |");
   print("| --- | --- | --- | --- | --- | --- | --- | --- |");
   await delay(CALM_MS);
@@ -64,23 +86,38 @@ export async function runTrial(world: ClusterWorld, { seed, draws, print }: Tria
     const wrongBefore = history.wrongErrors.length;
     const over = new AbortController();
     const watched = watchCanary(world, canaries[index] as Canary, over.signal);
-    await fault.run().catch((cause: unknown) => {
+    let awakeAtMs: number | undefined;
+    const onAwake = (): void => void (awakeAtMs = performance.now());
+    await fault.run(onAwake).catch((cause: unknown) => {
       throw new Error(`The fault "${fault.name}" (${fault.target}) could not be ended.`, { cause });
     });
     await calm(world, history);
     const toMs = performance.now();
     over.abort();
     stale.push(...(await watched));
-    const { name, target, withinMs, isDeath = false } = fault;
+    const { name, target, withinMs, isDeath = false, failsNothing = false } = fault;
     const wrongErrors = history.wrongErrors.length - wrongBefore;
-    const result = { name, target, withinMs, isDeath, wrongErrors, ...outagesOf(history, fromMs, toMs) };
+    const result = { name, target, withinMs, isDeath, failsNothing, wrongErrors, ...outagesOf(history, fromMs, toMs) };
     results.push(result);
     print(rowOf(result));
+    const copyMs = copyWatch.longestMs(fromMs, toMs);
+    const { copyWithinMs = withinMs + COPIED_WITHIN_MS } = fault;
+    late.push(...lateness(result, world.stations.length));
+    if (fault.untilAwakeWithinMs !== undefined && awakeAtMs !== undefined) {
+      const until = { fromMs, awakeAtMs, withinMs: fault.untilAwakeWithinMs };
+      const away = resultUntilAwake(result, history, until);
+      print(`${away.name}: ${away.commandOutageMs} ms and ${away.pollOutageMs} ms of at most ${away.withinMs} ms`);
+      late.push(...lateness(away, world.stations.length));
+    }
+    if (copyMs > copyWithinMs)
+      late.push(`${name} (${target}): an entry waited ${copyMs} ms for its audit copy instead of ${copyWithinMs} ms.`);
   }
   for (const one of [...drivers, ...sideWorks]) one.stop();
   await work;
+  print(`an entry waited at most ${copyWatch.longestMs(0, performance.now())} ms for its audit copy`);
+  copyWatch.stop();
+  await watchingCopy;
   stale.push(...staleAnswers(history));
-  const late = results.flatMap((result) => lateness(result, world.stations.length));
   const judgement = await settled(world, history);
   const lost = [...judgement.lost];
   for (const one of sideWorks) {

@@ -3,13 +3,10 @@ import { join } from "node:path";
 import { type ClusterWorld, KINDS, type Kind, type ProcessName } from "./cluster-world.ts";
 import { type Draw, type Fault, withinOfStop } from "./faults.ts";
 
+const LAST: readonly Kind[] = ["stations", "gateway", "sandbox-provider"];
 const NEWER = join(import.meta.dirname, "..", "..");
-/** Services, then actor hosts, then gateways, as the operators' guide has it. */
-const ORDER: readonly Kind[] = [
-  ...KINDS.filter((kind) => kind !== "stations" && kind !== "gateway"),
-  "stations",
-  "gateway",
-];
+/** Services, then actor hosts, then gateways, and last the sandbox provider, as the operators' guide has it. */
+const ORDER: readonly Kind[] = [...KINDS.filter((kind) => !LAST.includes(kind)), ...LAST];
 const COPIES = [0, 1] as const;
 
 /** Nothing stops: clients notice nothing. */

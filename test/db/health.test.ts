@@ -31,3 +31,19 @@ test("a database that can only be read: not ready, and ready when it accepts cha
   await database`set default_transaction_read_only = off`;
   expect(await health()).toEqual(ready);
 });
+
+test("another database at the same address, or one without tables: not ready, and ready when the first one is back", async () => {
+  const health = databaseHealth(bus.nc, database);
+  const ready = { databaseReady: true, fault: null };
+  const notReady = { databaseReady: false, fault: "database_unreachable" };
+  const [first] = await database<{ id: string }[]>`select id from installation`;
+  expect(await health()).toEqual(ready);
+  await database`update installation set id = gen_random_uuid()`;
+  expect(await health()).toEqual(notReady);
+  await database`update installation set id = ${first?.id ?? ""}`;
+  expect(await health()).toEqual(ready);
+  await database`alter table installation rename to lost`;
+  expect(await health()).toEqual(notReady);
+  await database`alter table lost rename to installation`;
+  expect(await health()).toEqual(ready);
+});

@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { migrate } from "../../services/db/migrate.ts";
+import { migrate, refuseOldPostgresql } from "../../services/db/migrate.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createEmptyDatabase, type TestDatabase } from "../support/servers.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
@@ -119,4 +119,18 @@ describe("migrate", () => {
     expect(await query((sql) => sql`select to_regclass('half_done') as name`)).toMatchObject([{ name: null }]);
     rmSync(broken, { recursive: true });
   });
+});
+
+test.each([
+  ["14.20", 140_020, "postgres_too_old"],
+  ["15.0", 150_000, undefined],
+  ["18.4", 180_004, undefined],
+])("PostgreSQL %s", (_, version, code) => {
+  let refused: unknown;
+  try {
+    refuseOldPostgresql(version);
+  } catch (error) {
+    refused = error;
+  }
+  expect((refused as { readonly code?: string } | undefined)?.code).toBe(code);
 });

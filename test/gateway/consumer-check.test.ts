@@ -1,7 +1,7 @@
 /** How the gateway identifies a robotics consumer: what it requests on the bus, and what it refuses without a request. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ConsumerCheck } from "../../gateway/http/caller-checks.ts";
-import { Refusal } from "../../gateway/http/handler-context.ts";
+import { ApiError } from "../../gateway/http/handler-context.ts";
 import type { RequestFacts } from "../../gateway/http/request-head.ts";
 import { CONSUMER_RATE, CredentialThrottle, UNKNOWN_CONSUMER_RATE } from "../../gateway/read-model/throttles.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -39,7 +39,7 @@ function startCheck() {
     try {
       return (await check.check({ headers, address } as RequestFacts)).name;
     } catch (error) {
-      if (error instanceof Refusal) return error.code;
+      if (error instanceof ApiError) return error.code;
       throw error;
     }
   };

@@ -13,6 +13,9 @@ const facts = (amountMinor: string, currency: string) => ({
   currency,
 });
 
+const DAY_MS = 24 * 3_600_000;
+const NOW_MS = Date.parse("2026-11-28T12:00:00Z");
+
 function issueOf(amountMinor: string, currency: string): bus.Issue {
   const row: IssueRow = {
     issue_id: 1,
@@ -56,13 +59,19 @@ describe("an issue's amount", () => {
     ["1250", "JPY", "1250", "1005"],
     ["999999999999999999", "EUR", "9999999999999999.99", "10.05"],
   ])("of %s %s: has all decimals of its currency", (minor, currency, amount, asserted) => {
-    const json = issueJson(issueOf(minor, currency));
+    const json = issueJson(issueOf(minor, currency), NOW_MS);
     expect(json).toMatchObject({ amount, currency, evidence: { asserted: { amount: asserted } } });
     expect(issueSchema.safeParse(json).success).toBe(true);
   });
 
   test("in an unknown currency: not shown", () => {
-    expect(issueJson(issueOf("1250", "QQQ"))).toMatchObject({ amount: null, currency: "QQQ" });
-    expect(issueJson(issueOf("1250", "points"))).toMatchObject({ amount: null, currency: null });
+    expect(issueJson(issueOf("1250", "QQQ"), NOW_MS)).toMatchObject({ amount: null, currency: "QQQ" });
+    expect(issueJson(issueOf("1250", "points"), NOW_MS)).toMatchObject({ amount: null, currency: null });
   });
+});
+
+test("the age of an open issue: whole days until the time of the bus, not of the machine", () => {
+  const issue = issueOf("1250", "EUR");
+  expect(issueJson(issue, issue.openedAtMs + 3 * DAY_MS - 1)).toMatchObject({ age_days: 2 });
+  expect(issueJson(issue, issue.openedAtMs + 3 * DAY_MS)).toMatchObject({ age_days: 3 });
 });

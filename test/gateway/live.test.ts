@@ -1,4 +1,7 @@
-/** The cashier's live socket: who may open it, which messages it sends and when, and how it ends. */
+/**
+ * The cashier's live socket: who may open it, which messages it sends and when, and how it ends. Tests at the same time have
+ * their own stations and sessions.
+ */
 
 import { hash } from "node:crypto";
 import { connect } from "node:net";
@@ -16,13 +19,16 @@ const pathOf = (stationId: number): string => `/api/cashier/v1/stations/${statio
 let world: GatewayWorld;
 let stations = 0;
 const nextStation = (): Promise<TestStation> => world.openStation((stations += 1));
+let sessions = 0;
+/** A token of another session at each call, because a session may have a bounded number of sockets. */
+const nextSession = (): Promise<string> => world.session({ sessionId: (sessions += 1) });
 beforeAll(async () => {
   world = await startGatewayWorld();
 });
 afterAll(() => world.stop());
 
 async function follow(station: TestStation, token?: string): Promise<TestLiveSocket> {
-  const live = await openLive(world.baseUrl, station.stationId, bearer(token ?? (await world.session())));
+  const live = await openLive(world.baseUrl, station.stationId, bearer(token ?? (await nextSession())));
   await live.until(() => true);
   return live;
 }
@@ -47,10 +53,10 @@ async function upgrade(
   return { status: answer.status, code };
 }
 
-describe("messages of the live socket", () => {
+describe.concurrent("messages of the live socket", () => {
   it("the whole state at once, equal to the endpoints' answers, and again after each change", async () => {
     const station = await nextStation();
-    const token = await world.session();
+    const token = await nextSession();
     const live = await follow(station, token);
     const routes = await send(world.baseUrl, "GET", `/api/cashier/v1/stations/${station.stationId}/routes/`, { token });
     const { routes: offers, companions } = live.state();
@@ -104,7 +110,7 @@ describe("messages of the live socket", () => {
 
   it("the offers, equal to the endpoints' answers: no settlement of a voided order, no QR of a frozen provider", async () => {
     const station = await nextStation();
-    const token = await world.session();
+    const token = await nextSession();
     const live = await follow(station, token);
     const listed = async () => {
       const path = `/api/cashier/v1/stations/${station.stationId}/intents/`;
@@ -166,11 +172,11 @@ describe("messages of the live socket", () => {
   });
 });
 
-describe("a socket without other messages", () => {
-  it("receives `current` every three seconds while the last state holds", async () => {
+describe.concurrent("a socket without other messages", () => {
+  it("receives `current` every three seconds while the last state holds", async (context) => {
     const live = await follow(await nextStation());
     const openedAtMs = Date.now();
-    await expect.poll(() => live.currents.length, { timeout: 20_000 }).toBe(2);
+    await context.expect.poll(() => live.currents.length, { timeout: 20_000 }).toBe(2);
     const [first = 0, second = 0] = live.currents;
     expect(first - openedAtMs).toBeGreaterThanOrEqual(LIVE_LIMITS.repeatMs - 100);
     expect(second - first).toBeGreaterThanOrEqual(LIVE_LIMITS.repeatMs - 100);
@@ -179,10 +185,10 @@ describe("a socket without other messages", () => {
   });
 });
 
-describe("a slow reader", () => {
-  it("gets one message and then the newest state, never the states in between", async () => {
+describe.concurrent("a slow reader", () => {
+  it("gets one message and then the newest state, never the states in between", async (context) => {
     const station = await nextStation();
-    const token = await world.session();
+    const token = await nextSession();
     const socket = connect(world.gateway.port, "127.0.0.1");
     let received = Buffer.alloc(0);
     socket.on("data", (chunk) => {
@@ -204,7 +210,7 @@ describe("a slow reader", () => {
       framesOf(received)
         .filter(({ opcode }) => opcode === 1)
         .map(parse);
-    await expect.poll(() => texts().length).toBe(1);
+    await context.expect.poll(() => texts().length).toBe(1);
     const ping = framesOf(received).find(({ opcode }) => opcode === 9);
     for (let revision = 2; revision <= 40; revision += 1) {
       const { organizationId, filialId, currency, status } = station.state();
@@ -216,7 +222,7 @@ describe("a slow reader", () => {
     // The pong confirms what the client has read. A client must mask its frames; a mask of zeros is allowed.
     const payload = ping?.payload ?? Buffer.alloc(0);
     socket.write(Buffer.concat([Buffer.from([0x8a, 0x80 | payload.length, 0, 0, 0, 0]), payload]));
-    await expect.poll(() => texts().length).toBe(2);
+    await context.expect.poll(() => texts().length).toBe(2);
     await delay(300);
     expect(texts().map(({ name }) => name)).toEqual([`Counter ${station.stationId}`, "Name 40"]);
     socket.destroy();
@@ -246,10 +252,10 @@ function framesOf(bytes: Buffer): Frame[] {
 
 const parse = ({ payload }: Frame): { name: string } => JSON.parse(payload.toString("utf8")) as { name: string };
 
-describe("the opening of a live socket", () => {
+describe.concurrent("the opening of a live socket", () => {
   it("cashiers of the organization: with a bearer token, or with a cookie from the service's pages", async () => {
     const station = await nextStation();
-    const token = await world.session();
+    const token = await nextSession();
     const owner = await world.session({ role: "owner", permissions: ["organization.manage"] });
     const stranger = await world.session({ organizationId: 2 });
     const authorization = (of: string): string => `Authorization: Bearer ${of}`;
@@ -270,8 +276,9 @@ describe("the opening of a live socket", () => {
       ["0", [authorization(token)], 404, "path_not_found"],
       ["x", [authorization(token)], 404, "path_not_found"],
     ];
-    for (const [stationId, headers, status, code] of upgrades) {
-      expect([headers, await upgrade(stationId, headers)]).toEqual([headers, { status, code }]);
+    const answers = await Promise.all(upgrades.map(([stationId, headers]) => upgrade(stationId, headers)));
+    for (const [index, [, headers, status, code]] of upgrades.entries()) {
+      expect([headers, answers[index]]).toEqual([headers, { status, code }]);
     }
     // Without an upgrade, the request is an ordinary read.
     const plain = await send(world.baseUrl, "GET", pathOf(station.stationId), { token });
@@ -322,7 +329,7 @@ describe("while nats-server is stalled", () => {
   it("a socket reports that its state is stale, and sends the newest state after the stall", async () => {
     const station = await nextStation();
     const live = await follow(station);
-    const token = await world.session();
+    const token = await nextSession();
     world.nats.signal("SIGSTOP");
     const startedAtMs = Date.now();
     try {

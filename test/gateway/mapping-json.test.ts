@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { definitionJson, definitionOf, definitionSchema } from "../../gateway/api/reconciliation/mapping-json.ts";
-import { Refusal } from "../../gateway/http/handler-context.ts";
+import { ApiError } from "../../gateway/http/handler-context.ts";
 import { csvMappingSchema } from "../../services/reconciliation/formats/csv/mapping.ts";
 
 const DOCUMENT = readFileSync(join(import.meta.dirname, "../../docs/reconciliation.md"), "utf8");
@@ -53,6 +53,6 @@ describe("the definition of a mapping", () => {
   });
 
   it("with a column of spaces: refused", () => {
-    expect(() => definitionOf({ ...EXAMPLE, booked_on: { column: "  " } })).toThrow(Refusal);
+    expect(() => definitionOf({ ...EXAMPLE, booked_on: { column: "  " } })).toThrow(ApiError);
   });
 });

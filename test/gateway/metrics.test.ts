@@ -120,6 +120,9 @@ describe("metrics of one collection", () => {
     expect(requests("cashier_attest_intent", "200")).toBe(1);
     expect(requests("payments_device_enroll", "201")).toBe(2);
     expect(requests("payments_device_heartbeat", "200")).toBe(1);
+    // Zero before the first one.
+    expect(requests("payments_device_heartbeat", "client_gone")).toBe(0);
+    expect(requests("none", "405", "method_not_allowed")).toBe(0);
     expect(metricSum(gateway, "gateway_request_duration_seconds_count", { operation: "cashier_attest_intent" })).toBe(
       1,
     );
@@ -204,7 +207,7 @@ describe("metrics of one collection", () => {
 });
 
 describe("each process with a metrics port", () => {
-  it.each(["gateway", "stations", "services"] as const)(
+  it.each(["gateway", "stations", "services", "webhook-signer"] as const)(
     "%s: it is alive and ready, and its bus is up",
     async (name) => {
       const get = (path: string): Promise<Response> => fetch(`http://127.0.0.1:${portOf(name)}${path}`);
@@ -283,6 +286,22 @@ describe("metrics of refusals and failures", () => {
     await expectSoon("services", "relay_outbox_pending_rows", {}, 0);
     // The new process has another port, which its log names shortly after it is ready, and its counters begin at zero.
     await expectSoon("stations", "stations_partitions_owned", {}, 256);
+  });
+});
+
+describe("an attestation that no service records", () => {
+  it("the actor host reports its age, until it is recorded", async () => {
+    const order_id = await newOrder(cashier, station, "3.00");
+    const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, {
+      body: { order_id, route: "cash" },
+    });
+    await system.processes.services.stop();
+    const { status } = await cashier.call("POST", `${station}/intents/${intent_id}/attest/`, { body: {} });
+    expect([202, 503]).toContain(status);
+    const ageSeconds = async () => metricSum(await read("stations"), "stations_oldest_settling_age_seconds") ?? 0;
+    await vi.waitFor(async () => expect(await ageSeconds()).toBeGreaterThan(0), HANGS);
+    await system.processes.services.restart();
+    await expectSoon("stations", "stations_oldest_settling_age_seconds", {}, 0);
   });
 });
 

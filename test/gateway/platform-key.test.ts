@@ -1,7 +1,7 @@
 /** The platform key: which values are valid, and how guesses are throttled. */
 import { describe, expect, it } from "vitest";
 import { PlatformCheck } from "../../gateway/http/caller-checks.ts";
-import { Refusal } from "../../gateway/http/handler-context.ts";
+import { ApiError } from "../../gateway/http/handler-context.ts";
 import { AddressThrottle, PLATFORM_RATE } from "../../gateway/read-model/throttles.ts";
 import { gatewaySettingsSchema } from "../../gateway/settings.ts";
 
@@ -23,7 +23,7 @@ function codeOf(check: PlatformCheck, authorization: string, address?: string): 
     check.check(facts(authorization, address));
     return "";
   } catch (error) {
-    if (error instanceof Refusal) return error.code;
+    if (error instanceof ApiError) return error.code;
     throw error;
   }
 }

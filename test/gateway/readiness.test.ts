@@ -424,7 +424,9 @@ describe("a gateway that starts", () => {
     await delay(1_700);
     await expect(waitUntilFresh(otherBus, replicas, 300)).rejects.toMatchObject({
       code: "gateway_not_fresh",
-      message: expect.stringMatching(/ (stations|credentials), .*switches\.$/) as string,
+      message: expect.stringMatching(
+        / (stations|credentials), .*switches; check that a majority of the NATS servers runs and has free disk space, and start the gateway again\.$/,
+      ) as string,
     });
     proxy.resume();
     await waitUntilFresh(otherBus, replicas);

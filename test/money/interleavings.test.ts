@@ -19,6 +19,8 @@ import { Scheme } from "./scheme.ts";
 const FIXED_SEED = 20_261_121;
 /** The first run of the fixed seed is the story; a new seed has none. A run takes about seven seconds, mostly for dead hosts. */
 const RUNS = Number(process.env["MONEY_RUNS"] ?? 1);
+/** The short form plays the story alone: a failure that a new seed finds belongs to the soak, and not to another change. */
+const SEEDS = RUNS === 1 ? [FIXED_SEED] : [FIXED_SEED, Date.now() % 2 ** 31];
 /** How many further schedules are tried after a failure, to find a smaller one. */
 const SHRINKING_RUNS = 3;
 const RUN_MS = 180_000;
@@ -87,7 +89,7 @@ const givenSeed = process.env["MONEY_SEED"];
 const path = process.env["MONEY_PATH"];
 
 describe("interleavings", () => {
-  test.each(givenSeed === undefined ? [FIXED_SEED, Date.now() % 2 ** 31] : [Number(givenSeed)])(
+  test.each(givenSeed === undefined ? SEEDS : [Number(givenSeed)])(
     "of seed %i: money is conserved",
     async (seed) => {
       const drawn =

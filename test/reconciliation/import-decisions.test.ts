@@ -9,6 +9,7 @@ import {
   withdrawImport,
 } from "../../services/reconciliation/import-decisions.ts";
 import { WITHDRAWAL_LIMITS } from "../../services/reconciliation/limits.ts";
+import { currentRequestId, forRequest } from "../../services/runtime/log.ts";
 import type { Repeated } from "../../services/runtime/repeat.ts";
 import { operator, refusalOf } from "./closings/closing-world.ts";
 import { type Line, type RunDatabase, type RunWorld, startRunDatabase } from "./matching/run-world.ts";
@@ -301,6 +302,18 @@ test("a withdrawal whose process has ended, or that a run blocks: completed late
   await carryOutWithdrawals(deps, WITHDRAWAL_LIMITS.turnMs);
   expect(await withdraw(importId)).toMatchObject({ import: { status: "withdrawn" } });
   expect(await linesOf(accountId)).toBe(0);
+});
+
+test("a withdrawal that fails again in a later attempt: each log line has the id of its request", async () => {
+  const importId = await world.importLines(await addAccount(), [stray()]);
+  const requestIds: (string | undefined)[] = [];
+  const log = { ...deps.log, error: () => void requestIds.push(currentRequestId()) };
+  const begin = (): Promise<never> => Promise.reject(new Error("The database has no space."));
+  const failing: DecisionDeps = { ...deps, log, longDatabase: { begin } as unknown as DecisionDeps["longDatabase"] };
+  await forRequest("the withdrawal", () => withdrawImport(failing, { caller: rita(), importId, reason: REASON }));
+  await carryOutWithdrawals(failing, WITHDRAWAL_LIMITS.turnMs);
+  expect(requestIds).toEqual(["the withdrawal", "the withdrawal"]);
+  await carryOutWithdrawals(deps, WITHDRAWAL_LIMITS.turnMs);
 });
 
 test("a withdrawal while runs follow one another: it has its turn after the current run", async () => {

@@ -11,6 +11,8 @@ import { paypalTrr } from "../../services/reconciliation/formats/paypal/typed-re
 import { type ImportDeps, importNext } from "../../services/reconciliation/import-work.ts";
 import { IMPORT_LIMITS } from "../../services/reconciliation/limits.ts";
 import { removeLines } from "../../services/reconciliation/sql/imports.ts";
+import { confirmImportFormat, insertImport } from "../../services/reconciliation/sql/uploads.ts";
+import { currentRequestId, forRequest } from "../../services/runtime/log.ts";
 import { zipOf } from "./formats/zip-writer.ts";
 import { HEADER, type ImportWorld, startImportWorld, statementOf } from "./import-world.ts";
 
@@ -252,10 +254,53 @@ test("no copy of the file answers: its import waits again at once, however often
     throw new NoCopyAnswersError("OBJ_STATEMENTS");
   };
   for (let attempt = 0; attempt <= IMPORT_LIMITS.attempts; attempt += 1) {
-    await expect(importNext(world.depsOf({ openFile }))).rejects.toThrow(NoCopyAnswersError);
+    expect(await importNext(world.depsOf({ openFile }))).toBe(false);
+    expect(world.failed.at(-1)).toBeInstanceOf(NoCopyAnswersError);
   }
   expect(await importNext(world.depsOf())).toBe(true);
   expect(await world.factsOf(importId)).toMatchObject({ status: "imported", lines_new: 1 });
+});
+
+describe("the log lines of an import that could not be carried out have the id of the request that made it wait", () => {
+  const readAs = { format: "sandbox", formatVersion: 1, encoding: "utf-8", mappingId: null } as const;
+  const uploadAs = async (as: typeof readAs | undefined): Promise<number> => {
+    const { organizationId } = world;
+    const accountId = await world.addAccount();
+    const file = { sha256: "00".repeat(32), fileName: "statement.csv", sizeBytes: 1, objectName: `of-${accountId}` };
+    const inserted = await insertImport(world.database, {
+      ...file,
+      organizationId,
+      accountId,
+      uploadedBy: 1,
+      readAs: as,
+    });
+    return inserted?.import_id as number;
+  };
+
+  test.each([
+    ["its upload", () => forRequest("the request", () => uploadAs(readAs))],
+    [
+      "the confirmation of its format",
+      async () => {
+        const importId = await forRequest("the upload", () => uploadAs(undefined));
+        const key = { organizationId: world.organizationId, importId };
+        await forRequest("the request", () => confirmImportFormat(world.database, key, readAs));
+        return importId;
+      },
+    ],
+  ])("%s", async (_, begin) => {
+    const importId = await begin();
+    const logged: unknown[] = [];
+    const failures = {
+      failed: (_error: unknown, facts: object): void => void logged.push({ ...facts, requestId: currentRequestId() }),
+    };
+    const openFile = (): never => {
+      throw new NoCopyAnswersError("OBJ_STATEMENTS");
+    };
+    expect(await importNext(world.depsOf({ openFile, failures }))).toBe(false);
+    expect(logged).toEqual([{ importId, attempts: 1, requestId: "the request" }]);
+    await world.database`delete from statement_imports where import_id = ${importId}`;
+  });
 });
 
 test("an import that has failed too often: refused, and not begun again", async () => {
@@ -331,7 +376,8 @@ describe("a full disk", () => {
       create trigger no_space before insert on statement_lines for each row execute function no_space()`);
     try {
       for (let attempt = 0; attempt <= IMPORT_LIMITS.attempts; attempt += 1) {
-        await expect(importNext(world.depsOf())).rejects.toThrow("could not extend file");
+        expect(await importNext(world.depsOf())).toBe(false);
+        expect(String(world.failed.at(-1))).toContain("could not extend file");
         expect(await importNext(world.depsOf()), "it waits for its lease").toBe(false);
         await world.database`update statement_imports set leased_until = now() where import_id = ${importId}`;
       }

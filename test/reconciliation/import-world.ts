@@ -47,6 +47,8 @@ export interface ImportWorld {
   /** An uploaded file that waits for its import. */
   upload(accountId: number, text: string | Buffer): Promise<number>;
   depsOf(more?: Partial<ImportDeps>): ImportDeps;
+  /** The errors of imports that could not be carried out. */
+  readonly failed: readonly unknown[];
   importText(accountId: number, text: string | Buffer, deps?: ImportDeps): Promise<ImportFacts>;
   factsOf(importId: number): Promise<ImportFacts>;
   /** By their reference: it and the amount. */
@@ -73,6 +75,7 @@ export async function startImportWorld(): Promise<ImportWorld> {
     files.set(name, text);
     return await insertUpload(database, { accountId, name, sizeBytes: text.length });
   };
+  const failed: unknown[] = [];
   const depsOf = (more: Partial<ImportDeps> = {}): ImportDeps => ({
     database,
     longDatabase,
@@ -81,6 +84,7 @@ export async function startImportWorld(): Promise<ImportWorld> {
       yield typeof content === "string" ? Buffer.from(content) : content;
     },
     formatNamed: (name) => (name === "sandbox" ? sandbox : undefined),
+    failures: { failed: (error) => void failed.push(error) },
     ...more,
   });
   return {
@@ -91,6 +95,7 @@ export async function startImportWorld(): Promise<ImportWorld> {
     addAccount: (of = organizationId) => addAccount(database, of),
     upload,
     depsOf,
+    failed,
     async importText(accountId, text, deps = depsOf()) {
       const importId = await upload(accountId, text);
       expect(await importNext(deps)).toBe(true);

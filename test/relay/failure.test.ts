@@ -4,7 +4,7 @@
  * times in sixty (RELAY_ROUNDS).
  */
 import { pino } from "pino";
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, type TestContext, test, vi } from "vitest";
 import { switchKeyOf } from "../../services/bus/messages/kill-switches.ts";
 import { type BucketDefinition, CREDENTIALS, ROBOTICS_EVENTS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
 import { roboticsEventSubject, stationCommandSubject } from "../../services/bus/subjects.ts";
@@ -32,11 +32,12 @@ import {
   stationRow,
 } from "./relay-fixture.ts";
 
-let fixture: RelayFixture;
-beforeEach(async () => {
-  fixture = await startRelayFixture();
-});
-afterEach(() => fixture.stop());
+/** Most tests run at the same time, so each has its own fixture. */
+async function fixtureOf({ onTestFinished }: TestContext): Promise<RelayFixture> {
+  const fixture = await startRelayFixture();
+  onTestFinished(() => fixture.stop());
+  return fixture;
+}
 
 const STATIONS = Array.from({ length: 8 }, (_, index) => 1 + index);
 const USERS = Array.from({ length: 4 }, (_, index) => 1 + index);
@@ -44,7 +45,7 @@ const ROUNDS = Number(process.env["RELAY_ROUNDS"] ?? 20);
 const tokenOf = (userId: number, round: number): number => userId * 1_000 + round;
 
 /** A change of each station; of each user a session, every other one ended at once. */
-async function writeRound(round: number): Promise<void> {
+async function writeRound(fixture: RelayFixture, round: number): Promise<void> {
   for (const stationId of STATIONS) await fixture.write(stationRow(stationId, round));
   for (const userId of USERS) {
     await fixture.write(sessionPut(userId, tokenOf(userId, round)));
@@ -52,12 +53,12 @@ async function writeRound(round: number): Promise<void> {
   }
 }
 
-async function writeRounds(first: number, last: number): Promise<void> {
-  for (let round = first; round <= last; round += 1) await writeRound(round);
+async function writeRounds(fixture: RelayFixture, first: number, last: number): Promise<void> {
+  for (let round = first; round <= last; round += 1) await writeRound(fixture, round);
 }
 
 /** Everything arrived, in order, and had its effect once. */
-async function expectAllDelivered(): Promise<void> {
+async function expectAllDelivered(fixture: RelayFixture): Promise<void> {
   for (const stationId of STATIONS) {
     const commits = await fixture.commits(stationId);
     expect(commits.map((commit) => commit.state.revision)).toEqual(Array.from({ length: ROUNDS }, (_, i) => i + 1));
@@ -74,8 +75,9 @@ async function expectAllDelivered(): Promise<void> {
   }
 }
 
-describe("a relay that is killed again and again", () => {
-  test("every row is delivered once and in order", async () => {
+describe.concurrent("a relay that is killed again and again", () => {
+  test("every row is delivered once and in order", async (context) => {
+    const fixture = await fixtureOf(context);
     await fixture.startStations();
     const handled = async (): Promise<number> =>
       (await fixture.sql`select from outbox where delivered_at is not null`).length;
@@ -83,8 +85,8 @@ describe("a relay that is killed again and again", () => {
     for (let round = 1; round <= ROUNDS; round += 10) {
       const relay = await fixture.startRelayProcess();
       const before = await handled();
-      const writing = writeRounds(round, round + 9);
-      await expect.poll(handled, { interval: 5 }).toBeGreaterThan(before + (round % 30));
+      const writing = writeRounds(fixture, round, round + 9);
+      await context.expect.poll(handled, { interval: 5 }).toBeGreaterThan(before + (round % 30));
       await relay.kill9();
       outstanding.push(await fixture.outstanding());
       await writing;
@@ -93,12 +95,13 @@ describe("a relay that is killed again and again", () => {
     // Otherwise nothing was interrupted, and the test proves nothing.
     expect(Math.max(...outstanding)).toBeGreaterThan(0);
     await fixture.delivered();
-    await expectAllDelivered();
+    await expectAllDelivered(fixture);
   });
 });
 
-describe("two relays", () => {
-  test("one delivers and the other stands by, and takes over when the first is killed", async () => {
+describe.concurrent("two relays", () => {
+  test("one delivers and the other stands by, and takes over when the first is killed", async (context) => {
+    const fixture = await fixtureOf(context);
     const first = await fixture.startRelayProcess();
     // When it is ready, it has taken the lease, so the second relay cannot take it.
     const second = await fixture.startRelay();
@@ -123,8 +126,9 @@ describe("two relays", () => {
   });
 });
 
-describe("a relay whose connection to PostgreSQL is cut", () => {
-  test("it is elected again and goes on", async () => {
+describe.concurrent("a relay whose connection to PostgreSQL is cut", () => {
+  test("it is elected again and goes on", async (context) => {
+    const fixture = await fixtureOf(context);
     await fixture.startRelay();
     await fixture.write(sessionPut(1, 1));
     await fixture.delivered();
@@ -137,23 +141,172 @@ describe("a relay whose connection to PostgreSQL is cut", () => {
   });
 });
 
-describe("a bus that is killed", () => {
-  test("everything is delivered in order after its restart", async () => {
+describe.concurrent("a bus that is killed", () => {
+  test("everything is delivered in order after its restart", async (context) => {
+    const fixture = await fixtureOf(context);
     await fixture.startStations();
     await fixture.startRelay();
     for (let round = 1; round <= ROUNDS; round += 10) {
-      await writeRounds(round, round + 9);
+      await writeRounds(fixture, round, round + 9);
       await fixture.nats.kill9();
       await fixture.write(sessionPut(9, round));
       await fixture.nats.restart();
     }
     await fixture.delivered(30_000);
-    await expectAllDelivered();
+    await expectAllDelivered(fixture);
   });
 });
 
+test.concurrent("a row that cannot be delivered: the log line has the id of the request that wrote it", async (context) => {
+  const fixture = await fixtureOf(context);
+  const relay = await fixture.startRelayProcess();
+  await forRequest("request-of-the-row", () => fixture.write(stationRow(1, 1)));
+  const failures = (): object[] =>
+    relay
+      .logged()
+      .split("\n")
+      .filter((line) => line.includes("could not deliver"))
+      .map((line) => JSON.parse(line) as object);
+  await context.expect.poll(() => failures().length).toBeGreaterThan(0);
+  expect(failures()[0]).toMatchObject({ requestId: "request-of-the-row", key: "station.1" });
+});
+
+const STATION_ID = 7;
+const CREDENTIAL = sessionHash(99);
+const switchRow = (isOn: boolean, revision: number): OutboxRow => ({
+  key: switchKey(1),
+  kind: "switch_set",
+  entry: { key: switchKeyOf({ kind: "station", id: STATION_ID }), isOn, revision },
+});
+const credentialPut: OutboxRow = {
+  key: stationKey(STATION_ID),
+  kind: "credential_put",
+  hash: CREDENTIAL,
+  entry: { deviceId: 1, stationId: STATION_ID, scopes: [] },
+};
+const credentialDelete: OutboxRow = { key: credentialKey(1), kind: "credential_delete", hash: CREDENTIAL };
+/** The newest message of each subject of the buckets, and all of the events and of the station's log. */
+async function everything(fixture: RelayFixture) {
+  const newest = async (bucket: BucketDefinition, key: string): Promise<string | undefined> => {
+    const message = await fixture.newestOf(bucket, key);
+    return message?.header.get("KV-Operation") || message?.string();
+  };
+  const { messages } = (await fixture.bus.jsm.streams.info(ROBOTICS_EVENTS.name)).state;
+  const commits = await fixture.commits(STATION_ID);
+  return {
+    session: await newest(SESSIONS, sessionHash(1)),
+    credential: await newest(CREDENTIALS, CREDENTIAL),
+    switch: await newest(SWITCHES, switchKeyOf({ kind: "station", id: STATION_ID })),
+    robotics: messages,
+    revisions: commits.map(({ state }) => state.revision),
+  };
+}
+
+describe.concurrent("a relay that was stalled while it delivered", () => {
+  test("its writes arrive late: no bucket entry gets older, and nothing is done twice", async (context) => {
+    const fixture = await fixtureOf(context);
+    await fixture.startStations();
+    const proxy = await startFaultProxy(fixture.nats.url);
+    const { url: databaseUrl } = fixture.database;
+    const stalled = await fixture.startRelay({ by: { natsUrl: proxy.url, databaseUrl } });
+    const resume = proxy.holdToServer();
+    await fixture.write(
+      sessionPut(1, 1),
+      stationRow(STATION_ID, 1),
+      credentialPut,
+      switchRow(true, 1),
+      roboticsRow(1, true),
+    );
+    // It has sent what it could; nothing of it has arrived.
+    const subjects = [
+      `$KV.${SESSIONS.name}.${sessionHash(1)}`,
+      roboticsEventSubject(1),
+      stationCommandSubject(STATION_ID),
+    ];
+    const sent = () => subjects.filter((subject) => proxy.held().includes(subject));
+    await context.expect.poll(sent).toEqual(subjects);
+    expect(await everything(fixture)).toMatchObject({ session: undefined, robotics: 0, revisions: [] });
+
+    const successor = await fixture.startRelay();
+    await fixture.delivered();
+    await fixture.write(sessionDelete(1, 1), credentialDelete, stationRow(STATION_ID, 2), switchRow(false, 2));
+    await fixture.write(roboticsRow(1, false));
+    await fixture.delivered();
+    const before = await everything(fixture);
+    expect(before).toEqual({ session: "DEL", credential: "DEL", switch: "DEL", robotics: 2, revisions: [1, 2] });
+
+    const late = new Set<string>();
+    const subscriptions = subjects.map((subject) =>
+      fixture.bus.nc.subscribe(subject, { callback: (_error, message) => void late.add(message.subject) }),
+    );
+    await fixture.bus.nc.flush();
+    resume();
+    await context.expect.poll(() => late).toEqual(new Set(subjects));
+    for (const subscription of subscriptions) subscription.unsubscribe();
+    // Sent after the late command, so that the host has done that one.
+    await fixture.write(stationRow(STATION_ID, 3));
+    await fixture.delivered();
+    expect(await everything(fixture)).toEqual({ ...before, revisions: [1, 2, 3] });
+    await stalled.stop();
+    await successor.stop();
+    await proxy.stop();
+  });
+});
+
+describe.concurrent("what only the relay with the lease may write", () => {
+  const mark = (sequence: number): Mark => ({ stream: "KV_SESSIONS", created: "then", sequence, stored: "later" });
+  const lapse = ({ sql }: RelayFixture) => sql`update relay_lease set lapses_at = clock_timestamp() - interval '1 ms'`;
+
+  test("marks and announcements: an older epoch writes nothing over a newer one", async (context) => {
+    const fixture = await fixtureOf(context);
+    const { sql } = fixture;
+    const older = (await takeLease(sql, "older")) ?? 0;
+    await noteMarks(sql, older, { moved: [mark(5)], lost: ["sessions"] });
+    await lapse(fixture);
+    const newer = (await takeLease(sql, "newer")) ?? 0;
+    expect(newer).toBe(older + 1);
+    await noteMarks(sql, newer, { moved: [mark(9)], lost: [] });
+    const finished = { part: "sessions", through: 100, isFinished: true } as const;
+    await expect(noteMarks(sql, older, { moved: [mark(6)], lost: [] })).rejects.toBeInstanceOf(LeaseLostError);
+    await expect(noteAnnounced(sql, older, finished)).rejects.toBeInstanceOf(LeaseLostError);
+    expect((await selectMarks(sql)).get("KV_SESSIONS")?.sequence).toBe(9);
+    expect(await selectPendingAnnouncements(sql)).toEqual([{ part: "sessions", through: 0 }]);
+    expect(await renewLease(sql, older)).toBe(false);
+    await noteAnnounced(sql, newer, finished);
+    expect(await selectPendingAnnouncements(sql)).toEqual([]);
+  });
+
+  test("the completeness notice: one that comes after another relay's is not stored", async (context) => {
+    const fixture = await fixtureOf(context);
+    const seen = await readNoticeSequences(fixture.bus, SESSIONS);
+    const other = await noteComplete(fixture.bus, SESSIONS, { serverId: "newer" });
+    expect(await noteComplete(fixture.bus, SESSIONS, { serverId: "older" }, seen)).toBeUndefined();
+    expect(await readNoticeSequences(fixture.bus, SESSIONS)).toEqual(other);
+  });
+
+  test("the lease: it is taken when it has lapsed or the clock was set back, and never waited for", async (context) => {
+    const fixture = await fixtureOf(context);
+    const { sql } = fixture;
+    const first = (await takeLease(sql, "first")) ?? 0;
+    expect(await takeLease(sql, "second")).toBeUndefined();
+    await releaseLease(sql, first);
+    expect(await takeLease(sql, "second")).toBe(first + 1);
+    await sql`update relay_lease set lapses_at = clock_timestamp() + interval '1 hour'`;
+    expect(await takeLease(sql, "third")).toBe(first + 2);
+    await lapse(fixture);
+    await sql.begin(async (tx) => {
+      await tx`select from relay_lease for share`;
+      // The lock is held until this has returned: a take that waited for it would fail.
+      expect(await takeLease(sql, "fourth")).toBeUndefined();
+    });
+    expect(await takeLease(sql, "fourth")).toBe(first + 3);
+  });
+});
+
+/** Alone, because it measures a second. */
 describe("stations without a host", () => {
-  test("only their own rows wait", async () => {
+  test("only their own rows wait", async (context) => {
+    const fixture = await fixtureOf(context);
     let failures = 0;
     const log = pino({ level: "warn" }, { write: () => void (failures += 1) });
     await fixture.startRelay({ log });
@@ -181,21 +334,10 @@ describe("stations without a host", () => {
   });
 });
 
-test("a row that cannot be delivered: the log line has the id of the request that wrote it", async () => {
-  const relay = await fixture.startRelayProcess();
-  await forRequest("request-of-the-row", () => fixture.write(stationRow(1, 1)));
-  const failures = (): object[] =>
-    relay
-      .logged()
-      .split("\n")
-      .filter((line) => line.includes("could not deliver"))
-      .map((line) => JSON.parse(line) as object);
-  await expect.poll(() => failures().length).toBeGreaterThan(0);
-  expect(failures()[0]).toMatchObject({ requestId: "request-of-the-row", key: "station.1" });
-});
-
+/** Alone, because it changes the clock of the process. */
 describe("a relay whose machine's clock is set back by an hour", () => {
-  test("a row that waits for its next attempt is delivered without a delay of an hour", async () => {
+  test("a row that waits for its next attempt is delivered without a delay of an hour", async (context) => {
+    const fixture = await fixtureOf(context);
     const lines: string[] = [];
     const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
     await fixture.startRelay({ log });
@@ -203,137 +345,9 @@ describe("a relay whose machine's clock is set back by an hour", () => {
     await expect.poll(() => lines.filter((line) => line.includes("could not deliver")).length).toBeGreaterThan(0);
     const realNow = Date.now.bind(Date);
     vi.spyOn(Date, "now").mockImplementation(() => realNow() - 3_600_000);
-    onTestFinished(() => void vi.restoreAllMocks());
+    context.onTestFinished(() => void vi.restoreAllMocks());
     await fixture.startStations();
     await fixture.delivered(10_000);
     expect(await fixture.commits(1)).toHaveLength(1);
-  });
-});
-
-const STATION_ID = 7;
-const CREDENTIAL = sessionHash(99);
-const switchRow = (isOn: boolean, revision: number): OutboxRow => ({
-  key: switchKey(1),
-  kind: "switch_set",
-  entry: { key: switchKeyOf({ kind: "station", id: STATION_ID }), isOn, revision },
-});
-const credentialPut: OutboxRow = {
-  key: stationKey(STATION_ID),
-  kind: "credential_put",
-  hash: CREDENTIAL,
-  entry: { deviceId: 1, stationId: STATION_ID, scopes: [] },
-};
-const credentialDelete: OutboxRow = { key: credentialKey(1), kind: "credential_delete", hash: CREDENTIAL };
-/** The newest message of each subject of the buckets, and all of the events and of the station's log. */
-async function everything() {
-  const newest = async (bucket: BucketDefinition, key: string): Promise<string | undefined> => {
-    const message = await fixture.newestOf(bucket, key);
-    return message?.header.get("KV-Operation") || message?.string();
-  };
-  const { messages } = (await fixture.bus.jsm.streams.info(ROBOTICS_EVENTS.name)).state;
-  const commits = await fixture.commits(STATION_ID);
-  return {
-    session: await newest(SESSIONS, sessionHash(1)),
-    credential: await newest(CREDENTIALS, CREDENTIAL),
-    switch: await newest(SWITCHES, switchKeyOf({ kind: "station", id: STATION_ID })),
-    robotics: messages,
-    revisions: commits.map(({ state }) => state.revision),
-  };
-}
-
-describe("a relay that was stalled while it delivered", () => {
-  test("its writes arrive late: no bucket entry gets older, and nothing is done twice", async () => {
-    await fixture.startStations();
-    const proxy = await startFaultProxy(fixture.nats.url);
-    const { url: databaseUrl } = fixture.database;
-    const stalled = await fixture.startRelay({ by: { natsUrl: proxy.url, databaseUrl } });
-    const resume = proxy.holdToServer();
-    await fixture.write(
-      sessionPut(1, 1),
-      stationRow(STATION_ID, 1),
-      credentialPut,
-      switchRow(true, 1),
-      roboticsRow(1, true),
-    );
-    // It has sent what it could; nothing of it has arrived.
-    const subjects = [
-      `$KV.${SESSIONS.name}.${sessionHash(1)}`,
-      roboticsEventSubject(1),
-      stationCommandSubject(STATION_ID),
-    ];
-    const sent = () => subjects.filter((subject) => proxy.held().includes(subject));
-    await expect.poll(sent).toEqual(subjects);
-    expect(await everything()).toMatchObject({ session: undefined, robotics: 0, revisions: [] });
-
-    const successor = await fixture.startRelay();
-    await fixture.delivered();
-    await fixture.write(sessionDelete(1, 1), credentialDelete, stationRow(STATION_ID, 2), switchRow(false, 2));
-    await fixture.write(roboticsRow(1, false));
-    await fixture.delivered();
-    const before = await everything();
-    expect(before).toEqual({ session: "DEL", credential: "DEL", switch: "DEL", robotics: 2, revisions: [1, 2] });
-
-    const late = new Set<string>();
-    const subscriptions = subjects.map((subject) =>
-      fixture.bus.nc.subscribe(subject, { callback: (_error, message) => void late.add(message.subject) }),
-    );
-    await fixture.bus.nc.flush();
-    resume();
-    await expect.poll(() => late).toEqual(new Set(subjects));
-    for (const subscription of subscriptions) subscription.unsubscribe();
-    // Sent after the late command, so that the host has done that one.
-    await fixture.write(stationRow(STATION_ID, 3));
-    await fixture.delivered();
-    expect(await everything()).toEqual({ ...before, revisions: [1, 2, 3] });
-    await stalled.stop();
-    await successor.stop();
-    await proxy.stop();
-  });
-});
-
-describe("what only the relay with the lease may write", () => {
-  const mark = (sequence: number): Mark => ({ stream: "KV_SESSIONS", created: "then", sequence, stored: "later" });
-  const lapse = () => fixture.sql`update relay_lease set lapses_at = clock_timestamp() - interval '1 ms'`;
-
-  test("marks and announcements: an older epoch writes nothing over a newer one", async () => {
-    const { sql } = fixture;
-    const older = (await takeLease(sql, "older")) ?? 0;
-    await noteMarks(sql, older, { moved: [mark(5)], lost: ["sessions"] });
-    await lapse();
-    const newer = (await takeLease(sql, "newer")) ?? 0;
-    expect(newer).toBe(older + 1);
-    await noteMarks(sql, newer, { moved: [mark(9)], lost: [] });
-    const finished = { part: "sessions", through: 100, isFinished: true } as const;
-    await expect(noteMarks(sql, older, { moved: [mark(6)], lost: [] })).rejects.toBeInstanceOf(LeaseLostError);
-    await expect(noteAnnounced(sql, older, finished)).rejects.toBeInstanceOf(LeaseLostError);
-    expect((await selectMarks(sql)).get("KV_SESSIONS")?.sequence).toBe(9);
-    expect(await selectPendingAnnouncements(sql)).toEqual([{ part: "sessions", through: 0 }]);
-    expect(await renewLease(sql, older)).toBe(false);
-    await noteAnnounced(sql, newer, finished);
-    expect(await selectPendingAnnouncements(sql)).toEqual([]);
-  });
-
-  test("the completeness notice: one that comes after another relay's is not stored", async () => {
-    const seen = await readNoticeSequences(fixture.bus, SESSIONS);
-    const other = await noteComplete(fixture.bus, SESSIONS, { serverId: "newer" });
-    expect(await noteComplete(fixture.bus, SESSIONS, { serverId: "older" }, seen)).toBeUndefined();
-    expect(await readNoticeSequences(fixture.bus, SESSIONS)).toEqual(other);
-  });
-
-  test("the lease: it is taken when it has lapsed or the clock was set back, and never waited for", async () => {
-    const { sql } = fixture;
-    const first = (await takeLease(sql, "first")) ?? 0;
-    expect(await takeLease(sql, "second")).toBeUndefined();
-    await releaseLease(sql, first);
-    expect(await takeLease(sql, "second")).toBe(first + 1);
-    await sql`update relay_lease set lapses_at = clock_timestamp() + interval '1 hour'`;
-    expect(await takeLease(sql, "third")).toBe(first + 2);
-    await lapse();
-    await sql.begin(async (tx) => {
-      await tx`select from relay_lease for share`;
-      // The lock is held until this has returned: a take that waited for it would fail.
-      expect(await takeLease(sql, "fourth")).toBeUndefined();
-    });
-    expect(await takeLease(sql, "fourth")).toBe(first + 3);
   });
 });

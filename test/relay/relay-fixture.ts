@@ -2,7 +2,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { StoredMsg } from "@nats-io/jetstream";
-import { expect } from "vitest";
 import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Commit, decodeCommit } from "../../machines/station/commit.ts";
 import { connectBus } from "../../services/bus/connection.ts";
@@ -22,6 +21,7 @@ import { ONE_LOG, STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { cloneDatabase, startNats } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
 
@@ -118,11 +118,11 @@ export async function startRelayFixture() {
     flush: (key: string) => call(bus.nc, flushOutbox, { key }),
     /** Resolves when no row is outstanding. */
     async delivered(timeoutMs = 20_000) {
-      await expect.poll(outstanding, { timeout: timeoutMs, interval: 25 }).toBe(0);
+      await waitFor("no outstanding row", async () => (await outstanding()) === 0, timeoutMs);
     },
     outstanding,
     /** Resolves when the connection to NATS works again. */
-    isBack: async () => await expect.poll(() => bus.isUp()).toBe(true),
+    isBack: () => waitFor("the bus", () => bus.isUp(), 20_000),
     /** The commits of a station, oldest first. */
     async commits(stationId: number) {
       const commits: (Commit & { sequence: number })[] = [];

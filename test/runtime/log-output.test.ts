@@ -99,6 +99,21 @@ describe("a process that logs", () => {
     folder.remove();
   });
 
+  test("to a terminal that takes nothing, as one that a person has paused: continues, and ends in order", async () => {
+    const terminal = spawn("script", ["--quiet", "--command", "tty; exec sleep 600", "/dev/null"], {
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    children.push(terminal);
+    const [path] = (await once(terminal.stdout, "data")) as [Buffer];
+    terminal.stdout.pause();
+    const end = openSync(path.toString().trim(), constants.O_WRONLY | constants.O_NOCTTY);
+    const { child, report } = start(end);
+    closeSync(end);
+    await vi.waitFor(() => expect(report().lost).toBeGreaterThan(1_000), WAIT);
+    expect(report().latestMs).toBeLessThan(BLOCKED_MS);
+    expect(await endInOrder(child)).toBe(0);
+  });
+
   test("to a file on a full disk: continues, and writes again when there is space", async () => {
     const path = join(disk.path, "full.log");
     const file = openSync(path, "a");

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it, type TestContext } from "vitest";
 import { LIVENESS } from "../../services/bus/streams.ts";
 import { heartbeatSubject } from "../../services/bus/subjects.ts";
 import { eventually } from "../support/wait-for.ts";
@@ -7,35 +7,37 @@ import { livenessChanges, livenessOf, REGISTRY, type StationWorld, startStationW
 
 const SILENCE_MS = 1_000;
 
-describe("liveness from the heartbeats", () => {
-  let world: StationWorld;
-  beforeAll(async () => {
-    world = await startStationWorld({ environment: { DEVICE_SILENCE_MS: String(SILENCE_MS) } });
-  });
-  afterEach(() => world.stopHosts());
-  afterAll(() => world.stop());
+/** Tests run at the same time, so each has its own world. */
+async function worldOf({ onTestFinished }: TestContext): Promise<StationWorld> {
+  const world = await startStationWorld({ environment: { DEVICE_SILENCE_MS: String(SILENCE_MS) } });
+  onTestFinished(() => world.stop());
+  return world;
+}
 
-  const isNow = (stationId: number, deviceId: number, expected: string) => async () =>
+describe("liveness from the heartbeats", () => {
+  const isNow = (world: StationWorld, stationId: number, deviceId: number, expected: string) => async () =>
     (await livenessOf(world, stationId, deviceId)) === expected;
 
-  it("a silent device: it is offline within a second after the limit, and online with its next heartbeat", async () => {
+  it("a silent device: it is offline within a second after the limit, and online with its next heartbeat", async (context) => {
+    const world = await worldOf(context);
     await world.startHost();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
     const beat = await world.bus.jsm.streams.getMessage(LIVENESS.name, {
       last_by_subj: heartbeatSubject(stationId, deviceId),
     });
-    await eventually(isNow(stationId, deviceId, "offline"));
+    await eventually(isNow(world, stationId, deviceId, "offline"));
     const silentForMs = (await world.newest(stationId)).atMs - (beat?.time.getTime() ?? Number.NaN);
     expect(silentForMs).toBeGreaterThanOrEqual(SILENCE_MS - 5);
     expect(silentForMs).toBeLessThan(SILENCE_MS + 1_000);
     const beatenAtMs = Date.now();
     await world.heartbeat(stationId, deviceId);
-    await eventually(isNow(stationId, deviceId, "online"));
+    await eventually(isNow(world, stationId, deviceId, "online"));
     expect((await world.newest(stationId)).atMs).toBeLessThan(beatenAtMs + 1_000);
   });
 
-  it("heartbeats continue: nothing is committed", async () => {
+  it.concurrent("heartbeats continue: nothing is committed", async (context) => {
+    const world = await worldOf(context);
     await world.startHost();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
@@ -46,7 +48,8 @@ describe("liveness from the heartbeats", () => {
     expect(await livenessChanges(world, stationId)).toEqual(["device_online"]);
   });
 
-  it("another host takes over: the device stays online", async () => {
+  it.concurrent("another host takes over: the device stays online", async (context) => {
+    const world = await worldOf(context);
     await world.startHost();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
@@ -58,25 +61,27 @@ describe("liveness from the heartbeats", () => {
     expect(await livenessChanges(world, stationId)).toEqual(["device_online"]);
   });
 
-  it("a host takes over: it finds which device became silent and which one sends heartbeats again", async () => {
+  it.concurrent("a host takes over: it finds which device became silent and which one sends heartbeats again", async (context) => {
+    const world = await worldOf(context);
     await world.startHost();
     const stationId = await world.openStation();
     const silent = await world.addCompanion(stationId);
     const returning = await world.addCompanion(stationId);
-    await eventually(isNow(stationId, returning, "offline"));
+    await eventually(isNow(world, stationId, returning, "offline"));
     await world.heartbeat(stationId, silent);
-    await eventually(isNow(stationId, silent, "online"));
+    await eventually(isNow(world, stationId, silent, "online"));
     await world.stopHosts();
     await pause(SILENCE_MS);
     // However long the host takes to start, this device has just sent a heartbeat.
     const beat = setInterval(() => void world.heartbeat(stationId, returning), SILENCE_MS / 4);
     await world.startHost();
-    await eventually(isNow(stationId, silent, "offline"));
-    await eventually(isNow(stationId, returning, "online"));
+    await eventually(isNow(world, stationId, silent, "offline"));
+    await eventually(isNow(world, stationId, returning, "online"));
     clearInterval(beat);
   });
 
-  it("after an outage: the host reads the stored heartbeats before a device counts as silent", async () => {
+  it.concurrent("after an outage: the host reads the stored heartbeats before a device counts as silent", async (context) => {
+    const world = await worldOf(context);
     await world.startHost();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
@@ -89,7 +94,8 @@ describe("liveness from the heartbeats", () => {
     expect(await livenessOf(world, stationId, deviceId)).toBe("online");
   });
 
-  it("a host that misses heartbeats, and receives commands: it reads the stored one before a device counts as silent", async () => {
+  it.concurrent("a host that misses heartbeats, and receives commands: it reads the stored one before a device counts as silent", async (context) => {
+    const world = await worldOf(context);
     const { proxy } = await world.startHostBehindProxy();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
@@ -98,13 +104,14 @@ describe("liveness from the heartbeats", () => {
     await pause(3 * SILENCE_MS);
     expect(await livenessChanges(world, stationId)).toEqual(["device_online"]);
     clearInterval(beat);
-    await eventually(isNow(stationId, deviceId, "offline"));
+    await eventually(isNow(world, stationId, deviceId, "offline"));
     receive();
     await world.heartbeat(stationId, deviceId);
-    await eventually(isNow(stationId, deviceId, "online"));
+    await eventually(isNow(world, stationId, deviceId, "online"));
   });
 
-  it("LIVENESS does not answer: no device counts as silent until it does", async () => {
+  it.concurrent("LIVENESS does not answer: no device counts as silent until it does", async (context) => {
+    const world = await worldOf(context);
     const { proxy } = await world.startHostBehindProxy();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
@@ -112,10 +119,11 @@ describe("liveness from the heartbeats", () => {
     await pause(3 * SILENCE_MS);
     expect(await livenessChanges(world, stationId)).toEqual(["device_online"]);
     answer();
-    await eventually(isNow(stationId, deviceId, "offline"));
+    await eventually(isNow(world, stationId, deviceId, "offline"));
   });
 
-  it("a device that was reset and enrolled again: its heartbeat sets it online", async () => {
+  it.concurrent("a device that was reset and enrolled again: its heartbeat sets it online", async (context) => {
+    const world = await worldOf(context);
     await world.startHost();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
@@ -138,10 +146,11 @@ describe("liveness from the heartbeats", () => {
       { actor: REGISTRY },
     );
     await world.heartbeat(stationId, deviceId);
-    await eventually(isNow(stationId, deviceId, "online"));
+    await eventually(isNow(world, stationId, deviceId, "online"));
   });
 
-  it("a heartbeat of a device that no station has: nothing is committed", async () => {
+  it.concurrent("a heartbeat of a device that no station has: nothing is committed", async (context) => {
+    const world = await worldOf(context);
     await world.startHost();
     const stationId = await world.openStation();
     const before = (await world.commits(stationId)).length;

@@ -19,7 +19,7 @@ import { askStation } from "../../services/bus/station-client.ts";
 import { heartbeatSubject } from "../../services/bus/subjects.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
-import { createLog } from "../../services/runtime/log.ts";
+import { createLog, type Log } from "../../services/runtime/log.ts";
 import type { Service, ServiceDeps } from "../../services/runtime/service.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
 import { StationHost } from "../../services/stations/host.ts";
@@ -59,7 +59,7 @@ export interface StationWorld {
   databaseUrl(): string;
   database(): Database;
   /** A host within the test's own process; `leaseUrl` names another server than this world's for its lease alone. */
-  startHost(options?: { natsUrl?: string; leaseUrl?: string }): Promise<RunningHost>;
+  startHost(options?: { natsUrl?: string; leaseUrl?: string; log?: Log }): Promise<RunningHost>;
   /**
    * Two hosts that both own every partition: each has its lease on another server and receives nothing of the other, which is
    * the worst case for leases.
@@ -142,7 +142,7 @@ export async function startStationWorld(
     connect,
     databaseUrl: () => present(testDatabase?.url),
     database: () => present(database),
-    async startHost({ natsUrl = nats.url, leaseUrl = nats.url } = {}) {
+    async startHost({ natsUrl = nats.url, leaseUrl = nats.url, log = SILENT } = {}) {
       const hostBus = await connectBus({ url: natsUrl, name: "host", log: SILENT });
       const switches = await followSwitches(hostBus, SILENT);
       const settings = readStationsSettings(options.environment ?? {});
@@ -152,7 +152,7 @@ export async function startStationWorld(
       ]);
       const registry = new Registry();
       const metrics = addHostMetrics(registry);
-      const facts = { log: SILENT, logs: ONE_LOG, hostId: randomUUID(), switches, settings, metrics };
+      const facts = { log, logs: ONE_LOG, hostId: randomUUID(), switches, settings, metrics };
       const host = new StationHost({ bus: hostBus, leaseBus, scanBus, ...facts });
       addHostGauges(registry, host);
       await host.start();

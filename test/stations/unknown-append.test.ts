@@ -1,7 +1,9 @@
 /** What a station does when it is unknown whether a commit is stored. */
 import { headers } from "nats";
+import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { decodeCommit, encodeCommit } from "../../machines/station/commit.ts";
+import { deadlineHeaders } from "../../services/bus/deadline.ts";
 import { prepareIntent } from "../../services/bus/messages/intents.ts";
 import type {
   RequestedCommand,
@@ -11,6 +13,7 @@ import type {
 import { serve } from "../../services/bus/operation.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
+import { currentRequestId, forRequest } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { stationLogSubject } from "../support/one-log.ts";
 import { eventually } from "../support/wait-for.ts";
@@ -29,9 +32,14 @@ afterEach(() => world.stopHosts());
 afterAll(() => world.stop());
 
 /** One request without a client that repeats it. */
-async function askOnce(command: RequestedCommand, commandId: string): Promise<StationResponse | StationFailure> {
+async function askOnce(
+  command: RequestedCommand,
+  commandId: string,
+  timeoutMs = 15_000,
+): Promise<StationResponse | StationFailure> {
   const request = JSON.stringify({ commandId, actor: CASHIER, command });
-  const answer = await world.bus.nc.request(stationCommandSubject(stationId), request, { timeout: 15_000 });
+  const options = { timeout: timeoutMs, headers: deadlineHeaders(world.bus.nc, timeoutMs) };
+  const answer = await world.bus.nc.request(stationCommandSubject(stationId), request, options);
   return answer.json<StationResponse | StationFailure>();
 }
 const UNKNOWN = { failure: "unavailable" };
@@ -95,7 +103,7 @@ describe("an append whose outcome cannot be read back", () => {
     const { orderId, intentId } = await openCash();
     const restore = proxy.cutAtNext(`"stream":"STATION_LOG_0"`);
     // The answer is lost with the connection.
-    const asked = askOnce({ type: "intent_attest", intentId }, "attest:1").catch(() => undefined);
+    const asked = askOnce({ type: "intent_attest", intentId }, "attest:1", 3_000).catch(() => undefined);
     await eventually(() => host.stationsWithUnknownAppend() === 1);
     expect((await world.newest(stationId)).state.intent?.status).toBe("settling");
     restore();
@@ -142,6 +150,28 @@ describe("an append whose outcome cannot be read back", () => {
     expect((await world.ask(stationId, { type: "intent_cancel", intentId })).reply).toMatchObject({
       status: "cancelled",
     });
+  });
+
+  it("has the id of its request in each log line about it, also when its outcome is known", async () => {
+    const lines: { msg: string; requestId?: string }[] = [];
+    const mixin = (): object => ({ requestId: currentRequestId() });
+    const log = pino({ mixin }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+    const running = await world.startHost({ log });
+    stationId = await world.openStation();
+    await endScan(running);
+    const { intentId } = await openCash();
+    const { held, letPass } = holdAppends(running);
+    const attest = () => askOnce({ type: "intent_attest", intentId }, "attest:1");
+    expect(await forRequest("the attestation", attest)).toMatchObject(UNKNOWN);
+    // The host has tried in vain: another attempt follows after a pause.
+    await eventually(() => held.some(({ commandId }) => commandId === "rule_out:attest:1"));
+    letPass();
+    await eventually(() => running.host.stationsWithUnknownAppend() === 0);
+    const ofAppend = lines.filter(({ msg }) => msg.startsWith("the outcome of an append"));
+    expect(ofAppend.map(({ msg, requestId }) => [msg, requestId])).toEqual([
+      ["the outcome of an append is unknown; the station waits for it", "the attestation"],
+      ["the outcome of an append is known", "the attestation"],
+    ]);
   });
 
   it("is followed by a commit without its answer, and settlement is busy: unavailable, because it may be done", async () => {

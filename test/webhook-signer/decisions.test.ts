@@ -33,6 +33,7 @@ describe("deliveries that are read ahead", () => {
     delivered_at_ms: null,
     lapses_at_ms: null,
     lapses_in_ms: null,
+    request_id: null,
     lapsesAtMs: null,
     lapsesAtWallMs: null,
     due_at_ms: 0,

@@ -187,7 +187,7 @@ test.concurrent("a process that writes its outcomes after others have taken over
   expect(world.receiver.received).toHaveLength((EVENTS + 1) * 2);
 });
 
-test("many events while processes are killed at random: each is delivered, none is lost", async (context) => {
+test.concurrent("many events while processes are killed at random: each is delivered, none is lost", async (context) => {
   const world = await worldOf(context);
   const EVENTS = Number(process.env["KILLS_EVENTS"] ?? 200);
   const KILLS = EVENTS > 200 ? 5 : 2;

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { formatExactAmount, parseAmount } from "../../../machines/currency.ts";
 import * as bus from "../../../services/bus/messages/attributions.ts";
-import { ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
+import { ApiError, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { backofficeRoute } from "../../http/route.ts";
 import {
   currencySchema,
@@ -67,7 +67,7 @@ const setAttributionLimit: SessionHandler<z.infer<typeof setBodySchema>> = async
   const minor = text === null ? null : parseAmount(text, currency);
   if (minor === undefined) {
     const detail = "Must be an amount of `currency`.";
-    throw new Refusal("invalid_request", { errors: [{ pointer: "/alone_up_to", code: "not_of_currency", detail }] });
+    throw new ApiError("invalid_request", { errors: [{ pointer: "/alone_up_to", code: "not_of_currency", detail }] });
   }
   const request = { caller, currency, aloneUpToMinor: minor === null ? null : minor.toString(), reason };
   return ok(limitJson((await deps.bus.call(bus.setAttributionLimit, request)).limit));

@@ -4,7 +4,7 @@ import { currencyExponent } from "../../../machines/currencies.ts";
 import { formatAmount } from "../../../machines/currency.ts";
 import * as messages from "../../../services/bus/messages/catalogue-items.ts";
 import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";
-import { created, noContent, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
+import { ApiError, created, noContent, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery, pageOnWire, queryId } from "../../http/page.ts";
 import { priceMinor, priceSchema } from "../../http/price.ts";
 import { backofficeRoute } from "../../http/route.ts";
@@ -94,7 +94,7 @@ const itemJson = (item: messages.CatalogueItem): z.infer<typeof itemSchema> => (
 function requirePriceMinor(price: string, currency: string): string {
   const minor = priceMinor(price, currency, "/unit_amount");
   if (typeof minor === "string") return minor;
-  throw new Refusal("invalid_request", { errors: [minor] });
+  throw new ApiError("invalid_request", { errors: [minor] });
 }
 
 const listCatalogueItems: SessionHandler<undefined, z.infer<typeof querySchema>> = async ({ caller, deps, query }) => {
@@ -109,7 +109,7 @@ const createCatalogueItem: SessionHandler<z.infer<typeof createBodySchema>> = as
   const { name, category, unit_amount, currency, filial_id: filialId } = body;
   if (currencyExponent(currency) === undefined) {
     const detail = "This is no active ISO 4217 currency.";
-    throw new Refusal("invalid_request", { errors: [{ pointer: "/currency", code: "unknown_currency", detail }] });
+    throw new ApiError("invalid_request", { errors: [{ pointer: "/currency", code: "unknown_currency", detail }] });
   }
   const unitAmountMinor = requirePriceMinor(unit_amount, currency);
   const creation = creationOf(context, "catalogue_item");

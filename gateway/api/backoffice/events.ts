@@ -14,7 +14,7 @@ import {
   pageOfAuditLogQuery,
 } from "../../http/page.ts";
 import { backofficeRoute } from "../../http/route.ts";
-import { actorJson, idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import { actorJson, idSchema, snakeCase, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 
 /** The API shows the actor `registry` of logs and tables as `platform`. */
 const publicKinds = <const TKind extends string>(kinds: readonly TKind[]) =>
@@ -148,10 +148,6 @@ export function eventDataJson(data: Readonly<Record<string, unknown>>): Record<s
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function snakeCase(name: string): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 /** The entry's data already has the field names of the wire. */

@@ -11,7 +11,7 @@ import {
   exportedFile,
   exportFormatSchema,
 } from "../../http/exported-file.ts";
-import { ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
+import { ApiError, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, pageOnWire, queryId } from "../../http/page.ts";
 import { priceSchema } from "../../http/price.ts";
 import { backofficeRoute } from "../../http/route.ts";
@@ -156,7 +156,7 @@ function filterOf(query: Filter): messages.PaymentsFilter {
     search: query.search,
     sandbox: query.sandbox === undefined ? undefined : query.sandbox === "true",
   };
-  if (errors.length > 0) throw new Refusal("invalid_request", { errors });
+  if (errors.length > 0) throw new ApiError("invalid_request", { errors });
   return filter;
 }
 

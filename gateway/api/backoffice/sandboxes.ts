@@ -13,10 +13,10 @@ import * as messages from "../../../services/bus/messages/sandboxes.ts";
 import type { RequestedCommand } from "../../../services/bus/messages/station-commands.ts";
 import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";
 import {
+  ApiError,
   created,
   noContent,
   ok,
-  Refusal,
   type SessionContext,
   type SessionHandler,
 } from "../../http/handler-context.ts";
@@ -237,11 +237,11 @@ async function cancelCollection(
     if (intent === null) return;
     await cancel(intent.intentId).catch((error: unknown) => {
       // The collection has ended, or the payment seam settles it now. The next round reads which from the station.
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof ApiError)) throw error;
     });
     if (performance.now() > deadlineMs) {
       const detail = "The sandbox's collection is not cancelled yet; ask again in a few seconds.";
-      throw new Refusal("busy", { detail, retryAfterMs: LIMITS.sandboxCancelMs });
+      throw new ApiError("busy", { detail, retryAfterMs: LIMITS.sandboxCancelMs });
     }
     await delay(LIMITS.sandboxPollMs);
   }

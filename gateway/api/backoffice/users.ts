@@ -97,6 +97,9 @@ const resetUserPassword: SessionHandler<z.infer<typeof resetUserPasswordBodySche
   return ok(userJson(user));
 };
 
+const ADDRESS_OF_ONE =
+  "An e-mail address belongs to one person in the whole installation, because people log in with it alone. So the address of a person of another organization is `already_exists` too.";
+
 const users = "/api/backoffice/v1/users/" as const;
 const user = `${users}{user_id}` as const;
 const userReply = { 200: { description: "The person after the change.", schema: userSchema } };
@@ -117,8 +120,7 @@ export const userRoutes = [
     path: users,
     operation: "createUser",
     summary: "Add a person",
-    description:
-      "The role decides the permissions. An e-mail address belongs to one person in the whole installation, because people log in with it alone. So the address of a person of another organization is `already_exists` too.",
+    description: `The role decides the permissions. ${ADDRESS_OF_ONE}`,
     body: createUserBodySchema,
     replies: { 201: { description: "The person.", schema: userSchema } },
     errors: ["already_exists", "conflict"],
@@ -129,8 +131,7 @@ export const userRoutes = [
     path: `${user}/`,
     operation: "changeUser",
     summary: "Change a person's name, e-mail address or role",
-    description:
-      "A field that is left out does not change. A new role ends the person's sessions at every gateway, and with them the leases of the stations that the person drives. After a change of name or e-mail address, open sessions continue under the earlier name. The last active owner cannot get another role (`conflict`). An e-mail address belongs to one person in the whole installation, because people log in with it alone. So the address of a person of another organization is `already_exists` too.",
+    description: `A field that is left out does not change. A new role ends the person's sessions at every gateway, and with them the leases of the stations that the person drives. After a change of name or e-mail address, open sessions continue under the earlier name. The last active owner cannot get another role (\`conflict\`). ${ADDRESS_OF_ONE}`,
     body: changeUserBodySchema,
     replies: userReply,
     errors: ["not_found", "already_exists", "conflict"],

@@ -7,9 +7,9 @@ import { findEndedIntent } from "../../../services/bus/messages/intents.ts";
 import { idempotencyHeaderSchema, idempotencyKey, sessionCommandId } from "../../http/command-id.ts";
 import {
   type AcceptedResponse,
+  ApiError,
   created,
   ok,
-  Refusal,
   type SessionContext,
   type SessionHandler,
 } from "../../http/handler-context.ts";
@@ -86,14 +86,14 @@ const createIntent: SessionHandler<CreateIntentBody> = async (context) => {
     })
     .catch(withoutSettlement);
   const intent = requireIntent(response);
-  if (!wasAskedFor(intent, body)) throw new Refusal("idempotency_key_reused");
+  if (!wasAskedFor(intent, body)) throw new ApiError("idempotency_key_reused");
   return created(createdIntentJson(intent));
 };
 
 /** The payment seam answers `order_unknown` when a guest may have paid. Before a collection the answer is `not_found`. */
 function withoutSettlement(error: unknown): never {
-  if (!(error instanceof Refusal) || error.code !== "order_unknown") throw error;
-  throw new Refusal("not_found", { detail: "There is no such order at this station." });
+  if (!(error instanceof ApiError) || error.code !== "order_unknown") throw error;
+  throw new ApiError("not_found", { detail: "There is no such order at this station." });
 }
 
 /**
@@ -131,7 +131,7 @@ const getIntent: SessionHandler = async (context) => {
   if (intent !== null) return ok(intentJson(intent as unknown as PaymentIntent, facts));
   const newest = await deps.newestStation(station.stationId);
   const found = newest && findIntent(newest, intentId);
-  if (newest === undefined || found === undefined) throw new Refusal("intent_unknown");
+  if (newest === undefined || found === undefined) throw new ApiError("intent_unknown");
   return ok(intentJson(found, { ...facts, station: newest }));
 };
 
@@ -164,7 +164,7 @@ const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (co
     },
   });
   const intent = requireIntent(response);
-  if (isOtherBody(context, intent, reference)) throw new Refusal("idempotency_key_reused");
+  if (isOtherBody(context, intent, reference)) throw new ApiError("idempotency_key_reused");
   return ok(decidedIntentJson(intent, station, deps.nowMs()));
 };
 

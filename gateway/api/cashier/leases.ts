@@ -9,7 +9,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import { bindStation } from "../../../services/bus/messages/sessions.ts";
 import { RefusedError, UnavailableError } from "../../../services/bus/refusals.ts";
 import { idempotencyHeaderSchema, requestDigest, sessionCommandId } from "../../http/command-id.ts";
-import { ok, Refusal, type Reply, type SessionContext, type SessionHandler } from "../../http/handler-context.ts";
+import { ApiError, ok, type Reply, type SessionContext, type SessionHandler } from "../../http/handler-context.ts";
 import { cashierActor, ownStation } from "../../http/own-station.ts";
 import { cashierRoute } from "../../http/route.ts";
 import { idSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
@@ -136,9 +136,9 @@ const acquireLease: SessionHandler<z.infer<typeof leaseBodySchema>> = async (con
 };
 
 function asEndedLease(error: unknown): never {
-  if (!(error instanceof Refusal) || error.code !== "lease_required") throw error;
+  if (!(error instanceof ApiError) || error.code !== "lease_required") throw error;
   const detail = "The lease that this idempotency key acquired has ended; take the station with a new key.";
-  throw new Refusal("lease_required", { detail });
+  throw new ApiError("lease_required", { detail });
 }
 
 /** Errors: `lease_required` when the lease has expired, `station_leased` when another cashier holds the lease. */
@@ -175,7 +175,7 @@ async function leaseTerms(
       deps.log.warn({ stationId, sessionId }, "the registry does not answer, so the lease is bound to no session");
       return { lifetimeMs: Math.min(lifetimeMs ?? LIMITS.unboundLeaseMs, LIMITS.unboundLeaseMs) };
     }
-    throw asSessionRefusal(error);
+    throw asSessionError(error);
   }
 }
 
@@ -188,16 +188,16 @@ async function moveLease(context: AnyContext, { stationId }: StationState, comma
   const commandId = isRenewal ? `lease_renew:${randomUUID()}` : sessionCommandId(context, command.type, stationId);
   const asked = deps.bus.command(stationId, { commandId, actor: cashierActor(context), command });
   const { reply } = await asked.catch((error: unknown) => {
-    throw asSessionRefusal(error);
+    throw asSessionError(error);
   });
   if (reply.type !== "lease") throw new Error(`A station answered ${command.type} with ${reply.type}.`);
   return ok(leaseJson(reply, { userId: caller.userId, nowMs: deps.nowMs() }));
 }
 
 /** If the session ended during its request, the error of every later request of the session. */
-function asSessionRefusal(error: unknown): unknown {
-  const code = error instanceof Refusal ? error.code : error instanceof RefusedError ? error.refusal.code : undefined;
-  return code === "session_ended" ? new Refusal("session_invalid") : error;
+function asSessionError(error: unknown): unknown {
+  const code = error instanceof ApiError ? error.code : error instanceof RefusedError ? error.refusal.code : undefined;
+  return code === "session_ended" ? new ApiError("session_invalid") : error;
 }
 
 const path = "/api/cashier/v1/stations/{station_id}/lease/";

@@ -6,7 +6,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import type { FieldError } from "../../../services/bus/field-errors.ts";
 import * as orders from "../../../services/bus/messages/orders.ts";
 import { idempotencyHeaderSchema, idempotencyKey, sessionCommandId } from "../../http/command-id.ts";
-import { created, type HandlerDeps, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
+import { ApiError, created, type HandlerDeps, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { ownStation } from "../../http/own-station.ts";
 import { hasMoreBefore, pageBeforeQuery, pageOnWire } from "../../http/page.ts";
 import { priceMinor, priceSchema } from "../../http/price.ts";
@@ -177,7 +177,7 @@ export function orderLinesOf({ lines }: z.infer<typeof orderLinesBodySchema>, cu
     if (typeof minor !== "string") errors.push(minor);
     return { name, quantity, unitAmountMinor: typeof minor === "string" ? minor : "0" };
   });
-  if (errors.length > 0) throw new Refusal("invalid_request", { errors });
+  if (errors.length > 0) throw new ApiError("invalid_request", { errors });
   return inputs;
 }
 

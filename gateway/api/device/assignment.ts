@@ -11,10 +11,10 @@ import { UnavailableError } from "../../../services/bus/refusals.ts";
 import { reportCommandId } from "../../http/command-id.ts";
 import { conditionalHeaderSchema, etagHeaderSchema, unchanged } from "../../http/conditional.ts";
 import {
+  ApiError,
   type DeviceContext,
   type DeviceHandler,
   ok,
-  Refusal,
   type Reply,
   type StationCommandRequest,
 } from "../../http/handler-context.ts";
@@ -166,7 +166,7 @@ async function present(context: DeviceContext, intentId: number): Promise<Paymen
     });
     return intent;
   } catch (error) {
-    if (error instanceof Refusal && error.code === "handoff_not_assigned") return null;
+    if (error instanceof ApiError && error.code === "handoff_not_assigned") return null;
     throw error;
   }
 }
@@ -181,7 +181,7 @@ const reportOutcome: DeviceHandler<z.infer<typeof reportBodySchema>> = async (co
   // The station refuses a blocked device with the reason of its block, and keeps the report as evidence.
   const { blocked } = deps.deviceView("self", caller);
   // No intent has such an id, so the gateway does not ask the station.
-  if (body.intent_id < 1) throw new Refusal(blocked === "" ? "handoff_not_assigned" : (blocked as BlockedReason));
+  if (body.intent_id < 1) throw new ApiError(blocked === "" ? "handoff_not_assigned" : (blocked as BlockedReason));
   const wait = blocked === "" ? {} : { timeoutMs: LIMITS.blockedReportMs };
   // The station gives the same answer for an unknown intent, another device's and another station's: `handoff_not_assigned`.
   const request: StationCommandRequest = {
@@ -205,9 +205,9 @@ const reportOutcome: DeviceHandler<z.infer<typeof reportBodySchema>> = async (co
     const { intent_id: intentId, outcome, provider_reference: providerReference } = body;
     const report = { requestId: context.requestId, stationId, deviceId, intentId, outcome, providerReference };
     deps.log.warn({ err: error, blocked, ...report }, "the station may not have stored a blocked device's report");
-    throw new Refusal(blocked as BlockedReason);
+    throw new ApiError(blocked as BlockedReason);
   });
-  if (reply.type !== "report" || intent === null) throw new Refusal("handoff_not_assigned");
+  if (reply.type !== "report" || intent === null) throw new ApiError("handoff_not_assigned");
   return ok({ report: reportJson(reply.report), assignment: assignmentView(intent) });
 };
 

@@ -5,7 +5,7 @@ import type { DeviceSnapshotView } from "../../../machines/views/device-snapshot
 import { addressBlock } from "../../../services/bus/address-block.ts";
 import * as codes from "../../../services/bus/messages/enrollment-codes.ts";
 import type { ReplyOf } from "../../../services/bus/operation.ts";
-import { type Handler, Refusal } from "../../http/handler-context.ts";
+import { ApiError, type Handler } from "../../http/handler-context.ts";
 import { anyone, DEVICE_SCOPES, route } from "../../http/route.ts";
 import { LIMITS } from "../../limits.ts";
 import { serverTime } from "../../read-model/polls.ts";
@@ -43,13 +43,13 @@ const enrollDevice: Handler<z.infer<typeof enrollBodySchema>> = async (context) 
   const { deps, body, address } = context;
   const retryAfterMs = deps.enrollThrottle.take(address, deps.nowMs());
   if (retryAfterMs > 0) {
-    throw new Refusal("throttled", { headers: throttleHeaders("enroll", ENROLL_RATE, retryAfterMs) });
+    throw new ApiError("throttled", { headers: throttleHeaders("enroll", ENROLL_RATE, retryAfterMs) });
   }
   // With stale replicas the answer would fail after the claim, and the code would be lost.
   deps.requireFresh();
   const switches = deps.switches();
   const release = await deps.enrollSlots.acquire(addressBlock(address), LIMITS.enrollmentMaxWaitMs);
-  if (release === undefined) throw new Refusal("busy");
+  if (release === undefined) throw new ApiError("busy");
   const { credential, scopes, ...claimed } = await deps.bus
     .call(codes.enrollDevice, { code: body.code, address })
     .finally(release);

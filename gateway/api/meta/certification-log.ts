@@ -1,7 +1,7 @@
 /** The public log of certification artifacts, for verifiers: the public keys, the newest checkpoint, consistency proofs. */
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/certification-artifacts.ts";
-import { type Context, type Handler, ok, Refusal } from "../../http/handler-context.ts";
+import { ApiError, type Context, type Handler, ok } from "../../http/handler-context.ts";
 import { queryNumber } from "../../http/page.ts";
 import { anyone, type Route, route } from "../../http/route.ts";
 import { timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
@@ -53,7 +53,7 @@ const querySchema = z.strictObject({
 function take({ address, deps }: Pick<Context, "address" | "deps">): void {
   const retryAfterMs = deps.certificationLogThrottle.take(address, deps.nowMs());
   if (retryAfterMs > 0)
-    throw new Refusal("throttled", {
+    throw new ApiError("throttled", {
       headers: throttleHeaders("certification-log", CERTIFICATION_LOG_RATE, retryAfterMs),
     });
 }

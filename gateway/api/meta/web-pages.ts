@@ -1,6 +1,6 @@
 /** The pages for people and the files that they load, as `gateway/web/build.ts` has built them. */
 import { readFileSync } from "node:fs";
-import { type Handler, Refusal } from "../../http/handler-context.ts";
+import { ApiError, type Handler } from "../../http/handler-context.ts";
 import { anyone, route } from "../../http/route.ts";
 import { etagOf, matchesEtag } from "../../read-model/etag.ts";
 import { BUILT_PAGES, type BuildManifest, PAGES, type PageName } from "../../web/page-names.ts";
@@ -32,10 +32,12 @@ function builtFile(path: string): LoadedFile {
   try {
     loaded ??= load();
   } catch {
-    throw new Refusal("path_not_found", { detail: "The pages are not built here: run `npm run pages`, then restart." });
+    throw new ApiError("path_not_found", {
+      detail: "The pages are not built here: run `npm run pages`, then restart.",
+    });
   }
   const file = loaded.get(path);
-  if (file === undefined) throw new Refusal("path_not_found");
+  if (file === undefined) throw new ApiError("path_not_found");
   return file;
 }
 

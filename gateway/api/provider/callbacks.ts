@@ -2,7 +2,7 @@
 import { z } from "zod";
 import * as bus from "../../../services/bus/messages/callbacks.ts";
 import { parseSignatureHeader, SIGNATURE_HEADER } from "../../../services/bus/signature-header.ts";
-import { type Context, type Handler, Refusal, type Reply } from "../../http/handler-context.ts";
+import { ApiError, type Context, type Handler, type Reply } from "../../http/handler-context.ts";
 import { anyone, rawBodyRoute } from "../../http/route.ts";
 import { amountSchema, currencySchema, idSchema } from "../../http/shared-schemas.ts";
 import { type BucketRate, CALLBACK_RATE, throttleHeaders } from "../../read-model/throttles.ts";
@@ -80,7 +80,7 @@ const receiveCallback: Handler<Buffer | null> = async (context) => {
   const { deps, address } = context;
   const retryAfterMs = deps.callbackThrottle.take(address, deps.nowMs());
   if (retryAfterMs > 0) {
-    throw new Refusal("throttled", { headers: throttleHeaders("callback", CALLBACK_RATE, retryAfterMs) });
+    throw new ApiError("throttled", { headers: throttleHeaders("callback", CALLBACK_RATE, retryAfterMs) });
   }
   const sender = { configId: context.id("config_id"), address };
   const { body } = context;
@@ -89,7 +89,7 @@ const receiveCallback: Handler<Buffer | null> = async (context) => {
     ? await deps.callbackLanes.enter(sender, deps.nowMs())
     : deps.callbackLanes.enterUnsigned(address);
   if (release === undefined) {
-    throw new Refusal(mayBeRight ? "busy" : body === null ? "body_too_large" : "signature_invalid");
+    throw new ApiError(mayBeRight ? "busy" : body === null ? "body_too_large" : "signature_invalid");
   }
   try {
     const reply = await forward(context, body);
@@ -115,9 +115,9 @@ async function forward(context: Context<Buffer | null>, body: Buffer | null): Pr
         });
   if (answer.status === 200) return { status: answer.status, ready: answer.body };
   const { code } = refusedSchema.parse(JSON.parse(answer.body));
-  if (code !== "throttled") throw new Refusal(code);
+  if (code !== "throttled") throw new ApiError(code);
   const headers = throttleHeaders("callback-refused", REFUSAL_RATE, answer.retryAfterMs ?? windowMs);
-  throw new Refusal(code, { headers });
+  throw new ApiError(code, { headers });
 }
 
 export const callbackRoutes = [

@@ -19,14 +19,14 @@ const rejectBodySchema = z
 const proposeAttribution: SessionHandler<z.infer<typeof attributeIssueBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, issueId: context.id("issue_id"), orderId: body.order_id, reason: body.reason };
-  return ok(issueJson((await deps.bus.call(bus.proposeAttribution, request)).issue));
+  return ok(issueJson((await deps.bus.call(bus.proposeAttribution, request)).issue, deps.nowMs()));
 };
 
 /** Errors: `not_found`, `conflict` with a reason, and those of the payment seam. */
 const confirmAttribution: SessionHandler<z.infer<typeof decideBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, issueId: context.id("issue_id"), proposalId: body.proposal_id };
-  return ok(issueJson((await deps.bus.call(bus.confirmAttribution, request)).issue));
+  return ok(issueJson((await deps.bus.call(bus.confirmAttribution, request)).issue, deps.nowMs()));
 };
 
 /** Errors: `not_found`, `conflict` with a reason. */
@@ -38,14 +38,14 @@ const rejectAttribution: SessionHandler<z.infer<typeof rejectBodySchema>> = asyn
     proposalId: body.proposal_id,
     reason: body.reason,
   };
-  return ok(issueJson((await deps.bus.call(bus.rejectAttribution, request)).issue));
+  return ok(issueJson((await deps.bus.call(bus.rejectAttribution, request)).issue, deps.nowMs()));
 };
 
 /** Errors: `not_found`, `conflict` with a reason. */
 const withdrawAttribution: SessionHandler<z.infer<typeof decideBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const request = { caller, issueId: context.id("issue_id"), proposalId: body.proposal_id };
-  return ok(issueJson((await deps.bus.call(bus.withdrawAttribution, request)).issue));
+  return ok(issueJson((await deps.bus.call(bus.withdrawAttribution, request)).issue, deps.nowMs()));
 };
 
 const proposal = "/api/reconciliation/v1/issues/{issue_id}/proposal/" as const;

@@ -71,7 +71,10 @@ const exportIssues: SessionHandler<undefined, z.infer<typeof issuesExportSchema>
     let beforeId: number | undefined;
     for (;;) {
       const { issues, hasMore } = await deps.bus.call(issueMessages.listIssues, { caller, ...filter, beforeId, limit });
-      yield issues.map((issue) => ({ json: issueJson(issue), minor: { amount_minor: minorText(issue.amountMinor) } }));
+      yield issues.map((issue) => ({
+        json: issueJson(issue, deps.nowMs()),
+        minor: { amount_minor: minorText(issue.amountMinor) },
+      }));
       beforeId = issues.at(-1)?.issueId;
       if (!hasMore || beforeId === undefined) return;
     }

@@ -4,7 +4,7 @@ import { formatExactAmount } from "../../../machines/currency.ts";
 import { IMPORT_CONFLICTS } from "../../../services/bus/messages/import-decisions.ts";
 import * as bus from "../../../services/bus/messages/statement-imports.ts";
 import { RefusedError } from "../../../services/bus/refusals.ts";
-import { created, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
+import { ApiError, created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
 import { fileBodyRoute, reconciliationRoute, session } from "../../http/route.ts";
 import {
@@ -17,12 +17,12 @@ import {
   toTimestamp,
 } from "../../http/shared-schemas.ts";
 import { decisionJson, decisionSchema, importStatusSchema } from "./import-decisions.ts";
+import { dateSchema } from "./line-json.ts";
 import { encodingSchema } from "./mapping-json.ts";
 
 const FORMATS =
   "The kind of file: `sumup`, `adyen_settlement_details`, `stripe_payout_reconciliation`, `stripe_activity`, `paypal_stl`, `paypal_trr`, `paypal_activity`, `camt.053`, `camt.054`, `mt940`, `sandbox`, or `csv` with a mapping.";
 const formatSchema = z.string().meta({ examples: ["camt.053"] });
-const dateSchema = z.iso.date();
 
 const uploadQuerySchema = z.strictObject({
   file_name: nameSchema.meta({
@@ -174,7 +174,7 @@ const uploadImport: SessionHandler<AsyncIterable<Uint8Array>, z.infer<typeof upl
   const { file_name: fileName, format, encoding, mapping_id: mappingId } = query;
   const request = { caller, accountId: context.id("account_id"), format, encoding, mappingId };
   const release = deps.uploadSlots.tryAcquire(caller.organizationId);
-  if (release === undefined) throw new Refusal("busy");
+  if (release === undefined) throw new ApiError("busy");
   try {
     await deps.bus.call(bus.prepareImport, request);
     const { name: objectName, sizeBytes, sha256 } = await deps.bus.storeFile(body);

@@ -42,10 +42,13 @@ export const issueDetailsSchema = z
   })
   .meta({ id: "IssueDetails" });
 
-export function issueDetailsJson(found: ReplyOf<typeof bus.getIssue>): z.infer<typeof issueDetailsSchema> {
+export function issueDetailsJson(
+  found: ReplyOf<typeof bus.getIssue>,
+  nowMs: number,
+): z.infer<typeof issueDetailsSchema> {
   const { currency } = found.issue;
   return {
-    issue: issueJson(found.issue),
+    issue: issueJson(found.issue, nowMs),
     comments: found.comments.map(commentJson),
     steps: found.steps.map(({ eventId, atMs, actor, action, data }) => ({
       event_id: eventId,

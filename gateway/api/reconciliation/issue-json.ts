@@ -189,7 +189,8 @@ export const issueSchema = z
   })
   .meta({ id: "Issue", examples: [EXAMPLE] });
 
-export function issueJson(issue: bus.Issue): z.infer<typeof issueSchema> {
+/** `nowMs` is the time of the bus: the age of an issue that is not decided grows until then. */
+export function issueJson(issue: bus.Issue, nowMs: number): z.infer<typeof issueSchema> {
   const { amountMinor, currency } = issue;
   return {
     issue_id: issue.issueId,
@@ -211,7 +212,7 @@ export function issueJson(issue: bus.Issue): z.infer<typeof issueSchema> {
     superseded_by: issue.supersededBy,
     opened_at: toTimestamp(issue.openedAtMs),
     last_seen_at: toTimestamp(issue.lastSeenAtMs),
-    age_days: Math.max(0, Math.floor(((issue.resolvedAtMs ?? Date.now()) - issue.openedAtMs) / DAY_MS)),
+    age_days: Math.max(0, Math.floor(((issue.resolvedAtMs ?? nowMs) - issue.openedAtMs) / DAY_MS)),
     resolved_at: issue.resolvedAtMs === null ? null : toTimestamp(issue.resolvedAtMs),
     resolved_by: issue.resolvedBy,
     reason: issue.reason,

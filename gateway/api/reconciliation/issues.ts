@@ -8,7 +8,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as bus from "../../../services/bus/messages/issues.ts";
 import { detailsSchema } from "../../../services/bus/messages/sentence.ts";
 import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";
-import { created, ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
+import { ApiError, created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId, queryNumber } from "../../http/page.ts";
 import { reconciliationRoute } from "../../http/route.ts";
 import { currencySchema, idSchema, reasonSchema } from "../../http/shared-schemas.ts";
@@ -146,7 +146,7 @@ function amountsOf({ currency, min_amount, max_amount }: AmountFilter, at: strin
     const minor = currency === undefined ? undefined : parseAmount(text, currency);
     if (minor !== undefined) return minor.toString();
     const detail = "Must be an amount of `currency`, which must be given with it.";
-    throw new Refusal("invalid_request", { errors: [{ pointer: `${at}/${name}`, code: "not_of_currency", detail }] });
+    throw new ApiError("invalid_request", { errors: [{ pointer: `${at}/${name}`, code: "not_of_currency", detail }] });
   };
   return { currency, leastMinor: minorOf("min_amount", min_amount), mostMinor: minorOf("max_amount", max_amount) };
 }
@@ -173,13 +173,14 @@ const listIssues: SessionHandler<undefined, z.infer<typeof issuesQuerySchema>> =
   const { caller, deps, query } = context;
   const page = { beforeId: query.before_id, limit: query.limit };
   const { issues, hasMore } = await deps.bus.call(bus.listIssues, { caller, ...issuesFilterOf(query), ...page });
-  return ok({ issues: issues.map(issueJson), has_more: hasMore });
+  const nowMs = deps.nowMs();
+  return ok({ issues: issues.map((issue) => issueJson(issue, nowMs)), has_more: hasMore });
 };
 
 const getIssue: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const found = await deps.bus.call(bus.getIssue, { caller, issueId: context.id("issue_id") });
-  return ok(issueDetailsJson(found));
+  return ok(issueDetailsJson(found, deps.nowMs()));
 };
 
 /** Errors: `not_found` (the issue, the person), `conflict` with a reason. */
@@ -187,7 +188,7 @@ const assignIssue: SessionHandler<z.infer<typeof assignIssueBodySchema>> = async
   const { caller, deps, body } = context;
   const request = { caller, issueId: context.id("issue_id"), assigneeId: body.assignee_id };
   const { issue } = await deps.bus.call(bus.assignIssue, request);
-  return ok(issueJson(issue));
+  return ok(issueJson(issue, deps.nowMs()));
 };
 
 /** Errors: `not_found`, `conflict` with a reason. */
@@ -205,7 +206,7 @@ const attributeIssue: SessionHandler<z.infer<typeof attributeIssueBodySchema>> =
   const { caller, deps, body } = context;
   const request = { caller, issueId: context.id("issue_id"), orderId: body.order_id, reason: body.reason };
   const { issue } = await deps.bus.call(bus.attributeIssue, request);
-  return ok(issueJson(issue));
+  return ok(issueJson(issue, deps.nowMs()));
 };
 
 /** Errors: `not_found`, `conflict` with a reason. */
@@ -214,7 +215,7 @@ const closeIssue: SessionHandler<z.infer<typeof closeIssueBodySchema>> = async (
   const issueId = context.id("issue_id");
   const request = { caller, issueId, reason: body.reason, evidenceHash: body.evidence_hash };
   const { issue } = await deps.bus.call(bus.closeIssue, request);
-  return ok(issueJson(issue));
+  return ok(issueJson(issue, deps.nowMs()));
 };
 
 const closeIssues: SessionHandler<z.infer<typeof closeIssuesBodySchema>> = async (context) => {
@@ -246,7 +247,7 @@ const closeIssues: SessionHandler<z.infer<typeof closeIssuesBodySchema>> = async
 const undoIssueClosing: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const { issue } = await deps.bus.call(bus.undoIssueClosing, { caller, issueId: context.id("issue_id") });
-  return ok(issueJson(issue));
+  return ok(issueJson(issue, deps.nowMs()));
 };
 
 const issues = "/api/reconciliation/v1/issues/" as const;

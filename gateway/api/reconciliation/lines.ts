@@ -3,7 +3,7 @@ import { z } from "zod";
 import { parseSignedAmount } from "../../../machines/currency.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as bus from "../../../services/bus/messages/statement-lines.ts";
-import { ok, Refusal, type SessionHandler } from "../../http/handler-context.ts";
+import { ApiError, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { pageAfterQuery, queryId, queryNumber } from "../../http/page.ts";
 import { reconciliationRoute } from "../../http/route.ts";
 import { currencySchema, idSchema } from "../../http/shared-schemas.ts";
@@ -115,7 +115,7 @@ export function filterOf({ kind, reference, currency, min_amount, max_amount }: 
     const minor = currency === undefined ? undefined : parseSignedAmount(text, currency);
     if (minor !== undefined) return minor.toString();
     const detail = "Must be an amount of `currency`, which must be given with it.";
-    throw new Refusal("invalid_request", { errors: [{ pointer: `/${name}`, code: "not_of_currency", detail }] });
+    throw new ApiError("invalid_request", { errors: [{ pointer: `/${name}`, code: "not_of_currency", detail }] });
   };
   return {
     kind,

@@ -4,7 +4,8 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import { FOR_FIELD_ERRORS, fieldErrors } from "../../../services/bus/field-errors.ts";
 import { type CsvMapping, csvMappingShape, MAPPING_BOUNDS } from "../../../services/bus/messages/csv-mapping.ts";
 import { DELIMITERS, ENCODINGS } from "../../../services/bus/messages/statement-formats.ts";
-import { Refusal } from "../../http/handler-context.ts";
+import { ApiError } from "../../http/handler-context.ts";
+import { snakeCase } from "../../http/shared-schemas.ts";
 import { lineKindSchema } from "./matches.ts";
 
 const columnSchema = z.string().min(1).max(MAPPING_BOUNDS.columnCharacters);
@@ -165,11 +166,10 @@ function renamed(value: unknown, rename: (name: string) => string): unknown {
   return Object.fromEntries(entries);
 }
 
-const toWire = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 const fromWire = (name: string): string => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
 export function definitionJson(definition: CsvMapping): Definition {
-  return renamed(definition, toWire) as OnWire<CsvMapping>;
+  return renamed(definition, snakeCase) as OnWire<CsvMapping>;
 }
 
 /** The definition with its defaults. Throws `invalid_request`. */
@@ -177,7 +177,7 @@ export function definitionOf(definition: Definition): CsvMapping {
   const { data, error } = csvMappingShape.safeParse(renamed(definition, fromWire), FOR_FIELD_ERRORS);
   if (data !== undefined) return data;
   const errors = fieldErrors(error.issues, (path) =>
-    ["/definition", ...path.map((part) => toWire(String(part)))].join("/"),
+    ["/definition", ...path.map((part) => snakeCase(String(part)))].join("/"),
   );
-  throw new Refusal("invalid_request", { errors });
+  throw new ApiError("invalid_request", { errors });
 }

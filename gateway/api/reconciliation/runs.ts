@@ -14,8 +14,8 @@ import {
   toTimestamp,
 } from "../../http/shared-schemas.ts";
 import { issueKindSchema } from "./issue-json.ts";
+import { dateSchema } from "./line-json.ts";
 
-const dateSchema = z.iso.date().meta({ examples: ["2026-11-20"] });
 const sumSchema = exactAmountSchema.meta({ description: "A sum; negative when more funds went out than came in." });
 const count = (description: string): z.ZodInt => z.int().meta({ description });
 

@@ -4,7 +4,7 @@ import { SERVING_TASK_STATUSES, TASK_LEGS } from "../../../machines/serving-task
 import * as messages from "../../../services/bus/messages/serving-tasks.ts";
 import { RefusedError } from "../../../services/bus/refusals.ts";
 import { conditionalHeaderSchema } from "../../http/conditional.ts";
-import { type ConsumerContext, type ConsumerHandler, ok, Refusal, type Reply } from "../../http/handler-context.ts";
+import { ApiError, type ConsumerContext, type ConsumerHandler, ok, type Reply } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
 import { consumer, route } from "../../http/route.ts";
 import { idSchema, optionalTimestamp, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
@@ -110,7 +110,7 @@ const move =
     } catch (error) {
       // The owner has suspended the consumer since the check of its credential. Every later request gets the same answer.
       const isSuspended = error instanceof RefusedError && error.refusal.code === "permission_denied";
-      throw isSuspended ? new Refusal("consumer_suspended") : error;
+      throw isSuspended ? new ApiError("consumer_suspended") : error;
     }
   };
 

@@ -54,6 +54,7 @@ const GERMAN: Readonly<Record<Reason, string>> = {
   several_on_both_sides: "Auf einer Seite darf nur eines stehen. Bestätigen Sie die Teile einzeln.",
   line_matched: "Die Zeile gehört zu einer anderen Zahlung. Lehnen Sie das zuerst ab.",
   payment_matched: "Die Zahlung gehört zu einer anderen Zeile. Lehnen Sie das zuerst ab.",
+  nothing_settled: "Damit wurde keine Bestellung bezahlt. Lehnen Sie es ab, und ordnen Sie dann das Geld der Zeile zu.",
   period_not_ready: "Dem Zeitraum fehlt noch etwas. Laden Sie die Liste neu.",
   no_signing_key: "Diese Installation kann nicht unterschreiben. Fragen Sie ihren Betreiber.",
   mapping_exists: "Der Name ist vergeben. Wählen Sie einen anderen.",

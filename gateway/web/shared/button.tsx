@@ -1,10 +1,11 @@
 /** A button that shows whether its work is running, and why a person cannot use it now. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useId } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import { DEADLINE_MS, isOffline } from "./call.ts";
 import { now } from "./clock.ts";
 import { minutesAndSeconds } from "./format.ts";
+import { repeatedButton } from "./repeated-taps.ts";
 import { sharedWords } from "./words.ts";
 
 interface ButtonProps {
@@ -26,6 +27,7 @@ interface ButtonProps {
 export function Button(props: ButtonProps) {
   const { children, onClick, kind, local = false, submit = false, label } = props;
   const isRunning = useSignal(false);
+  const [appearedAtMs] = useState(() => performance.now());
   const reasonId = useId();
   const isBusy = props.busy === true || isRunning.value;
   const reason = props.disabledBecause ?? (isOffline.value && !local ? sharedWords().offline : null);
@@ -36,8 +38,8 @@ export function Button(props: ButtonProps) {
   useEffect(() => {
     if (isBusy) busySinceMs.value = Date.now();
   }, [isBusy]);
-  const click = (event: Event): void => {
-    if (isDisabled || isRunning.peek()) return event.preventDefault();
+  const click = (event: MouseEvent): void => {
+    if (isDisabled || isRunning.peek() || repeatedButton(event, appearedAtMs) !== null) return event.preventDefault();
     const result = onClick?.();
     if (!(result instanceof Promise)) return;
     isRunning.value = true;

@@ -1,7 +1,7 @@
 /** A labelled input with its help and its error (fault). */
 
 import type { InputHTMLAttributes, TargetedInputEvent } from "preact";
-import { useId } from "preact/hooks";
+import { useId, useRef } from "preact/hooks";
 
 interface FieldProps {
   readonly label: string;
@@ -18,8 +18,16 @@ interface FieldProps {
   readonly placeholder?: string | undefined;
 }
 
+/**
+ * Whether a person has typed a part of a date. The browser then reports an empty value. The page must not take it for a cleared
+ * field, and must not write another value into the field: both would replace what is typed.
+ */
+export const isTypingDate = (input: HTMLInputElement | null): boolean =>
+  input !== null && input.type === "date" && input.validity.badInput && document.activeElement === input;
+
 export function Field(props: FieldProps) {
   const id = useId();
+  const input = useRef<HTMLInputElement>(null);
   const { label, value, onInput, help, fault = null, type = "text" } = props;
   // Preact's types allow other attributes for each type of input. This component has one element for all types.
   const kind: { readonly type: "text" } = { type: type as "text" };
@@ -31,10 +39,13 @@ export function Field(props: FieldProps) {
       </label>
       <input
         {...kind}
+        ref={input}
         id={id}
         class="input"
-        value={value}
-        onInput={(event: TargetedInputEvent<HTMLInputElement>) => onInput(event.currentTarget.value)}
+        value={isTypingDate(input.current) ? "" : value}
+        onInput={({ currentTarget }: TargetedInputEvent<HTMLInputElement>) => {
+          if (!isTypingDate(currentTarget)) onInput(currentTarget.value);
+        }}
         inputMode={props.inputMode}
         autoComplete={props.autoComplete ?? "off"}
         maxLength={props.maxLength}

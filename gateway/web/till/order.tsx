@@ -8,6 +8,7 @@ import { Question } from "../shared/dialog.tsx";
 import type { Failure } from "../shared/failures.ts";
 import { Field, focusFault } from "../shared/field.tsx";
 import { money, samplePrice } from "../shared/format.ts";
+import { repeatedButton } from "../shared/repeated-taps.ts";
 import { Empty, FailureNotice } from "../shared/states.tsx";
 import { type Loading, useLoad } from "../shared/use-load.ts";
 import { sharedWords } from "../shared/words.ts";
@@ -33,7 +34,7 @@ import { words } from "./words.ts";
 
 /** Items of one request. */
 const PAGE = 100;
-/** The most pages of the catalogue that a till loads. */
+/** The most pages of the catalogue, and of the open orders, that a till loads. */
 const MAX_PAGES = 10;
 const NAME_CHARACTERS = 200;
 
@@ -147,6 +148,13 @@ function Catalogue({ items: { data, failure, reload }, currency }: CatalogueProp
   if (data?.length === 0) return <p class="soft small">{words().noCatalogue}</p>;
   const wanted = search.value.trim().toLowerCase();
   const shown = all.filter(({ name, category }) => `${name} ${category}`.toLowerCase().includes(wanted));
+  /** A new line moves the items. Two taps at one place still mean the same item. */
+  const add = (item: Item, event: MouseEvent): void => {
+    const meant = repeatedButton(event);
+    if (meant === null) return addItem(item);
+    const again = all.find(({ item_id }) => meant.getAttribute("data-item") === String(item_id));
+    if (again !== undefined) addItem(again);
+  };
   return (
     <section class="stack-tight" aria-label={words().catalogue}>
       {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
@@ -162,7 +170,7 @@ function Catalogue({ items: { data, failure, reload }, currency }: CatalogueProp
       <ul class="items">
         {shown.map((item) => (
           <li key={item.item_id}>
-            <button type="button" class="item" onClick={() => addItem(item)}>
+            <button type="button" class="item" data-item={item.item_id} onClick={(event) => add(item, event)}>
               <span>{item.name}</span>
               <span class="numbers soft">{money(item.unit_amount, currency)}</span>
             </button>
@@ -247,20 +255,24 @@ interface OtherOrder {
   readonly text: string;
 }
 
-async function otherOrders(stationId: number, current: number | null): Promise<readonly OtherOrder[]> {
-  const path = { station_id: stationId };
-  const found = await call("GET /api/cashier/v1/stations/{station_id}/orders/", { path, query: { status: "open" } });
-  if (!found.ok) return [];
-  const open = found.reply.orders.filter(({ order_id }) => order_id !== current);
-  return open.map(({ order_id, order_display_number, total, currency }) => ({
-    order_id,
-    text: `${words().order(order_display_number)} · ${money(total, currency)}`,
-  }));
+/** Null when the list cannot be read; the menu then keeps the list that it has. */
+async function openOrders(stationId: number): Promise<readonly OtherOrder[] | null> {
+  const found: OtherOrder[] = [];
+  for (let page = 1; ; page += 1) {
+    const query = { status: "open", limit: PAGE, before_id: found[found.length - 1]?.order_id } as const;
+    const path = { station_id: stationId };
+    const result = await call("GET /api/cashier/v1/stations/{station_id}/orders/", { path, query });
+    if (!result.ok) return null;
+    for (const { order_id, order_display_number, total, currency } of result.reply.orders) {
+      found.push({ order_id, text: `${words().order(order_display_number)} · ${money(total, currency)}` });
+    }
+    if (!result.reply.has_more || page === MAX_PAGES) return found;
+  }
 }
 
 /** Other unpaid orders of the station, for a guest who comes back. */
 function OpenOrders({ stationId }: { readonly stationId: number }) {
-  const others = useSignal<readonly OtherOrder[]>([]);
+  const open = useSignal<readonly OtherOrder[]>([]);
   const menu = useRef<HTMLDetailsElement>(null);
   const choose = (turn: () => unknown) => (): unknown => {
     menu.current?.querySelector("summary")?.focus();
@@ -268,32 +280,38 @@ function OpenOrders({ stationId }: { readonly stationId: number }) {
     return turn();
   };
   const current = order.value?.order_id ?? null;
-  const revision = live.value?.order?.revision;
+  // Another order in its place would lose lines that are not stored.
+  const because = isSaving.value ? "" : null;
+  // Another tab or till may have opened or changed an order.
+  const { order_id: shownId, revision } = live.value?.order ?? {};
   useEffect(() => {
     let isOver = false;
-    void otherOrders(stationId, current).then((found) => {
-      if (!isOver) others.value = found;
+    void openOrders(stationId).then((found) => {
+      if (!isOver && found !== null) open.value = found;
       return undefined;
     });
     return () => {
       isOver = true;
     };
-  }, [stationId, current, revision]);
-  if (others.value.length === 0 && current === null) return null;
+  }, [stationId, current, shownId, revision]);
+  const others = open.value.filter(({ order_id }) => order_id !== current);
+  if (others.length === 0 && current === null) return null;
   return (
     <details ref={menu} class="menu">
       <summary class="button button-quiet">{words().openOrders}</summary>
       <ul class="menu-list card">
+        {/* The reason applies to all buttons, so it is shown once. */}
+        {isSaving.value && <li class="small soft">{words().stillSaving}</li>}
         {current !== null && (
           <li>
-            <Button local kind="quiet" onClick={choose(startNewOrder)}>
+            <Button local kind="quiet" onClick={choose(startNewOrder)} disabledBecause={because}>
               {words().newOrder}
             </Button>
           </li>
         )}
-        {others.value.map(({ order_id, text }) => (
+        {others.map(({ order_id, text }) => (
           <li key={order_id}>
-            <Button kind="quiet" onClick={choose(() => openOrder(order_id))}>
+            <Button kind="quiet" onClick={choose(() => openOrder(order_id))} disabledBecause={because}>
               {text}
             </Button>
           </li>

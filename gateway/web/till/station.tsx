@@ -14,7 +14,7 @@ import { Header } from "./header.tsx";
 import { History } from "./history.tsx";
 import { follow, isConnected, isCurrent, isGone, live, mayDrive } from "./live.ts";
 import { OrderPanel } from "./order.tsx";
-import { noteRevision, openOrder, order, startNewOrder } from "./order-store.ts";
+import { isSaving, noteRevision, openOrder, order, orderFailure, startNewOrder } from "./order-store.ts";
 import { type LiveState, withdrawalText } from "./reasons.ts";
 import { Routes } from "./routes.tsx";
 import { chooseStation } from "./session.ts";
@@ -202,7 +202,12 @@ function LeaseActions({ stationId, state }: StationProps) {
           {words().takeOver}
         </Button>
       )}
-      <Button kind="quiet" onClick={leave}>
+      <Button
+        kind="quiet"
+        onClick={leave}
+        // Leaving discards lines that could not be stored. The notice at the order offers to store or to discard them.
+        disabledBecause={orderFailure.value !== null && isSaving.value ? words().stillSaving : null}
+      >
         {lease?.mine === true ? words().leave : words().otherStation}
       </Button>
       {failure.value !== null && <FailureNotice failure={failure.value} />}

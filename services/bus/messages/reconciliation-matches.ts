@@ -82,6 +82,8 @@ export const MATCH_CONFLICTS = [
   /** A run or a person has matched it with another one. A person must reject that match first. */
   "line_matched",
   "payment_matched",
+  /** The payment is a report or a callback that has settled no order. A person rejects it, and attributes the line's money. */
+  "nothing_settled",
 ] as const;
 
 /** Newest first. */

@@ -1,5 +1,6 @@
 /** Calls a provider over HTTP: one deadline for everything, a bounded JSON answer, no redirects, TLS verified. */
 import { Agent, type Dispatcher } from "undici";
+import { currentRequestId } from "../../runtime/log.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import type { CallOperation, ProviderMetrics } from "../metrics.ts";
 import { ProviderError } from "./adapter.ts";
@@ -63,6 +64,7 @@ export function createHttpClient(metrics: Pick<ProviderMetrics, "calls" | "callS
 
 async function ask(agent: Agent, question: ProviderCall): Promise<ProviderAnswer> {
   const { method, url, apiKey, body, signal } = question;
+  const requestId = currentRequestId();
   let status: number;
   let bytes: Uint8Array;
   try {
@@ -76,6 +78,7 @@ async function ask(agent: Agent, question: ProviderCall): Promise<ProviderAnswer
         "accept-encoding": "identity",
         ...(body === undefined ? {} : { "content-type": "application/json" }),
         ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+        ...(requestId === undefined ? {} : { "x-request-id": requestId }),
       },
       body: body === undefined ? null : JSON.stringify(body),
     });

@@ -8,6 +8,7 @@ import type { IssueEvidence, IssueKind } from "../../bus/messages/issues.ts";
 import type { Json, Queryable, Transaction } from "../../db/pool.ts";
 import type { IssueKey, IssueRow } from "../../issues/sql/issues.ts";
 import { providerAccountKey, type RaisedIssue, raiseIssues } from "../../issues/sql/raise.ts";
+import { currentRequestId } from "../../runtime/log.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 import type { ConfigRow } from "./configs.ts";
 
@@ -26,6 +27,8 @@ export interface Attribution {
   readonly by: Pick<Caller, "userId" | "name" | "role">;
   /** The proposal of another person, which `by` has confirmed. */
   readonly proposal?: { readonly proposalId: number; readonly by: number; readonly byName: string };
+  /** Of the request that began it. */
+  readonly requestId?: string | undefined;
 }
 
 /** The request that an issue has at the payment seam. */
@@ -285,8 +288,9 @@ export async function findOpenIssueOf(
  * issue. The caller has locked the money and the issue, and has checked that the issue is open and has no attribution.
  */
 export async function startAttribution(sql: Transaction, issueId: number, attribution: Attribution): Promise<boolean> {
+  const stored: Attribution = { ...attribution, requestId: currentRequestId() };
   const started = await sql`
-    update issues i set attribution = ${sql.json(attribution as unknown as Json)}, attributed_since = now()
+    update issues i set attribution = ${sql.json(stored as unknown as Json)}, attributed_since = now()
     where i.issue_id = ${issueId} and not exists (
       select 1 from issues o
       where o.issue_id <> i.issue_id
@@ -305,13 +309,15 @@ export async function clearAttribution(sql: Transaction, issueId: number): Promi
 export async function listInterruptedAttributions(
   sql: Queryable,
   page: { readonly olderThanMs: number; readonly afterId: number; readonly limit: number },
-): Promise<readonly IssueKey[]> {
-  const rows = await sql<{ organization_id: number; issue_id: number }[]>`
-    select organization_id, issue_id from issues
+): Promise<readonly (IssueKey & Pick<Attribution, "requestId">)[]> {
+  const rows = await sql<{ organization_id: number; issue_id: number; request_id: string | null }[]>`
+    select organization_id, issue_id, attribution ->> 'requestId' as request_id from issues
     where attribution is not null and attributed_since < now() - ${page.olderThanMs}::float8 * interval '1 ms'
       and issue_id > ${page.afterId}
     order by issue_id limit ${page.limit}`;
-  return rows.map((row) => ({ organizationId: row.organization_id, issueId: row.issue_id }));
+  return rows.map(({ organization_id: organizationId, issue_id: issueId, request_id }) => {
+    return { organizationId, issueId, requestId: request_id ?? undefined };
+  });
 }
 
 /**

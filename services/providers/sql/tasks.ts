@@ -2,6 +2,7 @@
 import { moneyName } from "../../bus/messages/intents.ts";
 import type { ProviderKind } from "../../bus/messages/provider-configs.ts";
 import type { Database, Json, Queryable, Transaction } from "../../db/pool.ts";
+import { currentRequestId } from "../../runtime/log.ts";
 import { PROVIDER_LIMITS } from "../limits.ts";
 
 export const TASK_KINDS = ["confirm", "fail", "clear", "differ", "poll", "withdraw"] as const;
@@ -20,6 +21,8 @@ export interface Task {
   readonly detail: Readonly<Record<string, unknown>>;
   readonly attempts: number;
   readonly createdAt: Date;
+  /** Of the request that stored the task, or started it again. */
+  readonly requestId?: string | undefined;
 }
 
 interface TaskRow {
@@ -30,6 +33,7 @@ interface TaskRow {
   readonly detail: Record<string, unknown>;
   readonly attempts: number;
   readonly created_at: Date;
+  readonly request_id: string | null;
 }
 
 const toTask = (row: TaskRow): Task => ({
@@ -40,11 +44,12 @@ const toTask = (row: TaskRow): Task => ({
   detail: row.detail,
   attempts: row.attempts,
   createdAt: row.created_at,
+  requestId: row.request_id ?? undefined,
 });
 
 /** The columns of a `TaskRow` in a statement that inserts into `provider_tasks as t`. */
 const taskColumns = (sql: Queryable) => sql`
-  t.intent_id, t.kind, t.detail, t.attempts, t.created_at,
+  t.intent_id, t.kind, t.detail, t.attempts, t.created_at, t.request_id,
   (select p.config_id from provider_payments p where p.intent_id = t.intent_id) as config_id,
   (select c.kind from provider_payments p join provider_configs c using (config_id) where p.intent_id = t.intent_id)
     as provider_kind`;
@@ -65,9 +70,10 @@ export async function insertTask(
   },
 ): Promise<Task | undefined> {
   const [row] = await sql<TaskRow[]>`
-    insert into provider_tasks as t (intent_id, kind, detail, due_at, attempts)
+    insert into provider_tasks as t (intent_id, kind, detail, due_at, attempts, request_id)
     values (${task.intentId}, ${task.kind}, ${sql.json((task.detail ?? {}) as Json)},
-      now() + ${task.dueInMs}::float8 * interval '1 ms', ${task.isTaken === true ? 1 : 0})
+      now() + ${task.dueInMs}::float8 * interval '1 ms', ${task.isTaken === true ? 1 : 0},
+      ${currentRequestId() ?? null})
     on conflict (intent_id, kind) do nothing
     returning ${taskColumns(sql)}`;
   return row === undefined ? undefined : toTask(row);
@@ -92,8 +98,9 @@ export async function takeAsPaid(
       update provider_tasks set done_at = now(), outcome = 'paid'
       where intent_id = ${intentId} and kind = 'poll' and done_at is null
     )
-    insert into provider_tasks as t (intent_id, kind, detail, due_at, attempts)
-    values (${intentId}, 'confirm', ${sql.json({ providerReference })}, now() + ${dueInMs}::float8 * interval '1 ms', 1)
+    insert into provider_tasks as t (intent_id, kind, detail, due_at, attempts, request_id)
+    values (${intentId}, 'confirm', ${sql.json({ providerReference })}, now() + ${dueInMs}::float8 * interval '1 ms', 1,
+      ${currentRequestId() ?? null})
     on conflict (intent_id, kind) do nothing
     returning ${taskColumns(sql)}`;
   return row === undefined ? undefined : toTask(row);
@@ -120,12 +127,12 @@ export async function armTask(
   },
 ): Promise<Task> {
   const [row] = await sql<[TaskRow]>`
-    insert into provider_tasks as t (intent_id, kind, detail, due_at, attempts)
+    insert into provider_tasks as t (intent_id, kind, detail, due_at, attempts, request_id)
     values (${task.intentId}, ${task.kind}, ${sql.json(task.detail as Json)},
-      now() + ${task.dueInMs}::float8 * interval '1 ms', 1)
+      now() + ${task.dueInMs}::float8 * interval '1 ms', 1, ${currentRequestId() ?? null})
     on conflict (intent_id, kind) do update set due_at = excluded.due_at, attempts = t.attempts + 1, created_at = now(),
       detail = case when t.done_at is null then t.detail || excluded.detail else excluded.detail end,
-      done_at = null, outcome = null
+      request_id = excluded.request_id, done_at = null, outcome = null
     returning ${taskColumns(sql)}`;
   return toTask(row);
 }
@@ -164,11 +171,11 @@ export async function armNotice(
 ): Promise<Task> {
   const notices = sql.json([task.notice] as Json);
   const [row] = await sql<[TaskRow]>`
-    insert into provider_tasks as t (intent_id, kind, detail, due_at, attempts)
+    insert into provider_tasks as t (intent_id, kind, detail, due_at, attempts, request_id)
     values (${task.intentId}, 'differ', jsonb_build_object('issues', ${notices}::jsonb),
-      now() + ${task.dueInMs}::float8 * interval '1 ms', 1)
+      now() + ${task.dueInMs}::float8 * interval '1 ms', 1, ${currentRequestId() ?? null})
     on conflict (intent_id, kind) do update set due_at = excluded.due_at, attempts = t.attempts + 1, created_at = now(),
-      done_at = null, outcome = null,
+      request_id = excluded.request_id, done_at = null, outcome = null,
       detail = case
         when t.done_at is not null then excluded.detail
         when t.detail -> 'issues' @> ${notices}::jsonb then t.detail
@@ -244,7 +251,8 @@ export async function takeDueTasks(database: Database, room: TaskRoom, claimMs: 
     )
     update provider_tasks t set due_at = now() + ${claimMs}::float8 * interval '1 ms', attempts = t.attempts + 1
     from held where t.intent_id = held.intent_id and t.kind = held.kind
-    returning t.intent_id, t.kind, t.detail, t.attempts, t.created_at, held.config_id, held.provider_kind`;
+    returning t.intent_id, t.kind, t.detail, t.attempts, t.created_at, t.request_id, held.config_id,
+      held.provider_kind`;
   return rows.map(toTask);
 }
 

@@ -3,6 +3,7 @@ import type { Role } from "../../bus/messages/caller.ts";
 import type { ImportStatus } from "../../bus/messages/import-decisions.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import { endIssues } from "../../issues/sql/ending.ts";
+import { currentRequestId } from "../../runtime/log.ts";
 import { removeLines } from "./imports.ts";
 import { removeMatches } from "./match-removal.ts";
 import { rowPlace, rowSubject } from "./run-issues.ts";
@@ -60,7 +61,7 @@ interface Decision {
 export async function releaseImport(sql: Transaction, { importId, by, reason }: Decision): Promise<DecidedRow> {
   const [row] = await sql<[DecidedRow]>`
     update statement_imports set status = 'waiting', status_code = null, status_detail = null, ended_at = null,
-      released_by = ${by}, released_at = now(), release_reason = ${reason}
+      released_by = ${by}, released_at = now(), release_reason = ${reason}, request_id = ${currentRequestId() ?? null}
     where import_id = ${importId} returning ${columns(sql)}`;
   return row;
 }
@@ -69,16 +70,24 @@ export async function releaseImport(sql: Transaction, { importId, by, reason }: 
 export async function beginWithdrawal(sql: Transaction, { importId, by, reason }: Decision): Promise<DecidedRow> {
   const [row] = await sql<[DecidedRow]>`
     update statement_imports set status = 'withdrawing', leased_by = null, leased_until = null,
-      withdrawn_by = ${by}, withdrawn_at = now(), withdrawal_reason = ${reason}
+      withdrawn_by = ${by}, withdrawn_at = now(), withdrawal_reason = ${reason},
+      withdrawal_request_id = ${currentRequestId() ?? null}
     where import_id = ${importId} returning ${columns(sql)}`;
   return row;
 }
 
-/** The imports whose withdrawal is stored and not carried out, the oldest first. */
-export async function listWithdrawing(sql: Queryable): Promise<readonly number[]> {
-  const rows = await sql<{ import_id: number }[]>`
-    select import_id from statement_imports where status = 'withdrawing' order by import_id`;
-  return rows.map((row) => row.import_id);
+/** A withdrawal that is stored and not carried out. */
+interface Withdrawing {
+  readonly importId: number;
+  /** Of the request that asked for it. */
+  readonly requestId: string | undefined;
+}
+
+/** The oldest import comes first. */
+export async function listWithdrawing(sql: Queryable): Promise<readonly Withdrawing[]> {
+  const rows = await sql<{ import_id: number; withdrawal_request_id: string | null }[]>`
+    select import_id, withdrawal_request_id from statement_imports where status = 'withdrawing' order by import_id`;
+  return rows.map((row) => ({ importId: row.import_id, requestId: row.withdrawal_request_id ?? undefined }));
 }
 
 /**

@@ -22,6 +22,8 @@ export interface TakenImport {
   readonly is_released: boolean;
   /** This one included. */
   readonly attempts: number;
+  /** Of the request that made it wait. */
+  readonly request_id: string | null;
   /** Of its account. */
   readonly reference: string;
   readonly currency: string | null;
@@ -74,7 +76,7 @@ export async function takeImport(
         attempts = attempts + 1, taken_at = clock_timestamp()
       from next, statement_accounts a
       where i.import_id = next.import_id and a.account_id = i.account_id
-      returning i.import_id, i.organization_id, i.account_id, i.object_name, i.format, i.encoding, i.attempts,
+      returning i.import_id, i.organization_id, i.account_id, i.object_name, i.format, i.encoding, i.attempts, i.request_id,
         i.released_at is not null as is_released,
         (select m.definition from statement_mappings m where m.mapping_id = i.mapping_id) as mapping,
         a.reference, a.currency, a.time_zone`;

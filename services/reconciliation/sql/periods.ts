@@ -50,7 +50,7 @@ export async function listPeriods(
     readonly kind: PeriodKind;
     readonly accountId?: number | undefined;
     readonly filialId?: number | undefined;
-    /** Periods that begin on these days. */
+    /** Days from the first of these to the last one. Months that have one of these days. */
     readonly fromDate: string;
     readonly toDate: string;
     readonly after?: { readonly accountId: number; readonly fromDate: string } | undefined;
@@ -128,6 +128,11 @@ const missing = (sql: Queryable): Fragment => sql`
       and not exists (
         select from issues i where i.account_key = coalesce('provider:' || p.config_id, 'statement:' || p.account_id)
           and i.kind in ('missing_in_statement', 'status_mismatch') and i.subject_key = e.payment_key and i.status <> 'ended')
+      -- A credit names several payouts, or several credits name one.
+      and (e.source <> 'payout' or not exists (
+        select from statement_accounts b join issues i on i.account_key = coalesce('provider:' || b.config_id, 'statement:' || b.account_id)
+        where b.organization_id = p.organization_id and i.kind in ('amount_over', 'amount_under') and i.status <> 'ended' and i.superseded_by is null
+          and e.payment_key = any (string_to_array(i.evidence #>> '{statement,facts,named}', ' '))))
   union all
   select 8, 'settlement_pending', count(distinct e.intent_id)::integer, null::date
     from station_events e join stations s using (station_id)

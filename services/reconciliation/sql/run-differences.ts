@@ -1,5 +1,6 @@
 /** What is left after the matches of a run: every line and payment gets the kind of its difference, or a reason (../kinds.ts). */
 import type { Transaction } from "../../db/pool.ts";
+import { NOT_MONEY_REASON } from "../formats/format.ts";
 import { FULL_SCORE, SMALLEST_COIN } from "../kinds.ts";
 import { RUN_LIMITS } from "../limits.ts";
 import { comparable, typedKeys } from "./run-inputs.ts";
@@ -95,8 +96,10 @@ export async function judgeLinked(sql: Transaction): Promise<void> {
           when equal > 1 then 'ambiguous_match'
           when (is_used or of_payment > 1) and same_currency and amount_minor < 0 then 'direction_mismatch'
           when is_used or of_payment > 1 then 'duplicate_in_statement'
+          -- No order has any part of it, so the difference from the report is no tip and no rounding.
+          when source = 'late_evidence' and amount_minor > 0 then 'late_money'
           when not same_currency then 'currency_mismatch'
-          when difference = 0 then case when source = 'late_evidence' then 'late_money' else 'ambiguous_match' end
+          when difference = 0 then 'ambiguous_match'
           when amount_minor < 0 then 'direction_mismatch'
           when tip_minor > 0 and difference = tip_minor then 'tip'
           when amount_minor = rounded.minor then 'rounding'
@@ -163,7 +166,7 @@ export async function judgeMissing(sql: Transaction, scope: RunScope): Promise<v
   await sql`
     insert into run_diffs
     with failed_lines as (
-      select case kind when 'cash_payment' then 'cash' else provider_type end as status,
+      select case kind when 'cash_payment' then 'cash' else coalesce(details ->> ${NOT_MONEY_REASON}::text, provider_type) end as status,
         ${comparable(sql, sql`provider_reference`)} as provider_key, ${comparable(sql, sql`merchant_reference`)} as merchant_key,
         ${typedKeys(sql)} as typed_keys
       from statement_lines

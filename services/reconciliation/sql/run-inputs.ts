@@ -82,7 +82,8 @@ async function leaveHeldElsewhere(sql: Transaction, accountId: number): Promise<
         where o.payment_key is not null and not exists (select from run_lines l where l.line_id = o.line_id)
       union all
       select c.payment_key from line_candidates c
-        where c.account_id in (select ${accountId}::bigint union select account_id from rival_accounts(${accountId}))
+        where c.account_id in (select ${accountId}::bigint union select account_id from rival_accounts(${accountId})
+            union select account_id from rival_banks(${accountId}))
           and not exists (select from run_lines l where l.line_id = c.line_id)
           and not exists (select from line_candidates b where b.line_id = c.line_id and b.score > c.score)
       union all
@@ -90,7 +91,8 @@ async function leaveHeldElsewhere(sql: Transaction, accountId: number): Promise<
         from statement_accounts a join issues i on i.account_key = coalesce('provider:' || a.config_id, 'statement:' || a.account_id)
           join statement_lines s on s.account_id = a.account_id
             and s.fingerprint = case when i.subject_key like 'line:%' then decode(substr(i.subject_key, 6), 'hex') end
-        where a.account_id = ${accountId} and i.kind in ('amount_over', 'amount_under') and i.status <> 'ended'
+        where a.account_id in (select ${accountId}::bigint union select account_id from rival_banks(${accountId}))
+          and i.kind in ('amount_over', 'amount_under') and i.status <> 'ended'
           and not exists (select from run_lines l where l.line_id = s.line_id))`;
 }
 
@@ -135,17 +137,26 @@ export async function linkByReference(sql: Transaction, { accountId }: RunScope)
         where ${isComparable(sql)} and (length(p.typed_key) > ${shortReferenceCharacters}
           or (p.in_filial and l.booked_on - p.settled_on between ${-candidateDays}::int and ${candidateDays}::int))
       union all
-      -- A bank's credit names its payment or its payout within its text, perhaps in capitals. A short number counts only
-      -- with the same amount.
+      -- A bank's credit names its payment or its payout within its text, perhaps in capitals, or divided by a line break. A short
+      -- number counts only with the same amount.
       select ${link(sql, sql`2`)}
         from (select r.*, upper(word) as word from run_lines r join statement_lines s using (line_id),
-            regexp_split_to_table(s.text, '[^0-9A-Za-z_-]+') as word
+            regexp_split_to_table(s.text || case when strpos(s.text, chr(10)) > 0 then ' ' || replace(s.text, chr(10), '') else '' end,
+              '[^0-9A-Za-z_-]+') as word
           where r.kind = 'bank_credit' and length(word) >= ${shortestWord}) l
         join (select o.*, upper(our_key) as word from run_payments o where source in ('payout', 'transaction')
           union all select o.*, upper(provider_key) from run_payments o where source in ('payout', 'transaction')) p
           on p.word = l.word and (length(p.word) > ${shortReferenceCharacters}
             or p.amount_minor = coalesce(l.net_minor, l.amount_minor))
         where ${isComparable(sql)}
+      union all
+      -- A mapping finds the payout's reference within another word of the text.
+      select ${link(sql, sql`2`)}
+        from (select r.*, comparable_reference(payout_key) as named from run_lines r where kind = 'bank_credit' and payout_key is not null) l
+        join (select o.*, our_key as named from run_payments o where source = 'payout'
+          union all select o.*, provider_key from run_payments o where source = 'payout') p
+          on p.named = l.named and (length(p.named) > ${shortReferenceCharacters}
+            or p.amount_minor = coalesce(l.net_minor, l.amount_minor))
     ) linked
     where not exists (select from match_decisions d where d.account_id = ${accountId} and d.fingerprint = linked.fingerprint
       and d.payment_key = linked.payment_key and d.decision = 'rejected')

@@ -5,6 +5,7 @@ import { providerAccountKey, type RaisedIssue, raiseIssues } from "../../issues/
 import { UNCERTAIN_KINDS } from "../kinds.ts";
 import { RUN_LIMITS } from "../limits.ts";
 import { openLine } from "./run-differences.ts";
+import { arrivedMinor } from "./run-inputs.ts";
 import { nameAfterClosing } from "./run-late.ts";
 import type { RunScope } from "./runs.ts";
 
@@ -25,8 +26,15 @@ const isNamedByMoney = (sql: Transaction, { configId }: RunScope): Fragment => s
     select from statement_lines s join statement_lines o on o.provider_reference = s.provider_reference and o.account_id = s.account_id
     where s.line_id = l.line_id and o.provider_reference <> '' and o.kind in ('payment', 'bank_credit')
       and (o.ordinal, o.booked_on, o.fingerprint) < (l.ordinal, l.booked_on, l.fingerprint)))`;
+/** How much more the line is than its payment or its payouts. */
+const difference = (sql: Transaction): Fragment => sql`
+  coalesce(d.facts ->> 'differenceMinor', case when d.kind in ('amount_over', 'amount_under', 'tip', 'rounding') and l.currency = p.currency
+    then (${arrivedMinor(sql)} - p.amount_minor)::text end)`;
+/** A payout may be the sum of lines to which later files add, so the difference from it is evidence too. */
 const evidenceType = (sql: Transaction): Fragment => sql`
-  case when l.kind in ('bank_credit', 'payment') or l.line_id is null then 'payment' else l.kind end`;
+  case when l.kind in ('bank_credit', 'payment') or l.line_id is null then 'payment' else l.kind end
+    || case when d.kind in ('amount_over', 'amount_under', 'rounding') and (p.source = 'payout' or d.facts ? 'sumMinor')
+      then ' ' || ${difference(sql)} else '' end`;
 
 /**
  * Lines without a certain payment whose issue a person has closed. They keep the kind of that issue, even if their candidates
@@ -44,6 +52,24 @@ export async function keepDecided(sql: Transaction, scope: RunScope): Promise<vo
       and (i.subject_key like 'line:%' or ${isNamedByMoney(sql, scope)}) and ${openLine(sql)}
     order by l.line_id, i.issue_id desc`;
   await sql`analyze run_diffs`;
+  await freeUnchosen(sql, scope);
+}
+
+/**
+ * A person has closed a line with the reference of several payments without a choice. Its payments are free again: they may be
+ * candidates of other lines, or missing.
+ */
+async function freeUnchosen(sql: Transaction, scope: RunScope): Promise<void> {
+  await sql`
+    with closed as materialized (
+      select l.line_id from run_diffs d join run_lines l using (line_id)
+        join issues i on i.account_key = ${accountKeyOf(scope)} and i.kind = d.kind and i.subject_key = ${lineSubject(sql)}
+      where d.kind = 'ambiguous_match' and i.status = 'closed' and i.superseded_by is null
+        and i.evidence_hash = issue_evidence_hash(l.amount_minor, l.currency, 'paid', 'payment')
+    )
+    delete from run_named_payments n using run_scores s
+    where s.payment_key = n.payment_key and s.line_id in (select line_id from closed) and not exists (
+      select from run_scores o where o.payment_key = s.payment_key and o.line_id not in (select line_id from closed))`;
 }
 
 /**
@@ -93,13 +119,12 @@ async function nameDifferences(sql: Transaction, scope: RunScope): Promise<void>
         'lineIds', case when l.line_id is null then '[]'::jsonb else jsonb_build_array(l.line_id) end,
         'differences', case when p.payment_key is null or l.line_id is null then '[]'::jsonb else (
           select coalesce(jsonb_agg(jsonb_build_object('field', field, 'expected', expected, 'found', found)), '[]')
-          from (values ('amountMinor', p.amount_minor::text, l.amount_minor::text), ('currency', p.currency, l.currency),
+          from (values ('amountMinor', p.amount_minor::text, (${arrivedMinor(sql)})::text), ('currency', p.currency, l.currency),
             ('date', p.settled_on::text, l.booked_on::text)) as each (field, expected, found)
           where expected is distinct from found) end,
         'facts', d.facts || jsonb_strip_nulls(jsonb_build_object(
           'payment', d.payment_key, 'terminal', nullif(l.terminal, ''), 'score', d.score::text,
-          'differenceMinor', case when d.kind in ('amount_over', 'amount_under', 'tip', 'rounding') and l.currency = p.currency
-            then (l.amount_minor - p.amount_minor)::text else d.facts ->> 'differenceMinor' end)))) as evidence
+          'differenceMinor', ${difference(sql)})))) as evidence
     from run_diffs d left join run_lines l using (line_id) left join run_payments p on p.payment_key = d.payment_key
     where d.kind <> 'callback_issue'`;
 }

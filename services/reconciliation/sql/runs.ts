@@ -96,9 +96,10 @@ export async function insertRun(
       ),
       days as (
         -- A payment is missing only when no other statement can show it either.
-        select case when a.shows_payments then a.covered * coalesce((
-            select range_intersect_agg(covered_days(r.account_id, ${RUN_LIMITS.graceDays})) from rival_accounts(a.account_id) r),
-          a.covered) else a.covered end as covered
+        select a.covered * coalesce((
+          select range_intersect_agg(covered_days(r.account_id, ${RUN_LIMITS.graceDays})) from (
+            select account_id from rival_accounts(a.account_id) where a.shows_payments
+            union select account_id from rival_banks(a.account_id)) r), a.covered) as covered
         from account a
       ),
       started as (

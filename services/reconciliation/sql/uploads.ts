@@ -1,6 +1,7 @@
 /** Uploaded files and their imports. Each query is confined to an organization, unless it says otherwise. */
 import type { ImportDecision, ImportStatus } from "../../bus/messages/import-decisions.ts";
 import type { Queryable } from "../../db/pool.ts";
+import { currentRequestId } from "../../runtime/log.ts";
 import type { Encoding } from "../formats/encodings.ts";
 
 export interface ImportRow {
@@ -78,10 +79,11 @@ export async function insertImport(
   const { readAs } = file;
   const [row] = await sql<ImportRow[]>`
     insert into statement_imports (organization_id, account_id, sha256, file_name, size_bytes, object_name, uploaded_by, status,
-        format, format_version, encoding, mapping_id)
+        format, format_version, encoding, mapping_id, request_id)
       values (${file.organizationId}, ${file.accountId}, decode(${file.sha256}, 'hex'), ${file.fileName}, ${file.sizeBytes},
         ${file.objectName}, ${file.uploadedBy}, ${readAs === undefined ? "needs_format" : "waiting"},
-        ${readAs?.format ?? null}, ${readAs?.formatVersion ?? null}, ${readAs?.encoding ?? null}, ${readAs?.mappingId ?? null})
+        ${readAs?.format ?? null}, ${readAs?.formatVersion ?? null}, ${readAs?.encoding ?? null}, ${readAs?.mappingId ?? null},
+        ${currentRequestId() ?? null})
       on conflict (account_id, sha256) where status not in ('refused', 'withdrawn') do nothing
       returning ${columns(sql)}`;
   return row;
@@ -113,7 +115,7 @@ export async function confirmImportFormat(
 ): Promise<ImportRow | undefined> {
   const [row] = await sql<ImportRow[]>`
     update statement_imports set status = 'waiting', format = ${format}, format_version = ${formatVersion},
-      encoding = ${encoding}, mapping_id = ${mappingId}
+      encoding = ${encoding}, mapping_id = ${mappingId}, request_id = ${currentRequestId() ?? null}
     where organization_id = ${organizationId} and import_id = ${importId} and status = 'needs_format'
     returning ${columns(sql)}`;
   return row;

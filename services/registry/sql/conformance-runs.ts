@@ -68,11 +68,11 @@ export async function isRunning(sql: Queryable, sandboxId: number): Promise<bool
   return rows.length > 0;
 }
 
-/** Deletes all but the newest runs of an organization. */
+/** Keeps the newest runs of an organization, those under way included. Deletes the older ones that have ended. */
 export async function deleteOlderRuns(sql: Transaction, organizationId: number, keep: number): Promise<void> {
   await sql`
-    delete from conformance_runs where run_id in (
-      select run_id from conformance_runs where organization_id = ${organizationId} and status <> 'running'
+    delete from conformance_runs where status <> 'running' and run_id in (
+      select run_id from conformance_runs where organization_id = ${organizationId}
       order by run_id desc offset ${keep})`;
 }
 

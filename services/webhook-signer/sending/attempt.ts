@@ -1,6 +1,6 @@
 /** One attempt: signs the body, sends it through the guard, and makes the outcome. */
 import { retryInMs } from "../../../machines/webhook-delivery.ts";
-import type { Log } from "../../runtime/log.ts";
+import { currentRequestId, type Log } from "../../runtime/log.ts";
 import type { Clock } from "../clock.ts";
 import { EndedBeforeSending, NOT_SENT, type Sender, type SendResult } from "../http/send-result.ts";
 import { SIGNATURE_HEADER, signatureHeader } from "../signing.ts";
@@ -31,6 +31,8 @@ export interface Message {
   readonly endsAtMs?: number | null;
   /** Whether this process may still send it; called just before its first byte. */
   readonly maySend?: (() => boolean) | undefined;
+  /** Of the request that caused the delivery, where it is not the current one. */
+  readonly requestId?: string | null;
 }
 
 /**
@@ -40,7 +42,7 @@ export interface Message {
 export async function sendOnce(
   deps: Pick<AttemptDeps, "sender" | "allowLoopback" | "log" | "clock">,
   target: Target,
-  { body, signal, endsAtMs = null, maySend }: Message,
+  { body, signal, endsAtMs = null, maySend, requestId = null }: Message,
 ): Promise<SendResult | undefined> {
   if (target.secrets.length === 0) return { ...NOT_SENT, error: "secret_unreadable" };
   const signature = signatureHeader(target.secrets, { body, nowMs: deps.clock.nowMs() });
@@ -56,7 +58,8 @@ export async function sendOnce(
     });
   } catch (error) {
     if (signal.aborted || error instanceof EndedBeforeSending) return undefined;
-    deps.log.error({ err: error }, "a delivery could not be sent because of a fault in this service");
+    const facts = { err: error, requestId: requestId ?? currentRequestId() };
+    deps.log.error(facts, "a delivery could not be sent because of a fault in this service");
     return { ...NOT_SENT, error: "internal_error" };
   }
 }

@@ -3,6 +3,7 @@
  * with the load, and the outcome of a single delivery is written at once.
  */
 import { setTimeout as delay } from "node:timers/promises";
+import { Failures } from "../../bus/outage.ts";
 import type { Database } from "../../db/pool.ts";
 import type { Log } from "../../runtime/log.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
@@ -27,6 +28,8 @@ export interface OutcomeWriterDeps {
 
 export interface Ended {
   readonly decided: Decided;
+  /** Of the request that caused the delivery. */
+  readonly requestId: string | null;
   /** What the attempt has changed about its endpoint. */
   readonly health: Pick<EndpointHealth, "takeOutcome">;
   /** Called once the outcome is written or abandoned. */
@@ -41,8 +44,11 @@ export class OutcomeWriter {
   /** Resolves when the batch that gathers now is written; the promise before it, when the batch under way is. */
   #gathered = Promise.withResolvers<void>();
 
+  readonly #failures: Failures;
+
   constructor(deps: OutcomeWriterDeps) {
     this.#deps = deps;
+    this.#failures = new Failures((...line) => deps.log.warn(...line), "outcomes of deliveries could not be written");
   }
 
   add(ended: Ended): void {
@@ -114,7 +120,7 @@ export class OutcomeWriter {
         if (attempt > 1 && isWrittenBefore(error)) break;
         if (isRefusedData(error)) return await this.#divide(batch, endpoints, error);
         if (attempt >= SIGNER_LIMITS.writeAttempts) {
-          log.warn({ err: error, outcomes: batch.length }, "outcomes of deliveries could not be written");
+          this.#failures.failed(error, { outcomes: batch.length });
           break;
         }
         await delay(SIGNER_LIMITS.writePauseMs * attempt);
@@ -135,8 +141,10 @@ export class OutcomeWriter {
       for (const half of halves(endpoints)) await this.#writeBatch([], half);
     } else {
       // The delivery stays in hand. Else this process would send it again and again while it holds the owner.
-      const what = { deliveryId: batch[0]?.decided.outcome.delivery_id, endpointId: endpoints[0]?.endpoint_id };
-      this.#deps.log.error({ err: error, ...what }, "an outcome cannot be stored");
+      const [ended] = batch;
+      const what = { deliveryId: ended?.decided.outcome.delivery_id, endpointId: endpoints[0]?.endpoint_id };
+      const requestId = ended?.requestId ?? undefined;
+      this.#deps.log.error({ err: error, ...what, requestId }, "an outcome cannot be stored");
     }
   }
 

@@ -286,6 +286,7 @@ export class OwnerSender {
       signal: this.#aborting.signal,
       endsAtMs: waiting.lapsesAtMs,
       maySend: () => !this.#isLost && this.#deps.isLeaseValid() && !hasLapsed(waiting),
+      requestId: waiting.request_id,
     };
     const result = await sendOnce(this.#deps, work, message);
     if (result === undefined) {
@@ -303,7 +304,8 @@ export class OwnerSender {
     const { random, writer, onAttempt } = this.#deps;
     const outcome = outcomeOf(waiting, { attemptId, result, random: random() });
     const decided = decide(outcome, deliveryStep(waiting), nowMs);
-    writer.add({ decided, health: work.health, onWritten: () => work.release(waiting.delivery_id) });
+    const { delivery_id: deliveryId, request_id: requestId } = waiting;
+    writer.add({ decided, health: work.health, requestId, onWritten: () => work.release(deliveryId) });
     onAttempt({ outcome: result.error ?? "delivered", tookMs, lagMs });
   }
 

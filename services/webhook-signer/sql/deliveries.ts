@@ -2,6 +2,7 @@
 import type { DeliveryState, DeliveryStep, ScheduledState } from "../../../machines/webhook-delivery.ts";
 import type { AttemptError, Delivery, DeliveryStatus } from "../../bus/messages/webhook-deliveries.ts";
 import type { Database, Queryable, Transaction } from "../../db/pool.ts";
+import { currentRequestId } from "../../runtime/log.ts";
 
 export interface DeliveryRow {
   readonly delivery_id: number;
@@ -192,7 +193,7 @@ export async function redeliverWebhook(
   const [row] = await sql<[DeliveryRow]>`
     update webhook_deliveries set status = 'pending', asked = ${requests}, manual_of = ${before},
       planned_at = to_timestamp(${plannedAtMs}::float8 / 1e3::float8),
-      due_at = to_timestamp(${dueAtMs}::float8 / 1e3::float8)
+      due_at = to_timestamp(${dueAtMs}::float8 / 1e3::float8), request_id = ${currentRequestId() ?? null}
     where delivery_id = ${deliveryId}
     returning ${columns(sql)}`;
   return row;

@@ -97,18 +97,26 @@ export interface NewDelivery {
   readonly status: Extract<DeliveryStatus, "pending" | "unsent" | "failed">;
   /** The deadline of an offer. */
   readonly lapsesAt: string | null;
+  /** Of the request that caused it. */
+  readonly requestId: string | undefined;
 }
 
 export async function insertDeliveries(sql: Transaction, deliveries: readonly NewDelivery[]): Promise<void> {
   if (deliveries.length === 0) return;
   await sql`
     insert into webhook_deliveries (delivery_id, organization_id, consumer_id, endpoint_id, event_id, event_type, body,
-      status, due_at, lapses_at)
+      status, due_at, lapses_at, request_id)
     select r."deliveryId", r."organizationId", r."consumerId", r."endpointId", r."eventId", r."eventType", r.body,
-      r.status, case when r.status = 'pending' then now() end, r."lapsesAt"
+      r.status, case when r.status = 'pending' then now() end, r."lapsesAt", r."requestId"
     from jsonb_to_recordset(${sql.json(deliveries.map((one) => ({ ...one })))}) as r (
       "deliveryId" bigint, "organizationId" bigint, "consumerId" bigint, "endpointId" bigint, "eventId" bigint,
-      "eventType" text, body text, status text, "lapsesAt" timestamptz)`;
+      "eventType" text, body text, status text, "lapsesAt" timestamptz, "requestId" text)`;
+}
+
+export interface LostEventRow {
+  readonly outbox_id: number;
+  readonly event: unknown;
+  readonly request_id: string | null;
 }
 
 /**
@@ -122,11 +130,11 @@ export async function listLostEvents(
     withinMs,
     limit,
   }: { readonly olderThanMs: number; readonly withinMs: number | undefined; readonly limit: number },
-): Promise<readonly { readonly outbox_id: number; readonly event: unknown }[]> {
+): Promise<readonly LostEventRow[]> {
   const recent =
     withinMs === undefined ? sql`` : sql`and o.delivered_at > now() - ${withinMs}::float8 * interval '1 millisecond'`;
-  return await sql<{ outbox_id: number; event: unknown }[]>`
-    select o.outbox_id, o.payload -> 'event' as event from outbox o
+  return await sql<LostEventRow[]>`
+    select o.outbox_id, o.payload -> 'event' as event, o.request_id from outbox o
     where o.kind = 'robotics_event' and o.failed_reason is null
       and o.delivered_at < now() - ${olderThanMs}::float8 * interval '1 millisecond' ${recent}
       and not exists (select from webhook_events e where e.event_id = o.outbox_id)

@@ -156,6 +156,8 @@ export interface DueRow extends StepRow {
   readonly endpoint_id: number;
   readonly body: string;
   readonly due_at_ms: number;
+  /** Of the request that caused the delivery, or the last one that requested one more attempt. */
+  readonly request_id: string | null;
   /** For an offer: milliseconds until it expires, by PostgreSQL's clock; zero or less when it has lapsed. */
   readonly lapses_in_ms: number | null;
 }
@@ -176,7 +178,7 @@ export async function listDue(sql: Database, { wanted, inHand }: DueRequest): Pr
     from unnest(
       ${wanted.map((one) => one.endpointId)}::bigint[], ${wanted.map((one) => one.count)}::int[]
     ) as w (endpoint_id, most) cross join lateral (
-      select delivery_id, endpoint_id, body, ${stepColumns(sql)},
+      select delivery_id, endpoint_id, body, request_id, ${stepColumns(sql)},
         (extract(epoch from lapses_at - clock_timestamp()) * 1000)::float8 as lapses_in_ms
       from webhook_deliveries
       where endpoint_id = w.endpoint_id and status = 'pending' and due_at <= now()

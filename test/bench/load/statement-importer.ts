@@ -10,7 +10,12 @@ const [url = ""] = process.argv.slice(2);
 const { longestWorkMs } = IMPORT_LIMITS;
 const database = openDatabase({ url, maxConnections: 2 });
 const longDatabase = openDatabase({ url, maxConnections: 1, longestWorkMs, idleInTransactionMs: longestWorkMs });
-const deps = { database, longDatabase, openFile: fileBytes, formatNamed: statementFormat };
+const failures = {
+  failed(error: unknown): void {
+    throw error;
+  },
+};
+const deps = { database, longDatabase, openFile: fileBytes, formatNamed: statementFormat, failures };
 
 await answerWithTime({
   async work() {

@@ -229,36 +229,3 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("the kernel'
     await vi.waitFor(async () => expect((await counts())?.get("127.0.0.2")).toBe(2), HANGS);
   });
 });
-
-describe("an idle connection", () => {
-  it("is ended after 8 to 12 seconds, after any first request", async () => {
-    const authorization = await bearer();
-    const etag = /ETag: (\S+)/.exec(await (await open("127.0.0.1")).get(DISPLAY, [authorization]))?.[1] ?? "";
-    const heartbeat = [authorization, "Content-Type: application/json", "Content-Length: 2", "", "{}"].join("\r\n");
-    const requests: [status: number, method: string, path: string, lines: string][] = [
-      [200, "GET", "/healthz", ""],
-      [404, "GET", "/nothing/", ""],
-      [200, "GET", DISPLAY, authorization],
-      [304, "GET", DISPLAY, `${authorization}\r\nIf-None-Match: ${etag}`],
-      [200, "POST", "/api/payments/v1/devices/heartbeat/", heartbeat],
-    ];
-    const startedAtMs = performance.now();
-    const idle: Client[] = [await open("127.0.0.1")];
-    for (const [status, method, path, lines] of requests) {
-      const client = await open("127.0.0.1");
-      const head = new Promise<string>((resolve) => client.socket.once("data", (chunk) => resolve(String(chunk))));
-      client.socket.write(`${method} ${path} HTTP/1.1\r\nHost: x\r\n${lines}${lines.includes("{}") ? "" : "\r\n"}\r\n`);
-      expect(statusOf(await head), path).toBe(status);
-      idle.push(client);
-    }
-    // Incomplete heads: the server waits for the rest.
-    for (const lines of ["Host: x\r\nX-A: a\0b\r\n", "Host: x\r\nX-A: a\r\n b\r\n", "", "Host: x\r\nX-A: a"]) {
-      const client = await open("127.0.0.1");
-      client.socket.write(`GET /healthz HTTP/1.1\r\n${lines}\r\n`);
-      idle.push(client);
-    }
-    await vi.waitFor(() => expect(openCount(idle)).toBe(0), { timeout: 20_000, interval: 200 });
-    const elapsedMs = performance.now() - startedAtMs;
-    expect([elapsedMs > 4_000, elapsedMs < 14_000]).toEqual([true, true]);
-  });
-});

@@ -2,7 +2,7 @@
 import { assert, bigInt, constantFrom, property } from "fast-check";
 import { describe, expect, it } from "vitest";
 import { orderJson, orderLinesBodySchema, orderLinesOf } from "../../../gateway/api/cashier/orders.ts";
-import { Refusal } from "../../../gateway/http/handler-context.ts";
+import { ApiError } from "../../../gateway/http/handler-context.ts";
 import { formatAmount } from "../../../machines/currency.ts";
 import type { Order } from "../../../services/bus/messages/orders.ts";
 
@@ -13,11 +13,11 @@ const minor = (amount: string, currency: string) => {
   return typed !== undefined && "unitAmountMinor" in typed ? typed.unitAmountMinor : undefined;
 };
 
-function refusalOf(lines: ReturnType<typeof line>[], currency: string): Refusal {
+function errorOf(lines: ReturnType<typeof line>[], currency: string): ApiError {
   try {
     orderLinesOf({ lines }, currency);
   } catch (error) {
-    if (error instanceof Refusal) return error;
+    if (error instanceof ApiError) return error;
   }
   throw new Error("The lines were accepted.");
 }
@@ -34,7 +34,7 @@ describe("lines that a cashier typed", () => {
   });
 
   it("are refused by pointer when the currency has fewer decimals", () => {
-    const refusal = refusalOf([line("100"), line("12.50"), line("1.5")], "JPY");
+    const refusal = errorOf([line("100"), line("12.50"), line("1.5")], "JPY");
     expect(refusal.code).toBe("invalid_request");
     expect(refusal.facts.errors).toEqual([
       { pointer: "/lines/1/unit_amount", code: "not_of_currency", detail: "JPY has 0 decimals." },

@@ -145,11 +145,12 @@ describe("the cookie of a page", () => {
       });
   });
 
-  it("a program that sends a bearer token: accepted with any origin", async () => {
+  it("a program that sends a bearer token: accepted with any origin, also beside a cookie", async () => {
     const { token } = await logIn(system.baseUrl, "cashier", system.cashier);
     const lease = `/api/cashier/v1/stations/${system.sandbox.stations[0]?.stationId}/lease/`;
     const headers = { authorization: `Bearer ${token}`, origin: "https://elsewhere.example" };
-    expect((await send(system.baseUrl, "POST", lease, { headers })).status).toBe(200);
+    for (const options of [{ headers }, withCookie(token, headers)])
+      expect((await send(system.baseUrl, "POST", lease, options)).status).toBe(200);
   });
 });
 

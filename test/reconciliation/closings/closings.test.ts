@@ -135,6 +135,41 @@ describe("an open period", () => {
     expect(await stateOf(world, accountId, last)).toEqual(["open", "issues_undecided"]);
   });
 
+  test.each([
+    ["a credit that names two payouts and has another sum", ["PO-12345678", "PO-87654321"], [7090]],
+    ["credits that name one payout and add up to less", ["PO-12345678"], [1500, 1000]],
+  ])("%s: it is ready when the difference is decided", async (_, payouts, credits) => {
+    const bank = await world.addAccount("bank");
+    const lines = payouts.map(
+      (reference): Line => ({ ...stray(), kind: "payout", amountMinor: -3500, providerReference: reference }),
+    );
+    await world.importLines(world.terminalAccountId, lines);
+    const text = `ACQUIRER ${payouts.join(" ")}`;
+    await world.importLines(
+      bank,
+      credits.map((amountMinor): Line => ({ ...stray(), kind: "bank_credit", amountMinor, text })),
+    );
+    await run(bank);
+    expect(await stateOf(world, bank)).toEqual(["open", "issues_undecided"]);
+    await decideAll(bank);
+    expect(await stateOf(world, bank)).toEqual(["ready"]);
+  });
+
+  test("a line with the reference of two payments is closed without a choice: both payments are missing then", async () => {
+    const accountId = world.terminalAccountId;
+    const reference = unique();
+    for (const _ of [1, 2]) await world.pay({ route: "attested_terminal", reference });
+    await world.importLines(accountId, [{ ...stray(), providerReference: reference }]);
+    await run(accountId);
+    expect(await stateOf(world, accountId)).toContain("issues_undecided");
+    await decideAll(accountId);
+    const { kinds } = await world.run(accountId);
+    expect(kinds).toEqual(["ambiguous_match", "missing_in_statement", "missing_in_statement"]);
+    await decideAll(accountId);
+    await run(accountId);
+    expect(await stateOf(world, accountId)).toEqual(["ready"]);
+  });
+
   test("a settlement has no outcome: it stays open", async () => {
     const { accountId } = await readyDay();
     const event = (ordinal: number, type: string) => world.database`

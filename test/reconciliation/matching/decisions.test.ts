@@ -159,6 +159,27 @@ describe("candidates", () => {
     expect(await refusalOf(rejectMatch(world, { ...request, caller: stranger }))).toBe("not_found");
   });
 
+  test("a report after the end of its collection: not confirmed, with what a person does in place of it", async () => {
+    const world = await running.openWorld();
+    await world.reportLate("late-77");
+    await world.importLines(world.terminalAccountId, [lineOf("unknown-1", 1000)]);
+    expect((await world.run(world.terminalAccountId)).kinds).toEqual(["reference_mismatch"]);
+    const caller = operator(world);
+    const { lines } = await listCandidates(world, {
+      caller,
+      accountId: world.terminalAccountId,
+      sinceId: 0,
+      limit: 10,
+    });
+    const { lineId = 0 } = lines[0]?.line ?? {};
+    const paymentKey = lines[0]?.candidates[0]?.payment.paymentKey ?? "";
+    const confirm = confirmMatch(world, { caller, lineIds: [lineId], paymentKeys: [paymentKey], reason: REASON });
+    expect(await refusalOf(confirm)).toBe("nothing_settled");
+
+    await rejectMatch(world, { caller, lineId, paymentKey, reason: REASON });
+    expect((await world.run(world.terminalAccountId)).kinds).toEqual(["unmatched_money"]);
+  });
+
   test("two people who confirm one payment for two lines at once: one is refused", async () => {
     const world = await running.openWorld();
     const payment = await world.pay({ reference: "a", amountMinor: 1000 });

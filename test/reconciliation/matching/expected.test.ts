@@ -70,6 +70,17 @@ describe("days", () => {
     expect(issues.map((issue) => issue["status"])).toEqual(["open"]);
   });
 
+  test("a payment that the statement shows as failed: the issue has the provider's word for it", async () => {
+    const world = await running.openWorld();
+    await world.pay({ reference: "a", amountMinor: 500 });
+    await world.importLines(world.qrAccountId, [lineOf("a", 500, { kind: "not_money" })]);
+    await world.database`
+      update statement_lines set provider_type = 'Sale', details = '{"not_money_reason":"Fehlgeschlagen"}'
+      where account_id = ${world.qrAccountId}`;
+    await world.run(world.qrAccountId);
+    expect(await factsOf(world, "status_mismatch")).toMatchObject([{ status: "Fehlgeschlagen" }]);
+  });
+
   test("a line outside the days of the run keeps its payment: a second line with its reference is a duplicate", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000, day: "2026-03-02" });
@@ -152,6 +163,19 @@ describe("accounts", () => {
     await world.importLines(other, [lineOf("more", 600, { providerReference: "slip-12345" })]);
     expect((await world.run(other)).kinds).toEqual(["amount_over"]);
     expect((await world.run(world.terminalAccountId)).kinds).toEqual([]);
+  });
+
+  test("an account that another one has replaced: its missing days hide no missing payment of the new one", async () => {
+    const world = await running.openWorld();
+    const second = await world.addAccount("new terminals");
+    const day = "2025-06-10";
+    await world.importLines(world.terminalAccountId, [lineOf("old", 700, { day })], {
+      from: "2025-06-01",
+      to: "2025-06-30",
+    });
+    await world.importLines(second, [lineOf("new", 900)]);
+    await world.pay({ route: "attested_terminal", reference: "SLIP-4712", amountMinor: 800 });
+    expect((await world.run(second)).kinds).toEqual(["missing_in_statement", "unmatched_money"]);
   });
 
   test("a QR payment is shown by an account without a config while its config has none", async () => {
@@ -326,6 +350,122 @@ describe("payouts at the bank", () => {
       select evidence #>> '{statement,facts,differenceMinor}' as difference from issues
       where organization_id = ${world.organizationId} and kind = 'amount_under'`;
     expect(issue?.["difference"]).toBe("-10");
+  });
+
+  test("a difference from a payout follows the payout's lines, and a closed one with another difference is a new issue", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    const addPart = async (name: string, amountMinor: number): Promise<void> => {
+      await world.importLines(world.terminalAccountId, [lineOf(name, amountMinor, { payoutReference: "po_12345678" })]);
+      await world.run(bank);
+    };
+    await world.importLines(bank, [credit("credit", 1470, "ACQUIRER PO_12345678")]);
+    await addPart("a", 1000);
+    await addPart("b", 400);
+    expect(await factsOf(world, "amount_over")).toMatchObject([{ differenceMinor: "70" }]);
+
+    await world.database`
+      update issues set status = 'closed', resolved_at = now(), resolved_by = 7, reason = 'Small.'
+      where organization_id = ${world.organizationId} and kind = 'amount_over'`;
+    await world.run(bank);
+    expect(await factsOf(world, "amount_over"), "the same difference stays closed").toHaveLength(1);
+    await addPart("c", 10);
+
+    expect(await factsOf(world, "amount_over")).toMatchObject([{ differenceMinor: "70" }, { differenceMinor: "60" }]);
+    const issues = await world.database`
+      select status, supersedes_id is not null as supersedes from issues
+      where organization_id = ${world.organizationId} and kind = 'amount_over' order by issue_id`;
+    expect(issues.map((issue) => ({ ...issue }))).toEqual([
+      { status: "closed", supersedes: false },
+      { status: "open", supersedes: true },
+    ]);
+  });
+
+  test("a credit whose text names its fees differs from its payout by the arrived amount", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    await world.importLines(world.terminalAccountId, [lineOf("a", 990, { payoutReference: "po_12345678" })]);
+    const arrived = { ...credit("credit", 1000, "PO_12345678"), feeMinor: -20, netMinor: 980 };
+    await world.importLines(bank, [arrived]);
+    expect((await world.run(bank)).kinds).toEqual(["amount_under"]);
+    expect(await factsOf(world, "amount_under")).toMatchObject([{ differenceMinor: "-10" }]);
+  });
+
+  test("two banks: a payout that arrives at none is missing once, and only when both cover its days", async () => {
+    const world = await running.openWorld();
+    const [first, second] = [await world.addAccount("bank"), await world.addAccount("other bank")];
+    await world.importLines(world.terminalAccountId, [PAYOUTS[0]]);
+    await world.importLines(first, [credit("a", 1, "A")]);
+    await world.importLines(second, [credit("b", 2, "B")], { from: "2026-03-20", to: "2026-03-31" });
+    expect((await world.run(first)).kinds).toEqual(["unmatched_money"]);
+
+    await world.importLines(second, [], { from: "2026-03-01", to: "2026-03-31" });
+    expect((await world.run(first)).kinds).toEqual(["missing_in_statement", "unmatched_money"]);
+    expect((await world.run(second)).kinds).toEqual(["unmatched_money"]);
+  });
+
+  test.each([
+    ["with its amount", credit("arrived", 3000, "ACQUIRER PO-12345678"), []],
+    ["with another amount", credit("arrived", 2900, "ACQUIRER PO-12345678"), ["amount_under"]],
+    ["without its reference", credit("arrived", 3000, "ACQUIRER"), ["reference_mismatch"]],
+  ])(
+    "two banks: a payout that arrives at the second one %s is not missing at the first one",
+    async (_, arrived, kinds) => {
+      const world = await running.openWorld();
+      const [first, second] = [await world.addAccount("bank"), await world.addAccount("other bank")];
+      await world.importLines(world.terminalAccountId, [PAYOUTS[0]]);
+      await world.importLines(first, [credit("a", 1, "A")]);
+      await world.importLines(second, [arrived]);
+      expect((await world.run(second)).kinds).toEqual(kinds);
+      expect((await world.run(first)).kinds).toEqual(["unmatched_money"]);
+    },
+  );
+
+  test("two banks: an import or a withdrawal at one of them starts a run of the other one too", async () => {
+    const world = await running.openWorld();
+    const [first, second] = [await world.addAccount("bank"), await world.addAccount("other bank")];
+    const wanted = async (work: Promise<unknown>) => {
+      await work;
+      const rows = await world.database`
+        delete from wanted_runs where organization_id = ${world.organizationId} returning account_id`;
+      return new Set(rows.map((row) => row["account_id"]));
+    };
+    await wanted(world.importLines(first, [credit("a", 1, "A")]));
+    expect(await wanted(world.importLines(second, [credit("b", 2, "B")]))).toEqual(new Set([first, second]));
+    expect(await wanted(world.withdraw(second))).toEqual(new Set([first, second]));
+  });
+
+  test("a payout is not missing at a bank of another currency", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    await world.database`update statement_accounts set currency = 'CHF' where account_id = ${bank}`;
+    await world.importLines(world.terminalAccountId, [PAYOUTS[0]]);
+    await world.importLines(bank, [{ ...credit("a", 1, "A"), currency: "CHF" }]);
+    expect((await world.run(bank)).kinds).toEqual(["unmatched_money"]);
+  });
+
+  test("a credit matches the payout whose reference a mapping has found in its text", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    await world.importLines(world.terminalAccountId, [lineOf("a", 1000, { payoutReference: "31077100" })]);
+    await world.importLines(bank, [{ ...credit("credit", 1000, "SUMUP PID31077100"), payoutReference: "31077100" }]);
+    expect(await world.run(bank)).toMatchObject({ kinds: [], lines: { credit: "matched" } });
+  });
+
+  test("a credit matches the payout whose reference a line break divides in its text", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    await world.importLines(world.qrAccountId, [PAYOUTS[0]]);
+    await world.importLines(bank, [credit("credit", 3000, "ACQUIRER PAYOUT OF MARCH PO-123\n45678 THANK YOU")]);
+    expect(await world.run(bank)).toMatchObject({ kinds: [], lines: { credit: "matched" } });
+  });
+
+  test("credits of a bank that name a payout are no payouts that arrive at another bank", async () => {
+    const world = await running.openWorld();
+    const [first, second] = [await world.addAccount("bank"), await world.addAccount("other bank")];
+    await world.importLines(first, [credit("a", 1, "A")]);
+    await world.importLines(second, [{ ...credit("credit", 1000, "BATCH"), payoutReference: "31077100" }]);
+    expect((await world.run(first)).kinds).toEqual(["unmatched_money"]);
   });
 });
 

@@ -336,6 +336,20 @@ describe("groups and decisions", () => {
     expect((await world.run(world.terminalAccountId)).kinds).toEqual(["late_money"]);
   });
 
+  test.each([
+    ["a tip", { amountMinor: 1100, tipMinor: 100 }],
+    ["another amount", { amountMinor: 1200 }],
+    ["another currency", { currency: "CHF" }],
+  ])(
+    "a report after the end of the collection explains a line with %s as late money: no order has it",
+    async (_, more) => {
+      const world = await running.openWorld();
+      await world.reportLate("late-77");
+      await world.importLines(world.terminalAccountId, [lineOf("late-77", 1000, more)]);
+      expect((await world.run(world.terminalAccountId)).kinds).toEqual(["late_money"]);
+    },
+  );
+
   test("the sums of matched, differing and rejected lines are the sum of all lines, by currency", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });

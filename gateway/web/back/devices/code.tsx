@@ -82,7 +82,8 @@ function CodeDialog({ device, issued, onClaimed }: CodeDialogProps) {
     return () => clearInterval(timer);
   }, [facts.code_id]);
   return (
-    <Dialog title={words().codeTitle(device.name)} onClose={closeDialog}>
+    // Only the button closes it, not a key that is pressed by mistake: the code is shown once.
+    <Dialog title={words().codeTitle(device.name)} onClose={() => undefined}>
       {isExpired ? (
         <Notice tone="warn" title={words().codeIsOver} isUrgent />
       ) : (

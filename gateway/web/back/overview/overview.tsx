@@ -41,26 +41,30 @@ export function Overview() {
       }),
     { everyMs: EVERY_MS, keepsOld: true },
   );
+  const { data, failure } = overview;
   return (
     <>
       <SectionHead name="overview" intro={words().intro} />
+      {data !== null && <Tiles now={data.now} />}
+      {/* Also beside a failure: the day in the address may be the reason, and a person must be able to change it. */}
+      {(data !== null || failure !== null) && (
+        <FilterBar filters={filters}>
+          <TextFilter filters={filters} name="day" label={words().day} type="date" unset={data?.day} />
+          <ChoiceFilter
+            filters={filters}
+            name="sandbox"
+            label={words().kind}
+            all={words().both}
+            options={[
+              { value: "false", text: words().real },
+              { value: "true", text: words().tests },
+            ]}
+          />
+        </FilterBar>
+      )}
       <LoadedView of={overview}>
         {(facts) => (
           <>
-            <Tiles now={facts.now} />
-            <FilterBar filters={filters}>
-              <TextFilter filters={filters} name="day" label={words().day} type="date" unset={facts.day} />
-              <ChoiceFilter
-                filters={filters}
-                name="sandbox"
-                label={words().kind}
-                all={words().both}
-                options={[
-                  { value: "false", text: words().real },
-                  { value: "true", text: words().tests },
-                ]}
-              />
-            </FilterBar>
             <Day facts={facts} />
             <OfflineDevices count={facts.now.devices_offline} />
             <section class="stack-tight" aria-labelledby="open-issues">

@@ -1,9 +1,10 @@
 /** The filters of a section are in the address, so that a link, a reload and the back button show the same list. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useId } from "preact/hooks";
+import { useEffect, useId, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { Button } from "../../shared/button.tsx";
+import { isTypingDate } from "../../shared/field.tsx";
 import { Empty } from "../../shared/states.tsx";
 import { shellWords } from "./words.ts";
 
@@ -125,7 +126,7 @@ interface TextFilterProps {
   readonly label: string;
   readonly type?: "search" | "date";
   /** The value that the field shows while no filter is set. */
-  readonly unset?: string;
+  readonly unset?: string | undefined;
 }
 
 /** How long to wait after a key, so that not every letter is a request. */
@@ -133,10 +134,12 @@ const TYPING_MS = 400;
 
 export function TextFilter({ filters, name, label, type = "search", unset = "" }: TextFilterProps) {
   const id = useId();
+  const input = useRef<HTMLInputElement>(null);
   const inAddress = filters.query[name] ?? "";
   const typed = useSignal(inAddress);
   useEffect(() => {
-    typed.value = inAddress;
+    // A person who pauses after a space goes on typing: the address has the text without it.
+    if (typed.peek().trim() !== inAddress) typed.value = inAddress;
   }, [inAddress]);
   useEffect(() => {
     if (typed.value === inAddress) return;
@@ -151,11 +154,12 @@ export function TextFilter({ filters, name, label, type = "search", unset = "" }
       </label>
       <input
         {...kind}
+        ref={input}
         id={id}
         class="input"
-        value={typed.value || unset}
-        onInput={(event: { readonly currentTarget: HTMLInputElement }) => {
-          typed.value = event.currentTarget.value;
+        value={isTypingDate(input.current) ? "" : typed.value || unset}
+        onInput={({ currentTarget }: { readonly currentTarget: HTMLInputElement }) => {
+          if (!isTypingDate(currentTarget)) typed.value = currentTarget.value;
         }}
         autoComplete="off"
         // For browsers without a date input.

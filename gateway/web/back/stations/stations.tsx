@@ -114,6 +114,8 @@ function addFilial(then: () => unknown): void {
     action: words().addFilial,
     fields: [{ name: "name", label: shellWords().name, maxLength: 100 }],
     run: ({ name = "" }, key) => call("POST /api/backoffice/v1/filials/", { body: { name }, key }),
+    // No list shows a filial without a station.
+    done: words().filialAdded,
     after: then,
   });
 }
