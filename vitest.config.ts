@@ -23,7 +23,6 @@ const TIMED = [
   "test/relay/take-over.test.ts",
   "test/deploy/hanging-servers.test.ts",
   "test/conformance/two-runs.test.ts",
-  "test/reconciliation/stop.test.ts",
   "test/webhook-signer/slots-of-owners.test.ts",
   "test/chaos/frozen-feed.test.ts",
   "test/stations/ownership.test.ts",
@@ -40,7 +39,11 @@ const TIMED = [
   "test/db/reach-database.test.ts",
 ];
 /** What holds a throughput against a bound, or computes much while it is timed: alone on the machine, at the end. */
-const ALONE = ["test/webhook-signer/isolation.test.ts", "test/browser/first-paint.test.ts"];
+const ALONE = [
+  "test/reconciliation/stop.test.ts",
+  "test/webhook-signer/isolation.test.ts",
+  "test/browser/first-paint.test.ts",
+];
 const SERVERS = {
   globalSetup: ["test/support/global-servers.ts"],
   // Against a test that hangs, also beside other work on the machine. What must be done in time, a test measures itself.
