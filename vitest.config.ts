@@ -41,6 +41,7 @@ const TIMED = [
 /** What holds a throughput against a bound, or computes much while it is timed: alone on the machine, at the end. */
 const ALONE = [
   "test/reconciliation/stop.test.ts",
+  "test/deploy/second-start.test.ts",
   "test/webhook-signer/isolation.test.ts",
   "test/browser/first-paint.test.ts",
 ];

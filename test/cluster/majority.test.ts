@@ -115,13 +115,20 @@ afterEach(() => {
 });
 
 describe("a gateway whose server is cut off", () => {
-  test.each(["follows", "leads"] as const)(
-    "the server %s: 503 within 1.5 s, and no answer to a device that is revoked elsewhere",
-    async (role) => {
-      await moveLeaders(bus, role === "leads" ? local : other, allStreams(ONE_LOG));
-      // A consumer there goes on with its heartbeats while its server is cut off.
-      await moveConsumers(bus, local, "KV_CREDENTIALS");
-      const token = await addCredential(`dp_00_${role}`);
+  // Whichever server leads, and whichever has the consumers: one there goes on with its heartbeats during the cut.
+  test.each([
+    { leads: "local", consumers: "local" },
+    { leads: "local", consumers: "other" },
+    { leads: "other", consumers: "local" },
+    { leads: "other", consumers: "other" },
+    { leads: "meta", consumers: "other" },
+  ] as const)(
+    "leaders at the $leads server, consumers at the $consumers one: 503 within 1.5 s, and no answer to a device that is revoked elsewhere",
+    async ({ leads, consumers }) => {
+      const nodes = { local, meta, other };
+      await moveLeaders(bus, nodes[leads], allStreams(ONE_LOG));
+      for (const stream of ["KV_CREDENTIALS", STATION_LOG.name]) await moveConsumers(bus, nodes[consumers], stream);
+      const token = await addCredential(`dp_00_${leads}_${consumers}`);
       await vi.waitFor(async () => expect(await ask(token)).toBe(200), WAIT);
       cluster.isolate(local);
       const becameStale = timeUntil(() => !isFresh());

@@ -1,4 +1,4 @@
-/** How a command and a process start while most servers of the cluster are down. */
+/** How a command and a process start while most servers of the cluster are down, or while a stream has too few copies. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { connectBus } from "../../services/bus/connection.ts";
 import { checkStreams } from "../../services/bus/ensure-streams.ts";
@@ -91,6 +91,21 @@ describe("a start while the cluster has no quorum", () => {
     await new Promise((resolve) => setTimeout(resolve, 6_000));
     await cluster.startNode(away[0] as NodeName);
     await checked;
+    await bus.close();
+  });
+});
+
+describe("a start while a stream has fewer copies than the bus was given", () => {
+  it("refused with the setting's name and the next step, and the stream stays as it is", async () => {
+    const bus = await connectBus({ url: cluster.nodeUrl(left), name: "test", log });
+    const settled = { timeout: 30_000, interval: 100 };
+    await vi.waitFor(() => bus.jsm.streams.update("KV_LEASES", { num_replicas: 1 }), settled);
+    const reason = "has a stream KV_LEASES whose num_replicas is not what this version needs";
+    await expect(checkStreams(bus)).rejects.toMatchObject({
+      code: "bus_not_migrated",
+      message: `The NATS at ${bus.nc.getServer()} (NATS_URL) ${reason}: run \`npm run migrate\`, and start again.`,
+    });
+    expect((await bus.jsm.streams.info("KV_LEASES")).config.num_replicas).toBe(1);
     await bus.close();
   });
 });

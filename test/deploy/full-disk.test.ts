@@ -20,8 +20,8 @@ import { type Answer, type Refused, send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { isRunning, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { mountSmallDisk } from "../support/small-disk.ts";
+import { IS_UP, startInstallation } from "../support/start-installation.ts";
 
-const START = join(import.meta.dirname, "..", "..", "deploy", "start.ts");
 const SERVERS = join(import.meta.dirname, "programs", "servers.ts");
 const MEGABYTE = 1_024 ** 2;
 /** The database and the streams take some 50 MB of it. */
@@ -47,9 +47,8 @@ beforeAll(async () => {
     DISK_RESERVE_MB: String(RESERVE_MB),
     LOG_MAX_MB: "20",
   };
-  const env = { ...process.env, NATS_URL: "", DATABASE_URL: "", ...settings };
-  program = runProgram(process.execPath, [START], { env });
-  await program.waitFor(/Ctrl-C stops within/);
+  program = startInstallation(settings);
+  await program.waitFor(IS_UP);
 }, TEST_MS);
 
 afterAll(async () => {

@@ -115,6 +115,12 @@ export async function startRelayFixture() {
     async write(...rows: OutboxRow[]) {
       for (const row of rows) await sql.begin((tx) => insertOutbox(tx, row));
     },
+    /** Writes rows in one transaction, so that the relay sends all of them at the same moment. */
+    async writeTogether(...rows: OutboxRow[]) {
+      await sql.begin(async (tx) => {
+        for (const row of rows) await insertOutbox(tx, row);
+      });
+    },
     flush: (key: string) => call(bus.nc, flushOutbox, { key }),
     /** Resolves when no row is outstanding. */
     async delivered(timeoutMs = 20_000) {

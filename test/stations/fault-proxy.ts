@@ -16,7 +16,10 @@ export interface FaultProxy {
    * no new connection until the returned function is called.
    */
   cutAtNext(text: string): () => void;
-  /** Holds what is sent to the server until the returned function is called; what the server sends passes. */
+  /**
+   * Holds what is sent to the server until the returned function is called; what the server sends passes. It arrives then also
+   * from a client that has closed its connection meanwhile, as from a slow network.
+   */
   holdToServer(): () => void;
   /** The text that is held now. */
   held(): string;
@@ -31,6 +34,7 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
   let lostText: string | undefined;
   let isCut = false;
   let kept: [upstream: Socket, chunk: Buffer][] = [];
+  let isHolding = false;
   const isLost = (frame: Buffer): boolean => {
     if (lostText !== undefined && frame.includes(lostText)) return true;
     if (loss === undefined || !frame.includes(loss.text)) return false;
@@ -53,7 +57,7 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
     pairs.set(client, upstream);
     client.on("close", () => {
       pairs.delete(client);
-      upstream.destroy();
+      if (!isHolding) upstream.destroy();
     });
     upstream.on("close", () => client.destroy());
     let rest = Buffer.alloc(0);
@@ -95,6 +99,7 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
       };
     },
     holdToServer() {
+      isHolding = true;
       const held = [...pairs].map(([client, upstream]) => {
         const keep = (chunk: Buffer): void => void kept.push([upstream, chunk]);
         client.unpipe(upstream);
@@ -102,9 +107,13 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
         return { client, upstream, keep };
       });
       return () => {
+        isHolding = false;
         for (const [upstream, chunk] of kept) upstream.write(chunk);
         kept = [];
-        for (const { client, upstream, keep } of held) client.off("data", keep).pipe(upstream);
+        for (const { client, upstream, keep } of held) {
+          if (client.destroyed) upstream.end();
+          else client.off("data", keep).pipe(upstream);
+        }
       };
     },
     held: () => kept.map(([, chunk]) => chunk.toString()).join(""),
