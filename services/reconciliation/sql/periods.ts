@@ -132,7 +132,7 @@ const missing = (sql: Queryable): Fragment => sql`
       and (e.source <> 'payout' or not exists (
         select from statement_accounts b join issues i on i.account_key = coalesce('provider:' || b.config_id, 'statement:' || b.account_id)
         where b.organization_id = p.organization_id and i.kind in ('amount_over', 'amount_under') and i.status <> 'ended' and i.superseded_by is null
-          and e.payment_key = any (string_to_array(i.evidence #>> '{statement,facts,named}', ' '))))
+          and jsonb_exists((i.evidence #>> '{statement,facts,named}')::jsonb, e.payment_key)))
   union all
   select 8, 'settlement_pending', count(distinct e.intent_id)::integer, null::date
     from station_events e join stations s using (station_id)

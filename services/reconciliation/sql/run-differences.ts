@@ -65,7 +65,7 @@ export async function judgeNamedPayouts(sql: Transaction): Promise<void> {
     insert into run_diffs
     select unnest(lines), null, case when difference > 0 then 'amount_over' else 'amount_under' end, null,
       jsonb_build_object(counted, greatest(cardinality(lines), cardinality(payments))::text, 'sumMinor', sum_minor::text,
-        'differenceMinor', difference::text, 'named', array_to_string(payments, ' '))
+        'differenceMinor', difference::text, 'named', to_jsonb(payments)::text)
     from sums where difference <> 0`;
   await sql`analyze run_diffs, run_named_payments`;
 }

@@ -87,7 +87,7 @@ async function leaveHeldElsewhere(sql: Transaction, accountId: number): Promise<
           and not exists (select from run_lines l where l.line_id = c.line_id)
           and not exists (select from line_candidates b where b.line_id = c.line_id and b.score > c.score)
       union all
-      select unnest(string_to_array(i.evidence #>> '{statement,facts,named}', ' '))
+      select jsonb_array_elements_text((i.evidence #>> '{statement,facts,named}')::jsonb)
         from statement_accounts a join issues i on i.account_key = coalesce('provider:' || a.config_id, 'statement:' || a.account_id)
           join statement_lines s on s.account_id = a.account_id
             and s.fingerprint = case when i.subject_key like 'line:%' then decode(substr(i.subject_key, 6), 'hex') end

@@ -141,7 +141,14 @@ describe("an open period", () => {
   ])("%s: it is ready when the difference is decided", async (_, payouts, credits) => {
     const bank = await world.addAccount("bank");
     const lines = payouts.map(
-      (reference): Line => ({ ...stray(), kind: "payout", amountMinor: -3500, providerReference: reference }),
+      (reference): Line => ({
+        ...stray(),
+        kind: "payout",
+        amountMinor: -3500,
+        providerReference: reference,
+        // Its key has a space.
+        payoutReference: `Batch ${reference}`,
+      }),
     );
     await world.importLines(world.terminalAccountId, lines);
     const text = `ACQUIRER ${payouts.join(" ")}`;

@@ -290,7 +290,13 @@ describe("payouts at the bank", () => {
 
   const PAYOUTS = [
     { name: "payout-1", kind: "payout", amountMinor: -3000, providerReference: "PO-12345678" },
-    { name: "payout-2", kind: "payout", amountMinor: -4100, providerReference: "PO-87654321" },
+    {
+      name: "payout-2",
+      kind: "payout",
+      amountMinor: -4100,
+      providerReference: "PO-87654321",
+      payoutReference: "Batch 2",
+    },
   ] as const;
   const credit = (name: string, amountMinor: number, text: string): Line => ({
     name,
