@@ -11,6 +11,7 @@ import type { Transaction } from "../db/pool.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { isTimeZone } from "./formats/local-time.ts";
 import * as sql from "./sql/accounts.ts";
+import { wantRunOfOpenDays } from "./sql/wanted-runs.ts";
 
 /** Of one organization: a chain of some hundred filials has one or two at each. */
 const MOST_ACCOUNTS = 2_000;
@@ -86,7 +87,10 @@ async function requireFilial(
   existing(isThere ? key.filialId : undefined, "filial_id");
 }
 
-/** Refuses with `permission_denied`, `not_found` (the account or the filial), `invalid_request`, or `conflict`. */
+/**
+ * A run follows when the change decides which payments the statements should show. Refuses with `permission_denied`, `not_found`
+ * (the account or the filial), `invalid_request`, or `conflict`.
+ */
 export async function changeStatementAccount(
   { database }: ReconciliationDeps,
   { caller, accountId, name, filialId, currency, settlementDelayDays, timeZone }: ChangeRequest,
@@ -108,7 +112,11 @@ export async function changeStatementAccount(
     if (readsOtherwise && (await sql.hasImports(transaction, accountId))) {
       throw conflict("Its lines have been read with this currency and time zone; withdraw its imports first.");
     }
-    return await sql.changeStatementAccount(transaction, accountId, next);
+    const changed = await sql.changeStatementAccount(transaction, accountId, next);
+    const expectsOthers =
+      next.filial_id !== before.filial_id || next.settlement_delay_days !== before.settlement_delay_days;
+    if (expectsOthers) await wantRunOfOpenDays(transaction, accountId);
+    return changed;
   });
   return { account: accountOf(row) };
 }

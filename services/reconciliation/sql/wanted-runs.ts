@@ -1,4 +1,7 @@
-/** Accounts whose days wait for a run, because an import has ended or was withdrawn, or because a person has decided a match. */
+/**
+ * Accounts whose days wait for a run, because an import has ended or was withdrawn, or because a person has decided a match or
+ * changed the account.
+ */
 import type { Queryable, Transaction } from "../../db/pool.ts";
 
 export interface WantedDays {
@@ -10,6 +13,19 @@ export interface WantedDays {
 /** Adds the days to those of the account that already wait. */
 export async function wantRun(sql: Transaction, { accountId, fromDate, toDate }: WantedDays): Promise<void> {
   await sql`select want_run(${accountId}, ${fromDate}::date, ${toDate}::date, false)`;
+}
+
+/** Wants a run over the days of the account's statements, from the first day to the last that is not closed. */
+export async function wantRunOfOpenDays(sql: Transaction, accountId: number): Promise<void> {
+  await sql`
+    with days as (
+      select range_merge(
+        (select range_agg(daterange(from_date, to_date, '[]')) from statement_imports
+          where account_id = ${accountId} and status = 'imported' and from_date is not null)
+        - coalesce((select range_agg(daterange(from_date, to_date, '[]')) from period_closings
+          where account_id = ${accountId}), '{}')) as open
+    )
+    select want_run(${accountId}, lower(open), upper(open) - 1, false) from days where not isempty(open)`;
 }
 
 export interface WantedRun extends WantedDays {

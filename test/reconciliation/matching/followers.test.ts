@@ -1,8 +1,13 @@
-/** Accounts that show payments of the same stations: an import of one starts runs of the others, after all more urgent runs. */
+/**
+ * Accounts that show payments of the same stations: an import of one starts runs of the others, after all more urgent runs. So
+ * does a change of an account which decides what its statements should show.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { changeStatementAccount } from "../../../services/reconciliation/accounts.ts";
 import { runNext } from "../../../services/reconciliation/automatic-runs.ts";
 import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
 import { QUIET } from "../../support/quiet-log.ts";
+import { operator } from "../closings/closing-world.ts";
 import { type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
 
 const ACCOUNTS = 6;
@@ -68,4 +73,30 @@ test("imports that never pause: followers run after their longest wait", async (
   await world.database`update wanted_runs set first_wanted_at = now() - interval '11 minutes' where account_id = ${second ?? 0}`;
   expect(await runs(60_000)).toEqual([second, first]);
   await world.database`delete from wanted_runs`;
+});
+
+test("a shorter settlement delay: a run follows, and names the payment that is missing now", async () => {
+  const own = await running.openWorld();
+  const { database, terminalAccountId: accountId } = own;
+  const change = (changed: { name?: string; settlementDelayDays?: number }) =>
+    changeStatementAccount({ database } as Parameters<typeof changeStatementAccount>[0], {
+      caller: operator(own),
+      accountId,
+      ...changed,
+    });
+  const wanted = () => database`
+    select from_date::text, to_date::text from wanted_runs where account_id = ${accountId}`;
+  await change({ settlementDelayDays: 30 });
+  await own.importLines(accountId, [{ name: "stray", amountMinor: 77, providerReference: "stray" }]);
+  await own.pay({ route: "attested_terminal", reference: "not-there" });
+  expect((await own.run(accountId)).kinds).toEqual(["unmatched_money"]);
+  await database`delete from wanted_runs`;
+  await change({ name: "Terrace", settlementDelayDays: 30 });
+  expect(await wanted(), "a name decides nothing").toEqual([]);
+  await change({ settlementDelayDays: 0 });
+  expect(await wanted()).toEqual([{ from_date: "2026-03-01", to_date: "2026-03-31" }]);
+  await runs(0);
+  const kinds = await database`
+    select kind from issues where organization_id = ${own.organizationId} and status = 'open' order by kind`;
+  expect(kinds.map(({ kind }) => kind as string)).toEqual(["missing_in_statement", "unmatched_money"]);
 });
