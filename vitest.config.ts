@@ -1,5 +1,6 @@
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/support/longest-first.ts";
+import { workers } from "./test/support/workers.ts";
 
 const PURE = [
   "test/machines/**/*.test.ts",
@@ -57,9 +58,7 @@ export default defineConfig({
   test: {
     // No retries: a test that fails now and then is a defect in the test or in the product.
     retry: 0,
-    // Two cores are the smallest machine that this must pass on. Tests wait much, so twice as many workers as cores. Five take
-    // a tenth less time, which is not worth what they cost on a slower machine, where a test then meets too busy a one.
-    maxWorkers: 4,
+    maxWorkers: workers(),
     pool: "forks",
     // A worker runs one file after the other: starting one and loading what most of them load costs as much as many a file.
     // Files share nothing but modules, so what a module of `test/support` opens, its user closes, and can open again.
