@@ -6,6 +6,7 @@ import { call } from "../shared/call.ts";
 import { now } from "../shared/clock.ts";
 import { Field } from "../shared/field.tsx";
 import { Empty, FailureNotice, Skeleton, Tag } from "../shared/states.tsx";
+import { useTyped } from "../shared/typing.ts";
 import { useLoad } from "../shared/use-load.ts";
 import { collectionName, live } from "./live.ts";
 import { Past, type Payment } from "./past.tsx";
@@ -43,10 +44,15 @@ interface Row {
  */
 function Today({ stationId, from }: { readonly stationId: number; readonly from: number }) {
   const search = useSignal("");
-  const wanted = search.value.trim();
+  const searched = useSignal("");
+  const wanted = searched.value.trim();
   /** For each page that the reader has turned, the id of its last payment. The next page begins after it. */
   const turned = useSignal<readonly number[]>([]);
   const before = turned.value[turned.value.length - 1];
+  useTyped(search.value, searched.value, () => {
+    searched.value = search.peek();
+    turned.value = [];
+  });
   const isNewest = before === undefined && wanted === "";
   const path = { station_id: stationId };
   // The page reads the newest page again when a collection begins, changes or ends. Older pages are not read again.
@@ -92,7 +98,6 @@ function Today({ stationId, from }: { readonly stationId: number; readonly from:
           maxLength={SEARCH_CHARACTERS}
           onInput={(value) => {
             search.value = value;
-            turned.value = [];
           }}
         />
       )}

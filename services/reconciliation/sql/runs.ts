@@ -95,11 +95,15 @@ export async function insertRun(
         where a.organization_id = ${organizationId} and a.account_id = ${accountId}
       ),
       days as (
-        -- A payment is missing only when no other statement can show it either.
+        -- A payment is missing only when no other statement can show it either. An account may have begun later than this one.
         select a.covered * coalesce((
-          select range_intersect_agg(covered_days(r.account_id, ${RUN_LIMITS.graceDays})) from (
-            select account_id from rival_accounts(a.account_id) where a.shows_payments
-            union select account_id from rival_banks(a.account_id)) r), a.covered) as covered
+          select range_intersect_agg(covered_days(r.account_id, ${RUN_LIMITS.graceDays}) + datemultirange(daterange(null, r.first_day)))
+          from (
+            select account_id, (select min(i.from_date) from statement_imports i
+              where i.account_id = rivals.account_id and i.status = 'imported') as first_day
+            from (
+              select account_id from rival_accounts(a.account_id) where a.shows_payments
+              union select account_id from rival_banks(a.account_id)) rivals) r), a.covered) as covered
         from account a
       ),
       started as (

@@ -129,6 +129,23 @@ describe("equal rows without a reference", () => {
   });
 });
 
+const PAYOUTS = [
+  { name: "payout-1", kind: "payout", amountMinor: -3000, providerReference: "PO-12345678" },
+  {
+    name: "payout-2",
+    kind: "payout",
+    amountMinor: -4100,
+    providerReference: "PO-87654321",
+    payoutReference: "Batch 2",
+  },
+] as const;
+const credit = (name: string, amountMinor: number, text: string): Line => ({
+  name,
+  kind: "bank_credit",
+  amountMinor,
+  text,
+});
+
 describe("accounts", () => {
   test("a terminal's payment is not missing at the bank of its filial", async () => {
     const world = await running.openWorld();
@@ -145,7 +162,8 @@ describe("accounts", () => {
     for (const reference of ["SLIP-4711", "SLIP-4712", "SLIP-4713"])
       await world.pay({ route: "attested_terminal", reference, amountMinor: 800 });
     await world.importLines(world.terminalAccountId, [lineOf("SLIP-4711", 800)]);
-    await world.importLines(second, [lineOf("SLIP-4712", 800)], { from: "2026-03-20", to: "2026-03-31" });
+    await world.importLines(second, [lineOf("SLIP-4712", 800)], { from: "2026-03-01", to: "2026-03-02" });
+    await world.importLines(second, [], { from: "2026-03-20", to: "2026-03-31" });
     await world.run(second);
     expect((await world.run(world.terminalAccountId)).kinds).toEqual([]);
 
@@ -153,6 +171,30 @@ describe("accounts", () => {
     expect((await world.run(world.terminalAccountId)).kinds).toEqual(["missing_in_statement"]);
     expect((await world.run(second)).kinds).toEqual([]);
   });
+
+  test.each(["terminals", "a bank"])(
+    "%s: what is missing stays missing when a further account begins later, until it is found there",
+    async (kind) => {
+      const world = await running.openWorld();
+      const isBank = kind === "a bank";
+      const [first, later] = [await world.addAccount("first"), await world.addAccount("later")];
+      const other = (name: string, day?: string): Line =>
+        isBank ? { ...credit(name, 77, name), day } : lineOf(name, 77, { day });
+      if (isBank) await world.importLines(world.qrAccountId, [PAYOUTS[0]]);
+      else await world.pay({ route: "attested_terminal", reference: "SLIP-4711", amountMinor: 800 });
+      await world.importLines(first, [other("one")]);
+      expect((await world.run(first)).kinds).toEqual(["missing_in_statement", "unmatched_money"]);
+
+      await world.importLines(later, [other("two", "2026-03-25")], { from: "2026-03-20", to: "2026-03-31" });
+      await world.run(later);
+      expect((await world.run(first)).kinds).toEqual(["missing_in_statement", "unmatched_money"]);
+
+      const found = isBank ? credit("found", 3000, "ACQUIRER PO-12345678") : lineOf("SLIP-4711", 800);
+      await world.importLines(later, [found]);
+      await world.run(later);
+      expect((await world.run(first)).kinds).toEqual(["unmatched_money"]);
+    },
+  );
 
   test("two possible accounts: a payment that the other has with another amount is not missing", async () => {
     const world = await running.openWorld();
@@ -288,22 +330,6 @@ describe("payouts at the bank", () => {
     expect((await world.run(world.qrAccountId)).lines).toEqual({ credit: "reference_mismatch" });
   });
 
-  const PAYOUTS = [
-    { name: "payout-1", kind: "payout", amountMinor: -3000, providerReference: "PO-12345678" },
-    {
-      name: "payout-2",
-      kind: "payout",
-      amountMinor: -4100,
-      providerReference: "PO-87654321",
-      payoutReference: "Batch 2",
-    },
-  ] as const;
-  const credit = (name: string, amountMinor: number, text: string): Line => ({
-    name,
-    kind: "bank_credit",
-    amountMinor,
-    text,
-  });
   const BOTH = "ACQUIRER PO-12345678 PO-87654321";
 
   test.each([
@@ -402,7 +428,8 @@ describe("payouts at the bank", () => {
     const [first, second] = [await world.addAccount("bank"), await world.addAccount("other bank")];
     await world.importLines(world.terminalAccountId, [PAYOUTS[0]]);
     await world.importLines(first, [credit("a", 1, "A")]);
-    await world.importLines(second, [credit("b", 2, "B")], { from: "2026-03-20", to: "2026-03-31" });
+    await world.importLines(second, [credit("b", 2, "B")], { from: "2026-03-01", to: "2026-03-02" });
+    await world.importLines(second, [], { from: "2026-03-20", to: "2026-03-31" });
     expect((await world.run(first)).kinds).toEqual(["unmatched_money"]);
 
     await world.importLines(second, [], { from: "2026-03-01", to: "2026-03-31" });

@@ -6,6 +6,7 @@ import { useLocation } from "preact-iso/router";
 import { Button } from "../../shared/button.tsx";
 import { isTypingDate } from "../../shared/field.tsx";
 import { Empty } from "../../shared/states.tsx";
+import { useTyped } from "../../shared/typing.ts";
 import { shellWords } from "./words.ts";
 
 type Changes = Readonly<Record<string, string>>;
@@ -129,9 +130,6 @@ interface TextFilterProps {
   readonly unset?: string | undefined;
 }
 
-/** How long to wait after a key, so that not every letter is a request. */
-const TYPING_MS = 400;
-
 export function TextFilter({ filters, name, label, type = "search", unset = "" }: TextFilterProps) {
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
@@ -141,11 +139,7 @@ export function TextFilter({ filters, name, label, type = "search", unset = "" }
     // A person who pauses after a space goes on typing: the address has the text without it.
     if (typed.peek().trim() !== inAddress) typed.value = inAddress;
   }, [inAddress]);
-  useEffect(() => {
-    if (typed.value === inAddress) return;
-    const timer = setTimeout(() => filters.set({ [name]: typed.peek().trim() }), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [typed.value]);
+  useTyped(typed.value, inAddress, () => filters.set({ [name]: typed.peek().trim() }));
   const kind: { readonly type: "text" } = { type: type as "text" };
   return (
     <div class="filter">
