@@ -1,6 +1,14 @@
 /** What a run expects of an account's statements: which days, which payments and which payouts. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Line, lineOf, ourReference, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
+import {
+  DAY,
+  type Line,
+  lineOf,
+  ourReference,
+  type RunDatabase,
+  type RunWorld,
+  startRunDatabase,
+} from "./run-world.ts";
 
 let running: RunDatabase;
 beforeAll(async () => {
@@ -178,7 +186,7 @@ describe("accounts", () => {
       const world = await running.openWorld();
       const isBank = kind === "a bank";
       const [first, later] = [await world.addAccount("first"), await world.addAccount("later")];
-      const other = (name: string, day?: string): Line =>
+      const other = (name: string, day = DAY): Line =>
         isBank ? { ...credit(name, 77, name), day } : lineOf(name, 77, { day });
       if (isBank) await world.importLines(world.qrAccountId, [PAYOUTS[0]]);
       else await world.pay({ route: "attested_terminal", reference: "SLIP-4711", amountMinor: 800 });
