@@ -44,7 +44,7 @@ const ALONE = [
   "test/reconciliation/stop.test.ts",
   "test/deploy/second-start.test.ts",
   "test/webhook-signer/isolation.test.ts",
-  "test/browser/first-paint.test.ts",
+  "test/browser/page-speed.test.ts",
 ];
 const SERVERS = {
   globalSetup: ["test/support/global-servers.ts"],
