@@ -97,13 +97,12 @@ export async function insertRun(
       days as (
         -- A payment is missing only when no other statement can show it either. An account may have begun later than this one.
         select a.covered * coalesce((
-          select range_intersect_agg(covered_days(r.account_id, ${RUN_LIMITS.graceDays}) + datemultirange(daterange(null, r.first_day)))
+          select range_intersect_agg(covered_days(r.account_id, ${RUN_LIMITS.graceDays}) + datemultirange(daterange(null, first_day)))
           from (
-            select account_id, (select min(i.from_date) from statement_imports i
-              where i.account_id = rivals.account_id and i.status = 'imported') as first_day
-            from (
               select account_id from rival_accounts(a.account_id) where a.shows_payments
-              union select account_id from rival_banks(a.account_id)) rivals) r), a.covered) as covered
+              union select account_id from rival_banks(a.account_id)) r
+            cross join lateral (select min(i.from_date) as first_day from statement_imports i
+              where i.account_id = r.account_id and i.status = 'imported') s), a.covered) as covered
         from account a
       ),
       started as (
