@@ -151,8 +151,12 @@ test("one of three servers lags: the lease that another host has released is nev
 test("the leader of the log moves: the outcome of an append that it has lost is unknown at once, not after the time-out", async () => {
   const log = new StationLog(bus, ONE_LOG);
   stops.push(async () => log.close());
-  const appends = { slowestMs: 0, unknown: 0 };
+  const appends = { longestAfterReportMs: 0, lost: 0 };
   const moves = new AbortController();
+  const reportedAtMs: number[] = [];
+  bus.nc.subscribe(`$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.${STATION_LOG.name}`, {
+    callback: () => void reportedAtMs.push(performance.now()),
+  });
   const appendAgain = async (stationId: number): Promise<void> => {
     while (!moves.signal.aborted) {
       const newest = await vi.waitFor(() => log.load(stationId), WAIT);
@@ -160,8 +164,11 @@ test("the leader of the log moves: the outcome of an append that it has lost is 
       const commit = { ...newest.commit, version: newest.commit.version + 1 };
       const startMs = performance.now();
       const outcome = await log.append(stationId, newest.sequence, commit);
-      appends.slowestMs = Math.max(appends.slowestMs, performance.now() - startMs);
-      if (outcome.kind === "unknown") appends.unknown += 1;
+      const endMs = performance.now();
+      // How long an append takes that no report interrupts depends on the machine.
+      const reportMs = reportedAtMs.find((atMs) => atMs > startMs) ?? endMs;
+      appends.longestAfterReportMs = Math.max(appends.longestAfterReportMs, endMs - reportMs);
+      if (outcome.kind === "unknown" && String(outcome.cause).includes("a new leader")) appends.lost += 1;
     }
   };
   const writers = STATION_IDS.map(appendAgain);
@@ -171,8 +178,8 @@ test("the leader of the log moves: the outcome of an append that it has lost is 
   }
   moves.abort();
   await Promise.all(writers);
-  expect(appends.unknown).toBeGreaterThan(0);
-  expect(appends.slowestMs).toBeLessThan(STATION_LIMITS.appendMs);
+  expect(appends.lost).toBeGreaterThan(0);
+  expect(appends.longestAfterReportMs).toBeLessThan(STATION_LIMITS.appendMs / 2);
 });
 
 test("the leader of the leases is killed: the host holds what it held, and goes on after the election", async () => {

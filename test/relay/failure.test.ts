@@ -209,8 +209,13 @@ describe.concurrent("a relay that was stalled while it delivered", () => {
     const proxy = await startFaultProxy(fixture.nats.url);
     const { url: databaseUrl } = fixture.database;
     const stalled = await fixture.startRelay({ by: { natsUrl: proxy.url, databaseUrl } });
-    const resume = proxy.holdToServer();
+    const subjects = [
+      `$KV.${SESSIONS.name}.${sessionHash(1)}`,
+      roboticsEventSubject(1),
+      stationCommandSubject(STATION_ID),
+    ];
     // Soon the relay leaves a server that does not answer; until then it must have sent all of them.
+    const resume = proxy.holdFromFirst(subjects);
     await fixture.writeTogether(
       sessionPut(1, 1),
       stationRow(STATION_ID, 1),
@@ -219,11 +224,6 @@ describe.concurrent("a relay that was stalled while it delivered", () => {
       roboticsRow(1, true),
     );
     // It has sent what it could; nothing of it has arrived.
-    const subjects = [
-      `$KV.${SESSIONS.name}.${sessionHash(1)}`,
-      roboticsEventSubject(1),
-      stationCommandSubject(STATION_ID),
-    ];
     const sent = () => subjects.filter((subject) => proxy.held().includes(subject));
     await context.expect.poll(sent).toEqual(subjects);
     expect(await everything(fixture)).toMatchObject({ session: undefined, robotics: 0, revisions: [] });

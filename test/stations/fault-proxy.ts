@@ -21,6 +21,8 @@ export interface FaultProxy {
    * from a client that has closed its connection meanwhile, as from a slow network.
    */
   holdToServer(): () => void;
+  /** The same from the first chunk on whose text contains one of these. */
+  holdFromFirst(texts: readonly string[]): () => void;
   /** The text that is held now. */
   held(): string;
   stop(): Promise<void>;
@@ -29,12 +31,23 @@ export interface FaultProxy {
 export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
   const target = new URL(natsUrl);
   const sockets = new Set<Socket>();
-  const pairs = new Map<Socket, Socket>();
+  const clients = new Set<Socket>();
   let loss: { readonly text: string; readonly lost: () => void } | undefined;
   let lostText: string | undefined;
   let isCut = false;
-  let kept: [upstream: Socket, chunk: Buffer][] = [];
-  let isHolding = false;
+  let kept: [upstream: Socket, chunk: Buffer, client: Socket][] = [];
+  let heldClients: ReadonlySet<Socket> = new Set();
+  let holdingFrom: readonly string[] = [];
+  const hold = (): void => {
+    heldClients = new Set(clients);
+    holdingFrom = [];
+  };
+  const release = (): void => {
+    for (const [upstream, chunk] of kept) upstream.write(chunk);
+    for (const [upstream] of kept.filter(([, , client]) => client.destroyed)) upstream.end();
+    kept = [];
+    heldClients = new Set();
+  };
   const isLost = (frame: Buffer): boolean => {
     if (lostText !== undefined && frame.includes(lostText)) return true;
     if (loss === undefined || !frame.includes(loss.text)) return false;
@@ -53,11 +66,15 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
       sockets.add(socket);
       socket.on("error", () => socket.destroy());
     }
-    client.pipe(upstream);
-    pairs.set(client, upstream);
+    clients.add(client);
+    client.on("data", (chunk) => {
+      if (holdingFrom.some((text) => chunk.includes(text))) hold();
+      if (heldClients.has(client)) kept.push([upstream, chunk, client]);
+      else upstream.write(chunk);
+    });
     client.on("close", () => {
-      pairs.delete(client);
-      if (!isHolding) upstream.destroy();
+      clients.delete(client);
+      if (!heldClients.has(client)) upstream.destroy();
     });
     upstream.on("close", () => client.destroy());
     let rest = Buffer.alloc(0);
@@ -99,22 +116,12 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
       };
     },
     holdToServer() {
-      isHolding = true;
-      const held = [...pairs].map(([client, upstream]) => {
-        const keep = (chunk: Buffer): void => void kept.push([upstream, chunk]);
-        client.unpipe(upstream);
-        client.on("data", keep).resume();
-        return { client, upstream, keep };
-      });
-      return () => {
-        isHolding = false;
-        for (const [upstream, chunk] of kept) upstream.write(chunk);
-        kept = [];
-        for (const { client, upstream, keep } of held) {
-          if (client.destroyed) upstream.end();
-          else client.off("data", keep).pipe(upstream);
-        }
-      };
+      hold();
+      return release;
+    },
+    holdFromFirst(texts) {
+      holdingFrom = texts;
+      return release;
     },
     held: () => kept.map(([, chunk]) => chunk.toString()).join(""),
     async stop() {

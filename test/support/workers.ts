@@ -6,8 +6,8 @@ import { spawnSync } from "node:child_process";
  * a tenth less time, which is not worth what they cost on a slower machine, where a test then meets too busy a one.
  */
 const WORKERS = 4;
-/** Tests start hundreds of processes. Where each start costs much, three workers keep both cores busy already. */
-const WORKERS_WHERE_STARTS_ARE_SLOW = 3;
+/** Tests start hundreds of processes. Where each start costs much, two workers keep both cores busy already. */
+const WORKERS_WHERE_STARTS_ARE_SLOW = 2;
 /** An ordinary machine starts a small program within two milliseconds, and one behind a slow hypervisor takes seven or more. */
 const SLOW_START_MS = 4;
 const STARTS = 20;
