@@ -1241,6 +1241,7 @@ create table statement_accounts (
   settlement_delay_days integer default 3 not null,
   time_zone text,
   created_at timestamp with time zone default now() not null,
+  last_day date,
   constraint statement_accounts_pkey PRIMARY KEY (account_id),
   constraint statement_accounts_currency_check CHECK (currency ~ '^[A-Z]{3}$'::text),
   constraint statement_accounts_mode_check CHECK (mode = ANY (ARRAY['test'::text, 'live'::text])),
@@ -1748,8 +1749,12 @@ CREATE OR REPLACE FUNCTION covered_days(the_account_id bigint, the_gap_days inte
  STABLE
 AS $function$
   select coalesce(range_agg(daterange(lower(days), upper(days) - the_gap_days)), '{}') from unnest((
-    select range_agg(daterange(from_date, to_date + 1 + the_gap_days)) from statement_imports
-    where account_id = the_account_id and status = 'imported' and from_date is not null)) as days
+    select range_agg(days) from (
+      select daterange(from_date, to_date + 1 + the_gap_days) as days from statement_imports
+        where account_id = the_account_id and status = 'imported' and from_date is not null
+      union all
+      select daterange(last_day + 1, null) from statement_accounts
+        where account_id = the_account_id and last_day is not null) each)) as days
 $function$;
 
 CREATE OR REPLACE FUNCTION expected_payments(the_account_id bigint, the_from date, the_to date)
@@ -1760,8 +1765,9 @@ AS $function$
 declare
   account statement_accounts;
   shows_payments boolean;
+  -- The filials and last days of the accounts that come first. Filial 0 stands for all filials.
   earlier_filials bigint[];
-  earlier_banks bigint[];
+  earlier_days date[];
   has_banks_elsewhere boolean;
   zone text;
   from_at timestamptz;
@@ -1773,8 +1779,7 @@ begin
   to_at := (the_to + 1)::timestamp at time zone zone;
   shows_payments := account.config_id is null
     and exists (select from statement_lines l where l.account_id = account.account_id and l.kind = 'payment');
-  -- 0 stands for all filials.
-  select coalesce(array_agg(distinct coalesce(r.filial_id, 0)), '{}') into earlier_filials
+  select array_agg(coalesce(r.filial_id, 0)), array_agg(coalesce(r.last_day, 'infinity')) into earlier_filials, earlier_days
     from rival_accounts(the_account_id) r where r.account_id < the_account_id;
   -- Settled orders.
   return query
@@ -1782,14 +1787,18 @@ begin
         when t.route = 'cash' then false
         when t.route = 'dynamic_qr' then p.config_id = account.config_id
         else shows_payments and (account.filial_id is null or s.filial_id = account.filial_id)
-          and not earlier_filials && array[0, s.filial_id] end is true,
+          and day.settled_on <= coalesce(account.last_day, 'infinity')
+          and not exists (
+            select from unnest(earlier_filials, earlier_days) as earlier (filial_id, last_day)
+            where earlier.filial_id in (0, s.filial_id) and day.settled_on <= earlier.last_day) end is true,
       account.filial_id is null or s.filial_id = account.filial_id,
       null::bigint, t.station_id, t.intent_id, t.order_id, t.route, t.amount_minor, t.currency,
       case when t.route = 'dynamic_qr' then comparable_reference(coalesce(p.paid_reference, t.reference)) end,
       comparable_reference(p.reference),
       case when t.route <> 'dynamic_qr' then coalesce(r.reference_key, typed_reference(t.reference)) end,
-      (t.settled_at at time zone zone)::date, t.settled_at
+      day.settled_on, t.settled_at
     from transactions t
+      cross join lateral (select (t.settled_at at time zone zone)::date as settled_on) day
       join stations s on s.station_id = t.station_id
       left join provider_payments p on p.intent_id = t.intent_id and t.route = 'dynamic_qr'
       left join settled_references r on r.transaction_id = t.transaction_id
@@ -1823,7 +1832,7 @@ begin
       and not exists (select from transactions t where t.intent_id = e.intent_id);
   -- Payouts of the organization's other accounts, which arrive at a bank.
   if exists (select from statement_lines b where b.account_id = account.account_id and b.kind = 'bank_credit') then
-    select coalesce(array_agg(distinct coalesce(r.filial_id, 0)), '{}') into earlier_banks
+    select array_agg(coalesce(r.filial_id, 0)), array_agg(coalesce(r.last_day, 'infinity')) into earlier_filials, earlier_days
       from rival_banks(the_account_id) r where r.account_id < the_account_id;
     -- A payout of an account that several filials share may arrive at a bank of any of them, and no bank reports it.
     has_banks_elsewhere := exists (
@@ -1831,9 +1840,10 @@ begin
         and b.filial_id <> account.filial_id
         and exists (select from statement_lines l where l.account_id = b.account_id and l.kind = 'bank_credit'));
     return query
-      select e.payment_key, 'payout', (account.currency is null or account.currency = e.currency) and not exists (
-          select from unnest(earlier_banks) as earlier (filial_id)
-          where earlier.filial_id = 0 or a.filial_id is null or earlier.filial_id = a.filial_id)
+      select e.payment_key, 'payout', (account.currency is null or account.currency = e.currency)
+          and e.paid_on <= coalesce(account.last_day, 'infinity') and not exists (
+            select from unnest(earlier_filials, earlier_days) as earlier (filial_id, last_day)
+            where (earlier.filial_id = 0 or a.filial_id is null or earlier.filial_id = a.filial_id) and e.paid_on <= earlier.last_day)
           and not (a.filial_id is null and has_banks_elsewhere),
         true, null::bigint, null::bigint, null::bigint, null::bigint, 'payout', e.amount_minor, e.currency, e.provider_key, e.our_key,
         null::text, e.paid_on, null::timestamptz

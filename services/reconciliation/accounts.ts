@@ -11,7 +11,7 @@ import type { Transaction } from "../db/pool.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { isTimeZone } from "./formats/local-time.ts";
 import * as sql from "./sql/accounts.ts";
-import { wantRunOfOpenDays } from "./sql/wanted-runs.ts";
+import { wantRunsOfOpenDays } from "./sql/wanted-runs.ts";
 
 /** Of one organization: a chain of some hundred filials has one or two at each. */
 const MOST_ACCOUNTS = 2_000;
@@ -88,12 +88,12 @@ async function requireFilial(
 }
 
 /**
- * A run follows when the change decides which payments the statements should show. Refuses with `permission_denied`, `not_found`
+ * Runs follow when the change decides which payments the statements of this account, or of those beside it, should show. Refuses with `permission_denied`, `not_found`
  * (the account or the filial), `invalid_request`, or `conflict`.
  */
 export async function changeStatementAccount(
   { database }: ReconciliationDeps,
-  { caller, accountId, name, filialId, currency, settlementDelayDays, timeZone }: ChangeRequest,
+  { caller, accountId, name, filialId, currency, settlementDelayDays, timeZone, lastDay }: ChangeRequest,
 ): Promise<Reply> {
   requirePermission(caller, "reconciliation.manage");
   checkFields({ currency, timeZone });
@@ -107,15 +107,22 @@ export async function changeStatementAccount(
       currency: currency === undefined ? before.currency : currency,
       settlement_delay_days: settlementDelayDays ?? before.settlement_delay_days,
       time_zone: timeZone === undefined ? before.time_zone : timeZone,
+      last_day: lastDay === undefined ? before.last_day : lastDay,
     };
     const readsOtherwise = next.currency !== before.currency || next.time_zone !== before.time_zone;
     if (readsOtherwise && (await sql.hasImports(transaction, accountId))) {
       throw conflict("Its lines have been read with this currency and time zone; withdraw its imports first.");
     }
-    const changed = await sql.changeStatementAccount(transaction, accountId, next);
     const expectsOthers =
-      next.filial_id !== before.filial_id || next.settlement_delay_days !== before.settlement_delay_days;
-    if (expectsOthers) await wantRunOfOpenDays(transaction, accountId);
+      next.filial_id !== before.filial_id ||
+      next.settlement_delay_days !== before.settlement_delay_days ||
+      next.last_day !== before.last_day;
+    const besideBefore = expectsOthers ? await sql.listAccountsBeside(transaction, accountId) : [];
+    const changed = await sql.changeStatementAccount(transaction, accountId, next);
+    if (expectsOthers) {
+      const besideNow = await sql.listAccountsBeside(transaction, accountId);
+      await wantRunsOfOpenDays(transaction, [...new Set([...besideBefore, ...besideNow])]);
+    }
     return changed;
   });
   return { account: accountOf(row) };
@@ -150,6 +157,7 @@ function accountOf(row: sql.AccountRow): bus.StatementAccount {
     configId: row.config_id,
     settlementDelayDays: row.settlement_delay_days,
     timeZone: row.time_zone,
+    lastDay: row.last_day,
     createdAtMs: row.created_at.getTime(),
   };
 }

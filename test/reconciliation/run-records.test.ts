@@ -42,6 +42,9 @@ describe("the summary of statements", () => {
     expect(after.lines).toEqual({ matched: 1, differs: 1, rejected: 1, not_run: 0 });
     expect(after.lagSeconds).toBeGreaterThan((3 * DAY_MS) / 1_000);
     expect(after.oldestWantedSeconds).toBeGreaterThan(0);
+
+    await world.database`update statement_accounts set last_day = ${day}::date where account_id = ${world.qrAccountId}`;
+    expect((await summarizeStatements(world.database)).lagSeconds, "no later statement is awaited").toBe(0);
   });
 });
 

@@ -6,6 +6,7 @@ import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
 import { reconciliationRoute } from "../../http/route.ts";
 import { currencySchema, idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { modeSchema } from "../backoffice/provider-configs.ts";
+import { dateSchema } from "./line-json.ts";
 
 const { min, max } = bus.SETTLEMENT_DELAY_DAYS;
 const delaySchema = z
@@ -17,6 +18,10 @@ const timeZoneSchema = z.string().meta({
   description:
     "The time zone of the statement's local times, as an IANA name. Without it, lines with local times have no instant.",
   examples: ["Europe/Berlin"],
+});
+const lastDaySchema = dateSchema.meta({
+  description:
+    "The last day of an account that is no longer used. No statement of later days is awaited, later days have no period, and what was paid later is missing at another account. Null while the account is used.",
 });
 const providerSchema = nameSchema.meta({ description: "The provider or the bank of the account." });
 const referenceSchema = nameSchema.meta({
@@ -36,6 +41,7 @@ const EXAMPLE = {
   config_id: null,
   settlement_delay_days: 3,
   time_zone: "Europe/Berlin",
+  last_day: null,
   created_at: "2026-11-20T12:00:00.000Z",
 } as const;
 
@@ -51,6 +57,7 @@ const statementAccountSchema = z
     config_id: configSchema.nullable(),
     settlement_delay_days: delaySchema,
     time_zone: timeZoneSchema.nullable(),
+    last_day: lastDaySchema.nullable(),
     created_at: timestampSchema,
   })
   .meta({ id: "StatementAccount", examples: [EXAMPLE] });
@@ -82,8 +89,9 @@ const changeStatementAccountBodySchema = z
     currency: currencySchema.nullable().optional(),
     settlement_delay_days: delaySchema.optional(),
     time_zone: timeZoneSchema.nullable().optional(),
+    last_day: lastDaySchema.nullable().optional(),
   })
-  .meta({ id: "ChangeStatementAccount", examples: [{ settlement_delay_days: 5 }] });
+  .meta({ id: "ChangeStatementAccount", examples: [{ settlement_delay_days: 5 }, { last_day: "2026-11-30" }] });
 
 function statementAccountJson(account: bus.StatementAccount): z.infer<typeof statementAccountSchema> {
   return {
@@ -97,6 +105,7 @@ function statementAccountJson(account: bus.StatementAccount): z.infer<typeof sta
     config_id: account.configId,
     settlement_delay_days: account.settlementDelayDays,
     time_zone: account.timeZone,
+    last_day: account.lastDay,
     created_at: toTimestamp(account.createdAtMs),
   };
 }
@@ -130,7 +139,8 @@ const createStatementAccount: SessionHandler<z.infer<typeof createStatementAccou
 const changeStatementAccount: SessionHandler<z.infer<typeof changeStatementAccountBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const { name, filial_id: filialId, currency, settlement_delay_days: settlementDelayDays, time_zone: timeZone } = body;
-  const change = { name, filialId, currency, settlementDelayDays, timeZone };
+  const { last_day: lastDay } = body;
+  const change = { name, filialId, currency, settlementDelayDays, timeZone, lastDay };
   const request = { caller, accountId: context.id("account_id"), ...change };
   const { account } = await deps.bus.call(bus.changeStatementAccount, request);
   return ok(statementAccountJson(account));

@@ -9,6 +9,7 @@ import { nameSchema } from "./name.ts";
 import { PROVIDER_MODES } from "./provider-configs.ts";
 
 const id = z.int().positive();
+const date = z.iso.date();
 
 /** By their contracts, providers settle at the latest some weeks after the payment. */
 export const SETTLEMENT_DELAY_DAYS = { min: 0, max: 90 } as const;
@@ -33,6 +34,8 @@ export const statementAccountSchema = z.object({
   settlementDelayDays,
   /** The time zone of the statement's local times: an IANA name. */
   timeZone: z.string().nullable(),
+  /** The last day that its statements cover, `YYYY-MM-DD`. Null while the account is used. */
+  lastDay: z.string().nullable(),
   createdAtMs: z.number(),
 });
 export type StatementAccount = z.infer<typeof statementAccountSchema>;
@@ -80,6 +83,7 @@ export const changeStatementAccount = once(
     currency: currency.nullable().optional(),
     settlementDelayDays: settlementDelayDays.optional(),
     timeZone: z.string().nullable().optional(),
+    lastDay: date.nullable().optional(),
   }),
   accountReply,
 );

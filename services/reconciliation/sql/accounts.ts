@@ -13,8 +13,13 @@ export interface AccountRow {
   readonly config_id: number | null;
   readonly settlement_delay_days: number;
   readonly time_zone: string | null;
+  readonly last_day: string | null;
   readonly created_at: Date;
 }
+
+const columns = (sql: Queryable) => sql`
+  account_id, filial_id, provider, reference, name, currency, mode, config_id, settlement_delay_days, time_zone,
+  last_day::text as last_day, created_at`;
 
 export interface AccountKey {
   readonly organizationId: number;
@@ -26,20 +31,20 @@ export async function listStatementAccounts(
   page: { readonly organizationId: number; readonly sinceId: number; readonly limit: number },
 ): Promise<AccountRow[]> {
   return sql<AccountRow[]>`
-    select * from statement_accounts where organization_id = ${page.organizationId} and account_id > ${page.sinceId}
+    select ${columns(sql)} from statement_accounts where organization_id = ${page.organizationId} and account_id > ${page.sinceId}
     order by account_id limit ${page.limit}`;
 }
 
 export async function findAccount(sql: Queryable, key: AccountKey): Promise<AccountRow | undefined> {
   const [row] = await sql<AccountRow[]>`
-    select * from statement_accounts where organization_id = ${key.organizationId} and account_id = ${key.accountId}`;
+    select ${columns(sql)} from statement_accounts where organization_id = ${key.organizationId} and account_id = ${key.accountId}`;
   return row;
 }
 
 /** Locks the account until the transaction ends. Imports take the same lock, so that they are stored one after another. */
 export async function lockAccount(sql: Transaction, key: AccountKey): Promise<AccountRow | undefined> {
   const [row] = await sql<AccountRow[]>`
-    select * from statement_accounts
+    select ${columns(sql)} from statement_accounts
     where organization_id = ${key.organizationId} and account_id = ${key.accountId} for update`;
   return row;
 }
@@ -82,20 +87,30 @@ export async function createStatementAccount(sql: Transaction, account: NewAccou
       settlement_delay_days, time_zone)
     values (${organizationId}, ${filialId}, ${provider}, ${reference}, ${name}, ${currency}, ${mode}, ${configId},
       ${delay}, ${timeZone})
-    on conflict do nothing returning *`;
+    on conflict do nothing returning ${columns(sql)}`;
   return row;
 }
 
 export async function changeStatementAccount(
   sql: Transaction,
   accountId: number,
-  next: Pick<AccountRow, "name" | "filial_id" | "currency" | "settlement_delay_days" | "time_zone">,
+  next: Pick<AccountRow, "name" | "filial_id" | "currency" | "settlement_delay_days" | "time_zone" | "last_day">,
 ): Promise<AccountRow> {
   const [row] = await sql<[AccountRow]>`
     update statement_accounts set name = ${next.name}, filial_id = ${next.filial_id}, currency = ${next.currency},
-      settlement_delay_days = ${next.settlement_delay_days}, time_zone = ${next.time_zone}
-    where account_id = ${accountId} returning *`;
+      settlement_delay_days = ${next.settlement_delay_days}, time_zone = ${next.time_zone},
+      last_day = ${next.last_day}::date
+    where account_id = ${accountId} returning ${columns(sql)}`;
   return row;
+}
+
+/** The account, and those whose statements may show the same payments or payouts. */
+export async function listAccountsBeside(sql: Transaction, accountId: number): Promise<readonly number[]> {
+  const rows = await sql<{ account_id: number }[]>`
+    select ${accountId}::bigint as account_id
+    union select account_id from accounts_beside(${accountId})
+    union select account_id from banks_beside(${accountId})`;
+  return rows.map((row) => row.account_id);
 }
 
 /** Whether the organization has this filial. */

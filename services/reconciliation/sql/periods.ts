@@ -42,7 +42,10 @@ export interface PeriodRow {
   readonly missing: readonly MissingRow[];
 }
 
-/** By account and day, within an organization. A day of a closed month is closed with it. */
+/**
+ * By account and day, within an organization. A day of a closed month is closed with it. An account that is no longer used has
+ * no periods after its last day, and after its statements.
+ */
 export async function listPeriods(
   sql: Queryable,
   page: {
@@ -65,7 +68,8 @@ export async function listPeriods(
         case when ${kind} = 'day' then day::date else (day + interval '1 month' - interval '1 day')::date end as to_date
       from statement_accounts a cross join lateral generate_series(
         case when ${kind} = 'day' then ${fromDate}::date else date_trunc('month', ${fromDate}::date) end::timestamp,
-        ${toDate}::date::timestamp, case when ${kind} = 'day' then interval '1 day' else interval '1 month' end) day
+        least(${toDate}::date, case when a.last_day is not null then greatest(a.last_day, newest_statement_day(a.account_id)) end)::timestamp,
+        case when ${kind} = 'day' then interval '1 day' else interval '1 month' end) day
       where a.organization_id = ${organizationId} and (${accountId}::bigint is null or a.account_id = ${accountId})
         and (${filialId}::bigint is null or a.filial_id = ${filialId})
         and (a.account_id, day::date) > (${after.accountId}::bigint, ${after.fromDate}::text::date)

@@ -22,8 +22,10 @@ export async function summarizeStatements(sql: Queryable): Promise<StatementSumm
       count(*) filter (where o.line_id is null and m.line_id is null) as not_run,
       coalesce((select extract(epoch from clock_timestamp() - min(first_wanted_at)) from wanted_runs), 0)::float8 as wanted,
       coalesce((select max(extract(epoch from now() - newest)) from (
-        select max(to_date) as newest from statement_imports
-        where status = 'imported' and ended_at > now() - interval '30 days' group by account_id) each), 0)::float8 as lag
+        select max(i.to_date) as newest from statement_imports i join statement_accounts a using (account_id)
+        where i.status = 'imported' and i.ended_at > now() - interval '30 days'
+        -- An account that is no longer used has no lag once its statements reach its last day.
+        group by a.account_id having max(i.to_date) < coalesce(a.last_day, 'infinity')) each), 0)::float8 as lag
     from recent r left join match_lines m using (line_id) left join line_outcomes o using (line_id)`;
   const { matched = 0, differs = 0, rejected = 0, not_run = 0, wanted = 0, lag = 0 } = row ?? {};
   return { lines: { matched, differs, rejected, not_run }, oldestWantedSeconds: wanted, lagSeconds: lag };

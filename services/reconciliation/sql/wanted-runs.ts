@@ -15,17 +15,18 @@ export async function wantRun(sql: Transaction, { accountId, fromDate, toDate }:
   await sql`select want_run(${accountId}, ${fromDate}::date, ${toDate}::date, false)`;
 }
 
-/** Wants a run over the days of the account's statements, from the first day to the last that is not closed. */
-export async function wantRunOfOpenDays(sql: Transaction, accountId: number): Promise<void> {
+/** Wants a run of each account over the days of its statements, from the first day to the last that is not closed. */
+export async function wantRunsOfOpenDays(sql: Transaction, accountIds: readonly number[]): Promise<void> {
   await sql`
     with days as (
-      select range_merge(
-        (select range_agg(daterange(from_date, to_date, '[]')) from statement_imports
-          where account_id = ${accountId} and status = 'imported' and from_date is not null)
-        - coalesce((select range_agg(daterange(from_date, to_date, '[]')) from period_closings
-          where account_id = ${accountId}), '{}')) as open
+      select account_id, range_merge(
+        (select range_agg(daterange(from_date, to_date, '[]')) from statement_imports i
+          where i.account_id = a.account_id and status = 'imported' and from_date is not null)
+        - coalesce((select range_agg(daterange(from_date, to_date, '[]')) from period_closings c
+          where c.account_id = a.account_id), '{}')) as open
+      from unnest(${[...accountIds]}::bigint[]) as a (account_id)
     )
-    select want_run(${accountId}, lower(open), upper(open) - 1, false) from days where not isempty(open)`;
+    select want_run(account_id, lower(open), upper(open) - 1, false) from days where not isempty(open) order by account_id`;
 }
 
 export interface WantedRun extends WantedDays {

@@ -228,6 +228,47 @@ describe("accounts", () => {
     expect((await world.run(second)).kinds).toEqual(["missing_in_statement", "unmatched_money"]);
   });
 
+  const OLD_DAYS = { from: "2026-03-01", to: "2026-03-15" };
+  const NEW_DAYS = { from: "2026-03-16", to: "2026-03-31" };
+  const endAccount = (world: RunWorld, accountId: number) =>
+    world.database`update statement_accounts set last_day = ${OLD_DAYS.to}::date where account_id = ${accountId}`;
+
+  test("an account with a last day: what is missing of later days is missing at the new one, at once", async () => {
+    const world = await running.openWorld();
+    const old = world.terminalAccountId;
+    const next = await world.addAccount("new terminals");
+    await world.importLines(old, [lineOf("old", 700, { day: OLD_DAYS.from })], OLD_DAYS);
+    await world.importLines(next, [lineOf("new", 900, { day: "2026-03-20" })], NEW_DAYS);
+    await world.pay({ route: "attested_terminal", reference: "SLIP-4711", amountMinor: 800, day: OLD_DAYS.to });
+    await world.pay({ route: "attested_terminal", reference: "SLIP-4712", amountMinor: 810, day: NEW_DAYS.from });
+    expect((await world.run(next)).kinds, "the old one may still show it").toEqual(["unmatched_money"]);
+
+    await endAccount(world, old);
+
+    const missing = ["missing_in_statement", "unmatched_money"];
+    const { runId, kinds } = await world.run(next);
+    expect(kinds).toEqual(missing);
+    const days = await world.database`
+      select on_date::text as day from run_differences where run_id = ${runId} and kind = 'missing_in_statement'`;
+    expect(days).toMatchObject([{ day: NEW_DAYS.from }]);
+    // Its statements end with its last day, so no settlement delay is awaited.
+    expect((await world.run(old)).kinds).toEqual(missing);
+  });
+
+  test("a bank with a last day: a payout of later days is missing at the new bank", async () => {
+    const world = await running.openWorld();
+    const [old, next] = [await world.addAccount("old bank"), await world.addAccount("new bank")];
+    await world.importLines(world.qrAccountId, [{ ...PAYOUTS[0], day: "2026-03-20" }]);
+    await world.importLines(old, [{ ...credit("one", 77, "RENT"), day: OLD_DAYS.from }], OLD_DAYS);
+    await world.importLines(next, [{ ...credit("two", 78, "RENT"), day: NEW_DAYS.to }], NEW_DAYS);
+    expect((await world.run(next)).kinds).toEqual(["unmatched_money"]);
+
+    await endAccount(world, old);
+
+    expect((await world.run(next)).kinds).toEqual(["missing_in_statement", "unmatched_money"]);
+    expect((await world.run(old)).kinds).toEqual(["unmatched_money"]);
+  });
+
   test("a QR payment is shown by an account without a config while its config has none", async () => {
     const world = await running.openWorld();
     await world.database`update statement_accounts set config_id = null where account_id = ${world.qrAccountId}`;

@@ -100,3 +100,19 @@ test("a shorter settlement delay: a run follows, and names the payment that is m
     select kind from issues where organization_id = ${own.organizationId} and status = 'open' order by kind`;
   expect(kinds.map(({ kind }) => kind as string)).toEqual(["missing_in_statement", "unmatched_money"]);
 });
+
+test("a last day: the account and those beside it get a run", async () => {
+  const own = await running.openWorld();
+  const { database, terminalAccountId: accountId } = own;
+  const beside = await own.addAccount("new terminals");
+  for (const id of [accountId, beside])
+    await own.importLines(id, [{ name: `${id}`, amountMinor: 77, providerReference: `${id}` }]);
+  await database`delete from wanted_runs`;
+  await changeStatementAccount({ database } as Parameters<typeof changeStatementAccount>[0], {
+    caller: operator(own),
+    accountId,
+    lastDay: "2026-03-15",
+  });
+  const wanted = await database`select account_id from wanted_runs order by account_id`;
+  expect(wanted.map(({ account_id }) => account_id as number)).toEqual([accountId, beside]);
+});
