@@ -165,6 +165,28 @@ describe("the reconciliation", () => {
     await page.unroute("**/imports/?*limit=50*");
   });
 
+  test("an account is changed: a wrong delay says why, and a last day is stored and taken back", async () => {
+    await page.goto(`${system.baseUrl}/reconcile/?section=imports`);
+    const change = page.getByRole("button", { name: "Change the account" });
+    await change.click(SOON);
+    await page.getByLabel("Settlement delay in days").fill("");
+    await page.getByLabel("Last day").fill("2026-11-15");
+    await change.click();
+    await page.getByRole("alert").first().waitFor(SOON);
+    await expectAccessible(page, "reconcile-account");
+    await page.getByLabel("Settlement delay in days").fill("0");
+    await change.click();
+    await page.getByText("The account is changed.").waitFor(SOON);
+    const stored = async () =>
+      (await operator.good<{ statement_accounts: object[] }>("GET", "accounts/")).statement_accounts;
+    const bar = { reference: "MC4VDM6A", settlement_delay_days: 0 };
+    expect(await stored()).toMatchObject([{ ...bar, last_day: "2026-11-15" }]);
+    await change.click();
+    await page.getByLabel("Last day").fill("");
+    await change.click();
+    await expect.poll(stored, SOON).toMatchObject([{ ...bar, last_day: null }]);
+  });
+
   test("differences are triaged by keyboard alone: chosen, closed, undone, assigned and commented", async () => {
     await section("Issues");
     await expect.poll(() => view(/All open/).textContent(), SOON).toMatch(/All open[4-9]/);

@@ -8,8 +8,9 @@ import { fieldFault } from "../../shared/field-error-texts.ts";
 import { FailureNotice } from "../../shared/states.tsx";
 import { sharedWords } from "../../shared/words.ts";
 import { go } from "../address.ts";
-import { accounts, filials, loadKnown } from "../known.ts";
+import { accounts, loadKnown } from "../known.ts";
 import { words } from "../words.ts";
+import { FilialChoice } from "./filial-choice.tsx";
 
 const NAMES = ["name", "provider", "reference", "currency", "time_zone"] as const;
 type Name = (typeof NAMES)[number];
@@ -22,7 +23,7 @@ export function AddAccount({ onDone }: { readonly onDone: () => void }) {
     currency: "",
     time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone ?? "",
   });
-  const filialId = useSignal("");
+  const filialId = useSignal<number | null>(null);
   const mode = useSignal<"live" | "test">("live");
   const failure = useSignal<Failure | null>(null);
   const isBusy = useSignal(false);
@@ -35,13 +36,14 @@ export function AddAccount({ onDone }: { readonly onDone: () => void }) {
     // Read now: the browser clears `currentTarget` before the answer arrives.
     const { currentTarget: element } = event;
     const { name, provider, reference, currency, time_zone } = typed.peek();
+    const filial_id = filialId.peek();
     const body = {
       name: name.trim(),
       provider: provider.trim(),
       reference: reference.trim(),
       mode: mode.peek(),
       ...(currency.trim() === "" ? {} : { currency: currency.trim().toUpperCase() }),
-      ...(filialId.peek() === "" ? {} : { filial_id: Number(filialId.peek()) }),
+      ...(filial_id === null ? {} : { filial_id }),
       ...(time_zone.trim() === "" ? {} : { time_zone: time_zone.trim() }),
     };
     const done = await call("POST /api/reconciliation/v1/accounts/", { body });
@@ -71,17 +73,7 @@ export function AddAccount({ onDone }: { readonly onDone: () => void }) {
           }}
         />
       ))}
-      <Choice
-        label={texts.filial}
-        value={filialId.value}
-        onChange={(value) => {
-          filialId.value = value;
-        }}
-        options={[
-          { value: "", text: texts.sharedByFilials },
-          ...filials.value.map(({ filial_id, name }) => ({ value: String(filial_id), text: name })),
-        ]}
-      />
+      <FilialChoice filialId={filialId} />
       <Choice
         label={texts.mode}
         value={mode.value}

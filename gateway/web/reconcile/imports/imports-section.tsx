@@ -10,6 +10,7 @@ import { go, param } from "../address.ts";
 import { accounts } from "../known.ts";
 import { words } from "../words.ts";
 import { AddAccount } from "./add-account.tsx";
+import { ChangeAccount } from "./change-account.tsx";
 import { rememberHead } from "./file-heads.ts";
 import { ImportCard } from "./import-card.tsx";
 import { upload } from "./upload.ts";
@@ -30,21 +31,24 @@ const MAX_LISTED = 500;
 let lastKey = 0;
 
 export function ImportsSection() {
-  const isAdding = useSignal(false);
+  const form = useSignal<"add" | "change" | null>(null);
   const accountId = Number(param("account_id")) || (accounts.value[0]?.account_id ?? 0);
-  const add = (isWanted: boolean) => () => {
-    isAdding.value = isWanted;
+  const account = accounts.value.find((each) => each.account_id === accountId);
+  const show = (wanted: typeof form.value) => () => {
+    form.value = wanted;
   };
-  if (accounts.value.length === 0 || isAdding.value) return <AddAccount onDone={add(false)} />;
-  return <ImportsOfAccount accountId={accountId} onAddAccount={add(true)} />;
+  if (accounts.value.length === 0 || form.value === "add") return <AddAccount onDone={show(null)} />;
+  if (account !== undefined && form.value === "change") return <ChangeAccount account={account} onDone={show(null)} />;
+  return <ImportsOfAccount accountId={accountId} onAddAccount={show("add")} onChangeAccount={show("change")} />;
 }
 
 interface ImportsProps {
   readonly accountId: number;
   readonly onAddAccount: () => void;
+  readonly onChangeAccount: () => void;
 }
 
-function ImportsOfAccount({ accountId, onAddAccount }: ImportsProps) {
+function ImportsOfAccount({ accountId, onAddAccount, onChangeAccount }: ImportsProps) {
   const sending = useSignal<readonly Sending[]>([]);
   const limit = useSignal(PAGE);
   const { data, failure, reload } = useLoad(
@@ -81,6 +85,7 @@ function ImportsOfAccount({ accountId, onAddAccount }: ImportsProps) {
           onChange={(value) => go({ account_id: value }, { isStep: false })}
           options={accounts.value.map(({ account_id, name }) => ({ value: String(account_id), text: name }))}
         />
+        <Button onClick={onChangeAccount}>{words().account.change}</Button>
         <Button onClick={onAddAccount}>{words().account.add}</Button>
       </div>
       <DropZone onFiles={(files) => files.forEach((file) => void send(file))} />

@@ -108,6 +108,8 @@ export const importsDe = {
   },
   account: {
     add: "Konto anlegen",
+    change: "Konto ändern",
+    changed: "Das Konto ist geändert.",
     title: "Konto anlegen",
     help: "Auszüge gehören zu einem Konto bei einem Anbieter oder einer Bank.",
     filial: "Filiale",
@@ -120,6 +122,8 @@ export const importsDe = {
       reference: "Name des Kontos beim Anbieter",
       currency: "Währung",
       time_zone: "Zeitzone",
+      settlement_delay_days: "Tage bis zur Abrechnung",
+      last_day: "Letzter Tag",
     },
     helps: {
       name: "Wie man es nennt, zum Beispiel SumUp der Bar.",
@@ -127,6 +131,9 @@ export const importsDe = {
       reference: "Wie seine Auszüge es haben: ein Händlerkonto, eine IBAN.",
       currency: "Leer, wenn es mehrere hat.",
       time_zone: "Wo die Zeiten des Auszugs gelten, zum Beispiel Europe/Berlin.",
+      settlement_delay_days: "So viele Tage nach einer Zahlung darf ihre Zeile kommen. Danach fehlt die Zahlung.",
+      last_day:
+        "Nur wenn das Konto nicht mehr benutzt wird: der letzte Tag, den seine Auszüge umfassen. Was später bezahlt wird, gehört zum Konto, das es ersetzt.",
     },
   },
 };

@@ -108,6 +108,8 @@ export const importsEn = {
   },
   account: {
     add: "Add an account",
+    change: "Change the account",
+    changed: "The account is changed.",
     title: "Add an account",
     help: "Statements belong to an account at a provider or bank.",
     filial: "Filial",
@@ -120,6 +122,8 @@ export const importsEn = {
       reference: "The provider's name of the account",
       currency: "Currency",
       time_zone: "Time zone",
+      settlement_delay_days: "Settlement delay in days",
+      last_day: "Last day",
     },
     helps: {
       name: "As people call it, for example SumUp of the bar.",
@@ -127,6 +131,9 @@ export const importsEn = {
       reference: "As its statements have it: a merchant account, an IBAN.",
       currency: "Empty where it has several.",
       time_zone: "Where the statement's times are, for example Europe/Berlin.",
+      settlement_delay_days: "How many days after a payment its line may come. After that the payment is missing.",
+      last_day:
+        "Only when the account is no longer used: the last day that its statements cover. What is paid later belongs to the account that replaces it.",
     },
   },
 };
