@@ -19,7 +19,8 @@ const OPERATION = "KV-Operation";
 const SWITCH_REVISION = "Switch-Revision";
 
 const streamOf = (bucket: BucketDefinition): string => `KV_${bucket.name}`;
-const subjectOf = (bucket: BucketDefinition, key: string): string => `$KV.${bucket.name}.${key}`;
+/** The subject of an entry in the bucket's stream. */
+export const subjectOf = (bucket: BucketDefinition, key: string): string => `$KV.${bucket.name}.${key}`;
 
 /** From the stream's leader: a replica may not have the newest message yet. */
 async function newestOf(

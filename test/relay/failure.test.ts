@@ -262,13 +262,15 @@ describe.concurrent("what only the relay with the lease may write", () => {
     const fixture = await fixtureOf(context);
     const { sql } = fixture;
     const older = (await takeLease(sql, "older")) ?? 0;
-    await noteMarks(sql, older, { moved: [mark(5)], lost: ["sessions"] });
+    await noteMarks(sql, older, { moved: [mark(5)], lost: ["sessions"], ageMs: 0 });
     await lapse(fixture);
     const newer = (await takeLease(sql, "newer")) ?? 0;
     expect(newer).toBe(older + 1);
-    await noteMarks(sql, newer, { moved: [mark(9)], lost: [] });
+    await noteMarks(sql, newer, { moved: [mark(9)], lost: [], ageMs: 0 });
     const finished = { part: "sessions", through: 100, isFinished: true } as const;
-    await expect(noteMarks(sql, older, { moved: [mark(6)], lost: [] })).rejects.toBeInstanceOf(LeaseLostError);
+    await expect(noteMarks(sql, older, { moved: [mark(6)], lost: [], ageMs: 0 })).rejects.toBeInstanceOf(
+      LeaseLostError,
+    );
     await expect(noteAnnounced(sql, older, finished)).rejects.toBeInstanceOf(LeaseLostError);
     expect((await selectMarks(sql)).get("KV_SESSIONS")?.sequence).toBe(9);
     expect(await selectPendingAnnouncements(sql)).toEqual([{ part: "sessions", through: 0 }]);

@@ -2,14 +2,15 @@
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beatHeaders, beatSubject, bucketBeats } from "../../services/bus/beats.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { CREDENTIALS, SESSIONS } from "../../services/bus/streams.ts";
 import { sessionKey, stationKey } from "../../services/db/outbox.ts";
 import { deleteEntry, noteComplete, putOnce, removeMarker } from "../../services/relay/buckets.ts";
 import { checkStream, hasLost, markOf, streamInfo } from "../../services/relay/recovery/check-streams.ts";
-import type { Mark } from "../../services/relay/sql/bus-state.ts";
+import type { Mark, Noted } from "../../services/relay/sql/bus-state.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
-import { STATION_LOG, stationConfirmSubject } from "../support/one-log.ts";
+import { ONE_LOG, STATION_LOG, stationConfirmSubject } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { type RelayFixture, sessionHash, sessionPut, startRelayFixture } from "./relay-fixture.ts";
 
@@ -22,8 +23,8 @@ afterEach(() => fixture.stop());
 
 const put = (number: number) => putOnce(fixture.bus, SESSIONS, sessionHash(number), { number });
 
-async function hasLostData(mark: Mark | undefined, notedSequence = 0): Promise<boolean> {
-  return await hasLost(fixture.bus.jsm, await infoNow(), { mark, notedSequence });
+async function hasLostData(mark: Mark | undefined, noted?: Noted): Promise<boolean> {
+  return await hasLost(fixture.bus.jsm, await infoNow(), { mark, noted, logs: ONE_LOG });
 }
 
 async function infoNow(): Promise<StreamInfo> {
@@ -50,7 +51,7 @@ describe("a stream whose mark is compared", () => {
   test("hosts only confirm the newest commits of a station log: it has lost nothing", async () => {
     const { js, jsm } = fixture.bus;
     const lost = async (mark: Mark): Promise<boolean> =>
-      await hasLost(jsm, await jsm.streams.info(STATION_LOG.name), { mark, notedSequence: 0 });
+      await hasLost(jsm, await jsm.streams.info(STATION_LOG.name), { mark, noted: undefined, logs: ONE_LOG });
     const marks: Mark[] = [];
     for (let count = 0; count < 2 * STATION_LOG.maxMessagesPerSubject; count += 1) {
       await js.publish(stationConfirmSubject(), "");
@@ -74,10 +75,30 @@ describe("a stream whose mark is compared", () => {
     expect(await hasLostData(mark)).toBe(true);
   });
 
+  test("it lost its end, and beats of readers used the numbers again: the check finds it, at once and while it confirms", async () => {
+    await put(1);
+    const mark = await markNow();
+    const copy = copyData(fixture.nats);
+    for (const number of [2, 3]) await put(number);
+    const noted = { sequence: (await markNow()).sequence };
+    const delivered = { row: sessionPut(1, 3), sequence: noted.sequence };
+    expect(await hasLostData(mark, { ...noted, delivered })).toBe(false);
+    await comeBackWith(fixture.nats, copy);
+    await fixture.isBack();
+    const first = await infoNow();
+    while ((await markNow()).sequence < noted.sequence) {
+      await fixture.bus.js.publish(beatSubject(bucketBeats(SESSIONS)), "", { headers: beatHeaders("") });
+    }
+    expect(await hasLostData(mark, noted), "by its number alone").toBe(false);
+    expect(await hasLostData(mark, { ...noted, delivered })).toBe(true);
+    const { isLost } = await checkStream(fixture.bus.jsm, first, { mark, noted, logs: ONE_LOG });
+    expect(isLost).toBe(true);
+  });
+
   test("it was created again, or lacks a message that PostgreSQL names: it has lost something; a first check finds no loss", async () => {
     await put(1);
     expect(await hasLostData(undefined)).toBe(false);
-    expect(await hasLostData(await markNow(), 2)).toBe(true);
+    expect(await hasLostData(await markNow(), { sequence: 2 })).toBe(true);
     const mark = await markNow();
     await fixture.bus.jsm.streams.delete(STREAM);
     await ensureStreams(fixture.bus, { replicas: 1, logs: 1 });
@@ -272,12 +293,14 @@ describe("a leader reports a stream that ends before what was known", () => {
   const CREATED = "2026-11-22T10:00:00Z";
   const known = {
     mark: { stream: "LOG", created: CREATED, sequence: 9, stored: "2026-11-22T11:00:00Z" },
-    notedSequence: 9,
+    noted: { sequence: 9 },
+    logs: ONE_LOG,
   };
   const infoAt = (sequence: number) =>
     ({
       config: { name: "LOG" },
       created: CREATED,
+      ts: "2026-11-22T12:00:00Z",
       state: { last_seq: sequence, last_ts: sequence === 9 ? "2026-11-22T11:00:00Z" : "2026-11-22T10:30:00Z" },
     }) as unknown as StreamInfo;
 
@@ -285,7 +308,8 @@ describe("a leader reports a stream that ends before what was known", () => {
   function leaderAt(...sequences: number[]): { jsm: JetStreamManager; asked: () => number } {
     let asked = 0;
     const info = async () => infoAt(sequences[Math.min(asked++, sequences.length - 1)] ?? 0);
-    return { jsm: { streams: { info } } as unknown as JetStreamManager, asked: () => asked };
+    const getMessage = async () => ({ seq: 9, time: new Date("2026-11-22T11:00:00Z") });
+    return { jsm: { streams: { info, getMessage } } as unknown as JetStreamManager, asked: () => asked };
   }
 
   test("it has applied the rest a moment later: nothing is lost, and the newest state counts", async () => {
@@ -302,7 +326,7 @@ describe("a leader reports a stream that ends before what was known", () => {
 
   test("the stream is empty and nothing was known of it: it is new, and the relay asks once", async () => {
     const { jsm, asked } = leaderAt(0);
-    expect((await checkStream(jsm, infoAt(0), { mark: undefined, notedSequence: 0 })).isLost).toBe(true);
+    expect((await checkStream(jsm, infoAt(0), { mark: undefined, noted: undefined, logs: ONE_LOG })).isLost).toBe(true);
     expect(asked()).toBe(0);
   });
 });

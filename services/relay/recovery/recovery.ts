@@ -27,7 +27,7 @@ import {
   type PendingAnnouncement,
   selectCopiedStations,
   selectMarks,
-  selectNotedSequences,
+  selectNoted,
   selectPendingAnnouncements,
 } from "../sql/bus-state.ts";
 import { ANNOUNCE, type AnnounceDeps } from "./announce.ts";
@@ -35,6 +35,7 @@ import {
   BUCKET_OF_PART,
   checkStream,
   isLogPurged,
+  knownSequence,
   markOf,
   NoStreamError,
   streamInfo,
@@ -109,10 +110,11 @@ class Recovery {
     this.#needsCheck = false;
     try {
       if (isRequested) await this.#startCheck();
-      const noted = isRequested ? await selectNotedSequences(sql) : undefined;
+      const noted = isRequested ? await selectNoted(sql) : undefined;
       const moved: MovedMark[] = [];
       const lost: AnnouncedPart[] = [];
       const streams = watchedStreams(logs);
+      const readAtMs = performance.now();
       // Together, so that the relay and the server wake up once for all of them.
       const infos = await Promise.all(streams.map(({ name }) => streamInfo(bus.jsm, name)));
       for (const [index, { name, part }] of streams.entries()) {
@@ -121,7 +123,7 @@ class Recovery {
         if (!isRequested && (isReplaced(found, mark) || this.#isNoticePurged(part, found)))
           return this.requestCheck(true);
         if (found === undefined) throw new NoStreamError(name);
-        const known = noted && { mark, notedSequence: noted.get(name) ?? 0 };
+        const known = noted && { mark, noted: noted.get(name), logs };
         const { info, isLost: hasLostEnd } =
           known === undefined ? { info: found, isLost: false } : await checkStream(bus.jsm, found, known);
         const isPurged =
@@ -133,18 +135,18 @@ class Recovery {
         const now = markOf(info);
         if (isLost) {
           if (!lost.includes(part)) lost.push(part);
-          const facts = { stream: name, had: mark, has: now, noted: known?.notedSequence };
+          const facts = { stream: name, had: mark, has: now, noted: known?.noted?.sequence };
           if (mark === undefined) log.info(facts, "the bus is new");
           else log.error(facts, "the bus has lost data");
         }
         const isSame = mark?.created === now.created && mark.sequence === now.sequence;
-        const lostThrough = Math.max(mark?.sequence ?? 0, known?.notedSequence ?? 0);
+        const lostThrough = knownSequence({ mark, noted: known?.noted });
         if (isLost || !isSame) moved.push(isLost && part === "stations" ? { ...now, lostThrough } : now);
       }
       // The bus was away meanwhile: what was read may be of two runs of the server, so no mark is written.
       if (this.#needsCheck) return this.#wake.resolve();
       if (moved.length === 0 && lost.length === 0) return;
-      const uncopied = await noteMarks(sql, epoch, { moved, lost });
+      const uncopied = await noteMarks(sql, epoch, { moved, lost, ageMs: performance.now() - readAtMs });
       if (lost.length > 0)
         for (const stream of uncopied) log.error({ stream }, "commits were lost before they were copied");
       this.#marks = new Map([...this.#marks, ...moved.map((mark) => [mark.stream, mark] as const)]);

@@ -1,4 +1,5 @@
 /** What the relay knows about the bus: the newest message of each stream, and what it must announce to the bus again. */
+import type { OutboxRow } from "../../db/outbox.ts";
 import type { Database } from "../../db/pool.ts";
 import { RELAY_LIMITS } from "../limits.ts";
 import { fence, LeaseLostError } from "./leader-lease.ts";
@@ -33,7 +34,12 @@ export interface MovedMark extends Mark {
 export async function noteMarks(
   sql: Database,
   epoch: number,
-  found: { readonly moved: readonly MovedMark[]; readonly lost: readonly AnnouncedPart[] },
+  found: {
+    readonly moved: readonly MovedMark[];
+    readonly lost: readonly AnnouncedPart[];
+    /** How long ago the relay read the streams: a row that was delivered since is not in the marks. */
+    readonly ageMs: number;
+  },
 ): Promise<readonly string[]> {
   const [held] = await sql<{ uncopied: string[] }[]>`
     ${fence(sql, epoch)},
@@ -42,15 +48,15 @@ export async function noteMarks(
       on conflict (part) do update
       set told_through = 0, requested_at = clock_timestamp(), finished_at = null),
     noted as (
-      insert into bus_marks (stream, created, sequence, stored, uncopied)
-      select r.stream, r.created, r.sequence, r.stored, coalesce(r."lostThrough" > case
+      insert into bus_marks (stream, created, sequence, stored, marked_at, uncopied)
+      select r.stream, r.created, r.sequence, r.stored, clock_timestamp() - ${found.ageMs}::float8 * interval '1 ms', coalesce(r."lostThrough" > case
           when p.lost_at > m.marked_at then p.lost_through else greatest(p.sequence, p.read_through, 0) end, false)
       from fence, jsonb_to_recordset(${JSON.stringify(found.moved)}::text::jsonb)
         as r (stream text, created text, sequence bigint, stored text, "lostThrough" bigint)
         left join bus_marks m using (stream) left join audit_position p using (stream)
       on conflict (stream) do update
       set created = excluded.created, sequence = excluded.sequence, stored = excluded.stored,
-          uncopied = bus_marks.uncopied or excluded.uncopied, marked_at = clock_timestamp()
+          uncopied = bus_marks.uncopied or excluded.uncopied, marked_at = excluded.marked_at
       returning stream, uncopied)
     select array(select stream from noted where uncopied) as uncopied from fence`;
   if (held === undefined) throw new LeaseLostError(epoch);
@@ -70,19 +76,39 @@ export async function selectUncopiedLogs(sql: Database): Promise<ReadonlySet<str
   return new Set(rows.map(({ stream }) => stream));
 }
 
-/**
- * For each stream, the newest sequence that PostgreSQL has noted: of the rows that the relay delivered since the stream's last
- * mark, and of the commits that the audit service copied.
- */
-export async function selectNotedSequences(sql: Database): Promise<ReadonlyMap<string, number>> {
-  const rows = await sql<{ stream: string; sequence: number }[]>`
-    select stream, max(sequence) as sequence from (
-      select o.stream, o.sequence from outbox o join bus_marks m using (stream)
-      where o.delivered_at > (select min(marked_at) from bus_marks) and o.delivered_at > m.marked_at
-      union all
-      select stream, sequence from audit_position) as noted
-    where sequence is not null group by stream`;
-  return new Map(rows.map(({ stream, sequence }) => [stream, sequence]));
+/** The newest row of the outbox that was delivered to a stream, and where it was stored. */
+export interface DeliveredRow {
+  readonly row: OutboxRow;
+  readonly sequence: number;
+}
+
+/** What PostgreSQL has noted of a stream. */
+export interface Noted {
+  /** The newest sequence that is known. */
+  readonly sequence: number;
+  /** Undefined when nothing was delivered to it since its last mark. */
+  readonly delivered?: DeliveredRow | undefined;
+}
+
+/** By stream: the newest row that was delivered since the stream's last mark, and the newest commit that the audit service copied. */
+export async function selectNoted(sql: Database): Promise<ReadonlyMap<string, Noted>> {
+  const rows = await sql<
+    { stream: string; copied: number; sequence: number | null; key: string; kind: string; payload: object }[]
+  >`
+    with delivered as (
+      select distinct on (o.stream) o.stream, o.sequence, o.key, o.kind, o.payload from outbox o join bus_marks m using (stream)
+      where o.delivered_at > (select min(marked_at) from bus_marks) and o.delivered_at > m.marked_at and o.sequence is not null
+      order by o.stream, o.sequence desc
+    )
+    select stream, coalesce(p.sequence, 0) as copied, d.sequence, d.key, d.kind, d.payload
+    from delivered d full join audit_position p using (stream)`;
+  return new Map(
+    rows.map(({ stream, copied, sequence, key, kind, payload }) => {
+      if (sequence === null) return [stream, { sequence: copied }];
+      const delivered = { row: { key, kind, ...payload } as OutboxRow, sequence };
+      return [stream, { sequence: Math.max(copied, sequence), delivered }];
+    }),
+  );
 }
 
 /**
