@@ -108,7 +108,8 @@ async function requireReady(
 ): Promise<void> {
   const { accountId, kind, fromDate } = period;
   const [row] = await listPeriods(tx, { organizationId, accountId, kind, fromDate, toDate: fromDate, limit: 1 });
-  if (row === undefined) throw conflict("period_not_ready", `This ${kind} has no period: the account's last day is before it.`);
+  if (row === undefined)
+    throw conflict("period_not_ready", `This ${kind} has no period: the account's last day is before it.`);
   const { missing } = row;
   if (missing.length === 0) return;
   throw conflict("period_not_ready", `This ${kind} cannot be closed yet: ${missing.map(missingSentence).join("; ")}.`);

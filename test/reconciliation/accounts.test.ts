@@ -79,14 +79,18 @@ describe("a statement account", () => {
     const path = `accounts/${account_id}/`;
     const query = `periods/?kind=day&account_id=${account_id}&from_date=2026-03-14&to_date=2026-03-17`;
     const days = async () =>
-      (await operator.good<{ periods: { from_date: string }[] }>("GET", query)).periods.map(({ from_date }) => from_date);
+      (await operator.good<{ periods: { from_date: string }[] }>("GET", query)).periods.map(
+        ({ from_date }) => from_date,
+      );
     const last = { last_day: "2026-03-15" };
     expect(await operator.good("PATCH", path, { body: last })).toMatchObject(last);
     expect(await days()).toEqual(["2026-03-14", "2026-03-15"]);
     const close = { body: { account_id, kind: "day", from_date: "2026-03-16", reason: "All decided" } };
     const refusal = await ask("POST", "/api/reconciliation/v1/periods/close/", close);
     expect(refusal).toMatchObject({ status: 409, body: { reason: "period_not_ready" } });
-    expect(await ask("PATCH", `${PATH}${account_id}/`, { body: { last_day: "2026-02-30" } })).toMatchObject({ status: 400 });
+    expect(await ask("PATCH", `${PATH}${account_id}/`, { body: { last_day: "2026-02-30" } })).toMatchObject({
+      status: 400,
+    });
     expect(await operator.good("PATCH", path, { body: { last_day: null } })).toMatchObject({ last_day: null });
     expect(await days()).toHaveLength(4);
   });
