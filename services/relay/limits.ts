@@ -77,8 +77,8 @@ export const RELAY_LIMITS = {
   /** How often the retention job runs, and how many rows one statement deletes. */
   retention: { everyMs: 600_000, rowsPerBatch: 1_000 },
   /**
-   * How often the newest message of each stream is marked: a loss of what was stored since is not noticed. A small request
-   * for each stream, and a row only where something was stored.
+   * How often the newest message of each stream is marked. A loss of what was stored since is noticed only if PostgreSQL has
+   * noted it: a row of the outbox, or a copied commit. A small request for each stream, and a row only where something was stored.
    */
   markIntervalMs: 1_000,
   /** Stations, and entries of buckets, in one page of an announcement: its progress is written afterwards. */

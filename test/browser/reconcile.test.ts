@@ -172,7 +172,7 @@ describe("the reconciliation", () => {
     await page.getByLabel("Settlement delay in days").fill("");
     await page.getByLabel("Last day").fill("2026-11-15");
     await change.click();
-    await page.getByRole("alert").first().waitFor(SOON);
+    await page.getByText("Fill this in.").waitFor(SOON);
     await expectAccessible(page, "reconcile-account");
     await page.getByLabel("Settlement delay in days").fill("0");
     await change.click();

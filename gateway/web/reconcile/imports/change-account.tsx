@@ -31,6 +31,10 @@ export function ChangeAccount({ account, onDone }: ChangeAccountProps) {
   const failure = useSignal<Failure | null>(null);
   const isBusy = useSignal(false);
   const texts = words().account;
+  const faultOf = (name: Name): string | null => {
+    const isLeftEmpty = failure.value !== null && name !== "last_day" && typed.value[name].trim() === "";
+    return isLeftEmpty ? sharedWords().required : fieldFault(failure.value, `/${name}`);
+  };
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     if (isBusy.peek()) return;
@@ -66,7 +70,7 @@ export function ChangeAccount({ account, onDone }: ChangeAccountProps) {
           label={texts.fields[name]}
           help={texts.helps[name]}
           value={typed.value[name]}
-          fault={fieldFault(failure.value, `/${name}`)}
+          fault={faultOf(name)}
           onInput={(value) => {
             typed.value = { ...typed.value, [name]: value };
           }}
