@@ -97,6 +97,16 @@ describe("a German page", () => {
     await page.context().close();
   });
 
+  test("on a phone, a long status stays inside its row", async () => {
+    const page = await open("devices/", { locale: "de-DE", viewport: { width: 360, height: 740 } });
+    await page.locator(".tag", { hasText: "wartet auf seinen Code" }).first().waitFor(SHOWN);
+    const outside = `[...document.querySelectorAll(".cell")].filter((cell) =>
+      [...cell.querySelectorAll(".tag")].some(
+        (tag) => tag.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1)).length`;
+    expect(await page.evaluate(outside)).toBe(0);
+    await page.context().close();
+  });
+
   test("explains a payment in German, with the service's own words as a detail", async () => {
     const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
     const station = `stations/${system.sandbox.stations[0]?.stationId}`;
@@ -118,6 +128,15 @@ describe("a German page", () => {
       .getByText(/was settled with/)
       .last()
       .waitFor(SHOWN);
+    await page.context().close();
+  });
+});
+
+describe("a state without a section", () => {
+  test("an address that does not exist: a heading says so, and the page is accessible", async () => {
+    const page = await open("nothing/");
+    await page.getByRole("heading", { level: 1, name: "There is no such section" }).waitFor(SHOWN);
+    await expectAccessible(page, "back-not-found");
     await page.context().close();
   });
 });
