@@ -14,7 +14,7 @@ let browser: Browser;
 let owner: Person;
 
 beforeAll(async () => {
-  [system, browser] = await Promise.all([sharedSystem(), startBrowser()]);
+  [system, browser] = await Promise.all([sharedSystem({ sandboxProvider: true }), startBrowser()]);
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
 });
 afterAll(async () => {
@@ -78,6 +78,32 @@ describe("an answer that is lost", () => {
       `webhook-endpoints/?consumer_id=${fleet.consumerId}`,
     );
     expect(endpoints).toHaveLength(1);
+    await page.context().close();
+  });
+});
+
+describe("the sandbox panel", () => {
+  test("when the session of its cashier has ended, the next click signs in again", async () => {
+    const page = await open("sandbox/");
+    let session = "";
+    page.on("request", (request) => {
+      if (request.url().includes("/cashier/v1/stations/")) session = request.headers()["authorization"] ?? session;
+    });
+    await button(page, "Seed a sandbox").click(SHOWN);
+    await inDialog(page).getByLabel("Name").fill("Long day");
+    await inDialog(page).getByRole("button", { name: "Seed a sandbox" }).click();
+    await inDialog(page).getByRole("button", { name: "I have it" }).click(SHOWN);
+    const row = page.getByRole("row", { name: /Long day/ });
+    await row.getByRole("button", { name: "Play" }).click(SHOWN);
+    await page.getByRole("button", { name: /declines after a short delay/ }).click(SHOWN);
+    await page.getByRole("complementary").getByText("declined by the provider").waitFor(SHOWN);
+    const ended = await fetch(`${system.baseUrl}/api/cashier/v1/session/`, {
+      method: "DELETE",
+      headers: { Authorization: session },
+    });
+    expect(ended.status).toBe(204);
+    await page.getByRole("button", { name: /approves the payment/ }).click(SHOWN);
+    await page.getByRole("complementary").getByText("paid").waitFor(SHOWN);
     await page.context().close();
   });
 });
