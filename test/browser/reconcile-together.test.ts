@@ -7,7 +7,7 @@ import { send } from "../support/http.ts";
 import { addOperator, logIn, newOrder, OPERATOR_PASSWORD, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
-import { startBrowser } from "./chromium.ts";
+import { expectNoSideways, startBrowser } from "./chromium.ts";
 
 const SOON = { timeout: 30_000 };
 /** How often the page loads the shown issue again (`REFRESH_MS` of `issue-list.ts`). */
@@ -245,4 +245,33 @@ test("a mapping whose name looks like markup: the page shows it as text", async 
   const card = page.getByRole("article", { name: "unknown.csv" });
   await expect.poll(() => card.locator("option", { hasText: XSS }).count(), SOON).toBeGreaterThan(0);
   expect(await page.title()).not.toBe("owned");
+});
+
+test("long names of an account and of a person, on a phone: issue, message and report stay inside the page", async () => {
+  const name = "Donaudampfschifffahrtsgesellschaftskapitänskajütentürschlüssel";
+  const email = "max@sandbox.example";
+  const owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  await addOperator(system.baseUrl, owner, email, `Maximiliane von Hohenlohe-Waldenburg-${name}`);
+  await rita.good("PATCH", `accounts/${accountId}/`, { body: { name } });
+  const [issue] = await openIssues("12345678.90");
+  const context = await browser.newContext({ locale: "de-DE", viewport: { width: 360, height: 740 } });
+  const phone = await context.newPage();
+  await phone.goto(`${system.baseUrl}/reconcile/?view=all_open&issue=${issue?.issue_id}`);
+  await phone.getByLabel("E-Mail-Adresse").fill(email, SOON);
+  await phone.getByLabel("Passwort").fill(OPERATOR_PASSWORD);
+  await phone.getByRole("button", { name: "Anmelden" }).click();
+  await phone.getByRole("button", { name: "Mir zuweisen" }).click(SOON);
+  const undo = phone.locator(".toast").getByRole("button", { name: "Rückgängig" });
+  expect((await undo.boundingBox(SOON))?.height).toBeLessThan(50);
+  await phone.locator(".detail .tag").waitFor(SOON);
+  await expectNoSideways(phone);
+  await phone.getByRole("button", { name: "Zurück zur Liste" }).click();
+  await phone.locator(".issue-row .tag").first().waitFor(SOON);
+  const cut = "[...document.querySelectorAll('.issue-row')].filter((row) => row.scrollWidth > row.clientWidth).length";
+  expect(await phone.evaluate(cut)).toBe(0);
+  await expectNoSideways(phone);
+  await phone.goto(`${system.baseUrl}/reconcile/?section=report&day=${DAY}&mode=test`);
+  await phone.getByRole("heading", { level: 2 }).waitFor(SOON);
+  await expectNoSideways(phone);
+  await context.close();
 });
