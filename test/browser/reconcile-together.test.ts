@@ -7,7 +7,7 @@ import { send } from "../support/http.ts";
 import { addOperator, logIn, newOrder, OPERATOR_PASSWORD, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
-import { expectNoSideways, startBrowser } from "./chromium.ts";
+import { drawn, expectNoSideways, startBrowser } from "./chromium.ts";
 
 const SOON = { timeout: 30_000 };
 /** How often the page loads the shown issue again (`REFRESH_MS` of `issue-list.ts`). */
@@ -150,6 +150,32 @@ describe("two people at once", () => {
     for (const order of [first, second])
       expect(await cashier.good("GET", `orders/${order}/`)).toMatchObject({ status: "open" });
   });
+});
+
+test("a long list: a refresh removes nothing of what a person has loaded", async () => {
+  const [issue] = await openIssues("5.09");
+  const [newest, oldest] = [10_000, 9_401];
+  await page.route(/\/reconciliation\/v1\/issues\/\?/, async (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    const from = Number(query.get("before_id") ?? newest + 1) - 1;
+    const to = Math.max(oldest, from - Number(query.get("limit")) + 1);
+    const issues = Array.from({ length: from - to + 1 }, (_unused, nth) => ({ ...issue, issue_id: from - nth }));
+    await route.fulfill({ json: { issues, has_more: to > oldest } });
+  });
+  await page.clock.install();
+  await page.goto(`${system.baseUrl}/reconcile/`);
+  const rows = page.locator(".issue-row");
+  for (let shown = 100; shown < newest - oldest; shown += 100) {
+    await expect.poll(() => rows.count(), SOON).toBe(shown);
+    await page.getByRole("button", { name: "Show more" }).click();
+  }
+  await expect.poll(() => rows.count(), SOON).toBe(600);
+  const again = page.waitForResponse(/\/issues\/\?.*before_id=9501/, SOON);
+  await page.clock.fastForward(REFRESH_MS);
+  await (await again).finished();
+  await drawn(page);
+  expect(await rows.count()).toBe(600);
+  expect(await page.getByRole("button", { name: "Show more" }).count()).toBe(0);
 });
 
 test("a refused attribution: the dialog names the reason", async () => {
