@@ -14,7 +14,7 @@ let browser: Browser;
 let owner: Person;
 
 beforeAll(async () => {
-  [system, browser] = await Promise.all([sharedSystem(), startBrowser()]);
+  [system, browser] = await Promise.all([sharedSystem({ sandboxProvider: true }), startBrowser()]);
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
 });
 afterAll(async () => {
@@ -82,6 +82,32 @@ describe("an answer that is lost", () => {
   });
 });
 
+describe("the sandbox panel", () => {
+  test("when the session of its cashier has ended, the next click signs in again", async () => {
+    const page = await open("sandbox/");
+    let session = "";
+    page.on("request", (request) => {
+      if (request.url().includes("/cashier/v1/stations/")) session = request.headers()["authorization"] ?? session;
+    });
+    await button(page, "Seed a sandbox").click(SHOWN);
+    await inDialog(page).getByLabel("Name").fill("Long day");
+    await inDialog(page).getByRole("button", { name: "Seed a sandbox" }).click();
+    await inDialog(page).getByRole("button", { name: "I have it" }).click(SHOWN);
+    const row = page.getByRole("row", { name: /Long day/ });
+    await row.getByRole("button", { name: "Play" }).click(SHOWN);
+    await page.getByRole("button", { name: /declines after a short delay/ }).click(SHOWN);
+    await page.getByRole("complementary").getByText("declined by the provider").waitFor(SHOWN);
+    const ended = await fetch(`${system.baseUrl}/api/cashier/v1/session/`, {
+      method: "DELETE",
+      headers: { Authorization: session },
+    });
+    expect(ended.status).toBe(204);
+    await page.getByRole("button", { name: /approves the payment/ }).click(SHOWN);
+    await page.getByRole("complementary").getByText("paid").waitFor(SHOWN);
+    await page.context().close();
+  });
+});
+
 describe("a German page", () => {
   test("names the error of a field in German, and shows no English sentence of the service", async () => {
     const page = await open("stations/", { locale: "de-DE", viewport: { width: 360, height: 740 } });
@@ -94,6 +120,16 @@ describe("a German page", () => {
     await expect.poll(() => page.locator(":focus").getAttribute("aria-invalid"), SHOWN).toBe("true");
     expect(await inDialog(page).textContent()).not.toMatch(/currency|active ISO/i);
     await expectAccessible(page);
+    await page.context().close();
+  });
+
+  test("on a phone, a long status stays inside its row", async () => {
+    const page = await open("devices/", { locale: "de-DE", viewport: { width: 360, height: 740 } });
+    await page.locator(".tag", { hasText: "wartet auf seinen Code" }).first().waitFor(SHOWN);
+    const outside = `[...document.querySelectorAll(".cell")].filter((cell) =>
+      [...cell.querySelectorAll(".tag")].some(
+        (tag) => tag.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1)).length`;
+    expect(await page.evaluate(outside)).toBe(0);
     await page.context().close();
   });
 
@@ -118,6 +154,15 @@ describe("a German page", () => {
       .getByText(/was settled with/)
       .last()
       .waitFor(SHOWN);
+    await page.context().close();
+  });
+});
+
+describe("a state without a section", () => {
+  test("an address that does not exist: a heading says so, and the page is accessible", async () => {
+    const page = await open("nothing/");
+    await page.getByRole("heading", { level: 1, name: "There is no such section" }).waitFor(SHOWN);
+    await expectAccessible(page, "back-not-found");
     await page.context().close();
   });
 });

@@ -332,6 +332,23 @@ describe("lists", () => {
     expect(await page.getByRole("button", { name: "Clear the filters" }).count()).toBe(0);
   });
 
+  test("a later page that fails: the button tries that page again, and the failure disappears", async () => {
+    await page.route("**/backoffice/v1/users/", async (route) => {
+      const answer = await route.fetch();
+      await route.fulfill({ response: answer, json: { ...(await answer.json()), has_more: true } });
+    });
+    await open("people/");
+    const busy = { status: 503, json: { code: "busy", detail: "", request_id: "r" } };
+    await page.route("**/users/?*since_id=*", (route) => route.fulfill(busy), { times: 1 });
+    await press("Show more");
+    await said("The service has too much to do at the moment.");
+    await press("Try again");
+    await page.getByText("The service has too much to do at the moment.").waitFor({ state: "detached", ...SHOWN });
+    // The page that was missing is the last one.
+    expect(await page.getByRole("button", { name: "Show more" }).count()).toBe(0);
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+  });
+
   test("a text filter keeps the space after which a person pauses", async () => {
     await open("payments/");
     const search = page.getByLabel("Reference or order");

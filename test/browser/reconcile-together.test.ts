@@ -7,7 +7,7 @@ import { send } from "../support/http.ts";
 import { addOperator, logIn, newOrder, OPERATOR_PASSWORD, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
-import { startBrowser } from "./chromium.ts";
+import { drawn, expectNoSideways, startBrowser } from "./chromium.ts";
 
 const SOON = { timeout: 30_000 };
 /** How often the page loads the shown issue again (`REFRESH_MS` of `issue-list.ts`). */
@@ -152,6 +152,32 @@ describe("two people at once", () => {
   });
 });
 
+test("a long list: a refresh removes nothing of what a person has loaded", async () => {
+  const [issue] = await openIssues("5.09");
+  const [newest, oldest] = [10_000, 9_401];
+  await page.route(/\/reconciliation\/v1\/issues\/\?/, async (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    const from = Number(query.get("before_id") ?? newest + 1) - 1;
+    const to = Math.max(oldest, from - Number(query.get("limit")) + 1);
+    const issues = Array.from({ length: from - to + 1 }, (_unused, nth) => ({ ...issue, issue_id: from - nth }));
+    await route.fulfill({ json: { issues, has_more: to > oldest } });
+  });
+  await page.clock.install();
+  await page.goto(`${system.baseUrl}/reconcile/`);
+  const rows = page.locator(".issue-row");
+  for (let shown = 100; shown < newest - oldest; shown += 100) {
+    await expect.poll(() => rows.count(), SOON).toBe(shown);
+    await page.getByRole("button", { name: "Show more" }).click();
+  }
+  await expect.poll(() => rows.count(), SOON).toBe(600);
+  const again = page.waitForResponse(/\/issues\/\?.*before_id=9501/, SOON);
+  await page.clock.fastForward(REFRESH_MS);
+  await (await again).finished();
+  await drawn(page);
+  expect(await rows.count()).toBe(600);
+  expect(await page.getByRole("button", { name: "Show more" }).count()).toBe(0);
+});
+
 test("a refused attribution: the dialog names the reason", async () => {
   const [issue] = await openIssues("5.03");
   await show(issue?.issue_id ?? 0);
@@ -245,4 +271,33 @@ test("a mapping whose name looks like markup: the page shows it as text", async 
   const card = page.getByRole("article", { name: "unknown.csv" });
   await expect.poll(() => card.locator("option", { hasText: XSS }).count(), SOON).toBeGreaterThan(0);
   expect(await page.title()).not.toBe("owned");
+});
+
+test("long names of an account and of a person, on a phone: issue, message and report stay inside the page", async () => {
+  const name = "Donaudampfschifffahrtsgesellschaftskapitänskajütentürschlüssel";
+  const email = "max@sandbox.example";
+  const owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  await addOperator(system.baseUrl, owner, email, `Maximiliane von Hohenlohe-Waldenburg-${name}`);
+  await rita.good("PATCH", `accounts/${accountId}/`, { body: { name } });
+  const [issue] = await openIssues("12345678.90");
+  const context = await browser.newContext({ locale: "de-DE", viewport: { width: 360, height: 740 } });
+  const phone = await context.newPage();
+  await phone.goto(`${system.baseUrl}/reconcile/?view=all_open&issue=${issue?.issue_id}`);
+  await phone.getByLabel("E-Mail-Adresse").fill(email, SOON);
+  await phone.getByLabel("Passwort").fill(OPERATOR_PASSWORD);
+  await phone.getByRole("button", { name: "Anmelden" }).click();
+  await phone.getByRole("button", { name: "Mir zuweisen" }).click(SOON);
+  const undo = phone.locator(".toast").getByRole("button", { name: "Rückgängig" });
+  expect((await undo.boundingBox(SOON))?.height).toBeLessThan(50);
+  await phone.locator(".detail .tag").waitFor(SOON);
+  await expectNoSideways(phone);
+  await phone.getByRole("button", { name: "Zurück zur Liste" }).click();
+  await phone.locator(".issue-row .tag").first().waitFor(SOON);
+  const cut = "[...document.querySelectorAll('.issue-row')].filter((row) => row.scrollWidth > row.clientWidth).length";
+  expect(await phone.evaluate(cut)).toBe(0);
+  await expectNoSideways(phone);
+  await phone.goto(`${system.baseUrl}/reconcile/?section=report&day=${DAY}&mode=test`);
+  await phone.getByRole("heading", { level: 2 }).waitFor(SOON);
+  await expectNoSideways(phone);
+  await context.close();
 });

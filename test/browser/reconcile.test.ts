@@ -78,6 +78,18 @@ const section = async (name: string): Promise<void> => {
 };
 const view = (name: RegExp) => page.getByRole("navigation", { name: "Views" }).getByRole("link", { name });
 
+/** Drags a file over an element and drops it. Returns whether the page keeps the browser from opening the file itself. */
+const drop = (selector: string, name: string, content: Buffer) =>
+  page.evaluate<string[]>(`(() => {
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File([${JSON.stringify(content.toString())}], ${JSON.stringify(name)}, { type: "text/csv" }));
+    return ["dragover", "drop"].map((type) => {
+      const event = new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer });
+      document.querySelector(${JSON.stringify(selector)}).dispatchEvent(event);
+      return type + (event.defaultPrevented ? " prevented" : " opens the file");
+    });
+  })()`);
+
 describe("the reconciliation", () => {
   test("a person signs in; a wrong password says why", async () => {
     await page.goto(`${system.baseUrl}/reconcile/`);
@@ -105,8 +117,11 @@ describe("the reconciliation", () => {
       sale("TC3STRAYAA", "5.00", `"${XSS.replaceAll('"', '""')}"`),
     ];
     const buffer = Buffer.from(`${[HEADER, ...rows].join("\n")}\n`);
-    await page.locator("input[type=file]").setInputFiles({ name: `${XSS}.csv`, mimeType: "text/csv", buffer });
+    // A file that misses the zone: otherwise the browser would leave the page and show the file.
+    expect(await drop("body", "beside.csv", buffer)).toEqual(["dragover prevented", "drop prevented"]);
+    expect(await drop(".drop", `${XSS}.csv`, buffer)).toEqual(["dragover prevented", "drop prevented"]);
     await page.getByText("Confirm the format").waitFor(SOON);
+    expect(await page.getByRole("article", { name: "beside.csv" }).count()).toBe(0);
     await page.getByText("A piece of the file").first().waitFor(SOON);
     await expectAccessible(page, "reconcile-confirm-format");
     await page.getByRole("button", { name: "Import", exact: true }).click();

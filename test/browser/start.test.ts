@@ -260,7 +260,7 @@ describe("the link of a start", () => {
     await other.goto(link);
     await other.getByRole("alert").getByText("This link was used, or its 15 minutes are over").waitFor(SHOWN);
     expect(await other.locator("iframe").count()).toBe(0);
-    await expectAccessible(other);
+    await expectAccessible(other, "start-used");
     await other.goto(`${system.baseUrl}/start/`);
     await other.reload();
     await other.getByText("This page opens by the link that the start of the service prints.").waitFor(SHOWN);

@@ -6,7 +6,6 @@ import { logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
-import { picture } from "./pictures.ts";
 import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
 
 /** Text that runs a script when a page inserts it as markup. The device's text also reverses the text direction. */
@@ -50,6 +49,8 @@ async function openBrowser(): Promise<void> {
   context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce" });
   cashierPage = await context.newPage();
   await cashierPage.goto(`${system.baseUrl}/till/`);
+  await button(cashierPage, "Sign in").waitFor(SHOWN);
+  await expectAccessible(cashierPage, "till-sign-in");
   await signIn(cashierPage, system.cashier);
   await cashierPage.locator(".station-list").waitFor(SHOWN);
 }
@@ -94,7 +95,9 @@ describe("a collection", () => {
     const page = cashierPage;
     const till: Till = { page, stationId };
     await page.goto(`${system.baseUrl}/till/`);
-    await page.getByText(name).click(SHOWN);
+    await page.getByText(name).waitFor(SHOWN);
+    await expectAccessible(page, "till-stations");
+    await page.getByText(name).click();
     await click(page, "Take the station");
     await button(page, "Leave the station").waitFor(SHOWN);
     await expectAccessible(page, "till-new-order");
@@ -152,11 +155,13 @@ describe("a collection", () => {
     await page.getByRole("dialog").waitFor(SHOWN);
     await expectAccessible(page, "till-cancel");
     await click(page, "Cancel the collection");
+    await button(page, "Back to the order").waitFor(SHOWN);
+    await expectAccessible(page, "till-cancelled");
     await click(page, "Back to the order");
     await click(page, "Cash");
     await page.getByRole("dialog").getByText("The device reported an approval.").waitFor(SHOWN);
     expect((await intentsOf(till)).length).toBe(1);
-    await picture(page, "till-money-may-have-moved");
+    await expectAccessible(page, "till-money-may-have-moved");
     await withoutLease(till, button(page, "The guest has not paid: collect"));
     await click(page, "The guest has not paid: collect");
     await click(page, "€12.50 received");
@@ -184,6 +189,7 @@ describe("a collection", () => {
       await settle(reference);
       if (round === 2) {
         await isAsked();
+        await expectAccessible(page, "till-reference-used");
         // The answer is lost. For another reference the till asks again for the confirmation.
         await page.route("**/attest/", (route) => route.abort(), { times: 1 });
         await click(page, "One payment covers both: settle");
@@ -394,11 +400,13 @@ describe("during an action", () => {
     await otherPage.goto(`${system.baseUrl}/till/`);
     await signIn(otherPage, details);
     await click(otherPage, "Take over");
+    await otherPage.getByRole("dialog").waitFor(SHOWN);
+    await expectAccessible(otherPage, "till-take-over");
     await otherPage.getByRole("dialog").getByRole("button", { name: "Take over" }).click(SHOWN);
     await button(otherPage, "Leave the station").waitFor(SHOWN);
     await isShown(page, "Kim has taken the station over.");
     expect(await button(page, "Cash").getAttribute("aria-disabled")).toBe("true");
-    await picture(page, "till-taken-over");
+    await expectAccessible(page, "till-taken-over");
     await other.close();
   });
 

@@ -43,6 +43,8 @@ async function send<T>(method: string, path: string, token: string | null, body?
   }
 }
 
+const NO_SESSION: Failure = { ok: false, code: "session_missing", detail: "", httpStatus: 401, retryAfterMs: null };
+
 export class SandboxCashier {
   readonly #access: CashierAccess;
   #token: string | null = null;
@@ -64,24 +66,34 @@ export class SandboxCashier {
     return null;
   }
 
-  /** Takes the station, opens an order of this amount and shows its QR code. */
-  async collect(amount: string, name: string): Promise<Result<Intent>> {
+  /** A session that has ended refuses a request before it does anything. Then this signs in again and repeats the request. */
+  async #send<T>(method: string, path: string, body?: unknown): Promise<Result<T>> {
     const refused = await this.#signedIn();
     if (refused !== null) return refused;
-    const lease = await send("POST", `${this.#station}/lease/`, this.#token, {});
+    const result = await send<T>(method, `${this.#station}/${path}`, this.#token, body);
+    if (result.ok || result.httpStatus !== 401) return result;
+    this.#token = null;
+    return (await this.#signedIn()) ?? (await send<T>(method, `${this.#station}/${path}`, this.#token, body));
+  }
+
+  /** Takes the station, opens an order of this amount and shows its QR code. */
+  async collect(amount: string, name: string): Promise<Result<Intent>> {
+    const lease = await this.#send("POST", "lease/", {});
     if (!lease.ok) return lease;
     const lines = [{ name, quantity: 1, unit_amount: amount }];
-    const order = await send<{ readonly order_id: number }>("POST", `${this.#station}/orders/`, this.#token, { lines });
+    const order = await this.#send<{ readonly order_id: number }>("POST", "orders/", { lines });
     if (!order.ok) return order;
-    const body = { order_id: order.reply.order_id, route: "dynamic_qr" };
-    return await send<Intent>("POST", `${this.#station}/intents/`, this.#token, body);
+    return await this.#send<Intent>("POST", "intents/", { order_id: order.reply.order_id, route: "dynamic_qr" });
   }
 
-  read(intentId: number): Promise<Result<Intent>> {
-    return send<Intent>("GET", `${this.#station}/intents/${intentId}/`, this.#token);
+  /** The panel reads each second. Without a session it does not sign in: repeated wrong passwords block the address. */
+  async read(intentId: number): Promise<Result<Intent>> {
+    return this.#token === null ? NO_SESSION : await this.#send<Intent>("GET", `intents/${intentId}/`);
   }
 
-  cancel(intentId: number): Promise<Result<Intent>> {
-    return send<Intent>("POST", `${this.#station}/intents/${intentId}/cancel/`, this.#token, {});
+  /** A session that has ended has released the station. */
+  async cancel(intentId: number): Promise<Result<Intent>> {
+    const lease = await this.#send("POST", "lease/", {});
+    return lease.ok ? await this.#send<Intent>("POST", `intents/${intentId}/cancel/`, {}) : lease;
   }
 }

@@ -9,7 +9,7 @@ import { LanguageSwitch } from "../../shared/language-switch.tsx";
 import { PasswordDialog } from "../../shared/password-dialog.tsx";
 import { SessionEnded } from "../../shared/session-ended.tsx";
 import { SignInForm } from "../../shared/sign-in-form.tsx";
-import { Empty, FailureNotice, Skeleton } from "../../shared/states.tsx";
+import { FailureNotice, Skeleton } from "../../shared/states.tsx";
 import { sharedWords } from "../../shared/words.ts";
 import { closeDialog, DialogPlace, showDialog } from "./dialogs.tsx";
 import { person, readSession, sessionFailure, signIn, signOut } from "./session.ts";
@@ -60,7 +60,10 @@ export function Frame({ groups }: { readonly groups: readonly SectionGroup[] }) 
       <main id="content" class="content stack" tabIndex={-1}>
         {sessionFailure.value !== null && <FailureNotice failure={sessionFailure.value} onRetry={signOut} />}
         {Section === undefined ? (
-          <Empty title={shellWords().notFound}>{shellWords().notFoundText}</Empty>
+          <>
+            <h1>{shellWords().notFound}</h1>
+            <p>{shellWords().notFoundText}</p>
+          </>
         ) : (
           <Section key={current} />
         )}

@@ -27,6 +27,8 @@ export interface Page<T> {
 export interface Pages<T> extends Loading<readonly T[]> {
   readonly hasMore: boolean;
   readonly more: () => Promise<void>;
+  /** Repeats the read that has failed. */
+  readonly retry: () => Promise<void>;
 }
 
 /** A page after `since_id` or before `before_id`. The id of its last entry is the cursor of the next page. */
@@ -85,6 +87,7 @@ export function usePages<T>(key: string, load: LoadPage<T>, everyMs?: number): P
     // A cursor of the old list has no meaning in the new one.
     hasMore: last !== null && last.next !== null && !first.isOld,
     more,
+    retry: first.failure === null && laterFailure.value !== null ? more : first.reload,
   };
 }
 
@@ -118,16 +121,17 @@ export async function allPages<T>(load: LoadPage<T>): Promise<Result<readonly T[
 }
 
 interface LoadedViewProps<T> {
-  readonly of: Loading<T>;
+  /** `retry` is for the failure of a later page; without it a new attempt reads the view again. */
+  readonly of: Loading<T> & { readonly retry?: () => Promise<void> };
   readonly children: (data: T) => ComponentChildren;
 }
 
 /** The loaded data, or a placeholder before the first load; an error is shown above. */
 export function LoadedView<T>({ of, children }: LoadedViewProps<T>) {
-  const { data, failure, isOld, reload } = of;
+  const { data, failure, isOld, reload, retry = reload } = of;
   return (
     <div class={isOld ? "stack busy" : "stack"} aria-busy={isOld}>
-      {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
+      {failure !== null && <FailureNotice failure={failure} onRetry={retry} />}
       {data !== null && children(data)}
       {data === null && failure === null && <Skeleton blocks={1} />}
     </div>

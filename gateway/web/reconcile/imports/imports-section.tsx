@@ -1,5 +1,6 @@
 /** Statement files: upload one, follow its import, confirm its format, release or withdraw it. */
 import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
@@ -119,8 +120,23 @@ function ImportsOfAccount({ accountId, onAddAccount, onChangeAccount }: ImportsP
 
 const filesOf = (list: FileList | null | undefined): readonly File[] => (list ? Array.from(list) : []);
 
+/** For a file that misses the zone: the browser would leave the page and open it. */
+function refuseFile(event: DragEvent): void {
+  if (event.defaultPrevented) return;
+  event.preventDefault();
+  if (event.dataTransfer !== null) event.dataTransfer.dropEffect = "none";
+}
+
 function DropZone({ onFiles }: { readonly onFiles: (files: readonly File[]) => void }) {
   const isOver = useSignal(false);
+  useEffect(() => {
+    addEventListener("dragover", refuseFile);
+    addEventListener("drop", refuseFile);
+    return () => {
+      removeEventListener("dragover", refuseFile);
+      removeEventListener("drop", refuseFile);
+    };
+  }, []);
   return (
     <label
       class={isOver.value ? "drop drop-over" : "drop"}

@@ -1,6 +1,6 @@
 /** The listed issues, the overview and the chosen issue: loads them when the address changes and each `REFRESH_MS`. */
 import { computed, effect, signal, untracked } from "@preact/signals";
-import { call, hasNoSession } from "../../shared/call.ts";
+import { call, hasNoSession, type Result } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { rounds } from "../../shared/use-load.ts";
@@ -8,7 +8,8 @@ import { go, param, section } from "../address.ts";
 import { person } from "../known.ts";
 import { issuesQuery } from "./filter.ts";
 
-export type Issue = ReplyOf<"GET /api/reconciliation/v1/issues/">["issues"][number];
+type Listed = ReplyOf<"GET /api/reconciliation/v1/issues/">;
+export type Issue = Listed["issues"][number];
 export type IssueDetails = ReplyOf<"GET /api/reconciliation/v1/issues/{issue_id}/">;
 type Overview = ReplyOf<"GET /api/reconciliation/v1/issue-overview/">;
 
@@ -38,9 +39,9 @@ export async function loadIssues(): Promise<void> {
   const thisLoad = newestLoad;
   const query = issuesQuery();
   // As many as the page shows, so that a refresh does not remove what a person reads.
-  const limit = Math.min(LIST_LIMIT, Math.max(PAGE, issues.peek()?.length ?? 0));
+  const wanted = Math.max(PAGE, issues.peek()?.length ?? 0);
   const [listed, counted] = await Promise.all([
-    call("GET /api/reconciliation/v1/issues/", { query: { ...query, limit } }),
+    newestIssues(query, wanted),
     call("GET /api/reconciliation/v1/issue-overview/", { query }),
   ]);
   if (thisLoad !== newestLoad) return;
@@ -50,6 +51,20 @@ export async function loadIssues(): Promise<void> {
   if (!listed.ok) return;
   issues.value = listed.reply.issues;
   hasMore.value = listed.reply.has_more;
+}
+
+async function newestIssues(query: ReturnType<typeof issuesQuery>, wanted: number): Promise<Result<Listed>> {
+  const found: Issue[] = [];
+  for (;;) {
+    const last = found[found.length - 1];
+    const limit = Math.min(LIST_LIMIT, wanted - found.length);
+    const page = { ...query, limit, ...(last === undefined ? {} : { before_id: last.issue_id }) };
+    const listed = await call("GET /api/reconciliation/v1/issues/", { query: page });
+    if (!listed.ok) return listed;
+    found.push(...listed.reply.issues);
+    const { has_more } = listed.reply;
+    if (!has_more || found.length >= wanted) return { ok: true, reply: { issues: found, has_more } };
+  }
 }
 
 export async function loadMore(): Promise<void> {
