@@ -62,6 +62,11 @@ export function StationView({ stationId }: { readonly stationId: number }) {
     takeState(state, !isTaken.peek());
     isTaken.value = true;
   }, [state]);
+  const shown = state?.order ?? null;
+  useEffect(() => {
+    // Also once the page has stored its lines: another tab may have changed the order before the answer arrived.
+    if (shown !== null) noteRevision(shown.order_id, shown.revision);
+  }, [shown, isSaving.value]);
   useEffect(() => {
     // A collection that ended before the page opened needs no message: it is in today's list.
     if (state !== null && seen.value === 0) seen.value = state.last_ended_intent?.intent_id ?? NONE_ENDED;
@@ -148,7 +153,6 @@ function takeState(
   const known = order.peek();
   if (active !== null && known?.order_id !== active.order_id) void openOrder(active.order_id);
   else if (shown !== null && known === null && isFirst) void openOrder(shown.order_id);
-  if (shown !== null) noteRevision(shown.order_id, shown.revision);
   // The collection has paid the order, so the order's status has also changed.
   if (known !== null && ended?.order_id === known.order_id && ended.status === "succeeded" && known.status === "open") {
     void openOrder(known.order_id);
