@@ -288,6 +288,37 @@ test("a reason that is typed for a candidate stays when the page below cannot re
   expect(await dialog().getByLabel("Reason").inputValue({ timeout: 2_000 })).toBe("The slip says so.");
 });
 
+test("a decision whose answer comes after the person has gone on: the next question stays, with what is typed", async () => {
+  const [first, second] = await openIssues("5.08", "5.09");
+  const [firstId, secondId] = [first?.issue_id ?? 0, second?.issue_id ?? 0];
+  await show(firstId);
+  await askToClose("The first one");
+  const asked = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  await page.route(`**/issues/${firstId}/close/`, async (route) => {
+    const answer = await route.fetch();
+    asked.resolve();
+    await held.promise;
+    await route.fulfill({ response: answer });
+  });
+  await closeButton().click();
+  await asked.promise;
+  await page.keyboard.press("Escape");
+  await page.locator(".issue-row", { hasText: second?.amount ?? "" }).click();
+  await page.locator(".detail-amount", { hasText: second?.amount ?? "" }).waitFor(SOON);
+  await askToClose("The second one");
+  const answered = page.waitForResponse(`**/issues/${firstId}/close/`);
+  held.resolve();
+  await (await answered).finished();
+  await page.locator(".toast").getByRole("button", { name: "Undo" }).waitFor(SOON);
+  await drawn(page);
+  await page.waitForTimeout(500);
+  expect(await dialog().getByLabel("Reason").inputValue({ timeout: 2_000 })).toBe("The second one");
+  await closeButton().click();
+  await dialog().waitFor({ state: "hidden", ...SOON });
+  expect((await read(secondId)).issue.status).toBe("closed");
+});
+
 test("a mapping whose name looks like markup: the page shows it as text", async () => {
   const definition = {
     encoding: "utf-8",
