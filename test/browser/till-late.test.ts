@@ -173,3 +173,31 @@ test("a session that ends while the page has no connection: the page asks to sig
   await interrupted().waitFor({ state: "hidden", ...SHOWN });
   expect(await again().count()).toBe(0);
 });
+
+test("a question whether to take the station over is about the cashier whom it names, not about the next one", async () => {
+  const kim = await addCashier("Kim");
+  const lou = await addCashier("Lou");
+  const lease = `stations/${stationId}/lease/`;
+  await cashier.good("DELETE", lease);
+  await kim.good("POST", lease);
+  await click(page, "Take over");
+  const question = page.getByRole("dialog");
+  await question.getByText("Kim").waitFor(SHOWN);
+  await kim.good("DELETE", lease);
+  await question.waitFor({ state: "hidden", ...SHOWN });
+  await lou.good("POST", lease);
+  await isShown(page, "Lou");
+  await drawn(page);
+  expect(await question.count()).toBe(0);
+  // By keyboard: a tap where a button has just appeared means the button before.
+  await button(page, "Take over").press("Enter");
+  await question.getByText("Lou").waitFor(SHOWN);
+  await question.getByRole("button", { name: "Take over" }).click(SHOWN);
+  await button(page, "Leave the station").waitFor(SHOWN);
+});
+
+async function addCashier(name: string): Promise<Person> {
+  const details = { email: `${name}-${stationId}@example.com`, password: "another cashier's pass phrase" };
+  await owner.good("POST", "users/", { body: { ...details, name, role: "cashier" } });
+  return await logIn(system.baseUrl, "cashier", details);
+}
