@@ -32,7 +32,7 @@ const PAGE = 50;
 const MAX_LISTED = 500;
 let lastKey = 0;
 /** Files that are being sent, or could not be sent. They outlive the section: a person may look at another one meanwhile. */
-const sending = signal<readonly Sending[]>([]);
+const uploads = signal<readonly Sending[]>([]);
 
 export function ImportsSection() {
   /** The form that is open; a number is the account that it changes. */
@@ -74,14 +74,14 @@ function ImportsOfAccount({ accountId, onAddAccount, onChangeAccount }: ImportsP
     lastKey += 1;
     const key = lastKey;
     const change = (changes: Partial<Sending>): void => {
-      sending.value = sending.value.map((one) => (one.key === key ? { ...one, ...changes } : one));
+      uploads.value = uploads.value.map((one) => (one.key === key ? { ...one, ...changes } : one));
     };
     const begun = { key, accountId, name: file.name, sizeBytes: file.size, sentBytes: 0, failure: null };
-    sending.value = [...sending.value, begun];
+    uploads.value = [...uploads.value, begun];
     const result = await upload(accountId, file, (sentBytes) => change({ sentBytes })).ended;
     if (!result.ok) return change({ failure: result });
     await rememberHead(result.reply.import_id, file);
-    sending.value = sending.value.filter((one) => one.key !== key);
+    uploads.value = uploads.value.filter((one) => one.key !== key);
     await reload();
   };
 
@@ -98,14 +98,14 @@ function ImportsOfAccount({ accountId, onAddAccount, onChangeAccount }: ImportsP
         <Button onClick={onAddAccount}>{words().account.add}</Button>
       </div>
       <DropZone onFiles={(files) => files.forEach((file) => void send(file))} />
-      {sending.value
+      {uploads.value
         .filter((one) => one.accountId === accountId)
         .map((one) => (
           <SendingCard
             key={one.key}
             sending={one}
             onDismiss={() => {
-              sending.value = sending.value.filter(({ key }) => key !== one.key);
+              uploads.value = uploads.value.filter(({ key }) => key !== one.key);
             }}
           />
         ))}
