@@ -167,6 +167,13 @@ const SCREENS = [
   [460, 384],
   [400, 384],
 ] as const;
+const NEARLY_SQUARE = [
+  [320, 400],
+  [390, 500],
+  [440, 500],
+  [480, 640],
+  [600, 800],
+] as const;
 /** How much of the page is below the window. */
 const hiddenPx = (page: Page) => page.evaluate<number>("document.documentElement.scrollHeight - innerHeight");
 
@@ -261,6 +268,21 @@ describe("what a guest sees", () => {
     await page.reload();
     await isShown(page, "idle");
     expect(errors).toEqual([]);
+    await context.close();
+  });
+
+  test("the whole QR code is in the window in German too, beside a large amount", async () => {
+    const at = await newStation();
+    const { context, page } = await pair({ viewport: { width: 360, height: 640 }, locale: "de-DE" }, { at });
+    await collect(await openOrder("123456.03", at), "dynamic_qr", at);
+    await isShown(page, "qr");
+    for (const [width, height] of [...SCREENS, ...NEARLY_SQUARE]) {
+      await page.setViewportSize({ width, height });
+      await expect.poll(() => hiddenPx(page), { message: `${width} × ${height}` }).toBe(0);
+      const box = await page.locator(".qr-code").boundingBox();
+      expect(box?.width, `${width} × ${height}`).toBeGreaterThanOrEqual(240);
+      await expectNoSideways(page);
+    }
     await context.close();
   });
 

@@ -252,6 +252,99 @@ test("an undo after the session has ended: the person signs in, and then the und
   await expect.poll(async () => (await read(issueId)).issue.status, SOON).toBe("open");
 });
 
+test("two answers about one issue arrive in the wrong order: the page keeps the newer one", async () => {
+  const [issue] = await openIssues("5.06");
+  const issueId = issue?.issue_id ?? 0;
+  await page.clock.install();
+  await show(issueId);
+  const releases: (() => void)[] = [];
+  const address = new RegExp(`/issues/${issueId}/$`);
+  await page.route(address, async (route) => {
+    const answer = await route.fetch();
+    const held = Promise.withResolvers<void>();
+    releases.push(held.resolve);
+    await held.promise;
+    await route.fulfill({ response: answer });
+  });
+  const held = (count: number) => expect.poll(() => releases.length, SOON).toBe(count);
+  const answered = async (index: number): Promise<void> => {
+    const response = page.waitForResponse(address);
+    releases[index]?.();
+    await (await response).finished();
+    await drawn(page);
+  };
+  // The page refreshes, and the person decides before the answer arrives.
+  await page.clock.fastForward(REFRESH_MS);
+  await held(1);
+  await page.locator("body").press("a");
+  await held(2);
+  const assignee = page.locator(".detail header .tag", { hasText: "Rita" });
+  await answered(1);
+  await assignee.waitFor(SOON);
+  await answered(0);
+  expect(await assignee.count()).toBe(1);
+});
+
+test("a reason that is typed for a candidate stays when the page below cannot read the candidates again", async () => {
+  const [issue] = await openIssues("5.07");
+  const issueId = issue?.issue_id ?? 0;
+  const line = { line_id: 1, booked_on: DAY, amount: "5.07", currency: "EUR", provider_reference: "R" };
+  const payment = { payment_key: "1", amount: "5.07", currency: "EUR", settled_at: null, order_id: 1, route: null };
+  const candidates = [{ payment: { ...payment, reference: null }, score: 50, explanation: {} }];
+  await page.route(new RegExp(`/issues/${issueId}/$`), async (route) => {
+    const answer = await route.fetch();
+    const found = (await answer.json()) as { issue: object };
+    await route.fulfill({ response: answer, json: { ...found, issue: { ...found.issue, kind: "ambiguous_match" } } });
+  });
+  let isBusy = false;
+  await page.route("**/candidates/?*", (route) =>
+    route.fulfill(
+      isBusy
+        ? { status: 503, json: { code: "busy", detail: "", request_id: "r" } }
+        : { json: { lines: [{ line, candidates }] } },
+    ),
+  );
+  await page.clock.install();
+  await show(issueId);
+  await page.getByRole("button", { name: "This is it" }).click(SOON);
+  await dialog().getByLabel("Reason").fill("The slip says so.");
+  isBusy = true;
+  await page.clock.fastForward(REFRESH_MS);
+  await page.locator(".detail").getByRole("alert").waitFor(SOON);
+  expect(await dialog().getByLabel("Reason").inputValue({ timeout: 2_000 })).toBe("The slip says so.");
+});
+
+test("a decision whose answer comes after the person has gone on: the next question stays, with what is typed", async () => {
+  const [first, second] = await openIssues("5.08", "5.09");
+  const [firstId, secondId] = [first?.issue_id ?? 0, second?.issue_id ?? 0];
+  await show(firstId);
+  await askToClose("The first one");
+  const asked = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  await page.route(`**/issues/${firstId}/close/`, async (route) => {
+    const answer = await route.fetch();
+    asked.resolve();
+    await held.promise;
+    await route.fulfill({ response: answer });
+  });
+  await closeButton().click();
+  await asked.promise;
+  await page.keyboard.press("Escape");
+  await page.locator(".issue-row", { hasText: second?.amount ?? "" }).click();
+  await page.locator(".detail-amount", { hasText: second?.amount ?? "" }).waitFor(SOON);
+  await askToClose("The second one");
+  const answered = page.waitForResponse(`**/issues/${firstId}/close/`);
+  held.resolve();
+  await (await answered).finished();
+  await page.locator(".toast").getByRole("button", { name: "Undo" }).waitFor(SOON);
+  await drawn(page);
+  await page.waitForTimeout(500);
+  expect(await dialog().getByLabel("Reason").inputValue({ timeout: 2_000 })).toBe("The second one");
+  await closeButton().click();
+  await dialog().waitFor({ state: "hidden", ...SOON });
+  expect((await read(secondId)).issue.status).toBe("closed");
+});
+
 test("a mapping whose name looks like markup: the page shows it as text", async () => {
   const definition = {
     encoding: "utf-8",

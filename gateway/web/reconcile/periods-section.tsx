@@ -188,9 +188,9 @@ export function PeriodsSection() {
       {asked.value !== null && (
         <ClosePeriod
           period={asked.value}
-          onEnd={(isClosed) => {
+          onClosed={() => void reload()}
+          onEnd={() => {
             asked.value = null;
-            if (isClosed) void reload();
           }}
         />
       )}
@@ -200,10 +200,11 @@ export function PeriodsSection() {
 
 interface ClosePeriodProps {
   readonly period: Period;
-  readonly onEnd: (isClosed: boolean) => void;
+  readonly onClosed: () => void;
+  readonly onEnd: () => void;
 }
 
-function ClosePeriod({ period, onEnd }: ClosePeriodProps) {
+function ClosePeriod({ period, onClosed, onEnd }: ClosePeriodProps) {
   const texts = words().periods;
   const confirm = async (reason: string): Promise<Failure | null> => {
     const { account_id, kind, from_date } = period;
@@ -212,7 +213,7 @@ function ClosePeriod({ period, onEnd }: ClosePeriodProps) {
     });
     if (!done.ok) return done;
     toast(texts.closed);
-    onEnd(true);
+    onClosed();
     return null;
   };
   return (
@@ -221,7 +222,7 @@ function ClosePeriod({ period, onEnd }: ClosePeriodProps) {
       action={texts.close}
       isDangerous
       onConfirm={confirm}
-      onClose={() => onEnd(false)}
+      onClose={onEnd}
     >
       <p>{texts.closeHelp}</p>
     </WithReason>

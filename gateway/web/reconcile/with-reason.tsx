@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { Question } from "../shared/dialog.tsx";
+import { Question, useIsOpen } from "../shared/dialog.tsx";
 import type { Failure } from "../shared/failures.ts";
 import { Field } from "../shared/field.tsx";
 import { useKey } from "../shared/key.ts";
@@ -26,10 +26,11 @@ export function WithReason(props: WithReasonProps) {
   const failure = useSignal<Failure | null>(null);
   const isEmpty = text.value.trim() === "";
   const { key, after } = useKey(text.value);
+  const isOpen = useIsOpen();
   const confirm = async (): Promise<void> => {
     failure.value = await onConfirm(text.peek().trim(), key);
     after(failure.value);
-    if (failure.value === null) onClose();
+    if (failure.value === null && isOpen()) onClose();
   };
   return (
     <Question

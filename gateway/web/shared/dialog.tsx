@@ -94,6 +94,18 @@ function keepInside(event: KeyboardEvent, box: HTMLElement | null, onClose: () =
   (event.shiftKey ? last : first)?.focus();
 }
 
+/** Whether the calling dialog is still open: when an answer arrives, the person may have closed it and opened another one. */
+export function useIsOpen(): () => boolean {
+  const isOpen = useRef(true);
+  useEffect(
+    () => () => {
+      isOpen.current = false;
+    },
+    [],
+  );
+  return () => isOpen.current;
+}
+
 interface QuestionProps extends DialogProps {
   /** The text of the button that confirms: a verb, not "OK". */
   readonly action: string;

@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { Button } from "./button.tsx";
 import { isUnknown, type Result } from "./call.ts";
-import { Dialog } from "./dialog.tsx";
+import { Dialog, useIsOpen } from "./dialog.tsx";
 import type { Failure } from "./failures.ts";
 import { Field } from "./field.tsx";
 import { minutesAndSeconds } from "./format.ts";
@@ -45,6 +45,7 @@ export function PasswordDialog({ change, onClose }: PasswordDialogProps) {
   const failure = useSignal<Failure | null>(null);
   const isBusy = useSignal(false);
   const wasTried = useSignal(false);
+  const isOpen = useIsOpen();
   const faults = faultsOf(typed.value);
   const texts = sharedWords();
   const submit = async (event: Event): Promise<void> => {
@@ -57,7 +58,7 @@ export function PasswordDialog({ change, onClose }: PasswordDialogProps) {
     isBusy.value = false;
     failure.value = result.ok ? null : result;
     if (!result.ok) return;
-    onClose();
+    if (isOpen()) onClose();
     toast(sharedWords().passwordChanged);
   };
   const field = (name: keyof Typed, label: string, help?: string) => (

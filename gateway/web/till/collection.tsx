@@ -119,6 +119,8 @@ function Decision({ stationId, intent, because }: CollectionProps) {
     });
     settling.after(result);
     note(result);
+    // The question is about the reference that was sent. For another one, typed meanwhile, the service asks by itself.
+    if (typed !== reference.peek().trim()) asked.value = null;
   };
   const note = (result: Result<unknown>): void => {
     const isQuestion =

@@ -3,9 +3,12 @@
  *
  *   connecting ── message ──► live ── close, or 8 s of silence ──► waiting ── after a growing pause ──► connecting
  *                              └── "stale" ──► not current until the next state
+ *
+ * A browser does not say why the service has refused a connection, so the page then asks with an ordinary request: the session
+ * may have ended while the machine slept.
  */
 import { computed, signal } from "@preact/signals";
-import { addressOf, hasNoSession, isOffline } from "../shared/call.ts";
+import { addressOf, call, hasNoSession, isOffline } from "../shared/call.ts";
 import { serverTime } from "../shared/clock.ts";
 import type { LiveState } from "./reasons.ts";
 import { returns } from "./session.ts";
@@ -15,11 +18,15 @@ const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 2_000;
 /** A network that drops packets leaves a connection attempt open for minutes. */
 const CONNECT_MS = 5_000;
+/** How long to wait for the reason of a refused connection. */
+const REASON_MS = 2_000;
 /** Every three seconds the service reports that the state is still current. Two of these messages may be missing. */
 const SILENCE_MS = 8_000;
 /** The codes with which the service closes a socket (see the operation's description). */
 const SESSION_ENDED = 4401;
 const STATION_GONE = 4404;
+
+const LIVE = "GET /api/cashier/v1/stations/{station_id}/live/";
 
 export const live = signal<LiveState | null>(null);
 /** Whether `live` is the current state of the station. Otherwise this page allows no decisions. */
@@ -45,12 +52,14 @@ export function follow(stationId: number): () => void {
   let isStopped = false;
 
   function connect(): void {
-    const path = addressOf("GET /api/cashier/v1/stations/{station_id}/live/", { path: { station_id: stationId } });
+    let isAnswered = false;
+    const path = addressOf(LIVE, { path: { station_id: stationId } });
     const opened = new WebSocket(`${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}${path}`);
     socket = opened;
     timer = setTimeout(() => end(), CONNECT_MS);
     opened.addEventListener("message", (event: MessageEvent<string>) => {
       if (socket !== opened) return;
+      isAnswered = true;
       clearTimeout(timer);
       timer = setTimeout(() => end(), SILENCE_MS);
       pauseMs = FIRST_PAUSE_MS;
@@ -71,8 +80,17 @@ export function follow(stationId: number): () => void {
       if (isStopped) return;
       if (code === SESSION_ENDED) hasNoSession.value = true;
       else if (code === STATION_GONE) isGone.value = true;
-      else reconnectLater();
+      else if (isAnswered || code === undefined) reconnectLater();
+      else void askWhy();
     }
+  }
+
+  async function askWhy(): Promise<void> {
+    const result = await call(LIVE, { path: { station_id: stationId } }, { deadlineMs: REASON_MS });
+    if (isStopped || socket !== undefined) return;
+    if (!result.ok && result.httpStatus === 404) isGone.value = true;
+    // Without a session the page asks to sign in, and then connects again.
+    else if (result.ok || result.httpStatus !== 401) reconnectLater();
   }
 
   function reconnectLater(): void {
@@ -91,12 +109,17 @@ export function follow(stationId: number): () => void {
   isGone.value = false;
   connect();
   const stopReturning = returns.subscribe(hurry);
+  // An answer has reported that there is a session: that of another tab, or it is an answer from before the session's end.
+  const stopEnding = hasNoSession.subscribe((hasNone) => {
+    if (!hasNone) hurry();
+  });
   addEventListener("online", hurry);
   document.addEventListener("visibilitychange", hurry);
   return () => {
     isStopped = true;
     clearTimeout(timer);
     stopReturning();
+    stopEnding();
     removeEventListener("online", hurry);
     document.removeEventListener("visibilitychange", hurry);
     socket?.close();

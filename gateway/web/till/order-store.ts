@@ -55,6 +55,9 @@ export function startNewOrder(): void {
 }
 
 function show(found: Order): void {
+  const known = order.peek();
+  // Answers may arrive in another order than the service has sent them.
+  if (known?.order_id === found.order_id && found.revision < known.revision) return;
   order.value = found;
   if (unsaved.peek()) return;
   lines.value = found.lines.map(({ name, unit_amount, quantity }) => ({ name, unitAmount: unit_amount, quantity }));

@@ -62,6 +62,11 @@ export function StationView({ stationId }: { readonly stationId: number }) {
     takeState(state, !isTaken.peek());
     isTaken.value = true;
   }, [state]);
+  const shown = state?.order ?? null;
+  useEffect(() => {
+    // Also once the page has stored its lines: another tab may have changed the order before the answer arrived.
+    if (shown !== null) noteRevision(shown.order_id, shown.revision);
+  }, [shown, isSaving.value]);
   useEffect(() => {
     // A collection that ended before the page opened needs no message: it is in today's list.
     if (state !== null && seen.value === 0) seen.value = state.last_ended_intent?.intent_id ?? NONE_ENDED;
@@ -148,7 +153,6 @@ function takeState(
   const known = order.peek();
   if (active !== null && known?.order_id !== active.order_id) void openOrder(active.order_id);
   else if (shown !== null && known === null && isFirst) void openOrder(shown.order_id);
-  if (shown !== null) noteRevision(shown.order_id, shown.revision);
   // The collection has paid the order, so the order's status has also changed.
   if (known !== null && ended?.order_id === known.order_id && ended.status === "succeeded" && known.status === "open") {
     void openOrder(known.order_id);
@@ -168,16 +172,19 @@ interface StationProps {
 function LeaseActions({ stationId, state }: StationProps) {
   const { lease } = state;
   const failure = useSignal<Failure | null>(null);
-  const isAsking = useSignal(false);
+  /** The lease that the question names. The question ends with it: the next cashier's lease is another one. */
+  const asked = useSignal<typeof lease>(null);
+  const isAsking = asked.value !== null && asked.value.acquired_at === lease?.acquired_at;
   const taking = useKey(`take ${stationId} ${lease?.cashier_id ?? 0} ${lease?.acquired_at ?? ""}`);
   const leaving = useKey(`leave ${stationId} ${lease?.acquired_at ?? ""}`);
   const path = { station_id: stationId };
   const take = async (): Promise<void> => {
-    const body = lease === null ? {} : { take_over_from: lease.cashier_id };
+    const holder = isAsking ? asked.peek() : null;
+    const body = holder === null ? {} : { take_over_from: holder.cashier_id };
     const result = await call("POST /api/cashier/v1/stations/{station_id}/lease/", { path, body, key: taking.key });
     taking.after(result);
     failure.value = result.ok ? null : result;
-    isAsking.value = false;
+    asked.value = null;
   };
   const leave = async (): Promise<void> => {
     if (lease?.mine === true) {
@@ -198,7 +205,7 @@ function LeaseActions({ stationId, state }: StationProps) {
         </Button>
       )}
       {lease !== null && !lease.mine && (
-        <Button kind="main" onClick={() => (isAsking.value = true)}>
+        <Button kind="main" onClick={() => (asked.value = lease)}>
           {words().takeOver}
         </Button>
       )}
@@ -211,14 +218,14 @@ function LeaseActions({ stationId, state }: StationProps) {
         {lease?.mine === true ? words().leave : words().otherStation}
       </Button>
       {failure.value !== null && <FailureNotice failure={failure.value} />}
-      {isAsking.value && lease !== null && (
+      {isAsking && asked.value !== null && (
         <Question
           title={words().takeOverTitle}
           action={words().takeOver}
-          onClose={() => (isAsking.value = false)}
+          onClose={() => (asked.value = null)}
           onConfirm={take}
         >
-          <p>{words().takeOverText(lease.cashier_name)}</p>
+          <p>{words().takeOverText(asked.value.cashier_name)}</p>
         </Question>
       )}
     </div>

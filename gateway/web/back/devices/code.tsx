@@ -9,7 +9,7 @@ import { QrCode } from "../../shared/qr-code.tsx";
 import { Notice } from "../../shared/states.tsx";
 import { Countdown } from "../../shared/time.tsx";
 import { toast } from "../../shared/toasts.tsx";
-import { Copyable, closeDialog, openForm, showDialog } from "../shell/dialogs.tsx";
+import { Copyable, closeDialog, openForm, showDialog, useCloseThis } from "../shell/dialogs.tsx";
 import { shellWords } from "../shell/words.ts";
 import { words } from "./words.ts";
 
@@ -64,17 +64,21 @@ interface CodeDialogProps {
 
 function CodeDialog({ device, issued, onClaimed }: CodeDialogProps) {
   const { code, enrollment_code: facts } = issued;
+  const closeThis = useCloseThis();
   const isExpired = Date.parse(facts.expires_at) <= now.value;
   useEffect(() => {
     serverTime(facts.created_at);
+    let isClaimed = false;
     const path = { device_id: device.device_id };
     const poll = async (): Promise<void> => {
       const result = await call("GET /api/backoffice/v1/devices/{device_id}/enrollment-codes/", { path });
       const status =
         result.ok && result.reply.enrollment_codes.find(({ code_id }) => code_id === facts.code_id)?.status;
-      if (status !== "spent") return;
+      if (status !== "spent" || isClaimed) return;
+      isClaimed = true;
       clearInterval(timer);
-      closeDialog();
+      // The person may have closed it meanwhile, and opened another one.
+      closeThis();
       toast(words().claimed);
       await onClaimed();
     };

@@ -33,7 +33,7 @@ export function closeDialog(): void {
 }
 
 /** Closes only the calling dialog. When an answer arrives, the person may already have closed it and opened another one. */
-function useCloseThis(): () => void {
+export function useCloseThis(): () => void {
   const [number] = useState(lastNumber);
   return () => {
     if (open.peek()?.number === number) closeDialog();

@@ -1,10 +1,12 @@
 /** Changes an account: its name, and what decides which payments its statements should show. */
 import { useSignal } from "@preact/signals";
+import { useState } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
 import { Field, focusFault } from "../../shared/field.tsx";
 import { fieldFault } from "../../shared/field-error-texts.ts";
+import type { RequestOf } from "../../shared/operations.ts";
 import { FailureNotice } from "../../shared/states.tsx";
 import { toast } from "../../shared/toasts.tsx";
 import { sharedWords } from "../../shared/words.ts";
@@ -15,6 +17,7 @@ import { FilialChoice } from "./filial-choice.tsx";
 const FIELDS = { name: "text", settlement_delay_days: "number", last_day: "date" } as const;
 type Name = keyof typeof FIELDS;
 const NAMES = Object.keys(FIELDS) as Name[];
+type Changes = RequestOf<"PATCH /api/reconciliation/v1/accounts/{account_id}/">["body"];
 
 interface ChangeAccountProps {
   readonly account: Account;
@@ -22,12 +25,15 @@ interface ChangeAccountProps {
 }
 
 export function ChangeAccount({ account, onDone }: ChangeAccountProps) {
-  const typed = useSignal<Readonly<Record<Name, string>>>({
-    name: account.name,
-    settlement_delay_days: String(account.settlement_delay_days),
-    last_day: account.last_day ?? "",
-  });
-  const filialId = useSignal(account.filial_id);
+  /** The account as the person has seen it. Another person may change it meanwhile. */
+  const [seen] = useState(account);
+  const shown = {
+    name: seen.name,
+    settlement_delay_days: String(seen.settlement_delay_days),
+    last_day: seen.last_day ?? "",
+  };
+  const typed = useSignal<Readonly<Record<Name, string>>>(shown);
+  const filialId = useSignal(seen.filial_id);
   const failure = useSignal<Failure | null>(null);
   const isBusy = useSignal(false);
   const texts = words().account;
@@ -42,14 +48,17 @@ export function ChangeAccount({ account, onDone }: ChangeAccountProps) {
     // Read now: the browser clears `currentTarget` before the answer arrives.
     const { currentTarget: element } = event;
     const { name, settlement_delay_days: delay, last_day } = typed.peek();
-    const body = {
-      name: name.trim(),
-      filial_id: filialId.peek(),
+    // Only what the person has changed: the rest may be newer than what the form shows.
+    const body: Changes = {
+      ...(name === shown.name ? {} : { name: name.trim() }),
+      ...(filialId.peek() === seen.filial_id ? {} : { filial_id: filialId.peek() }),
       // An empty field is no zero: the service refuses it.
-      settlement_delay_days: delay === "" ? Number.NaN : Number(delay),
-      last_day: last_day === "" ? null : last_day,
+      ...(delay === shown.settlement_delay_days
+        ? {}
+        : { settlement_delay_days: delay === "" ? Number.NaN : Number(delay) }),
+      ...(last_day === shown.last_day ? {} : { last_day: last_day === "" ? null : last_day }),
     };
-    const path = { account_id: account.account_id };
+    const path = { account_id: seen.account_id };
     const done = await call("PATCH /api/reconciliation/v1/accounts/{account_id}/", { path, body });
     failure.value = done.ok ? null : done;
     if (!done.ok) focusFault(element);
@@ -60,8 +69,9 @@ export function ChangeAccount({ account, onDone }: ChangeAccountProps) {
     }
     isBusy.value = false;
   };
+  // The browser refuses a day that does not exist, or of which a part is missing: the page would read it as none.
   return (
-    <form class="card stack add-account" onSubmit={(event) => void submit(event)} noValidate>
+    <form class="card stack add-account" onSubmit={(event) => void submit(event)}>
       <h2>{texts.change}</h2>
       {NAMES.map((name) => (
         <Field

@@ -1,5 +1,5 @@
 /** Statement files: upload one, follow its import, confirm its format, release or withdraw it. */
-import { useSignal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
@@ -18,6 +18,7 @@ import { upload } from "./upload.ts";
 
 interface Sending {
   readonly key: number;
+  readonly accountId: number;
   readonly name: string;
   readonly sizeBytes: number;
   readonly sentBytes: number;
@@ -30,17 +31,24 @@ const REFRESH_MS = 1_500;
 const PAGE = 50;
 const MAX_LISTED = 500;
 let lastKey = 0;
+/** Files that are being sent, or could not be sent. They outlive the section: a person may look at another one meanwhile. */
+const uploads = signal<readonly Sending[]>([]);
 
 export function ImportsSection() {
-  const form = useSignal<"add" | "change" | null>(null);
+  /** The form that is open; a number is the account that it changes. */
+  const form = useSignal<"add" | number | null>(null);
   const accountId = Number(param("account_id")) || (accounts.value[0]?.account_id ?? 0);
   const account = accounts.value.find((each) => each.account_id === accountId);
   const show = (wanted: typeof form.value) => () => {
     form.value = wanted;
   };
+  // The address may name another account meanwhile: the form never changes an account that it does not show.
+  useEffect(() => {
+    if (form.peek() !== "add") form.value = null;
+  }, [accountId]);
   if (accounts.value.length === 0 || form.value === "add") return <AddAccount onDone={show(null)} />;
-  if (account !== undefined && form.value === "change") return <ChangeAccount account={account} onDone={show(null)} />;
-  return <ImportsOfAccount accountId={accountId} onAddAccount={show("add")} onChangeAccount={show("change")} />;
+  if (account !== undefined && form.value === accountId) return <ChangeAccount account={account} onDone={show(null)} />;
+  return <ImportsOfAccount accountId={accountId} onAddAccount={show("add")} onChangeAccount={show(accountId)} />;
 }
 
 interface ImportsProps {
@@ -50,7 +58,6 @@ interface ImportsProps {
 }
 
 function ImportsOfAccount({ accountId, onAddAccount, onChangeAccount }: ImportsProps) {
-  const sending = useSignal<readonly Sending[]>([]);
   const limit = useSignal(PAGE);
   const { data, failure, reload } = useLoad(
     String(accountId),
@@ -67,13 +74,14 @@ function ImportsOfAccount({ accountId, onAddAccount, onChangeAccount }: ImportsP
     lastKey += 1;
     const key = lastKey;
     const change = (changes: Partial<Sending>): void => {
-      sending.value = sending.value.map((one) => (one.key === key ? { ...one, ...changes } : one));
+      uploads.value = uploads.value.map((one) => (one.key === key ? { ...one, ...changes } : one));
     };
-    sending.value = [...sending.value, { key, name: file.name, sizeBytes: file.size, sentBytes: 0, failure: null }];
+    const begun = { key, accountId, name: file.name, sizeBytes: file.size, sentBytes: 0, failure: null };
+    uploads.value = [...uploads.value, begun];
     const result = await upload(accountId, file, (sentBytes) => change({ sentBytes })).ended;
     if (!result.ok) return change({ failure: result });
     await rememberHead(result.reply.import_id, file);
-    sending.value = sending.value.filter((one) => one.key !== key);
+    uploads.value = uploads.value.filter((one) => one.key !== key);
     await reload();
   };
 
@@ -90,15 +98,17 @@ function ImportsOfAccount({ accountId, onAddAccount, onChangeAccount }: ImportsP
         <Button onClick={onAddAccount}>{words().account.add}</Button>
       </div>
       <DropZone onFiles={(files) => files.forEach((file) => void send(file))} />
-      {sending.value.map((one) => (
-        <SendingCard
-          key={one.key}
-          sending={one}
-          onDismiss={() => {
-            sending.value = sending.value.filter(({ key }) => key !== one.key);
-          }}
-        />
-      ))}
+      {uploads.value
+        .filter((one) => one.accountId === accountId)
+        .map((one) => (
+          <SendingCard
+            key={one.key}
+            sending={one}
+            onDismiss={() => {
+              uploads.value = uploads.value.filter(({ key }) => key !== one.key);
+            }}
+          />
+        ))}
       {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
       {data === null && failure === null && <Skeleton />}
       {imports?.length === 0 && (

@@ -7,7 +7,7 @@ import { operatorName } from "../known.ts";
 import { toastRefusal } from "../refusal.tsx";
 import { words } from "../words.ts";
 import type { bulkFilter } from "./filter.ts";
-import { choose, details, type Issue, issues, loadDetails, loadIssues, reload } from "./issue-list.ts";
+import { choose, chosenId, details, type Issue, issues, loadDetails, loadIssues, reload } from "./issue-list.ts";
 
 export type Dialog =
   | "close"
@@ -46,7 +46,8 @@ function nextAfter(issueId: number): number | null {
 }
 
 async function goOn(issueId: number): Promise<void> {
-  choose(nextAfter(issueId));
+  // The person may have chosen another issue before the answer arrived.
+  if (chosenId() === issueId) choose(nextAfter(issueId));
   await loadIssues();
 }
 
@@ -192,8 +193,10 @@ export async function closeAll(
     if (!done.reply.has_more || done.reply.closed === 0) break;
   }
   toast(words().done.bulk(closed, refused), { shownMs: UNDO_SHOWN_MS });
-  choose(null);
-  details.value = undefined;
-  await loadIssues();
+  if (openDialog.peek() === "bulk") {
+    choose(null);
+    details.value = undefined;
+  }
+  await reload();
   return null;
 }

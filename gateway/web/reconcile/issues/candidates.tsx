@@ -25,7 +25,8 @@ export const hasCandidates = ({ kind, source }: Issue): boolean =>
 export function Candidates({ issue }: { readonly issue: Issue }) {
   const [lineId] = issue.evidence.statement?.line_ids ?? [];
   if (!hasCandidates(issue) || lineId === undefined) return null;
-  return <CandidatesOfLine issue={issue} lineId={lineId} />;
+  // The key ends a question about the line of another issue.
+  return <CandidatesOfLine key={lineId} issue={issue} lineId={lineId} />;
 }
 
 function CandidatesOfLine({ issue, lineId }: { readonly issue: Issue; readonly lineId: number }) {
@@ -37,12 +38,13 @@ function CandidatesOfLine({ issue, lineId }: { readonly issue: Issue; readonly l
     { again: issue },
   );
   const found = data?.lines ?? [];
-  if (failure !== null) return <FailureNotice failure={failure} onRetry={reload} />;
-  if (found.length === 0) return null;
+  // An open question stays, with what is typed, when the candidates cannot be read again.
+  if (found.length === 0 && failure === null && asked.value === null) return null;
   const texts = words().candidates;
   return (
     <section class="stack-tight">
       <h3>{texts.title}</h3>
+      {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
       {found.map(({ line, candidates }) => (
         <div key={line.line_id} class="stack-tight">
           <p>

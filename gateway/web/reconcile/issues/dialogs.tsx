@@ -1,7 +1,7 @@
 /** The questions before a decision. Each text says what the decision does and what it does not do. */
 import { useSignal } from "@preact/signals";
 import { Button } from "../../shared/button.tsx";
-import { Dialog as Box, Question } from "../../shared/dialog.tsx";
+import { Dialog as Box, Question, useIsOpen } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
 import { Choice, Field } from "../../shared/field.tsx";
 import { money } from "../../shared/format.ts";
@@ -71,10 +71,11 @@ function Close(props: OfIssue) {
 function ConfirmProposal(props: OfIssue) {
   const issue = useSeen(props);
   const failure = useSignal<Failure | null>(null);
+  const isOpen = useIsOpen();
   const { amount, currency, proposal } = issue;
   const confirm = async (): Promise<void> => {
     failure.value = await decideProposal(issue, "confirm");
-    if (failure.value === null) close();
+    if (failure.value === null && isOpen()) close();
   };
   if (proposal === null) return null;
   const texts = words().proposal;
@@ -157,10 +158,11 @@ function Attribute({ known: { issue, alone_up_to: limit } }: OfIssue) {
 function Assign({ known: { issue } }: OfIssue) {
   const chosen = useSignal(issue.assignee_id === null ? "" : String(issue.assignee_id));
   const failure = useSignal<Failure | null>(null);
+  const isOpen = useIsOpen();
   const texts = words().assign;
   const confirm = async (): Promise<void> => {
     failure.value = await assign(issue, chosen.peek() === "" ? null : Number(chosen.peek()));
-    if (failure.value === null) close();
+    if (failure.value === null && isOpen()) close();
   };
   return (
     <Question title={texts.title} action={words().actions.assign} onConfirm={confirm} onClose={close}>

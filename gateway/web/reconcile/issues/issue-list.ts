@@ -33,6 +33,7 @@ export const choose = (issueId: number | null): void => go({ issue: issueId }, {
 
 /** Counts the loads: the page does not show an answer when a newer load has begun. */
 let newestLoad = 0;
+let newestDetails = 0;
 
 export async function loadIssues(): Promise<void> {
   newestLoad += 1;
@@ -81,13 +82,15 @@ export async function loadMore(): Promise<void> {
 }
 
 export async function loadDetails(): Promise<void> {
+  newestDetails += 1;
+  const thisLoad = newestDetails;
   const issue_id = chosenId();
   if (issue_id === 0) {
     details.value = undefined;
     return;
   }
   const found = await call("GET /api/reconciliation/v1/issues/{issue_id}/", { path: { issue_id } });
-  if (chosenId() !== issue_id) return;
+  if (chosenId() !== issue_id || thisLoad !== newestDetails) return;
   detailsFailure.value = found.ok ? null : found;
   if (found.ok) details.value = found.reply;
   // After other failures the page still shows the issue that a person reads.

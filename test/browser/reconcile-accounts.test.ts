@@ -1,0 +1,115 @@
+/** The form that changes a statement account, and the files that are sent meanwhile, in a real browser. */
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { addOperator, logIn, OPERATOR_PASSWORD, type Person } from "../support/people.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
+import { startBrowser } from "./chromium.ts";
+
+const SOON = { timeout: 30_000 };
+let system: TestSystem;
+let browser: Browser;
+let page: Page;
+let rita: Person;
+let barId: number;
+let hallId: number;
+
+beforeAll(async () => {
+  [system, browser] = await Promise.all([sharedSystem(), startBrowser()]);
+  const owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  rita = await addOperator(system.baseUrl, owner);
+  const add = async (name: string): Promise<number> => {
+    const body = { provider: "sandbox", reference: `acct-${name}`, name, mode: "test", currency: "EUR" };
+    return (await rita.good<{ account_id: number }>("POST", "accounts/", { body })).account_id;
+  };
+  [barId, hallId] = [await add("Bar"), await add("Hall")];
+  page = await browser.newPage({ locale: "en-GB", viewport: { width: 1280, height: 800 } });
+  await page.goto(`${system.baseUrl}/reconcile/`);
+  await page.getByLabel("E-mail address").fill("rita@sandbox.example", SOON);
+  await page.getByLabel("Password").fill(OPERATOR_PASSWORD);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("link", { name: "Import", exact: true }).waitFor(SOON);
+});
+afterAll(async () => {
+  await browser.close();
+  await system.stop();
+});
+beforeEach(async () => {
+  await page.unrouteAll();
+});
+
+interface Account {
+  readonly account_id: number;
+  readonly name: string;
+  readonly last_day: string | null;
+}
+const change = () => page.getByRole("button", { name: "Change the account" });
+async function account(id: number): Promise<Account | undefined> {
+  const { statement_accounts: all } = await rita.good<{ statement_accounts: Account[] }>("GET", "accounts/");
+  return all.find(({ account_id }) => account_id === id);
+}
+async function openForm(id: number): Promise<void> {
+  await page.goto(`${system.baseUrl}/reconcile/?section=imports&account_id=${id}`);
+  await change().click(SOON);
+  await page.getByLabel("Last day").waitFor(SOON);
+}
+const patch = (id: number, body: object) => rita.good("PATCH", `accounts/${id}/`, { body });
+
+test("a change that another person made meanwhile stays: only the changed fields are sent", async () => {
+  await openForm(barId);
+  await patch(barId, { last_day: "2026-11-15" });
+  await page.getByLabel("Name", { exact: true }).fill("Bar and terrace");
+  await change().click();
+  await page.getByText("The account is changed.").waitFor(SOON);
+  expect(await account(barId)).toMatchObject({ name: "Bar and terrace", last_day: "2026-11-15" });
+  await patch(barId, { name: "Bar", last_day: null });
+});
+
+test("the form is about one account: when the page shows another account, it changes nothing of that one", async () => {
+  await openForm(hallId);
+  // The link of the section has no account, so the page shows the first one.
+  await page.getByRole("link", { name: "Import", exact: true }).click();
+  await page.getByLabel("Last day").waitFor({ state: "hidden", ...SOON });
+  await change().click();
+  expect(await page.getByLabel("Name", { exact: true }).inputValue()).toBe("Bar");
+  await page.getByLabel("Last day").fill("2026-11-15");
+  await change().click();
+  await page.getByText("The account is changed.").waitFor(SOON);
+  expect(await account(barId)).toMatchObject({ name: "Bar", last_day: "2026-11-15" });
+  expect(await account(hallId)).toMatchObject({ name: "Hall", last_day: null });
+  await patch(barId, { last_day: null });
+});
+
+test("a last day that does not exist is not stored as no last day: the form stays", async () => {
+  await openForm(hallId);
+  let sent = 0;
+  page.on("request", (request) => (sent += Number(request.method() === "PATCH")));
+  // November has 30 days. The browser of the tests takes the month first.
+  await page.getByLabel("Last day").pressSequentially("11312026");
+  await change().click();
+  await page.waitForTimeout(500);
+  expect(sent).toBe(0);
+  expect(await page.getByLabel("Last day").evaluate((input: HTMLInputElement) => input.validity.badInput)).toBe(true);
+});
+
+test("a file that could not be sent says so, also when the person has used a form meanwhile", async () => {
+  const held = Promise.withResolvers<void>();
+  await page.route("**/imports/?file_name=*", async (route) => {
+    await held.promise;
+    await route.abort();
+  });
+  await page.goto(`${system.baseUrl}/reconcile/?section=imports&account_id=${barId}`);
+  const buffer = Buffer.from("line,payment_id\n");
+  await page.locator("input[type=file]").setInputFiles({ name: "lost.csv", mimeType: "text/csv", buffer });
+  await page.getByText("lost.csv").waitFor(SOON);
+  await change().click();
+  await page.getByLabel("Last day").waitFor(SOON);
+  held.resolve();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByText("lost.csv").waitFor(SOON);
+  await page.getByRole("button", { name: "Dismiss" }).waitFor(SOON);
+  // It belongs to the account for which it was sent.
+  await page.getByLabel("Account").selectOption({ label: "Hall" });
+  await page.getByText("No statement is imported yet").waitFor(SOON);
+  expect(await page.getByText("lost.csv").count()).toBe(0);
+});

@@ -1,0 +1,203 @@
+/** The till in a real browser: answers that arrive late or out of order. */
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { logIn, type Person } from "../support/people.ts";
+import { sharedSystem } from "../support/shared-system.ts";
+import type { TestSystem } from "../support/system.ts";
+import { drawn, startBrowser } from "./chromium.ts";
+import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
+
+let system: TestSystem;
+let browser: Browser;
+let owner: Person;
+let cashier: Person;
+let context: BrowserContext;
+let page: Page;
+let stationId: number;
+beforeAll(async () => {
+  [system, browser] = await Promise.all([sharedSystem(), startBrowser()]);
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce" });
+  page = await context.newPage();
+  await page.goto(`${system.baseUrl}/till/`);
+  await signIn(page, system.cashier);
+  await page.locator(".station-list").waitFor(SHOWN);
+});
+afterAll(async () => {
+  await browser.close();
+  await system.stop();
+});
+beforeEach(async () => {
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  stationId = await newStation();
+  await page.goto(`${system.baseUrl}/till/?station=${stationId}`);
+  await button(page, "Leave the station").waitFor(SHOWN);
+});
+
+/** A new station that this cashier drives. */
+async function newStation(): Promise<number> {
+  const name = `Station ${Math.round(performance.now())}`;
+  const body = { filial_id: system.sandbox.filialId, name, currency: "EUR" };
+  const { station_id } = await owner.good<{ station_id: number }>("POST", "stations/", { body });
+  await cashier.good("POST", `stations/${station_id}/lease/`);
+  return station_id;
+}
+
+/** The open order of the page. */
+async function openOrderId(): Promise<number> {
+  const path = `stations/${stationId}/orders/?status=open`;
+  const { orders } = await cashier.good<{ orders: { order_id: number }[] }>("GET", path);
+  return orders[0]?.order_id ?? 0;
+}
+/** What another tab does: it replaces the lines of the order. */
+const changeLines = (orderId: number, unit_amount: string) => {
+  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount }] };
+  return cashier.good("PUT", `orders/${orderId}/lines/`, { body });
+};
+
+/** Holds the answer of each request to this address until its turn; the service has the request at once. */
+async function hold(address: RegExp): Promise<(() => void)[]> {
+  const releases: (() => void)[] = [];
+  await page.route(address, async (route) => {
+    const answer = await route.fetch();
+    const held = Promise.withResolvers<void>();
+    releases.push(held.resolve);
+    await held.promise;
+    await route.fulfill({ response: answer });
+  });
+  return releases;
+}
+const held = (releases: readonly unknown[], count: number) => expect.poll(() => releases.length, SHOWN).toBe(count);
+async function release(releases: readonly (() => void)[], index: number, address: RegExp): Promise<void> {
+  const answered = page.waitForResponse(address);
+  releases[index]?.();
+  await (await answered).finished();
+  await drawn(page);
+}
+
+test("another tab changes the order while this one waits for its lines: the page shows the newer order", async () => {
+  await addLine(page);
+  await isShown(page, "Choose how the guest pays.");
+  const orderId = await openOrderId();
+  const lines = /\/orders\/\d+\/lines\/$/;
+  const releases = await hold(lines);
+  await addLine(page, "Tea", "2.00");
+  await held(releases, 1);
+  await changeLines(orderId, "20.00");
+  // The live view has said so before the answer arrives.
+  await page.waitForTimeout(1_000);
+  await release(releases, 0, lines);
+  await isShown(page, "Choose how the guest pays.");
+  await expect.poll(() => page.locator(".total strong").textContent(), SHOWN).toBe("€20.00");
+  expect(await page.locator(".line-name").allTextContents()).toEqual(["Soup"]);
+});
+
+test("two answers about one order arrive in the wrong order: the page keeps the newer one", async () => {
+  await addLine(page);
+  await isShown(page, "Choose how the guest pays.");
+  const orderId = await openOrderId();
+  const address = /\/orders\/\d+\/$/;
+  const releases = await hold(address);
+  await changeLines(orderId, "20.00");
+  await held(releases, 1);
+  await changeLines(orderId, "30.00");
+  await held(releases, 2);
+  await release(releases, 1, address);
+  await isShown(page, "€30.00");
+  await release(releases, 0, address);
+  expect(await page.locator(".total strong").textContent()).toBe("€30.00");
+});
+
+test("a question about a reference is not answered for another one that was typed meanwhile", async () => {
+  await addLine(page);
+  await isShown(page, "Choose how the guest pays.");
+  await click(page, "Card terminal");
+  await page.getByLabel("Reference").fill("SLIP-1", SHOWN);
+  await click(page, "Settle €12.50");
+  await click(page, "Next order");
+  await addLine(page);
+  await isShown(page, "Choose how the guest pays.");
+  await click(page, "Card terminal");
+  const attest = /\/attest\/$/;
+  const releases = await hold(attest);
+  const confirmed: string[] = [];
+  page.on("request", (request) => {
+    const body = request.postData() ?? "";
+    if (body.includes("confirms_reference_already_used")) confirmed.push(body);
+  });
+  await page.getByLabel("Reference").fill("SLIP-1", SHOWN);
+  await click(page, "Settle €12.50");
+  await held(releases, 1);
+  // The cashier sees the wrong reference and corrects it before the answer arrives.
+  await page.getByLabel("Reference").fill("SLIP-2");
+  await release(releases, 0, attest);
+  expect(await page.getByRole("dialog").count()).toBe(0);
+  await click(page, "Settle €12.50");
+  await held(releases, 2);
+  releases[1]?.();
+  await button(page, "Next order").waitFor(SHOWN);
+  expect(confirmed).toEqual([]);
+});
+
+const again = () => page.getByRole("dialog", { name: "Your session has ended" });
+const interrupted = () => page.getByText("Live updates are interrupted").first();
+
+test("an answer from before the end of the session does not leave the page without its live view", async () => {
+  await addLine(page);
+  await isShown(page, "Choose how the guest pays.");
+  const address = /\/orders\/\d+\/$/;
+  const releases = await hold(address);
+  await changeLines(await openOrderId(), "20.00");
+  await held(releases, 1);
+  const { origin } = new URL(system.baseUrl);
+  await context.request.delete(`${system.baseUrl}/api/cashier/v1/session/`, { headers: { origin } });
+  await again().waitFor(SHOWN);
+  await release(releases, 0, address);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await again().waitFor(SHOWN);
+  await signIn(page, system.cashier, again());
+  await interrupted().waitFor({ state: "hidden", ...SHOWN });
+  expect(await again().count()).toBe(0);
+});
+
+test("a session that ends while the page has no connection: the page asks to sign in, and connects again", async () => {
+  await page.waitForLoadState("networkidle");
+  // A laptop that sleeps: its cookie ends, and it hears nothing of it.
+  await context.clearCookies();
+  await system.processes.gateway.kill9();
+  await interrupted().waitFor(SHOWN);
+  await system.processes.gateway.restart();
+  await again().waitFor(SHOWN);
+  await signIn(page, system.cashier, again());
+  await interrupted().waitFor({ state: "hidden", ...SHOWN });
+  expect(await again().count()).toBe(0);
+});
+
+test("a question whether to take the station over is about the cashier whom it names, not about the next one", async () => {
+  const kim = await addCashier("Kim");
+  const lou = await addCashier("Lou");
+  const lease = `stations/${stationId}/lease/`;
+  await cashier.good("DELETE", lease);
+  await kim.good("POST", lease);
+  await click(page, "Take over");
+  const question = page.getByRole("dialog");
+  await question.getByText("Kim").waitFor(SHOWN);
+  await kim.good("DELETE", lease);
+  await question.waitFor({ state: "hidden", ...SHOWN });
+  await lou.good("POST", lease);
+  await isShown(page, "Lou");
+  await drawn(page);
+  expect(await question.count()).toBe(0);
+  // By keyboard: a tap where a button has just appeared means the button before.
+  await button(page, "Take over").press("Enter");
+  await question.getByText("Lou").waitFor(SHOWN);
+  await question.getByRole("button", { name: "Take over" }).click(SHOWN);
+  await button(page, "Leave the station").waitFor(SHOWN);
+});
+
+async function addCashier(name: string): Promise<Person> {
+  const details = { email: `${name}-${stationId}@example.com`, password: "another cashier's pass phrase" };
+  await owner.good("POST", "users/", { body: { ...details, name, role: "cashier" } });
+  return await logIn(system.baseUrl, "cashier", details);
+}
