@@ -110,30 +110,31 @@ describe("the sandbox panel", () => {
 });
 
 describe("the code of a device", () => {
-test("a device that claims its code closes only the dialog with the code, not a form that was opened meanwhile", async () => {
-  const body = { station_id: system.sandbox.stations[0]?.stationId, name: "Slow", kind: "customer_display" };
-  const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
-  const page = await open(`devices/?device=${deviceId}`);
-  await button(page, "Issue a code").click(SHOWN);
-  await inDialog(page).getByRole("button", { name: "Issue a code" }).click();
-  const code = (await inDialog(page).locator("code.secret-value").textContent(SHOWN)) ?? "";
-  await enrollDevice(system.baseUrl, code);
-  const held = Promise.withResolvers<void>();
-  let asked = 0;
-  await page.route("**/enrollment-codes/", async (route) => {
-    const answer = await route.fetch();
-    asked += 1;
-    await held.promise;
-    await route.fulfill({ response: answer });
+  test("a device that claims its code closes only the dialog with the code, not a form that was opened meanwhile", async () => {
+    const body = { station_id: system.sandbox.stations[0]?.stationId, name: "Slow", kind: "customer_display" };
+    const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+    const page = await open(`devices/?device=${deviceId}`);
+    await button(page, "Issue a code").click(SHOWN);
+    await inDialog(page).getByRole("button", { name: "Issue a code" }).click();
+    const code = (await inDialog(page).locator("code.secret-value").textContent(SHOWN)) ?? "";
+    await enrollDevice(system.baseUrl, code);
+    const held = Promise.withResolvers<void>();
+    let asked = 0;
+    await page.route("**/enrollment-codes/", async (route) => {
+      const answer = await route.fetch();
+      asked += 1;
+      await held.promise;
+      await route.fulfill({ response: answer });
+    });
+    await expect.poll(() => asked, SHOWN).toBeGreaterThan(0);
+    await inDialog(page).getByRole("button", { name: "I have it" }).click(SHOWN);
+    await button(page, "Change").click(SHOWN);
+    await inDialog(page).getByLabel("Name").fill("Terrace");
+    held.resolve();
+    await page.getByText("The device has claimed its code.").first().waitFor(SHOWN);
+    expect(await inDialog(page).getByLabel("Name").inputValue({ timeout: 2_000 })).toBe("Terrace");
+    await page.context().close();
   });
-  await expect.poll(() => asked, SHOWN).toBeGreaterThan(0);
-  await inDialog(page).getByRole("button", { name: "I have it" }).click(SHOWN);
-  await button(page, "Change").click(SHOWN);
-  await inDialog(page).getByLabel("Name").fill("Terrace");
-  held.resolve();
-  await page.getByText("The device has claimed its code.").first().waitFor(SHOWN);
-  expect(await inDialog(page).getByLabel("Name").inputValue({ timeout: 2_000 })).toBe("Terrace");
-  await page.context().close();
 });
 
 describe("a German page", () => {

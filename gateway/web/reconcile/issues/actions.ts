@@ -47,7 +47,11 @@ function nextAfter(issueId: number): number | null {
 
 async function goOn(issueId: number): Promise<void> {
   // The person may have chosen another issue before the answer arrived.
-  if (chosenId() === issueId) choose(nextAfter(issueId));
+  if (chosenId() === issueId) {
+    // First, because the dialog of the next issue would be open otherwise.
+    openDialog.value = null;
+    choose(nextAfter(issueId));
+  }
   await loadIssues();
 }
 
