@@ -83,11 +83,32 @@ describe("two people at one browser", () => {
     },
   );
 
+  test("till: a slow sign-out does not ask the person who signs out to sign in again", async () => {
+    const page = await openTill(await newStation("Bar of one"));
+    const held = Promise.withResolvers<void>();
+    await page.route("**/session/", async (route) => {
+      const response = await route.fetch();
+      await held.promise;
+      await route.fulfill({ response });
+    });
+    const closed = page.evaluate("new Promise((onEnd) => setTimeout(onEnd, 1500))");
+    await click(page, "Sign out");
+    // Meanwhile the service closes the live connection, because the session has ended.
+    await closed;
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    held.resolve();
+    await page.getByLabel("Password").waitFor(SHOWN);
+    await page.context().close();
+  });
+
   test("till: lines that one cashier could not send are not sent for the next cashier", async () => {
     const page = await openTill(await newStation("Bar of two"));
     const sent: string[] = [];
     await page.route("**/orders/", async (route) => {
-      sent.push(route.request().method());
+      const method = route.request().method();
+      // The page also reads the list of open orders, now and then.
+      if (method === "GET") return await route.continue();
+      sent.push(method);
       await route.fulfill({ status: 503, json: { code: "busy", detail: "", request_id: "r" } });
     });
     await addLine(page);

@@ -5,7 +5,7 @@ import { call, hasNoSession } from "../shared/call.ts";
 import { LanguageSwitch } from "../shared/language-switch.tsx";
 import { startPage } from "../shared/page.tsx";
 import { PasswordDialog } from "../shared/password-dialog.tsx";
-import { SessionEnded } from "../shared/session-ended.tsx";
+import { isSigningOut, SessionEnded } from "../shared/session-ended.tsx";
 import { FailureNotice, Skeleton } from "../shared/states.tsx";
 import { toastFailure } from "../shared/toasts.tsx";
 import { sharedWords } from "../shared/words.ts";
@@ -97,10 +97,14 @@ function SectionLink({ name }: { readonly name: Section }) {
 }
 
 async function signOut(): Promise<void> {
+  isSigningOut.value = true;
   const ended = await call("DELETE /api/reconciliation/v1/session/");
   // A new page load removes all loaded data: the next person may belong to another organization.
   if (ended.ok || hasNoSession.peek()) location.assign(location.pathname);
-  else toastFailure(ended);
+  else {
+    isSigningOut.value = false;
+    toastFailure(ended);
+  }
 }
 
 startPage(<Reconciliation />, () => words().title);

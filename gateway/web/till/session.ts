@@ -4,6 +4,7 @@ import { call } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import { keepOnePerson } from "../shared/one-person.ts";
 import type { ReplyOf } from "../shared/operations.ts";
+import { isSigningOut } from "../shared/session-ended.tsx";
 import { toastFailure } from "../shared/toasts.tsx";
 import { readAgain } from "../shared/use-load.ts";
 
@@ -66,8 +67,12 @@ function begin(found: Session): void {
 
 /** The service also releases the station that the session drives. The page reloads and discards all data, also unsent lines. */
 export async function signOut(): Promise<void> {
+  isSigningOut.value = true;
   const result = await call("DELETE /api/cashier/v1/session/");
-  if (!result.ok && result.httpStatus !== 401) return toastFailure(result);
+  if (!result.ok && result.httpStatus !== 401) {
+    isSigningOut.value = false;
+    return toastFailure(result);
+  }
   chooseStation(null);
   location.reload();
 }

@@ -4,6 +4,7 @@ import { call, hasNoSession } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
 import { keepOnePerson } from "../../shared/one-person.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
+import { isSigningOut } from "../../shared/session-ended.tsx";
 import { readAgain } from "../../shared/use-load.ts";
 
 export type Person = ReplyOf<"GET /api/backoffice/v1/session/">["user"];
@@ -43,8 +44,10 @@ function begin(found: Person): void {
 }
 
 export async function signOut(): Promise<void> {
+  isSigningOut.value = true;
   const result = await call("DELETE /api/backoffice/v1/session/");
   if (!result.ok && !hasNoSession.value) {
+    isSigningOut.value = false;
     sessionFailure.value = result;
     return;
   }

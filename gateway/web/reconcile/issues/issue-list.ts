@@ -34,13 +34,15 @@ export const choose = (issueId: number | null): void => go({ issue: issueId }, {
 /** Counts the loads: the page does not show an answer when a newer load has begun. */
 let newestLoad = 0;
 let newestDetails = 0;
+/** How many issues a person has asked for with "Show more". */
+let asked = 0;
 
 export async function loadIssues(): Promise<void> {
   newestLoad += 1;
   const thisLoad = newestLoad;
   const query = issuesQuery();
   // As many as the page shows, so that a refresh does not remove what a person reads.
-  const wanted = Math.max(PAGE, issues.peek()?.length ?? 0);
+  const wanted = Math.max(PAGE, asked, issues.peek()?.length ?? 0);
   const [listed, counted] = await Promise.all([
     newestIssues(query, wanted),
     call("GET /api/reconciliation/v1/issue-overview/", { query }),
@@ -68,17 +70,10 @@ async function newestIssues(query: ReturnType<typeof issuesQuery>, wanted: numbe
   }
 }
 
+/** All that is shown again, and more: a refresh at the same time then loads as many. */
 export async function loadMore(): Promise<void> {
-  const shown = issues.peek() ?? [];
-  const before_id = shown[shown.length - 1]?.issue_id;
-  const query = { ...issuesQuery(), limit: PAGE, ...(before_id === undefined ? {} : { before_id }) };
-  const thisLoad = newestLoad;
-  const listed = await call("GET /api/reconciliation/v1/issues/", { query });
-  if (thisLoad !== newestLoad) return;
-  listFailure.value = listed.ok ? null : listed;
-  if (!listed.ok) return;
-  issues.value = [...shown, ...listed.reply.issues];
-  hasMore.value = listed.reply.has_more;
+  asked = (issues.peek()?.length ?? 0) + PAGE;
+  await loadIssues();
 }
 
 export async function loadDetails(): Promise<void> {
@@ -118,6 +113,7 @@ effect(() => {
   // `loadIssues` reads the address too. Without `untracked` this effect would run, and clear the list, at each step.
   untracked(() => {
     issues.value = undefined;
+    asked = 0;
     void loadIssues();
   });
 });
