@@ -154,7 +154,7 @@ test("the leader of the log moves: the outcome of an append that it has lost is 
   const appends = { longestAfterReportMs: 0, lost: 0 };
   const moves = new AbortController();
   const reportedAtMs: number[] = [];
-  bus.nc.subscribe(`$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.${STATION_LOG.name}`, {
+  const reports = bus.nc.subscribe(`$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.${STATION_LOG.name}`, {
     callback: () => void reportedAtMs.push(performance.now()),
   });
   const appendAgain = async (stationId: number): Promise<void> => {
@@ -178,6 +178,7 @@ test("the leader of the log moves: the outcome of an append that it has lost is 
   }
   moves.abort();
   await Promise.all(writers);
+  reports.unsubscribe();
   expect(appends.lost).toBeGreaterThan(0);
   expect(appends.longestAfterReportMs).toBeLessThan(STATION_LIMITS.appendMs / 2);
 });
