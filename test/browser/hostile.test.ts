@@ -83,6 +83,27 @@ describe("two people at one browser", () => {
     },
   );
 
+  test.each([
+    ["/till/", "cashier", () => system.cashier],
+    ["/back/", "backoffice", () => system.owner],
+    ["/reconcile/", "reconciliation", () => of("Rita")],
+  ] as const)("%s: a sign-in on one tab is enough for all tabs", async (address, api, who) => {
+    const tab = await open(address);
+    const other = await tab.context().newPage();
+    await other.goto(system.baseUrl + address);
+    await other.getByLabel("Password").waitFor(SHOWN);
+    await signIn(tab, who());
+    const signOuts = [tab, other].map((one) => button(one, "Sign out"));
+    for (const signOut of signOuts) await signOut.waitFor(SHOWN);
+    // Now the session ends below both tabs.
+    await tab.evaluate(`fetch("/api/${api}/v1/session/", { method: "DELETE" })`);
+    const questions = [tab, other].map((one) => one.getByRole("dialog", { name: "Your session has ended" }));
+    for (const question of questions) await question.waitFor(SHOWN);
+    await signIn(other, who(), questions[1]);
+    for (const question of questions) await question.waitFor({ state: "detached", ...SHOWN });
+    await tab.context().close();
+  });
+
   test("till: a slow sign-out does not ask the person who signs out to sign in again", async () => {
     const page = await openTill(await newStation("Bar of one"));
     const held = Promise.withResolvers<void>();

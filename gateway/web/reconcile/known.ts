@@ -29,7 +29,7 @@ export async function begin(): Promise<void> {
   const session = await call("GET /api/reconciliation/v1/session/");
   if (session.ok) {
     person.value = session.reply.user;
-    keepOnePerson("reconciliation", session.reply.user.user_id);
+    keepOnePerson(session.reply.user.user_id);
     await loadKnown();
   } else if (session.code === "session_missing" || session.code === "session_invalid") person.value = null;
   else beginFailure.value = session;

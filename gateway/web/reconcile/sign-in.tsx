@@ -1,20 +1,31 @@
 import { call } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import { LanguageSwitch } from "../shared/language-switch.tsx";
+import { followSignIns, keepOnePerson } from "../shared/one-person.ts";
 import { SignInForm } from "../shared/sign-in-form.tsx";
 import { readAgain } from "../shared/use-load.ts";
-import { begin, person } from "./known.ts";
+import { begin, type Person, person } from "./known.ts";
 import { words } from "./words.ts";
 
 export async function signIn(email: string, password: string): Promise<Failure | null> {
   const signedIn = await call("POST /api/reconciliation/v1/session/", { body: { email, password } });
   if (!signedIn.ok) return signedIn;
+  await goOn(signedIn.reply.user);
+  return null;
+}
+
+followSignIns("reconciliation", async () => {
+  const session = await call("GET /api/reconciliation/v1/session/");
+  if (session.ok) await goOn(session.reply.user);
+});
+
+async function goOn(found: Person): Promise<void> {
   const before = person.peek();
+  keepOnePerson(found.user_id);
   // Another person must not see the data that the previous person loaded.
-  if (before && before.user_id !== signedIn.reply.user.user_id) location.reload();
+  if (before && before.user_id !== found.user_id) location.reload();
   else if (before) readAgain();
   else await begin();
-  return null;
 }
 
 export function SignIn() {

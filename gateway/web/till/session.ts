@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { call } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
-import { keepOnePerson } from "../shared/one-person.ts";
+import { followSignIns, keepOnePerson } from "../shared/one-person.ts";
 import type { ReplyOf } from "../shared/operations.ts";
 import { isSigningOut } from "../shared/session-ended.tsx";
 import { toastFailure } from "../shared/toasts.tsx";
@@ -49,20 +49,29 @@ export async function loadSession(): Promise<void> {
 export async function signIn(email: string, password: string): Promise<Failure | null> {
   const result = await call("POST /api/cashier/v1/session/", { body: { email, password } });
   if (!result.ok) return result;
-  const before = session.peek();
   const { user, expires_at } = result.reply;
-  begin({ user, expires_at });
-  if (!before) return null;
-  if (before.user.user_id === user.user_id) returns.value += 1;
+  goOn({ user, expires_at });
+  return null;
+}
+
+followSignIns("cashier", async () => {
+  const result = await call("GET /api/cashier/v1/session/");
+  if (result.ok) goOn(result.reply);
+});
+
+function goOn(found: Session): void {
+  const before = session.peek();
+  begin(found);
+  if (!before) return;
+  if (before.user.user_id === found.user.user_id) returns.value += 1;
   // For another cashier the page starts again without the previous cashier's data.
   else location.reload();
   readAgain();
-  return null;
 }
 
 function begin(found: Session): void {
   session.value = found;
-  keepOnePerson("cashier", found.user.user_id);
+  keepOnePerson(found.user.user_id);
 }
 
 /** The service also releases the station that the session drives. The page reloads and discards all data, also unsent lines. */

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { call, hasNoSession } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
-import { keepOnePerson } from "../../shared/one-person.ts";
+import { followSignIns, keepOnePerson } from "../../shared/one-person.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { isSigningOut } from "../../shared/session-ended.tsx";
 import { readAgain } from "../../shared/use-load.ts";
@@ -28,19 +28,27 @@ export async function readSession(): Promise<void> {
 export async function signIn(email: string, password: string): Promise<Failure | null> {
   const result = await call("POST /api/backoffice/v1/session/", { body: { email, password } });
   if (!result.ok) return result;
+  goOn(result.reply.user);
+  return null;
+}
+
+followSignIns("backoffice", async () => {
+  const result = await call("GET /api/backoffice/v1/session/");
+  if (result.ok) goOn(result.reply.user);
+});
+
+function goOn(found: Person): void {
   const before = person.peek();
-  const { user } = result.reply;
-  begin(user);
+  begin(found);
   hasNoSession.value = false;
   // Another person must not see the data that the previous person loaded.
-  if (before !== undefined && before !== null && before.user_id !== user.user_id) location.reload();
+  if (before !== undefined && before !== null && before.user_id !== found.user_id) location.reload();
   readAgain();
-  return null;
 }
 
 function begin(found: Person): void {
   person.value = found;
-  keepOnePerson("backoffice", found.user_id);
+  keepOnePerson(found.user_id);
 }
 
 export async function signOut(): Promise<void> {
