@@ -51,6 +51,8 @@ const CALM_MS = 4_000;
 /** From the end of a fault to quick work at every station. */
 const RECOVERED_WITHIN_MS = 90_000;
 const POLL_MS = 200;
+/** How long the trial measures its control, before the first fault and after the last one: as long as a fault takes. */
+const CONTROL_MS = 20_000;
 /** How long the log's copy may take at the end; after a long trial on a busy machine one judgement takes a minute. */
 const JUDGED_WITHIN_MS = 60_000;
 const LEAST_JUDGEMENTS = 3;
@@ -79,6 +81,7 @@ export async function runTrial(
   print("| fault | target | commands ms | displays ms | at most | slowest ms | stations | wrong errors |");
   print("| --- | --- | --- | --- | --- | --- | --- | --- |");
   await delay(CALM_MS);
+  if (fitsMachine) print(await controlRow(history));
   for (const [index, draw] of draws.entries()) {
     const fault = await draw(world, random);
     history.beginFault(`${fault.name}, ${fault.target}`);
@@ -112,6 +115,7 @@ export async function runTrial(
     if (copyMs > copyWithinMs)
       late.push(`${name} (${target}): an entry waited ${copyMs} ms for its audit copy instead of ${copyWithinMs} ms.`);
   }
+  if (fitsMachine) print(await controlRow(history));
   for (const one of [...drivers, ...sideWorks]) one.stop();
   await work;
   print(`an entry waited at most ${copyWatch.longestMs(0, performance.now())} ms for its audit copy`);
@@ -137,7 +141,23 @@ async function startSideWork(world: ClusterWorld, history: History): Promise<rea
   return works;
 }
 
-function rowOf({ name, target, withinMs, slowest, wrongErrors, ...result }: FaultResult): string {
+/** The row of the control: what the clients see while nothing fails is due to this machine. */
+async function controlRow(history: History): Promise<string> {
+  const fromMs = performance.now();
+  await delay(CONTROL_MS);
+  const outages = outagesOf(history, fromMs, performance.now());
+  return rowOf({
+    ...outages,
+    name: `no fault, for ${CONTROL_MS / 1_000} s`,
+    target: "control",
+    withinMs: "",
+    wrongErrors: 0,
+  });
+}
+
+type Row = Omit<FaultResult, "withinMs" | "failsNothing" | "isDeath"> & { readonly withinMs: number | "" };
+
+function rowOf({ name, target, withinMs, slowest, wrongErrors, ...result }: Row): string {
   const { commandOutageMs, pollOutageMs, stationsWithGap } = result;
   const slow = slowest === undefined ? "" : `${Math.round(waitedMs(slowest))} (${slowest.step})`;
   return `| ${[name, target, commandOutageMs, pollOutageMs, withinMs, slow, stationsWithGap, wrongErrors].join(" | ")} |`;
