@@ -19,12 +19,13 @@ export async function signIn(email: string, password: string): Promise<Failure |
 
 export function SignIn() {
   return (
-    <main class="sign-in stack">
-      <div class="row row-spread">
-        <h1>{words().title}</h1>
-        <LanguageSwitch />
-      </div>
-      <SignInForm class="card stack" signIn={signIn} />
+    <main class="sign-in">
+      <SignInForm class="card stack" signIn={signIn}>
+        <div class="row row-spread">
+          <h1>{words().title}</h1>
+          <LanguageSwitch />
+        </div>
+      </SignInForm>
     </main>
   );
 }
