@@ -33,8 +33,8 @@ const HELP = `Compares statements with settled payments, by the API of reconcili
   npm run recon -- close ISSUE --reason TEXT
   npm run recon -- close --kind KIND --reason TEXT    all of a kind; --account KEY;
       --through ID leaves the newer ones open
-  npm run recon -- undo ISSUE
-      Undoes your closing of an issue, within a day
+  npm run recon -- undo ISSUE [ISSUE …]
+      Undoes your closing of these issues, within a day
 ${ATTRIBUTE_HELP}  npm run recon -- period list --from DAY --to DAY
       Lists the days of each account, and what each closing needs; --account ID,
       --filial ID, --month for months
@@ -97,12 +97,19 @@ const issueSchema = z.looseObject({
   age_days: z.int(),
 });
 const issuesSchema = z.looseObject({ issues: z.array(issueSchema), has_more: z.boolean() });
-const bulkSchema = z.looseObject({ closed: z.int() });
+const refusedSchema = z.array(z.looseObject({ issue_id: z.int(), reason: z.string() }));
+const closedSchema = z.looseObject({ closed_ids: z.array(z.int()), refused: refusedSchema, has_more: z.boolean() });
+const undoneSchema = z.looseObject({
+  reopened: z.int(),
+  refused: refusedSchema,
+  remaining_ids: z.array(z.int()),
+});
 
 /** Checks the arguments before the log-in, and returns the work that they ask for. Throws `UsageError`. */
 function workOf(words: readonly string[], options: Options): Work {
   const [command, subject, surplus] = words;
   if (command === "period") return periodWork(words.slice(1), options);
+  if (command === "undo") return undo(words.slice(1), options);
   if (surplus !== undefined) throw new UsageError(`There is one argument too many, "${surplus}"; see --help.`);
   switch (command) {
     case "run":
@@ -110,11 +117,9 @@ function workOf(words: readonly string[], options: Options): Work {
     case "issues":
       return listIssues(options);
     case "close":
-      return subject === undefined ? closeAll(options) : change(idOf(subject, "the issue"), "close", options);
+      return subject === undefined ? closeAll(options) : close(idOf(subject, "the issue"), options);
     case "report":
       return reportDay(options);
-    case "undo":
-      return change(idOf(subject, "the issue"), "undo", options);
     case "attribute":
       return attribute(idOf(subject, "the issue"), options);
     case undefined:
@@ -178,13 +183,45 @@ function listIssues({ kind, status, account, before, json }: Options): Work {
   };
 }
 
-function change(issueId: number, action: "close" | "undo", options: Options): Work {
-  const reason = action === "undo" ? {} : { reason: required(options.reason, "--reason") };
+function close(issueId: number, { reason, json }: Options): Work {
+  const body = { reason: required(reason, "--reason") };
   return async ({ act }) => {
-    const answer = await act(`issues/${issueId}/${action}/`, reason, issueSchema);
-    if (options.json === true) return printJson(answer);
+    const answer = await act(`issues/${issueId}/close/`, body, issueSchema);
+    if (json === true) return printJson(answer);
     print(`Issue ${issueId} is ${answer.status}.`);
   };
+}
+
+function undo(issues: readonly string[], { json }: Options): Work {
+  const [first, ...others] = issues.length === 0 ? [undefined] : issues;
+  const issueId = idOf(first, "the issue");
+  if (others.length > 0) return undoAll([issueId, ...others.map((other) => idOf(other, "the issue"))], json === true);
+  return async ({ act }) => {
+    const answer = await act(`issues/${issueId}/undo/`, {}, issueSchema);
+    if (json === true) return printJson(answer);
+    print(`Issue ${issueId} is ${answer.status}.`);
+  };
+}
+
+/** Prints one answer, also where the service has needed several requests. */
+function undoAll(issueIds: readonly number[], isJson: boolean): Work {
+  return async ({ act }) => {
+    let answer = await act("issues/undo/", { issue_ids: issueIds }, undoneSchema);
+    while (answer.remaining_ids.length > 0) {
+      const next = await act("issues/undo/", { issue_ids: answer.remaining_ids }, undoneSchema);
+      const reopened = answer.reopened + next.reopened;
+      answer = { ...next, reopened, refused: [...answer.refused, ...next.refused] };
+    }
+    const { reopened, refused } = answer;
+    if (isJson) printJson(answer);
+    else print(`${reopened} issues wait for a decision.`);
+    if (!isJson) printRefused(refused, "is not reopened");
+    if (refused.length > 0) throw new CommandError(`${refused.length} of ${issueIds.length} issues are not reopened.`);
+  };
+}
+
+function printRefused(refused: z.infer<typeof refusedSchema>, outcome: string): void {
+  for (const { issue_id: id, reason } of refused) print(`Issue ${id} ${outcome}: ${reason}.`);
 }
 
 function closeAll({ kind, account, through, reason, json }: Options): Work {
@@ -195,9 +232,13 @@ function closeAll({ kind, account, through, reason, json }: Options): Work {
     ...(through === undefined ? {} : { through_id: idOf(through, "--through") }),
   };
   return async ({ act }) => {
-    const answer = await act("issues/close/", body, bulkSchema);
+    const answer = await act("issues/close/", body, closedSchema);
     if (json === true) return printJson(answer);
-    print(`${answer.closed} issues are closed.`);
+    const { closed_ids: closedIds, refused, has_more: hasMore } = answer;
+    print(`${closedIds.length} issues are closed.`);
+    printRefused(refused, "is not closed");
+    if (hasMore) print("More issues match: repeat the command.");
+    if (closedIds.length > 0) print(`To undo this within a day: npm run recon -- undo ${closedIds.join(" ")}`);
   };
 }
 

@@ -65,8 +65,8 @@ export const BOUNDS = {
   /** A person's reason for an action, or a note about a place: a few sentences. */
   reasonCharacters: 500,
   /**
-   * Issues that one request closes by a filter. An issue about a provider payment needs separate locks, for some
-   * milliseconds. All together stay within the time-out of a person's request.
+   * Issues that one request closes by a filter, or reopens. An issue about a provider payment needs separate locks, for
+   * some milliseconds. All together stay within the time-out of a person's request.
    */
   issuesClosedAtOnce: 500,
   /**

@@ -1,6 +1,6 @@
 /**
- * Closing issues, one or by a filter, and undoing it. `MoneyRules` decides which closings about money are allowed; the rules
- * for provider payments are in services/providers/issues.ts.
+ * Closing issues, one or by a filter; undoing.ts reopens them. `MoneyRules` decides which closings about money are allowed;
+ * the rules for provider payments are in services/providers/issues.ts.
  */
 import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
@@ -13,7 +13,6 @@ import {
   checkReason,
   type IssuesDeps,
   issueConflict,
-  isUnresolved,
   requireIssue,
   requireUnattributed,
   requireUnresolved,
@@ -42,8 +41,8 @@ export interface ClosingDeps extends IssuesDeps {
   readonly nowMs: () => number;
 }
 
-const nothing: AfterCommit = () => undefined;
-const hasMoney = (issue: sql.IssueRow): boolean => issue.money_names.length > 0;
+export const nothing: AfterCommit = () => undefined;
+export const hasMoney = (issue: sql.IssueRow): boolean => issue.money_names.length > 0;
 
 /** Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict` with a reason of `ISSUE_CONFLICTS`. */
 export const closeIssue: Handler<ClosingDeps, typeof bus.closeIssue> = async (deps, request) => {
@@ -105,9 +104,9 @@ export const closeIssues: Handler<ClosingDeps, typeof bus.closeIssues> = async (
   const limit = BOUNDS.issuesClosedAtOnce + 1;
   const found = await sql.listUnresolved(deps.database, { organizationId, filter, throughId, limit });
   const batch = found.slice(0, BOUNDS.issuesClosedAtOnce);
-  const refused: { issueId: number; reason: string }[] = [];
+  const refused: Refused[] = [];
   const without = await closeWithoutMoney(deps, { caller, issues: batch.filter((issue) => !hasMoney(issue)), reason });
-  let { closed } = without;
+  const closedIds = [...without.closedIds];
   for (const issueId of without.changed) refused.push({ issueId, reason: "evidence_changed" });
   const ofMoney = batch.filter(hasMoney);
   const endsAtMs = performance.now() + ISSUE_LIMITS.closingMs;
@@ -117,14 +116,24 @@ export const closeIssues: Handler<ClosingDeps, typeof bus.closeIssues> = async (
     handled += 1;
     try {
       await close(deps, { caller, issueId, reason, evidenceHash });
-      closed += 1;
+      closedIds.push(issueId);
     } catch (error) {
-      if (!(error instanceof RefusedError)) throw error;
-      refused.push({ issueId, reason: error.refusal.reason ?? error.refusal.code });
+      refused.push(refusedOf(issueId, error));
     }
   }
-  return { closed, refused, hasMore: found.length > batch.length || handled < ofMoney.length };
+  return { closedIds, refused, hasMore: found.length > batch.length || handled < ofMoney.length };
 };
+
+export interface Refused {
+  readonly issueId: number;
+  readonly reason: string;
+}
+
+/** Throws errors that are no refusals. */
+export function refusedOf(issueId: number, error: unknown): Refused {
+  if (!(error instanceof RefusedError)) throw error;
+  return { issueId, reason: error.refusal.reason ?? error.refusal.code };
+}
 
 async function closeWithoutMoney(
   { database }: ClosingDeps,
@@ -133,8 +142,8 @@ async function closeWithoutMoney(
     issues,
     reason,
   }: Pick<RequestOf<typeof bus.closeIssues>, "caller" | "reason"> & { readonly issues: readonly sql.IssueRow[] },
-): Promise<{ readonly closed: number; readonly changed: readonly number[] }> {
-  if (issues.length === 0) return { closed: 0, changed: [] };
+): Promise<{ readonly closedIds: readonly number[]; readonly changed: readonly number[] }> {
+  if (issues.length === 0) return { closedIds: [], changed: [] };
   const { organizationId, userId } = caller;
   return await database.begin(async (tx) => {
     const { closed, changed } = await sql.closeIssuesWithoutMoney(tx, { issues, by: userId, reason });
@@ -147,52 +156,6 @@ async function closeWithoutMoney(
     await recordSteps(tx, steps);
     const announced = steps.map(({ issue }) => issue);
     await announceIssues(tx, "issues_closed", announced);
-    return { closed: closed.length, changed };
+    return { closedIds: closed.map((issue) => issue.issue_id), changed };
   });
-}
-
-/**
- * The issue is open again, or assigned as before. Refuses with `permission_denied`, `not_found` or `conflict`: it was closed
- * by another person or too long ago, or a newer issue supersedes it.
- */
-export const undoIssueClosing: Handler<ClosingDeps, typeof bus.undoIssueClosing> = async (deps, request) => {
-  const { caller, issueId } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { database, rules } = deps;
-  const { organizationId } = caller;
-  const key = { organizationId, issueId };
-  const seen = requireIssue(await sql.findIssue(database, key));
-  const { issue, follow } = await database.begin(async (tx) => {
-    if (hasMoney(seen)) await rules.lock(tx, seen);
-    const before = requireIssue(await sql.lockIssue(tx, key));
-    // Nothing to undo: a repeated request, or another one before it.
-    if (isUnresolved(before)) return { issue: before, follow: nothing };
-    requireUndoable(deps, before, caller.userId);
-    if (await sql.isInClosedPeriod(tx, issueId)) {
-      const detail = "The period of this issue is closed, which is never undone: comment on the issue instead.";
-      throw issueConflict("period_closed", detail);
-    }
-    const reopened = await sql.reopenIssue(tx, issueId);
-    const then = hasMoney(before) ? await rules.afterUndoing(tx, before) : nothing;
-    const data = { kind: before.kind, prior: { ...priorOf(before), reason: before.reason } };
-    await recordSteps(tx, [{ issue: before, actor: personActor(caller), action: "closing_undone", data }]);
-    await announceIssues(tx, "issues_opened", [before]);
-    return { issue: reopened, follow: then };
-  });
-  follow();
-  return { issue: toIssue(issue) };
-};
-
-function requireUndoable({ nowMs }: ClosingDeps, issue: sql.IssueRow, userId: number): void {
-  if (issue.status !== "closed") requireUnresolved(issue);
-  if (issue.superseded_by !== null) {
-    const detail = `Its evidence has changed since: issue ${issue.superseded_by} has taken its place.`;
-    throw issueConflict("issue_superseded", detail);
-  }
-  if (issue.resolved_by !== userId)
-    throw issueConflict("closed_by_another", "Only the person who closed this issue can undo it.");
-  if (nowMs() - (issue.resolved_at?.getTime() ?? 0) > ISSUE_LIMITS.undoMs) {
-    const hours = ISSUE_LIMITS.undoMs / 3_600_000;
-    throw issueConflict("undo_too_late", `A closing can be undone within ${hours} hours; this one is older.`);
-  }
 }

@@ -12,12 +12,13 @@ import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
 import { databaseSilence } from "../db/silence.ts";
-import { type ClosingDeps, closeIssue, closeIssues, undoIssueClosing } from "../issues/closing.ts";
+import { type ClosingDeps, closeIssue, closeIssues } from "../issues/closing.ts";
 import { getIssueOverview, listOperators } from "../issues/issue-overview.ts";
 import { assignIssue, commentIssue, listIssues } from "../issues/life-cycle.ts";
 import { ISSUE_LIMITS } from "../issues/limits.ts";
 import { addIssueGauges } from "../issues/metrics.ts";
 import { summarizeUnresolved } from "../issues/sql/issues.ts";
+import { undoIssueClosing, undoIssueClosings } from "../issues/undoing.ts";
 import { FairSlots } from "../runtime/fair-slots.ts";
 import { createKeyring } from "../runtime/keyring.ts";
 import { type Repeated, repeat, sample } from "../runtime/repeat.ts";
@@ -220,5 +221,6 @@ function serveIssues(deps: ProvidersDeps, responder: ServeDeps): ReturnType<type
     serve(responder, issueMessages.closeIssue, (request) => closeIssue(closing, request)),
     serve(responder, issueMessages.closeIssues, (request) => closeIssues(closing, request)),
     serve(responder, issueMessages.undoIssueClosing, (request) => undoIssueClosing(closing, request)),
+    serve(responder, issueMessages.undoIssueClosings, (request) => undoIssueClosings(closing, request)),
   ];
 }

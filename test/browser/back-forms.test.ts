@@ -83,6 +83,63 @@ describe("an answer that is lost", () => {
   });
 });
 
+const addItem = async (name: string): Promise<string> => {
+  const body = { name, category: "Drinks", unit_amount: "9.80", currency: "EUR" };
+  return `catalogue-items/${(await owner.good<{ item_id: number }>("POST", "catalogue-items/", { body })).item_id}/`;
+};
+
+describe("two people who change one thing at once", () => {
+  test("an item: the form changes only what its person has changed", async () => {
+    const path = await addItem("Iced tea");
+    const page = await open("catalogue/");
+    await page
+      .getByRole("row", { name: /Iced tea/ })
+      .getByRole("button", { name: "Change" })
+      .click(SHOWN);
+    await owner.good("PATCH", path, { body: { unit_amount: "10.40", filial_id: system.sandbox.filialId } });
+    await inDialog(page).getByLabel("Item").fill("Iced lemon tea");
+    await inDialog(page).getByRole("button", { name: "Change" }).click();
+    await page.getByText("The item is changed.").waitFor(SHOWN);
+    const theirs = { unit_amount: "10.40", filial_id: system.sandbox.filialId };
+    expect(await owner.good("GET", path)).toMatchObject({ name: "Iced lemon tea", category: "Drinks", ...theirs });
+    await page.context().close();
+  });
+
+  test("a device: the form changes only what its person has changed", async () => {
+    const body = { station_id: system.sandbox.stations[0]?.stationId, name: "Old", kind: "smart_pos_companion" };
+    const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+    const page = await open(`devices/?device=${device_id}`);
+    await button(page, "Change").click(SHOWN);
+    await owner.good("PATCH", `devices/${device_id}/`, { body: { handoff_target: "pay://theirs" } });
+    await inDialog(page).getByLabel("Name").fill("New");
+    await inDialog(page).getByRole("button", { name: "Change" }).click();
+    await page.getByRole("heading", { name: "New" }).waitFor(SHOWN);
+    expect(await owner.good("GET", `devices/${device_id}/`)).toMatchObject({
+      name: "New",
+      handoff_target: "pay://theirs",
+    });
+    await page.context().close();
+  });
+
+  test("a person: the form changes only what its person has changed", async () => {
+    const body = { name: "Kim", email: "kim@forms.example", role: "cashier", password: "a long enough password" };
+    const { user_id } = await owner.good<{ user_id: number }>("POST", "users/", { body });
+    const page = await open("people/");
+    await page.getByRole("row", { name: /Kim/ }).getByRole("button", { name: "Change" }).click(SHOWN);
+    await owner.good("PATCH", `users/${user_id}/`, { body: { name: "Kim Park", role: "reconciliation_operator" } });
+    await inDialog(page).getByLabel("E-mail address").fill("kim.park@forms.example");
+    await inDialog(page).getByRole("button", { name: "Change" }).click();
+    await inDialog(page).waitFor({ state: "hidden", ...SHOWN });
+    const { users } = await owner.good<{ users: { user_id: number }[] }>("GET", "users/");
+    expect(users.find((user) => user.user_id === user_id)).toMatchObject({
+      name: "Kim Park",
+      email: "kim.park@forms.example",
+      role: "reconciliation_operator",
+    });
+    await page.context().close();
+  });
+});
+
 describe("the sandbox panel", () => {
   test("when the session of its cashier has ended, the next click signs in again", async () => {
     const page = await open("sandbox/");
@@ -138,6 +195,33 @@ describe("the code of a device", () => {
 });
 
 describe("a German page", () => {
+  test("a price: the form shows it with a comma, and accepts a comma and a point", async () => {
+    const path = await addItem("Limonade");
+    const page = await open("catalogue/", { locale: "de-DE" });
+    let shown = "9,80";
+    for (const [typed, stored, next] of [
+      ["10,20", "10.20", "10,20"],
+      ["10.4", "10.40", "10,40"],
+    ] as const) {
+      await page
+        .getByRole("row", { name: /Limonade/ })
+        .getByRole("button", { name: "Ändern" })
+        .click(SHOWN);
+      const price = inDialog(page).getByLabel("Preis");
+      expect(await price.inputValue()).toBe(shown);
+      await price.fill(typed);
+      await inDialog(page).getByRole("button", { name: "Ändern" }).click();
+      await inDialog(page).waitFor({ state: "hidden", ...SHOWN });
+      expect(await owner.good("GET", path)).toMatchObject({ unit_amount: stored });
+      await page
+        .getByRole("row", { name: /Limonade/ })
+        .getByText(`${next} €`)
+        .waitFor(SHOWN);
+      shown = next;
+    }
+    await page.context().close();
+  });
+
   test("names the error of a field in German, and shows no English sentence of the service", async () => {
     const page = await open("stations/", { locale: "de-DE", viewport: { width: 360, height: 740 } });
     await button(page, "Station anlegen").click(SHOWN);

@@ -233,6 +233,130 @@ test("the network fails in the middle of a bulk closing: each issue is closed on
     expect((await read(issueId)).steps.filter(({ action }) => action === "issue_closed")).toHaveLength(1);
 });
 
+describe("undoing a bulk closing", () => {
+  /** Closes all listed issues; returns how many these were. */
+  async function closeAll(): Promise<number> {
+    await page.goto(`${system.baseUrl}/reconcile/?view=all_open`);
+    await page.locator(".issue-row").first().waitFor(SOON);
+    const count = await page.locator(".issue-row").count();
+    await page.getByRole("button", { name: /^Close all \d+/ }).click();
+    await dialog().getByLabel("Reason").fill("A mistake");
+    await dialog()
+      .getByRole("button", { name: /^Close \d+ issues?/ })
+      .click();
+    return count;
+  }
+  const message = (text: string | RegExp) => page.locator(".toast", { hasText: text });
+  const undoButton = () => page.locator(".toast").getByRole("button", { name: "Undo" });
+  const pending = async (): Promise<number> => (await list("decision=pending")).length;
+  const stepsOf = async ({ issue_id: issueId }: Issue) =>
+    (await read(issueId)).steps.map(({ action }) => action.replace("issue_", ""));
+
+  test("one click reopens all that it has closed, and the message counts what another person has decided since", async () => {
+    const [first, ...others] = await openIssues("7.01", "7.02", "7.03");
+    const count = await closeAll();
+    await message(`${count} closed.`).waitFor(SOON);
+    expect(await pending()).toBe(0);
+    const path = `issues/${first?.issue_id}`;
+    await rita.good("POST", `${path}/undo/`);
+    await sam.good("POST", `${path}/close/`, { body: { reason: "Paid back by Sam" } });
+    await undoButton().click();
+    await message(`${count - 1} reopened, 1 not: decided by another person`).waitFor(SOON);
+    await expect.poll(() => page.locator(".issue-row").count(), SOON).toBe(count - 1);
+    for (const issue of others) expect(await stepsOf(issue)).toEqual(["closed", "closing_undone"]);
+    expect((await read(first?.issue_id ?? 0)).issue.status).toBe("closed");
+  });
+
+  test("by keyboard: u reopens all", async () => {
+    await openIssues("7.04");
+    const count = await closeAll();
+    await message(`${count} closed.`).waitFor(SOON);
+    await page.locator("body").press("u");
+    await message(`${count} reopened.`).waitFor(SOON);
+    expect(await pending()).toBe(count);
+  });
+
+  test("an answer that is lost: the message offers the undo again, and each issue is reopened once", async () => {
+    const [issue] = await openIssues("7.05");
+    const count = await closeAll();
+    await page.route(
+      "**/issues/undo/",
+      async (route) => {
+        await route.fetch();
+        await route.abort();
+      },
+      { times: 1 },
+    );
+    await undoButton().click(SOON);
+    await message(`The service cannot be reached. 0 of ${count} are reopened.`).waitFor(SOON);
+    await undoButton().click();
+    await message(`${count} reopened.`).waitFor(SOON);
+    expect(await stepsOf(issue as Issue)).toEqual(["closed", "closing_undone"]);
+  });
+
+  test("several requests: the message counts them", async () => {
+    await openIssues("7.06", "7.07");
+    const count = await closeAll();
+    const held = Promise.withResolvers<void>();
+    const sizes: number[] = [];
+    await page.route("**/issues/undo/", async (route) => {
+      const { issue_ids: ids } = route.request().postDataJSON() as { issue_ids: number[] };
+      sizes.push(ids.length);
+      if (sizes.length > 1) {
+        await held.promise;
+        return await route.continue();
+      }
+      // The first request had time for one issue.
+      const answer = await route.fetch({ postData: { issue_ids: ids.slice(0, 1) } });
+      await route.fulfill({ response: answer, json: { ...(await answer.json()), remaining_ids: ids.slice(1) } });
+    });
+    await undoButton().click(SOON);
+    await message(`1 of ${count} reopened …`).waitFor(SOON);
+    held.resolve();
+    await message(`${count} reopened.`).waitFor(SOON);
+    expect(sizes).toEqual([count, count - 1]);
+    expect(await pending()).toBe(count);
+  });
+
+  test("a closing that fails on its way and is left: the message names what it has closed, and undoes that", async () => {
+    await openIssues("7.08");
+    let requests = 0;
+    await page.route("**/issues/close/", async (route) => {
+      requests += 1;
+      if (requests > 1) return await route.abort();
+      const answer = await route.fetch();
+      await route.fulfill({ response: answer, json: { ...(await answer.json()), has_more: true } });
+    });
+    const count = await closeAll();
+    await dialog().getByRole("alert").waitFor(SOON);
+    await page.keyboard.press("Escape");
+    await message(`${count} closed.`).waitFor(SOON);
+    await undoButton().click();
+    await message(`${count} reopened.`).waitFor(SOON);
+    expect(await pending()).toBe(count);
+  });
+});
+
+test("an assignment to oneself is undone by keyboard, also after the list was read again and another issue chosen", async () => {
+  const [issue, other] = await openIssues("7.09", "7.10");
+  const issueId = issue?.issue_id ?? 0;
+  await rita.good("POST", `issues/${issueId}/assign/`, { body: { assignee_id: sam.userId } });
+  const assignee = async () =>
+    (await rita.good<{ issue: { assignee_id: number | null } }>("GET", `issues/${issueId}/`)).issue.assignee_id;
+  await show(issueId);
+  await page.locator("body").press("a");
+  await page.locator(".toast", { hasText: "Assigned to Rita." }).waitFor(SOON);
+  expect(await assignee()).toBe(rita.userId);
+  await page.locator(".issue-row", { hasText: other?.amount ?? "" }).click();
+  await page.locator(".detail-amount", { hasText: other?.amount ?? "" }).waitFor(SOON);
+  const row = page.locator(".issue-row", { hasText: issue?.amount ?? "" });
+  await page.getByRole("link", { name: /^Waiting/ }).click();
+  await row.getByText("Rita").waitFor(SOON);
+  await page.locator("body").press("u");
+  await expect.poll(assignee, SOON).toBe(sam.userId);
+  await row.getByText("Sam").waitFor(SOON);
+});
+
 test("an undo after the session has ended: the person signs in, and then the undo works", async () => {
   const [issue] = await openIssues("5.05");
   const issueId = issue?.issue_id ?? 0;

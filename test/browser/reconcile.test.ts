@@ -93,6 +93,8 @@ const drop = (selector: string, name: string, content: Buffer) =>
 describe("the reconciliation", () => {
   test("a person signs in; a wrong password says why", async () => {
     await page.goto(`${system.baseUrl}/reconcile/`);
+    await page.getByRole("button", { name: "Sign in" }).waitFor(SOON);
+    await expectAccessible(page, "reconcile-sign-in");
     await page.getByLabel("E-mail address").fill("rit@sandbox.example");
     await page.getByLabel("Password").fill("not her password");
     await page.keyboard.press("Enter");
@@ -260,6 +262,9 @@ describe("the reconciliation", () => {
     await page.getByRole("button", { name: "Clear the filter" }).click();
     await page.getByText("Filter", { exact: true }).click();
     expect(await page.getByLabel("Currency", { exact: true }).inputValue()).toBe("");
+    await page.goto(`${system.baseUrl}/reconcile/?view=all_open&kind=chargeback_not_registered`);
+    await page.getByText("No issue fits the filter").waitFor(SOON);
+    await expectAccessible(page, "reconcile-no-match");
   });
 
   test("an order that does not exist is refused with a reason, and all issues of a filter are closed at once", async () => {
@@ -288,7 +293,8 @@ describe("the reconciliation", () => {
     await dialog.getByRole("button", { name: `Close ${count} issues` }).click();
     await page.getByText(`${count} closed.`).waitFor(SOON);
     await page.getByText("No issue fits the filter").waitFor(SOON);
-    await expectAccessible(page);
+    await page.locator(".toast").getByRole("button", { name: "Undo" }).waitFor(SOON);
+    await expectAccessible(page, "reconcile-bulk-closed");
     // When the new sums cannot be loaded, the page must not show the sums of the previous view.
     await page.route("**/issue-overview/?*", (route) => route.fulfill(BUSY));
     await page.locator(".empty").getByRole("button", { name: "Clear the filter" }).click();

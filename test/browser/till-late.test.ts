@@ -4,8 +4,11 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { logIn, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
-import { drawn, startBrowser } from "./chromium.ts";
+import { drawn, expectAccessible, startBrowser } from "./chromium.ts";
 import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
+
+/** `INTENT_LIFETIME_BOUNDS_MS` of `machines/settings.ts`. */
+const SHORTEST_LIFETIME_S = 30;
 
 let system: TestSystem;
 let browser: Browser;
@@ -201,3 +204,20 @@ async function addCashier(name: string): Promise<Person> {
   await owner.good("POST", "users/", { body: { ...details, name, role: "cashier" } });
   return await logIn(system.baseUrl, "cashier", details);
 }
+
+test("a collection without a decision ends with its time: the till shows it, and the order is collected in another way", async () => {
+  await addLine(page);
+  await isShown(page, "Choose how the guest pays.");
+  const body = { order_id: await openOrderId(), route: "attested_terminal", lifetime_seconds: SHORTEST_LIFETIME_S };
+  await cashier.good("POST", `stations/${stationId}/intents/`, { body });
+  await button(page, "Settle €12.50").waitFor(SHOWN);
+  await page
+    .getByRole("heading", { name: /^Time over/ })
+    .waitFor({ timeout: SHOWN.timeout + SHORTEST_LIFETIME_S * 1_000 });
+  await isShown(page, "The order is still open.");
+  await expectAccessible(page, "till-expired");
+  await click(page, "Back to the order");
+  await click(page, "Cash");
+  await click(page, "€12.50 received");
+  await button(page, "Next order").waitFor(SHOWN);
+});

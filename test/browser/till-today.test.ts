@@ -189,6 +189,7 @@ describe("a day with ten thousand collections", () => {
     await search.fill("no such reference");
     await isShown(page, "No collection of today has this number or reference.");
     expect(await page.evaluate("document.activeElement.type")).toBe("search");
+    await expectAccessible(page, "till-today-no-match");
     await search.fill("");
     await expect.poll(() => rows.count(), SHOWN).toBe(PAGE);
     await context.close();

@@ -211,6 +211,18 @@ describe("npm run recon", () => {
     const all = await command("recon", "close", ...filter, "--reason", "Sold at the other bar.");
     expect(all.text).toMatch(/2 issues are closed\./);
     await expect.poll(states).toMatchObject([{ state: "ready" }]);
+    const [, undo = ""] = /npm run recon -- (undo [\d ]+)/.exec(all.text) ?? [all.text];
+    const undone = await command("recon", ...undo.trim().split(" "));
+    expect(undone).toMatchObject({ code: 0, text: expect.stringContaining("2 issues wait for a decision.") as string });
+    const [attributed = "", ...open] = issueIds.filter((_, index) => index !== 1);
+    const refused = await command("recon", "undo", attributed, ...open);
+    expect(refused).toMatchObject({
+      code: 1,
+      text: expect.stringContaining(`Issue ${attributed} is not reopened: issue_attributed.`) as string,
+    });
+    await expect.poll(states).toMatchObject([{ missing: [{ code: "issues_undecided", count: 2 }] }]);
+    await command("recon", "close", ...filter, "--reason", "Sold at the other bar.");
+    await expect.poll(states).toMatchObject([{ state: "ready" }]);
     const which = ["--account", account, "--from", "2026-11-01"];
     const closed = await command("recon", "period", "close", ...which, "--reason", "All is decided.");
     const [, closingId = ""] = /Closing (\d+) has 4 lines and 4 issues\./.exec(closed.text) ?? [closed.text];

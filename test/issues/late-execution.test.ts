@@ -74,14 +74,21 @@ describe("a late execution", () => {
     expect(await statusOf(place, issueId)).toBe("open");
   });
 
-  test("of an undoing, after the issue was closed again: it stays closed", async () => {
+  test("of an undoing, of one or many, after the issue was closed again: it stays closed", async () => {
     const place = await world.openPlace();
     const { operator: caller } = place;
     const issueId = await raise(place);
-    await world.ask(issues.closeIssue, { caller, issueId, reason: "Rounding." });
-    const again = await carryOut(issues.undoIssueClosing, { caller, issueId });
-    await world.ask(issues.closeIssue, { caller, issueId, reason: "Rounding after all." });
-    await again();
-    expect(await statusOf(place, issueId)).toBe("closed");
+    for (const undo of [
+      () => carryOut(issues.undoIssueClosing, { caller, issueId }),
+      () => carryOut(issues.undoIssueClosings, { caller, issueIds: [issueId] }),
+    ]) {
+      await world.ask(issues.closeIssue, { caller, issueId, reason: "Rounding." });
+      const again = await undo();
+      expect(await statusOf(place, issueId)).toBe("open");
+      await world.ask(issues.closeIssue, { caller, issueId, reason: "Rounding after all." });
+      await again();
+      expect(await statusOf(place, issueId)).toBe("closed");
+      await world.ask(issues.undoIssueClosing, { caller, issueId });
+    }
   });
 });

@@ -138,6 +138,8 @@ test("a closed issue: it can be opened again until its day is closed", async () 
   const refused = await undo("second");
   expect(refused.status).toBe(409);
   expect(refused.body).toMatchObject({ code: "conflict", reason: "period_closed" });
+  const many = await operator.good("POST", "issues/undo/", { body: { issue_ids: [issueId] } });
+  expect(many).toEqual({ reopened: 0, refused: [{ issue_id: issueId, reason: "period_closed" }], remaining_ids: [] });
   expect((await list()).issues).toEqual([]);
 });
 

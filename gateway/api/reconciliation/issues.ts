@@ -120,15 +120,37 @@ const closeIssuesBodySchema = z
     ],
   });
 
+const undoClosingsBodySchema = z
+  .strictObject({
+    issue_ids: z
+      .array(idSchema)
+      .min(1)
+      .max(BOUNDS.issuesClosedAtOnce)
+      .meta({ description: "For example the `closed_ids` of a closing by a filter." }),
+  })
+  .meta({ id: "UndoIssueClosings", examples: [{ issue_ids: [41, 42] }] });
+
+const refusedSchema = z.array(z.object({ issue_id: idSchema, reason: z.string() }));
 const bulkClosingSchema = z
   .object({
-    closed: z.int().meta({ description: "How many were closed." }),
-    refused: z.array(z.object({ issue_id: idSchema, reason: z.string() })).meta({
+    closed_ids: z.array(idSchema).meta({ description: "The issues that were closed." }),
+    refused: refusedSchema.meta({
       description: "The issues that cannot be closed now, each with the `reason` of its refusal.",
     }),
     has_more: z.boolean().meta({ description: "Whether more issues match the filter: repeat the request." }),
   })
   .meta({ id: "IssuesClosed" });
+const bulkUndoingSchema = z
+  .object({
+    reopened: z.int().meta({ description: "How many are open or assigned now, also those that were before." }),
+    refused: refusedSchema.meta({
+      description: "The issues that stay as they are, each with the `reason` of its refusal.",
+    }),
+    remaining_ids: z
+      .array(idSchema)
+      .meta({ description: "The request had no time for these: send them again. Mostly empty." }),
+  })
+  .meta({ id: "IssueClosingsUndone" });
 
 /** For the descriptions of several operations. */
 export const ISSUE_CONFLICT_DESCRIPTION = `The \`reason\` of a \`conflict\` is one of ${bus.ISSUE_CONFLICTS.map((word) => `\`${word}\``).join(", ")}. When the same person repeats the request with the same body, the answer is the same.`;
@@ -221,7 +243,7 @@ const closeIssue: SessionHandler<z.infer<typeof closeIssueBodySchema>> = async (
 const closeIssues: SessionHandler<z.infer<typeof closeIssuesBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const { status, kind, source, account, station_id, assignee_id, min_age_days } = body.filter;
-  const { closed, refused, hasMore } = await deps.bus.call(bus.closeIssues, {
+  const { closedIds, refused, hasMore } = await deps.bus.call(bus.closeIssues, {
     caller,
     filter: {
       status,
@@ -236,18 +258,25 @@ const closeIssues: SessionHandler<z.infer<typeof closeIssuesBodySchema>> = async
     throughId: body.through_id,
     reason: body.reason,
   });
-  return ok({
-    closed,
-    refused: refused.map(({ issueId, reason }) => ({ issue_id: issueId, reason })),
-    has_more: hasMore,
-  });
+  return ok({ closed_ids: closedIds, refused: refused.map(refusedJson), has_more: hasMore });
 };
+
+const refusedJson = ({ issueId, reason }: { readonly issueId: number; readonly reason: string }) => ({
+  issue_id: issueId,
+  reason,
+});
 
 /** Errors: `not_found`, `conflict` with a reason. */
 const undoIssueClosing: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const { issue } = await deps.bus.call(bus.undoIssueClosing, { caller, issueId: context.id("issue_id") });
   return ok(issueJson(issue, deps.nowMs()));
+};
+
+const undoIssueClosings: SessionHandler<z.infer<typeof undoClosingsBodySchema>> = async ({ caller, deps, body }) => {
+  const request = { caller, issueIds: body.issue_ids };
+  const { reopened, refused, remainingIds } = await deps.bus.call(bus.undoIssueClosings, request);
+  return ok({ reopened, refused: refused.map(refusedJson), remaining_ids: remainingIds });
 };
 
 const issues = "/api/reconciliation/v1/issues/" as const;
@@ -338,7 +367,18 @@ export const issueRoutes = [
     summary: "Close the issues that match a filter",
     description: `Closes the oldest ${BOUNDS.issuesClosedAtOnce} issues that match and wait for a decision when the request begins, each like a single closing. The answer names the issues that cannot be closed. The payment of a closed issue can no longer pay an order.`,
     body: closeIssuesBodySchema,
-    replies: { 200: { description: "How many were closed.", schema: bulkClosingSchema } },
+    replies: { 200: { description: "What was closed.", schema: bulkClosingSchema } },
     handler: closeIssues,
+  }),
+  reconciliationRoute({
+    method: "POST",
+    path: `${issues}undo/`,
+    operation: "undoIssueClosings",
+    summary: "Undo the closings of several issues",
+    description:
+      "Reopens each of the issues like a single undo. One that is refused does not keep the others closed. The same request again has the same answer: an open issue does not change.",
+    body: undoClosingsBodySchema,
+    replies: { 200: { description: "What was reopened.", schema: bulkUndoingSchema } },
+    handler: undoIssueClosings,
   }),
 ];

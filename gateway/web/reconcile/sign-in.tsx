@@ -30,12 +30,13 @@ async function goOn(found: Person): Promise<void> {
 
 export function SignIn() {
   return (
-    <main class="sign-in stack">
-      <div class="row row-spread">
-        <h1>{words().title}</h1>
-        <LanguageSwitch />
-      </div>
-      <SignInForm class="card stack" signIn={signIn} />
+    <main class="sign-in">
+      <SignInForm class="card stack" signIn={signIn}>
+        <div class="row row-spread">
+          <h1>{words().title}</h1>
+          <LanguageSwitch />
+        </div>
+      </SignInForm>
     </main>
   );
 }

@@ -137,6 +137,12 @@ export const de: Like<typeof en> = {
     rejected: "Abgelehnt. Kein Lauf schlägt es wieder vor.",
     bulk: (closed: number, refused: number) =>
       refused === 0 ? `${closed} geschlossen.` : `${closed} geschlossen, ${refused} lassen sich jetzt nicht schließen.`,
+    bulkUndoing: (reopened: number, all: number) => `${reopened} von ${all} wieder geöffnet …`,
+    bulkUndone: (reopened: number, refused: number) =>
+      refused === 0
+        ? `${reopened} wieder geöffnet.`
+        : `${reopened} wieder geöffnet, ${refused} nicht: von anderen entschieden, durch eine neuere ersetzt oder in einem abgeschlossenen Zeitraum.`,
+    bulkUndoFailed: (reopened: number, all: number) => `${reopened} von ${all} sind wieder geöffnet.`,
   },
   comparison: {
     title: "Erwartet und gefunden",
@@ -245,7 +251,7 @@ export const de: Like<typeof en> = {
         p: "Einer Person zuweisen",
         t: "Einer Bestellung zuordnen",
         m: "Kommentieren",
-        u: "Schließen der gewählten Abweichung rückgängig machen",
+        u: "Rückgängig: das Schließen der gewählten Abweichung, oder was die Meldung anbietet",
         "?": "Diese Tasten zeigen",
       })[key] ?? key,
   },

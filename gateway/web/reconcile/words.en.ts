@@ -129,6 +129,12 @@ export const en = {
     rejected: "Rejected. No run proposes it again.",
     bulk: (closed: number, refused: number) =>
       refused === 0 ? `${closed} closed.` : `${closed} closed, ${refused} cannot be closed now.`,
+    bulkUndoing: (reopened: number, all: number) => `${reopened} of ${all} reopened …`,
+    bulkUndone: (reopened: number, refused: number) =>
+      refused === 0
+        ? `${reopened} reopened.`
+        : `${reopened} reopened, ${refused} not: decided by another person, replaced by a newer issue, or of a closed period.`,
+    bulkUndoFailed: (reopened: number, all: number) => `${reopened} of ${all} are reopened.`,
   },
   comparison: {
     title: "Expected and found",
@@ -237,7 +243,7 @@ export const en = {
         p: "Assign to a person",
         t: "Attribute to an order",
         m: "Comment",
-        u: "Undo the closing of the chosen issue",
+        u: "Undo: the closing of the chosen issue, or what the message offers",
         "?": "Show these keys",
       })[key] ?? key,
   },

@@ -1,10 +1,13 @@
 /** Money, moments and durations in the person's language. Amounts are decimal strings and never become numbers. */
 import { currencyDigits } from "./amounts.ts";
 import { locale } from "./language.ts";
-import { moneyIn } from "./money.ts";
+import { moneyIn, typedIn } from "./money.ts";
 
 /** `12.50`, `EUR` as `€12.50` or `12,50 €`. */
 export const money = (amount: string, currency: string): string => moneyIn(locale(), amount, currency);
+
+/** The amount of the API as a person types it: `9.80` or `9,80`. */
+export const typedAmount = (amount: string): string => typedIn(locale(), amount);
 
 export function number(value: number): string {
   return new Intl.NumberFormat(locale()).format(value);

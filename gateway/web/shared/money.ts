@@ -26,6 +26,12 @@ export function moneyIn(locale: string, amount: string, currency: string): strin
   return written.join("");
 }
 
+/** `9.80` as a person types it: `9,80` in German. Forms accept both. */
+export function typedIn(locale: string, amount: string): string {
+  const hasComma = new Intl.NumberFormat(locale, { minimumFractionDigits: 1 }).format(0.5).includes(",");
+  return hasComma ? amount.replace(".", ",") : amount;
+}
+
 /** Digits in the language's groups: three by three from the right, in India two by two after the last three. */
 function groupDigits(digits: string, format: Intl.NumberFormat): string {
   const parts = format.formatToParts(1_000_000_000);

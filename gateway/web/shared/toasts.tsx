@@ -35,6 +35,17 @@ export function toastFailure(failure: Failure): void {
   toast(`${sentence} ${next}`);
 }
 
+/** Does what the newest toast offers, for a key that a page has for it. */
+export function takeOffer(): void {
+  const [offered] = toasts
+    .peek()
+    .filter(({ action }) => action !== undefined)
+    .slice(-1);
+  if (offered === undefined) return;
+  closeToast(offered.id);
+  offered.action?.run();
+}
+
 function closeToast(id: number): void {
   toasts.value = toasts.value.filter((one) => one.id !== id);
 }

@@ -312,6 +312,7 @@ export const closeIssue = once(
   z.object({ caller, issueId: id, reason: z.string(), evidenceHash: z.string().optional() }),
   oneIssue,
 );
+const refused = z.array(z.object({ issueId: id, reason: z.string() }));
 /**
  * Closes the oldest unresolved issues that match the filter, each as `closeIssue` does. The service reads their ids
  * once, when the request begins. `throughId` leaves out newer issues, which the person has not seen. `refused` has each
@@ -321,8 +322,8 @@ export const closeIssues = once(
   "providers.closeIssues",
   z.object({ caller, filter: issueFilterSchema, throughId: id.optional(), reason: z.string() }),
   z.object({
-    closed: z.int(),
-    refused: z.array(z.object({ issueId: id, reason: z.string() })),
+    closedIds: z.array(id),
+    refused,
     /** More issues match the filter: the caller repeats the request. */
     hasMore: z.boolean(),
   }),
@@ -332,6 +333,18 @@ export const closeIssues = once(
  * open issue does not change.
  */
 export const undoIssueClosing = once("providers.undoIssueClosing", z.object({ caller, issueId: id }), oneIssue);
+/** Reopens each of the issues as `undoIssueClosing` does. `refused` has each issue that stays as it is, with the reason. */
+export const undoIssueClosings = once(
+  "providers.undoIssueClosings",
+  z.object({ caller, issueIds: z.array(id).min(1).max(BOUNDS.issuesClosedAtOnce) }),
+  z.object({
+    /** How many are open now, also those that were open before. */
+    reopened: z.int(),
+    refused,
+    /** The request had no time for these: the caller sends them again. */
+    remainingIds: z.array(id),
+  }),
+);
 
 export const ISSUE_EVENT_TYPES = [
   /** The issues are new, or open again: a person has undone a decision, or the cause has come back. */

@@ -65,6 +65,17 @@ export async function lockIssue(sql: Transaction, key: IssueKey): Promise<IssueR
   return row;
 }
 
+/** Those of the issues that are not about money, locked until the transaction ends. */
+export async function lockIssuesWithoutMoney(
+  sql: Transaction,
+  { organizationId, issueIds }: { readonly organizationId: number; readonly issueIds: readonly number[] },
+): Promise<IssueRow[]> {
+  return sql<IssueRow[]>`
+    select ${issueColumns(sql)} from issues
+    where organization_id = ${organizationId} and issue_id = any(${[...issueIds]}::bigint[]) and money_names = '{}'
+    order by issue_id for update`;
+}
+
 export interface Filtered {
   readonly organizationId: number;
   readonly filter: IssueFilter;
@@ -167,19 +178,19 @@ export async function closeIssuesWithoutMoney(
   };
 }
 
-/** Whether a closed period contains the issue. A period close locks its issues, so the answer holds while the issue is locked. */
-export async function isInClosedPeriod(sql: Transaction, issueId: number): Promise<boolean> {
-  const rows = await sql`select from closing_issues where issue_id = ${issueId} limit 1`;
-  return rows.count > 0;
+/** Those of the issues that a closed period contains. A period close locks its issues, so the answer holds while they are locked. */
+export async function findInClosedPeriods(sql: Transaction, issueIds: readonly number[]): Promise<ReadonlySet<number>> {
+  const rows = await sql<{ issue_id: number }[]>`
+    select issue_id from closing_issues where issue_id = any(${[...issueIds]}::bigint[])`;
+  return new Set(rows.map((row) => row.issue_id));
 }
 
-/** A closing is undone: the issue is as it was before. */
-export async function reopenIssue(sql: Transaction, issueId: number): Promise<IssueRow> {
-  const [row] = await sql<[IssueRow]>`
+/** Closings are undone: the issues are as they were before. */
+export async function reopenIssues(sql: Transaction, issueIds: readonly number[]): Promise<IssueRow[]> {
+  return sql<IssueRow[]>`
     update issues set status = case when assignee_id is null then 'open' else 'assigned' end,
       resolved_at = null, resolved_by = null, reason = null
-    where issue_id = ${issueId} returning ${issueColumns(sql)}`;
-  return row;
+    where issue_id = any(${[...issueIds]}::bigint[]) returning ${issueColumns(sql)}`;
 }
 
 export async function setAssignee(sql: Transaction, issueId: number, assigneeId: number | null): Promise<IssueRow> {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { currenciesOf } from "../../../gateway/web/reconcile/issues/amounts.ts";
 import { amountOf, currencyDigits, decimalOfMinor } from "../../../gateway/web/shared/amounts.ts";
-import { moneyIn } from "../../../gateway/web/shared/money.ts";
+import { moneyIn, typedIn } from "../../../gateway/web/shared/money.ts";
 
 describe("amounts on the pages", () => {
   test.each([
@@ -27,6 +27,15 @@ describe("amounts on the pages", () => {
     expect(currenciesOf([amount, currency], "JPY")).toEqual({ expected: "EUR", found: "JPY" });
     expect(currenciesOf([amount], "EUR")).toEqual({ expected: "EUR", found: "EUR" });
     expect(currenciesOf([], null)).toEqual({ expected: null, found: null });
+  });
+
+  test.each([
+    ["de-DE", "9.80", "9,80"],
+    ["de-CH", "9.80", "9.80"],
+    ["en-GB", "1250.125", "1250.125"],
+    ["de-DE", "1250", "1250"],
+  ])("%s: a form shows %s as %s", (locale, amount, typed) => {
+    expect(typedIn(locale, amount)).toBe(typed);
   });
 
   test.each([

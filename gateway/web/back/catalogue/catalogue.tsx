@@ -3,7 +3,7 @@
 import { amountOf, currencyDigits } from "../../shared/amounts.ts";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
-import { money, samplePrice } from "../../shared/format.ts";
+import { money, samplePrice, typedAmount } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { Table } from "../../shared/table.tsx";
 import { ask, type FormField, type FormValues, openForm } from "../shell/dialogs.tsx";
@@ -95,7 +95,7 @@ function fieldsOf(places: Places, currencyOf: (values: FormValues) => string, it
       name: "unit_amount",
       label: words().price,
       inputMode: "decimal",
-      initial: item?.unit_amount ?? "",
+      initial: typedAmount(item?.unit_amount ?? ""),
       check: (value, values) => {
         const currency = currencyOf(values);
         return typedPrice(value, currency) === undefined ? words().priceFault(samplePrice(currency)) : null;
@@ -146,14 +146,14 @@ function changeItem(item: Item, places: Places, then: () => unknown): void {
     title: words().change,
     action: words().change,
     fields: fieldsOf(places, () => item.currency, item),
-    run: ({ name = "", category = "", unit_amount = "", filial_id }) =>
+    run: (_values, _key, { name, category, unit_amount, filial_id }) =>
       call("PATCH /api/backoffice/v1/catalogue-items/{item_id}/", {
         path: { item_id: item.item_id },
         body: {
           name,
           category,
-          unit_amount: typedPrice(unit_amount, item.currency) ?? unit_amount,
-          filial_id: filialOf(filial_id),
+          unit_amount: unit_amount && (typedPrice(unit_amount, item.currency) ?? unit_amount),
+          filial_id: filial_id === undefined ? undefined : filialOf(filial_id),
         },
       }),
     done: words().changed,

@@ -173,11 +173,8 @@ function DeviceActions({ device, reload }: DeviceActionsProps) {
             ]
           : []),
       ],
-      run: (values) =>
-        call("PATCH /api/backoffice/v1/devices/{device_id}/", {
-          path,
-          body: { name: values.name ?? "", ...(isCompanion ? { handoff_target: values.handoff_target ?? "" } : {}) },
-        }),
+      run: (_values, _key, { name: newName, handoff_target }) =>
+        call("PATCH /api/backoffice/v1/devices/{device_id}/", { path, body: { name: newName, handoff_target } }),
       done: words().changed,
       after: reload,
     });

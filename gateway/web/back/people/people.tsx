@@ -99,10 +99,10 @@ function Actions({ user, reload }: { readonly user: User; readonly reload: () =>
       title: words().change,
       action: words().change,
       fields: baseFields(user),
-      run: ({ name = "", email = "", role }) =>
+      run: (_values, _key, { name, email, role }) =>
         call("PATCH /api/backoffice/v1/users/{user_id}/", {
           path,
-          body: { name, email, ...(role === user.role ? {} : { role: role as Role }) },
+          body: { name, email, role: role as Role | undefined },
         }),
       done: words().changed,
       after: reload,

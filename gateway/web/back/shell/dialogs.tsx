@@ -154,8 +154,11 @@ interface Form<T> {
   readonly intro?: string;
   readonly fields: readonly FormField[];
   readonly action: string;
-  /** The key has the same meaning as in `Question`. Changed values are a new request with a new key. */
-  readonly run: (values: FormValues, key: string) => Promise<Result<T>>;
+  /**
+   * The key has the same meaning as in `Question`. Changed values are a new request with a new key. `changed` has only the
+   * values that the person has changed: the others may be newer than what the form shows.
+   */
+  readonly run: (values: FormValues, key: string, changed: FormValues) => Promise<Result<T>>;
   readonly done?: string;
   readonly after?: (reply: T) => unknown;
 }
@@ -195,7 +198,8 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
       const value = values.peek()[name] ?? "";
       return [name, type === "password" ? value : value.trim()] as const;
     });
-    const result = await form.run(Object.fromEntries(trimmed), key);
+    const changed = trimmed.filter(([name]) => values.peek()[name] !== initial[name]);
+    const result = await form.run(Object.fromEntries(trimmed), key, Object.fromEntries(changed));
     after(result);
     isBusy.value = false;
     failure.value = result.ok ? null : result;

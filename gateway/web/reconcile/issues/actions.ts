@@ -6,8 +6,7 @@ import { toast } from "../../shared/toasts.tsx";
 import { operatorName } from "../known.ts";
 import { toastRefusal } from "../refusal.tsx";
 import { words } from "../words.ts";
-import type { bulkFilter } from "./filter.ts";
-import { choose, chosenId, details, type Issue, issues, loadDetails, loadIssues, reload } from "./issue-list.ts";
+import { choose, chosenId, type Issue, issues, loadDetails, loadIssues, reload } from "./issue-list.ts";
 
 export type Dialog =
   | "close"
@@ -164,43 +163,6 @@ export async function decideMatch(
       });
   if (!done.ok) return await afterRefusal(done);
   toast(isConfirmed ? words().done.confirmed : words().done.rejected);
-  await reload();
-  return null;
-}
-
-/** The most requests of one bulk closing. Each request closes some hundred issues; a person hardly means more. */
-const MAX_REQUESTS = 200;
-
-export interface Seen {
-  readonly filter: ReturnType<typeof bulkFilter>;
-  readonly throughId: number;
-}
-
-/** Closes the issues of the filter that the person has seen; newer issues stay open. */
-export async function closeAll(
-  reason: string,
-  { filter, throughId }: Seen,
-  onProgress: (closed: number) => void,
-): Promise<Failure | null> {
-  let closed = 0;
-  let refused = 0;
-  for (let request = 0; request < MAX_REQUESTS; request += 1) {
-    const body = { filter, through_id: throughId, reason };
-    const done = await call("POST /api/reconciliation/v1/issues/close/", { body });
-    if (!done.ok) {
-      await reload();
-      return done;
-    }
-    closed += done.reply.closed;
-    refused = done.reply.refused.length;
-    onProgress(closed);
-    if (!done.reply.has_more || done.reply.closed === 0) break;
-  }
-  toast(words().done.bulk(closed, refused), { shownMs: UNDO_SHOWN_MS });
-  if (openDialog.peek() === "bulk") {
-    choose(null);
-    details.value = undefined;
-  }
   await reload();
   return null;
 }

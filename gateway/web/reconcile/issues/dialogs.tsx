@@ -1,5 +1,6 @@
 /** The questions before a decision. Each text says what the decision does and what it does not do. */
 import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { Dialog as Box, Question, useIsOpen } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
@@ -8,11 +9,12 @@ import { money } from "../../shared/format.ts";
 import { sharedWords } from "../../shared/words.ts";
 import { kindTitle } from "../kind-words.ts";
 import { operators } from "../known.ts";
-import { Refusal } from "../refusal.tsx";
+import { Refusal, toastRefusal } from "../refusal.tsx";
 import { WithReason } from "../with-reason.tsx";
 import { words } from "../words.ts";
-import { assign, attribute, closeAll, closeIssue, comment, decideProposal, openDialog } from "./actions.ts";
+import { assign, attribute, closeIssue, comment, decideProposal, openDialog } from "./actions.ts";
 import { isAbove } from "./amounts.ts";
+import { closeAll, type Outcome, reportClosed } from "./bulk-closing.ts";
 import { bulkFilter, filterCount, view } from "./filter.ts";
 import { details, type IssueDetails, issues, overview } from "./issue-list.ts";
 import { KEYS } from "./keys.ts";
@@ -189,7 +191,34 @@ function Bulk() {
     filter: bulkFilter(),
     throughId: issues.peek()?.[0]?.issue_id ?? 0,
   });
-  const closed = useSignal(0);
+  /** Null until a request has an answer. A click after a failure goes on, and the toast then names all. */
+  const outcome = useSignal<Outcome | null>(null);
+  const isRunning = useSignal(false);
+  const isOpen = useIsOpen();
+  const report = (): void => {
+    const known = outcome.peek();
+    if (known !== null) reportClosed(known);
+  };
+  // When the dialog has gone, also by the back button: a toast below it cannot be used.
+  useEffect(
+    () => () => {
+      if (!isRunning.peek()) report();
+    },
+    [],
+  );
+  const confirm = async (reason: string): Promise<Failure | null> => {
+    isRunning.value = true;
+    const failure = await closeAll(reason, seen.peek(), ({ closedIds, refused }) => {
+      outcome.value = { closedIds: [...(outcome.peek()?.closedIds ?? []), ...closedIds], refused };
+    });
+    isRunning.value = false;
+    // The person has left the dialog before the last answer.
+    if (!isOpen()) {
+      report();
+      if (failure !== null) toastRefusal(failure);
+    }
+    return failure;
+  };
   const { sums, throughId } = seen.value;
   const count = sums.reduce((all, { count: each }) => all + each, 0);
   const texts = words().bulk;
@@ -200,11 +229,7 @@ function Bulk() {
       action={texts.action(count)}
       isDangerous
       blockedBecause={throughId === 0 ? texts.none : null}
-      onConfirm={(reason) =>
-        closeAll(reason, seen.peek(), (done) => {
-          closed.value = done;
-        })
-      }
+      onConfirm={confirm}
     >
       <p>{filterCount() > 0 ? texts.filtered(words().views[view()]) : texts.whole(words().views[view()])}</p>
       <ul>
@@ -216,7 +241,7 @@ function Bulk() {
         ))}
       </ul>
       <p>{texts.help}</p>
-      <p role="status">{closed.value > 0 ? texts.progress(closed.value) : ""}</p>
+      <p role="status">{outcome.value === null ? "" : texts.progress(outcome.value.closedIds.length)}</p>
     </WithReason>
   );
 }

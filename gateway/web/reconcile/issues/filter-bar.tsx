@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { Choice, Field } from "../../shared/field.tsx";
+import { typedAmount } from "../../shared/format.ts";
 import { go, param } from "../address.ts";
 import { ISSUE_KINDS, kindTitle } from "../kind-words.ts";
 import { accounts, operators, stationName, stations } from "../known.ts";
@@ -80,12 +81,12 @@ const valueOf = (typed: string): string => typed.trim().toUpperCase().replace(",
 
 /** A filter that a person types. It applies only when the text is a complete value, such as a whole currency code. */
 function TypedFilter({ name, pattern }: TypedFilterProps) {
-  const typed = useSignal(param(name));
+  const typed = useSignal(typedAmount(param(name)));
   const texts = words().filter;
   const inAddress = param(name);
   useEffect(() => {
     // A person has cleared the filter, or has gone back to another value.
-    if (valueOf(typed.peek()) !== inAddress) typed.value = inAddress;
+    if (valueOf(typed.peek()) !== inAddress) typed.value = typedAmount(inAddress);
   }, [inAddress]);
   const value = valueOf(typed.value);
   const needsCurrency = name.endsWith("_amount") && param("currency") === "" && value !== "";

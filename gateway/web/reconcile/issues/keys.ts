@@ -1,5 +1,5 @@
 /** Keyboard shortcuts: one key for each step, while no field or dialog has the focus. */
-import { toast } from "../../shared/toasts.tsx";
+import { takeOffer, toast } from "../../shared/toasts.tsx";
 import { person } from "../known.ts";
 import { words } from "../words.ts";
 import { assign, openDialog, orSayWhy, undoClosing } from "./actions.ts";
@@ -37,6 +37,7 @@ const PRESSED: Readonly<Record<Key, () => void>> = {
   u: () => {
     const issue = chosenIssue();
     if (issue?.status === "closed") void undoClosing(issue.issue_id);
+    else takeOffer();
   },
   "?": () => {
     openDialog.value = "help";
