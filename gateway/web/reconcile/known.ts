@@ -4,6 +4,7 @@ import { call, type Result } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import { keepOnePerson } from "../shared/one-person.ts";
 import type { ReplyOf } from "../shared/operations.ts";
+import { words } from "./words.ts";
 
 export type Person = ReplyOf<"GET /api/reconciliation/v1/session/">["user"];
 export type Account = ReplyOf<"GET /api/reconciliation/v1/accounts/">["statement_accounts"][number];
@@ -101,6 +102,18 @@ export function stationName(id: number): string {
   const station = stations.value.find(({ station_id }) => station_id === id);
   if (station === undefined) return `#${id}`;
   return filials.value.length > 1 ? `${station.name} · ${filialName(station.filial_id)}` : station.name;
+}
+
+interface KnownOrder {
+  readonly order_id: number;
+  readonly order_display_number: number;
+  readonly station_id: number;
+}
+
+/** An order by the number that people know, which its station counts. */
+export function orderText(orders: readonly KnownOrder[], id: number): string {
+  const order = orders.find(({ order_id }) => order_id === id);
+  return order === undefined ? `#${id}` : words().orderAt(order.order_display_number, stationName(order.station_id));
 }
 
 /** Each filial that has an account. */
