@@ -539,7 +539,12 @@ describe("every section", () => {
     const [config] = configs.provider_configs;
     await owner.good("PATCH", `provider-configs/${config?.config_id}/`, { body: { name: name("Test payments") } });
     await owner.good("POST", "users/", {
-      body: { name: name("Rita Okafor"), email: "rita@sandbox.example", role: "cashier", password: "a long pass phrase" },
+      body: {
+        name: name("Rita Okafor"),
+        email: "rita@sandbox.example",
+        role: "cashier",
+        password: "a long pass phrase",
+      },
     });
     await page.setViewportSize({ width: 360, height: 740 });
     const links = await page.getByRole("navigation", { name: "Sections", includeHidden: true }).locator("a").all();

@@ -120,7 +120,10 @@ describe("the reconciliation", () => {
     const buffer = Buffer.from(`${[HEADER, ...rows].join("\n")}\n`);
     // A file that misses the zone: otherwise the browser would leave the page and show the file.
     expect(await drop("body", "beside.csv", buffer)).toEqual(["dragover prevented", "drop prevented"]);
-    expect(await drop(".drop", `${hostileText(XSS, "sumup-november")}.csv`, buffer)).toEqual(["dragover prevented", "drop prevented"]);
+    expect(await drop(".drop", `${hostileText(XSS, "sumup-november")}.csv`, buffer)).toEqual([
+      "dragover prevented",
+      "drop prevented",
+    ]);
     await page.getByText("Confirm the format").waitFor(SOON);
     expect(await page.getByRole("article", { name: "beside.csv" }).count()).toBe(0);
     await page.getByText("A piece of the file").first().waitFor(SOON);
@@ -223,9 +226,12 @@ describe("the reconciliation", () => {
     await page.keyboard.press("k");
     expect(new URL(page.url()).searchParams.get("issue")).toBe(chosen);
     await page.keyboard.press("c");
-    await page.getByRole("dialog").getByLabel("Reason").fill(`Paid back ${hostileText(XSS, "to the guest")}`);
+    await page
+      .getByRole("dialog")
+      .getByLabel("Reason")
+      .fill(`Paid back ${hostileText(XSS, "to the guest")}`);
     await expectAccessible(page, "reconcile-close");
-    await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).press("Enter");
+    await page.getByRole("dialog").getByLabel("Reason").press("Enter");
     await expect.poll(() => page.locator(".issue-row").count(), SOON).toBe(before - 1);
     await page.locator(".toast").getByRole("button", { name: "Undo" }).press("Enter");
     await expect.poll(() => page.locator(".issue-row").count(), SOON).toBe(before);
@@ -238,7 +244,7 @@ describe("the reconciliation", () => {
     await page.locator("body").press("m");
     const comment = hostileText(XSS, "The guest has called.");
     await page.getByRole("dialog").getByLabel("Comment").fill(comment);
-    await page.getByRole("dialog").getByRole("button", { name: "Comment" }).press("Enter");
+    await page.getByRole("dialog").getByLabel("Comment").press("Enter");
     await page.locator(".history-text", { hasText: comment }).first().waitFor(SOON);
     await page.getByRole("dialog").waitFor({ state: "hidden", ...SOON });
     expect(await isOwned()).toBe(false);

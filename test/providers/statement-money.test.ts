@@ -223,7 +223,7 @@ describe("a payment of a statement account without a config", () => {
       with f as (insert into filials (organization_id, name) values (${place.organizationId}, 'Harbour') returning *)
       insert into stations (organization_id, filial_id, name, currency, sandbox)
       select organization_id, filial_id, 'of another filial', 'EUR', true from f
-      union all values (${place.organizationId}, ${place.filialId}, 'Bar', 'EUR', true), (${place.organizationId}, ${place.filialId}, 'live', 'EUR', false)
+      union all values (${place.organizationId}::bigint, ${place.filialId}::bigint, 'Bar', 'EUR', true), (${place.organizationId}, ${place.filialId}, 'live', 'EUR', false)
       returning station_id, name`;
     const stationOf = (name: string) => stations.find((each) => each.name === name)?.station_id ?? 0;
     for (const name of ["of another filial", "live"]) {

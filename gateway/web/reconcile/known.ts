@@ -85,7 +85,8 @@ async function loadAll<R extends { readonly has_more: boolean }, T>(
 
 /** The name of an issue's account, for example of `statement:3`. */
 export function accountName(key: string): string {
-  const [source, id] = key.split(":");
+  const [source, id = ""] = key.split(":");
+  if (source === "provider") return words().providerAccount(id);
   const account =
     source === "statement" ? accounts.value.find(({ account_id }) => String(account_id) === id) : undefined;
   return account?.name ?? key;
@@ -114,10 +115,4 @@ interface KnownOrder {
 export function orderText(orders: readonly KnownOrder[], id: number): string {
   const order = orders.find(({ order_id }) => order_id === id);
   return order === undefined ? `#${id}` : words().orderAt(order.order_display_number, stationName(order.station_id));
-}
-
-/** Each filial that has an account. */
-export function filialIds(): readonly number[] {
-  const ids = accounts.value.map(({ filial_id }) => filial_id).filter((id): id is number => id !== null);
-  return [...new Set(ids)];
 }

@@ -37,9 +37,7 @@ export function Attribute({ known: { issue, alone_up_to: limit }, onClose }: Att
       title={texts.title}
       action={isProposal ? texts.propose : texts.action}
       blockedBecause={order === undefined ? texts.orderNeeded : null}
-      onConfirm={(reason) =>
-        attribute({ issueId: issue_id, orderId: order?.order_id ?? 0, reason, isProposal })
-      }
+      onConfirm={(reason) => attribute({ issueId: issue_id, orderId: order?.order_id ?? 0, reason, isProposal })}
     >
       {amount !== null && currency !== null && <p>{texts.help(money(amount, currency))}</p>}
       {isProposal && limit !== null && currency !== null && (
