@@ -67,6 +67,7 @@ import { issueRoutes } from "./api/reconciliation/issues.ts";
 import { statementLineRoutes } from "./api/reconciliation/lines.ts";
 import { statementMappingRoutes } from "./api/reconciliation/mappings.ts";
 import { matchRoutes } from "./api/reconciliation/matches.ts";
+import { payableOrderRoutes } from "./api/reconciliation/payable-orders.ts";
 import { periodRoutes } from "./api/reconciliation/periods.ts";
 import { placeRoutes } from "./api/reconciliation/places.ts";
 import { runRoutes } from "./api/reconciliation/runs.ts";
@@ -121,6 +122,7 @@ const table = [
   ...attributionLimitRoutes,
   ...issueRoutes,
   ...issueOverviewRoutes,
+  ...payableOrderRoutes,
   ...attributionProposalRoutes,
   ...runRoutes,
   ...matchRoutes,

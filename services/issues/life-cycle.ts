@@ -40,10 +40,12 @@ export async function getIssue(
   requirePermission(caller, "reconciliation.manage");
   const key = { organizationId: caller.organizationId, issueId };
   const issue = requireIssue(await sql.findIssue(database, key));
-  const [written, steps, priorEvidence] = await Promise.all([
+  const orderIds = [issue.order_id, issue.proposal?.orderId].filter((id) => typeof id === "number");
+  const [written, steps, priorEvidence, orders] = await Promise.all([
     comments.listComments(database, key),
     comments.listSteps(database, { ...key, limit: ISSUE_LIMITS.steps }),
     comments.findPriorEvidence(database, issueId),
+    sql.findOrders(database, { organizationId: caller.organizationId, orderIds }),
   ]);
   return {
     issue: toIssue(issue),
@@ -56,6 +58,11 @@ export async function getIssue(
       data,
     })),
     priorEvidence,
+    orders: orders.map(({ order_id: orderId, display_number: orderDisplayNumber, station_id: stationId }) => ({
+      orderId,
+      orderDisplayNumber,
+      stationId,
+    })),
   };
 }
 

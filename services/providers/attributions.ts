@@ -171,7 +171,7 @@ interface MoneyAccount {
  * The account of a provider config or of statements. Refuses with `conflict` an issue whose money is in no such
  * account.
  */
-async function requireAccount({ database }: ProvidersDeps, issue: IssueRow): Promise<MoneyAccount> {
+export async function requireAccount({ database }: ProvidersDeps, issue: IssueRow): Promise<MoneyAccount> {
   if (issue.money_names.length === 0) throw notAttributable();
   if (issue.config_id === null) {
     const account = await sql.findStatementAccount(database, issue.issue_id);

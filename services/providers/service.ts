@@ -4,6 +4,7 @@ import * as callbackMessages from "../bus/messages/callbacks.ts";
 import { providersHealth } from "../bus/messages/health.ts";
 import * as overviewMessages from "../bus/messages/issue-overview.ts";
 import * as issueMessages from "../bus/messages/issues.ts";
+import * as payableOrderMessages from "../bus/messages/payable-orders.ts";
 import * as configMessages from "../bus/messages/provider-configs.ts";
 import * as paymentMessages from "../bus/messages/provider-payments.ts";
 import { type ServeDeps, serve } from "../bus/operation.ts";
@@ -39,6 +40,7 @@ import { listProviderEvents } from "./events.ts";
 import { closeSettledIssues, moneyRules } from "./issues.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import { addProviderMetrics, addTaskGauges } from "./metrics.ts";
+import { listPayableOrders } from "./payable-orders.ts";
 import { createProviderPayment, findRecordedConfirmation, withdrawProviderPayment } from "./payments.ts";
 import * as proposals from "./proposals.ts";
 import { createRefusalThrottle } from "./refusal-throttle.ts";
@@ -210,6 +212,7 @@ function serveIssues(deps: ProvidersDeps, responder: ServeDeps): ReturnType<type
     serve(responder, issueMessages.assignIssue, (request) => assignIssue(deps, request)),
     serve(responder, issueMessages.commentIssue, (request) => commentIssue(deps, request)),
     serve(responder, issueMessages.attributeIssue, (request) => attributeIssue(deps, request)),
+    serve(responder, payableOrderMessages.listPayableOrders, (request) => listPayableOrders(deps, request)),
     serve(responder, attributionMessages.proposeAttribution, (request) => proposals.proposeAttribution(deps, request)),
     serve(responder, attributionMessages.confirmAttribution, (request) => proposals.confirmAttribution(deps, request)),
     serve(responder, attributionMessages.rejectAttribution, (request) => proposals.rejectAttribution(deps, request)),

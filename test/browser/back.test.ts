@@ -13,7 +13,7 @@ import { startSystem, type TestSystem } from "../support/system.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type Receiver, startReceiver } from "../webhook-signer/receiver.ts";
 import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
-import { picture } from "./pictures.ts";
+import { hostileText, picture } from "./pictures.ts";
 
 /** The page reads some lists only every ten seconds, and the machine may be slow. */
 const SHOWN = { timeout: 20_000 };
@@ -109,9 +109,10 @@ describe("devices", () => {
   test("a display is registered, gets a code with a QR, claims it, is suspended, resumed and revoked", async () => {
     await open(`devices/?station=${stationId}`);
     await press("Register a device");
-    await dialog().getByLabel("Name").fill(HOSTILE);
+    const name = hostileText(HOSTILE, "Display at the bar");
+    await dialog().getByLabel("Name").fill(name);
     await press("Register a device", dialog());
-    await page.getByRole("heading", { level: 2, name: HOSTILE }).waitFor(SHOWN);
+    await page.getByRole("heading", { level: 2, name }).waitFor(SHOWN);
     await press("Issue a code");
     await press("Issue a code", dialog());
     await page.getByRole("img", { name: "QR code" }).waitFor(SHOWN);
@@ -232,9 +233,10 @@ describe("kill switches", () => {
     await press("Freeze …");
     await said("Every payment route but cash is withdrawn at this station");
     await said("Give a reason first.");
-    await dialog().getByLabel("Reason").fill(HOSTILE);
+    const reason = hostileText(HOSTILE, "The card reader is missing.");
+    await dialog().getByLabel("Reason").fill(reason);
     await press("Freeze", dialog());
-    await page.getByRole("cell", { name: HOSTILE }).waitFor(SHOWN);
+    await page.getByRole("cell", { name: reason }).waitFor(SHOWN);
     await vi.waitFor(async () => expect(await offered()).toEqual(["cash"]), SHOWN);
     await expectAccessible(page, "back-frozen-station");
     await press("End the freeze");
@@ -247,9 +249,9 @@ describe("kill switches", () => {
 
 describe("payments", () => {
   test("a payment is found by its filters, explained in words, and in the CSV of the same filter", async () => {
-    const reference = `=1+1 ${HOSTILE}`;
+    const reference = hostileText(`=1+1 ${HOSTILE}`, "408213");
     await cashier.good("POST", `stations/${stationId}/lease/`, { body: {} });
-    const lines = [{ name: HOSTILE, quantity: 1, unit_amount: "47.11" }];
+    const lines = [{ name: hostileText(HOSTILE, "Trout with almonds"), quantity: 1, unit_amount: "47.11" }];
     const order = await cashier.good<{ order_id: number }>("POST", `stations/${stationId}/orders/`, {
       body: { lines },
     });
@@ -422,7 +424,7 @@ describe("lists", () => {
 describe("webhooks", () => {
   test("an endpoint is registered and tested, and a delivery is sent again", async () => {
     const [filial] = (await owner.good<{ filials: { filial_id: number }[] }>("GET", "filials/")).filials;
-    const fleet = await addFleet(system.baseUrl, owner, filial?.filial_id ?? 0, HOSTILE);
+    const fleet = await addFleet(system.baseUrl, owner, filial?.filial_id ?? 0, hostileText(HOSTILE, "Serving robots"));
     await open(`webhooks/?view=endpoints&consumer=${fleet.consumerId}`);
     await press("Register an endpoint");
     await dialog().getByLabel("Address").fill(receiver.url(HOOK));
@@ -433,10 +435,11 @@ describe("webhooks", () => {
     for (const key of ["Escape", "Escape"]) await page.keyboard.press(key);
     expect(await dialog().locator("code.secret-value").isVisible()).toBe(true);
     await press("I have it", dialog());
-    receiver.behave(HOOK, () => ({ status: 500, body: HOSTILE }));
+    const answer = hostileText(HOSTILE, "The robots' program is not ready.");
+    receiver.behave(HOOK, () => ({ status: 500, body: answer }));
     await press("Send a test");
     await said("The endpoint did not accept the test.");
-    await dialog().getByText(HOSTILE).waitFor(SHOWN);
+    await dialog().getByText(answer).waitFor(SHOWN);
     await expectAccessible(page, "back-webhook-test");
     await press("Close", dialog());
     receiver.behave(HOOK, () => 204);
@@ -530,16 +533,21 @@ describe("every section", () => {
   test("is accessible in light and dark at 360 pixels, and runs no hostile text", async () => {
     const [filial] = (await owner.good<{ filials: { filial_id: number }[] }>("GET", "filials/")).filials;
     const filial_id = filial?.filial_id;
-    const named = { filial_id, name: HOSTILE };
-    await owner.good("POST", "stations/", { body: { ...named, currency: "EUR" } });
+    const name = (inPictures: string): string => hostileText(HOSTILE, inPictures);
+    await owner.good("POST", "stations/", { body: { filial_id, name: name("Terrace"), currency: "EUR" } });
     await owner.good("POST", "catalogue-items/", {
-      body: { ...named, category: HOSTILE, unit_amount: "1.00", currency: "EUR" },
+      body: { filial_id, name: name("Tap water"), category: name("Drinks"), unit_amount: "1.00", currency: "EUR" },
     });
     const configs = await owner.good<{ provider_configs: { config_id: number }[] }>("GET", "provider-configs/");
     const [config] = configs.provider_configs;
-    await owner.good("PATCH", `provider-configs/${config?.config_id}/`, { body: { name: HOSTILE } });
+    await owner.good("PATCH", `provider-configs/${config?.config_id}/`, { body: { name: name("Test payments") } });
     await owner.good("POST", "users/", {
-      body: { name: HOSTILE, email: "hostile@sandbox.example", role: "cashier", password: "a long pass phrase" },
+      body: {
+        name: name("Rita Okafor"),
+        email: "rita@sandbox.example",
+        role: "cashier",
+        password: "a long pass phrase",
+      },
     });
     await page.setViewportSize({ width: 360, height: 740 });
     const links = await page.getByRole("navigation", { name: "Sections", includeHidden: true }).locator("a").all();

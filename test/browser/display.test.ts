@@ -126,6 +126,18 @@ describe("pairing", () => {
     await context.close();
   });
 
+  test("the address with a code is opened where the page asks for it: the display is paired", async () => {
+    const { code } = await register();
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(`${system.baseUrl}/display/`);
+    await isShown(page, "pair");
+    await page.goto(addressWith(code));
+    await isShown(page, "idle");
+    expect(page.url()).toBe(`${system.baseUrl}/display/`);
+    await context.close();
+  });
+
   test("a code of a companion is refused with a reason, and the display can be paired again", async () => {
     const companion = await owner.good<{ device_id: number }>("POST", "devices/", {
       body: { station_id: system.sandbox.stations[0]?.stationId, name: "A companion", kind: "smart_pos_companion" },

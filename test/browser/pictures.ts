@@ -12,6 +12,9 @@ const CHECKOUT = join(import.meta.dirname, "..", "..");
 /** Whether `npm run pictures` has started this run. */
 export const drawsPictures = (): boolean => process.env["PICTURES"] !== undefined;
 
+/** Hostile text of other people, and in pictures for the documents what a restaurant has in its place. */
+export const hostileText = (hostile: string, inPictures: string): string => (drawsPictures() ? inPictures : hostile);
+
 type Size = NonNullable<ReturnType<Page["viewportSize"]>>;
 
 /**

@@ -1,7 +1,7 @@
 /** The form that changes a statement account, and the files that are sent meanwhile, in a real browser. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { addOperator, logIn, OPERATOR_PASSWORD, type Person } from "../support/people.ts";
+import { addOperator, logIn, newOrder, OPERATOR_PASSWORD, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { startBrowser } from "./chromium.ts";
@@ -54,6 +54,26 @@ async function openForm(id: number): Promise<void> {
   await page.getByLabel("Last day").waitFor(SOON);
 }
 const patch = (id: number, body: object) => rita.good("PATCH", `accounts/${id}/`, { body });
+
+test("a new account belongs to the only filial, unless a person chooses otherwise", async () => {
+  await page.getByRole("link", { name: "Import", exact: true }).click();
+  await page.getByRole("button", { name: "Add an account" }).click(SOON);
+  expect(await page.getByLabel("Filial").inputValue()).toBe(String(system.sandbox.filialId));
+  await page.getByRole("button", { name: "Cancel" }).click();
+});
+
+test("the day of a filial without an account has a report", async () => {
+  const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const station = `stations/${system.sandbox.stations[0]?.stationId}`;
+  await cashier.good("POST", `${station}/lease/`);
+  const body = { order_id: await newOrder(cashier, station, "4.00"), route: "cash" };
+  const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
+  await cashier.good("POST", `${station}/intents/${intent_id}/attest/`);
+  await page.getByRole("link", { name: "Day report" }).click();
+  await page.getByText("Payments of sandboxes are in the mode Test.").waitFor(SOON);
+  await page.getByLabel("Mode").selectOption("test");
+  await page.getByRole("table", { name: "Settled here" }).getByText("€4.00").first().waitFor(SOON);
+});
 
 test("a change that another person made meanwhile stays: only the changed fields are sent", async () => {
   await openForm(barId);

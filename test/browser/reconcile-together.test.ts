@@ -181,12 +181,15 @@ test("a long list: a refresh removes nothing of what a person has loaded", async
 test("a refused attribution: the dialog names the reason", async () => {
   const [issue] = await openIssues("5.03");
   await show(issue?.issue_id ?? 0);
-  const order = await openOrder("9.00");
+  const order = await openOrder("5.03");
   await page.locator("body").press("t");
-  await dialog().getByLabel("Order number (id)").fill(String(order));
+  await dialog().getByLabel("Order").selectOption(String(order), SOON);
   await dialog().getByLabel("Reason").fill("It is theirs.");
+  await cashier.good("POST", `orders/${order}/void/`);
   await dialog().getByRole("button", { name: "Attribute" }).click();
-  await dialog().getByRole("alert").getByText("differ in amount or currency").waitFor(SOON);
+  await dialog().getByRole("alert").getByText("This order is voided.").waitFor(SOON);
+  // The list is read again, and the order is in it no longer.
+  await dialog().getByText("No open order has this amount").waitFor(SOON);
   await page.keyboard.press("Escape");
 });
 

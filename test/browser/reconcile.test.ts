@@ -7,6 +7,7 @@ import { logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
+import { hostileText } from "./pictures.ts";
 
 /** Imports and runs take a second, and longer when other tests run too. */
 const SOON = { timeout: 60_000 };
@@ -29,7 +30,7 @@ beforeAll(async () => {
   [system, browser] = await Promise.all([sharedSystem(), startBrowser()]);
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  for (const name of ["Rita", `Sam ${XSS}`]) {
+  for (const name of ["Rita", `Sam ${hostileText(XSS, "Okafor")}`]) {
     const email = `${name.slice(0, 3).toLowerCase()}@sandbox.example`;
     await owner.good("POST", "users/", { body: { email, password: PASSWORD, name, role: "reconciliation_operator" } });
   }
@@ -37,7 +38,7 @@ beforeAll(async () => {
   const body = {
     provider: "sumup",
     reference: "MC4VDM6A",
-    name: `Bar ${XSS}`,
+    name: `Bar ${hostileText(XSS, "terminals")}`,
     mode: "test",
     filial_id: system.sandbox.filialId,
     currency: "EUR",
@@ -116,12 +117,15 @@ describe("the reconciliation", () => {
     const rows = [
       sale("TC1AAAAAAA", "17.00"),
       sale("TC2AAAAAAA", "9.00"),
-      sale("TC3STRAYAA", "5.00", `"${XSS.replaceAll('"', '""')}"`),
+      sale("TC3STRAYAA", "5.00", hostileText(`"${XSS.replaceAll('"', '""')}"`, "2 x Espresso")),
     ];
     const buffer = Buffer.from(`${[HEADER, ...rows].join("\n")}\n`);
     // A file that misses the zone: otherwise the browser would leave the page and show the file.
     expect(await drop("body", "beside.csv", buffer)).toEqual(["dragover prevented", "drop prevented"]);
-    expect(await drop(".drop", `${XSS}.csv`, buffer)).toEqual(["dragover prevented", "drop prevented"]);
+    expect(await drop(".drop", `${hostileText(XSS, "sumup-november")}.csv`, buffer)).toEqual([
+      "dragover prevented",
+      "drop prevented",
+    ]);
     await page.getByText("Confirm the format").waitFor(SOON);
     expect(await page.getByRole("article", { name: "beside.csv" }).count()).toBe(0);
     await page.getByText("A piece of the file").first().waitFor(SOON);
@@ -224,9 +228,12 @@ describe("the reconciliation", () => {
     await page.keyboard.press("k");
     expect(new URL(page.url()).searchParams.get("issue")).toBe(chosen);
     await page.keyboard.press("c");
-    await page.getByRole("dialog").getByLabel("Reason").fill(`Paid back ${XSS}`);
+    await page
+      .getByRole("dialog")
+      .getByLabel("Reason")
+      .fill(`Paid back ${hostileText(XSS, "to the guest")}`);
     await expectAccessible(page, "reconcile-close");
-    await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).press("Enter");
+    await page.getByRole("dialog").getByLabel("Reason").press("Enter");
     await expect.poll(() => page.locator(".issue-row").count(), SOON).toBe(before - 1);
     await page.locator(".toast").getByRole("button", { name: "Undo" }).press("Enter");
     await expect.poll(() => page.locator(".issue-row").count(), SOON).toBe(before);
@@ -237,9 +244,10 @@ describe("the reconciliation", () => {
     await page.locator("body").press("a");
     await page.locator(".detail").getByText("Rita").first().waitFor(SOON);
     await page.locator("body").press("m");
-    await page.getByRole("dialog").getByLabel("Comment").fill(XSS);
-    await page.getByRole("dialog").getByRole("button", { name: "Comment" }).press("Enter");
-    await page.locator(".history-text", { hasText: "onerror" }).first().waitFor(SOON);
+    const comment = hostileText(XSS, "The guest has called.");
+    await page.getByRole("dialog").getByLabel("Comment").fill(comment);
+    await page.getByRole("dialog").getByLabel("Comment").press("Enter");
+    await page.locator(".history-text", { hasText: comment }).first().waitFor(SOON);
     await page.getByRole("dialog").waitFor({ state: "hidden", ...SOON });
     expect(await isOwned()).toBe(false);
     await page.setViewportSize({ width: 360, height: 740 });
@@ -267,16 +275,25 @@ describe("the reconciliation", () => {
     await expectAccessible(page, "reconcile-no-match");
   });
 
-  test("an order that does not exist is refused with a reason, and all issues of a filter are closed at once", async () => {
+  test("an order is chosen by its number, a voided one is refused with a reason, and all issues of a filter are closed at once", async () => {
     await page.goto(`${system.baseUrl}/reconcile/?view=all_open&kind=unmatched_money`);
     await page.locator(".issue-row").first().click();
     await page.locator("body").press("t");
     const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("Order number (id)").fill("999999");
+    await dialog.getByText("No open order has this amount").waitFor(SOON);
+    await page.keyboard.press("Escape");
+    const station = `stations/${system.sandbox.stations[0]?.stationId}`;
+    const amount = (await page.locator('.issue-row[aria-current="true"] .numbers').textContent())?.replace("€", "");
+    const order = await newOrder(cashier, station, amount ?? "", "Menu");
+    await page.locator("body").press("t");
+    const option = dialog.getByRole("option", { name: /^Order \d+ at Sandbox Counter · / });
+    await option.waitFor({ state: "attached", ...SOON });
+    await dialog.getByLabel("Order").selectOption(String(order));
     await dialog.getByLabel("Reason").fill("It is the guest's.");
     await expectAccessible(page, "reconcile-attribute");
+    await cashier.good("POST", `orders/${order}/void/`);
     await dialog.getByRole("button", { name: "Attribute" }).click();
-    // The order does not exist: the dialog stays open and shows the service's reason.
+    // The order is voided meanwhile: the dialog stays open and shows the service's reason.
     await dialog.getByRole("alert").waitFor(SOON);
     await page.keyboard.press("Escape");
     const count = await page.locator(".issue-row").count();
@@ -408,7 +425,7 @@ describe("the reconciliation", () => {
     await page.getByRole("heading", { name: "Details" }).waitFor(SOON);
     await page.locator("body").press("t");
     await dialog.getByText(/two people decide/).waitFor(SOON);
-    await dialog.getByLabel("Order number (id)").fill(String(order_id));
+    await dialog.getByLabel("Order").selectOption(String(order_id), SOON);
     await dialog.getByLabel("Reason").fill("It is the banquet's.");
     await dialog.getByRole("button", { name: "Propose" }).click();
     await page.getByText("Another person confirms or rejects it.").waitFor(SOON);
@@ -422,7 +439,7 @@ describe("the reconciliation", () => {
     await second.getByLabel("E-mail address").fill("sam@sandbox.example", SOON);
     await second.getByLabel("Password").fill(PASSWORD);
     await second.getByRole("button", { name: "Sign in" }).click();
-    await second.getByText(/Rita proposes to pay order/).waitFor(SOON);
+    await second.getByText(/Rita proposes to pay with it: Order \d+ at Sandbox Counter/).waitFor(SOON);
     await expectAccessible(second, "reconcile-proposal");
     await second.getByRole("button", { name: "Confirm and pay the order" }).click();
     await second.getByRole("dialog").getByText("The order is paid with €250.00").waitFor(SOON);

@@ -92,6 +92,18 @@ describe("the link of a start", () => {
     await context.close();
   });
 
+  test("on a small laptop, items and ways to pay are beside each other", async () => {
+    const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_280, height: 720 } });
+    const page = await context.newPage();
+    await page.goto(await newLink());
+    const till = await frameOf(page, "Till");
+    const cash = till.getByRole("button", { name: "Cash", exact: true });
+    await cash.waitFor(SHOWN);
+    const { y = 0, height = 0 } = (await cash.boundingBox()) ?? {};
+    expect(y + height).toBeLessThan(720);
+    await context.close();
+  });
+
   test("by keyboard alone: a collection by smart POS, which the virtual companion reports", async () => {
     const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
     const page = await context.newPage();
@@ -150,6 +162,27 @@ describe("the link of a start", () => {
     await guest.getByRole("button", { name: "Approve" }).click();
     await displayShows(await frameOf(page, "Customer display"), "paid");
     await page.getByText("Tap QR code at the till").waitFor(SHOWN);
+    await context.close();
+  });
+
+  test("the provider reports a payment that differs: till and phone say so, and promise no confirmation", async () => {
+    const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
+    const page = await context.newPage();
+    await page.goto(await newLink());
+    const till = await frameOf(page, "Till");
+    await addLine(till, "Wine", "12.07");
+    await click(till, "QR code");
+    await till.getByText("The QR code is no longer shown.").waitFor(SHOWN);
+    await till.getByText("The provider reports a payment that differs.").first().waitFor(SHOWN);
+    await page.getByText("Cancel the collection at the till.").waitFor(SHOWN);
+    expect(await till.getByText("by itself").count()).toBe(0);
+    await picture(page, "start-other-money");
+    await click(till, "Cancel");
+    await click(till, "Cancel the collection");
+    await click(till, "Back to the order");
+    await click(till, "Void the order");
+    await till.getByRole("dialog").getByRole("button", { name: "Void the order" }).click(SHOWN);
+    await till.getByText("No lines yet").waitFor(SHOWN);
     await context.close();
   });
 

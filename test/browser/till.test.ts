@@ -6,14 +6,16 @@ import { logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { drawn, expectAccessible, expectNoSideways, startBrowser } from "./chromium.ts";
+import { hostileText } from "./pictures.ts";
 import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
 
-/** Text that runs a script when a page inserts it as markup. The device's text also reverses the text direction. */
 /** After this long without a message the page says that it is not live (`SILENCE_MS` of `live.ts`). */
 const SILENCE_MS = 8_000;
+/** Text that runs a script when a page inserts it as markup. The device's text also reverses the text direction. */
 const HOSTILE = '<img src=x onerror="document.title=1">';
 const LONG = "W".repeat(40);
-const HOSTILE_REFERENCE = `${HOSTILE} \u202Eterces`;
+const DISH = hostileText(HOSTILE, "Trout with almonds");
+const DEVICE_REFERENCE = hostileText(`${HOSTILE} \u202Eterces`, "408213");
 let system: TestSystem;
 let browser: Browser;
 let owner: Person;
@@ -34,9 +36,11 @@ interface Till {
   readonly stationId: number;
 }
 
+let stations = 0;
 /** Each test has its own station, so that no test waits for the collection of another one. */
 async function newStation(prefix = "Station"): Promise<{ readonly stationId: number; readonly name: string }> {
-  const name = `${prefix} ${Math.round(performance.now())}`;
+  stations += 1;
+  const name = `${prefix} ${stations}`;
   const body = { filial_id: system.sandbox.filialId, name, currency: "EUR" };
   const { station_id: stationId } = await owner.good<{ station_id: number }>("POST", "stations/", { body });
   return { stationId, name };
@@ -101,9 +105,9 @@ describe("a collection", () => {
     await click(page, "Take the station");
     await button(page, "Leave the station").waitFor(SHOWN);
     await expectAccessible(page, "till-new-order");
-    await addLine(page, HOSTILE);
+    await addLine(page, DISH);
     await isShown(page, "€12.50");
-    expect(await page.getByText(HOSTILE).count()).toBe(1);
+    expect(await page.getByText(DISH).count()).toBe(1);
     await button(page, "Cash").dblclick(SHOWN);
     await isShown(page, "Take the money, then settle");
     await expectAccessible(page, "till-cash");
@@ -134,9 +138,9 @@ describe("a collection", () => {
     await addLine(page);
     await click(page, "Smart POS");
     await isShown(page, "Wait for the report of the device.");
-    await reportOnce(device, "reported_success", HOSTILE_REFERENCE);
+    await reportOnce(device, "reported_success", DEVICE_REFERENCE);
     await isShown(page, "Approved");
-    expect(await page.locator("code.reference").textContent()).toBe(HOSTILE_REFERENCE);
+    expect(await page.locator("code.reference").textContent()).toBe(DEVICE_REFERENCE);
     await expectAccessible(page, "till-evidence");
     await click(page, "Settle €12.50");
     await button(page, "Next order").waitFor(SHOWN);

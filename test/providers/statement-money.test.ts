@@ -4,6 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { proposeAttribution } from "../../services/bus/messages/attributions.ts";
 import { prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
 import * as issues from "../../services/bus/messages/issues.ts";
+import { voidOrder } from "../../services/bus/messages/orders.ts";
+import { listPayableOrders } from "../../services/bus/messages/payable-orders.ts";
 import { runReconciliation } from "../../services/reconciliation/matching.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { Scenes, SECRET } from "./emvco-scene.ts";
@@ -211,6 +213,48 @@ describe("a payment of a statement account without a config", () => {
     const order = await world.openIntent(nameless.place, 1250);
     expect(await reasonOf(attribute(nameless, none, order))).toBe("not_attributable");
     expect(await transactions(order)).toEqual([]);
+  });
+
+  test("lists the orders that it can pay: open, of its amount, mode and filial, by the numbers that people know", async () => {
+    const account = await openAccount();
+    const { place } = account;
+    const issue = await unmatched(account);
+    const stations = await world.database<{ station_id: number; name: string }[]>`
+      with f as (insert into filials (organization_id, name) values (${place.organizationId}, 'Harbour') returning *)
+      insert into stations (organization_id, filial_id, name, currency, sandbox)
+      select organization_id, filial_id, 'of another filial', 'EUR', true from f
+      union all values (${place.organizationId}::bigint, ${place.filialId}::bigint, 'Bar', 'EUR', true), (${place.organizationId}, ${place.filialId}, 'live', 'EUR', false)
+      returning station_id, name`;
+    const stationOf = (name: string) => stations.find((each) => each.name === name)?.station_id ?? 0;
+    for (const name of ["of another filial", "live"]) {
+      await world.openIntent({ ...place, stationId: stationOf(name) }, 1250);
+    }
+    await world.openIntent(place, 1251);
+    const { orderId } = await world.openIntent(place, 1250);
+    await world.ask(voidOrder, { caller: place.cashier, orderId });
+    await world.openIntent(await world.openPlace(), 1250);
+    const older = await world.openIntent(place, 1250);
+    const newer = await world.openIntent({ ...place, stationId: stationOf("Bar") }, 1250);
+    const asked = { caller: place.operator, issueId: issue.issueId };
+    const { orders } = await world.ask(listPayableOrders, asked);
+    expect(orders).toEqual([
+      { orderId: newer.orderId, orderDisplayNumber: 1, stationId: stationOf("Bar"), openedAtMs: expect.any(Number) },
+      { orderId: older.orderId, orderDisplayNumber: 3, stationId: place.stationId, openedAtMs: expect.any(Number) },
+    ]);
+    await attribute(account, issue, older);
+    const { orders: named } = await world.ask(issues.getIssue, asked);
+    expect(named).toEqual([{ orderId: older.orderId, orderDisplayNumber: 3, stationId: place.stationId }]);
+    expect((await world.ask(listPayableOrders, asked)).orders.map((order) => order.orderId)).toEqual([newer.orderId]);
+  });
+
+  test("without a reference of its line: the list says why it pays no order", async () => {
+    const account = await openAccount();
+    const { issueId } = await unmatched(account, { reference: "" });
+    const { operator, cashier } = account.place;
+    expect(await reasonOf(world.ask(listPayableOrders, { caller: operator, issueId }))).toBe("not_attributable");
+    expect(await reasonOf(world.ask(listPayableOrders, { caller: cashier, issueId }))).toBe("permission_denied");
+    const elsewhere = (await world.openPlace()).operator;
+    expect(await reasonOf(world.ask(listPayableOrders, { caller: elsewhere, issueId }))).toBe("not_found");
   });
 
   test("whose file is being withdrawn: pays nothing, and nothing is proposed", async () => {

@@ -39,6 +39,15 @@ export const issueDetailsSchema = z
       description:
         "One person may attribute up to this amount in the issue's currency; above it, one person proposes and another person confirms. Null when the issue has no currency.",
     }),
+    orders: z
+      .array(
+        z.object({
+          order_id: idSchema,
+          order_display_number: idSchema.meta({ description: "The number that tills and displays show." }),
+          station_id: idSchema,
+        }),
+      )
+      .meta({ description: "The orders that the issue and its proposal name." }),
   })
   .meta({ id: "IssueDetails" });
 
@@ -59,6 +68,11 @@ export function issueDetailsJson(
     })),
     prior_evidence: found.priorEvidence,
     alone_up_to: amountText(found.aloneUpToMinor, currency),
+    orders: found.orders.map(({ orderId, orderDisplayNumber, stationId }) => ({
+      order_id: orderId,
+      order_display_number: orderDisplayNumber,
+      station_id: stationId,
+    })),
   };
 }
 

@@ -101,6 +101,11 @@ addEventListener("resize", draw);
 addEventListener("pageshow", ({ persisted }) => {
   if (persisted) location.reload();
 });
+// The address with a code may be opened in this tab, as by a tap on a link: the browser then loads no page.
+addEventListener("hashchange", () => {
+  const newCode = takeCode();
+  if (newCode !== undefined && isPairing(view)) device?.enroll(newCode);
+});
 const check = keepNewest({ isPairing: () => isPairing(view), isRead: () => isRead(view) });
 keepShell();
 document.addEventListener("visibilitychange", keepAwake);

@@ -4,6 +4,7 @@ import { call, type Result } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import { keepOnePerson } from "../shared/one-person.ts";
 import type { ReplyOf } from "../shared/operations.ts";
+import { words } from "./words.ts";
 
 export type Person = ReplyOf<"GET /api/reconciliation/v1/session/">["user"];
 export type Account = ReplyOf<"GET /api/reconciliation/v1/accounts/">["statement_accounts"][number];
@@ -84,7 +85,8 @@ async function loadAll<R extends { readonly has_more: boolean }, T>(
 
 /** The name of an issue's account, for example of `statement:3`. */
 export function accountName(key: string): string {
-  const [source, id] = key.split(":");
+  const [source, id = ""] = key.split(":");
+  if (source === "provider") return words().providerAccount(id);
   const account =
     source === "statement" ? accounts.value.find(({ account_id }) => String(account_id) === id) : undefined;
   return account?.name ?? key;
@@ -103,8 +105,14 @@ export function stationName(id: number): string {
   return filials.value.length > 1 ? `${station.name} · ${filialName(station.filial_id)}` : station.name;
 }
 
-/** Each filial that has an account. */
-export function filialIds(): readonly number[] {
-  const ids = accounts.value.map(({ filial_id }) => filial_id).filter((id): id is number => id !== null);
-  return [...new Set(ids)];
+interface KnownOrder {
+  readonly order_id: number;
+  readonly order_display_number: number;
+  readonly station_id: number;
+}
+
+/** An order by the number that people know, which its station counts. */
+export function orderText(orders: readonly KnownOrder[], id: number): string {
+  const order = orders.find(({ order_id }) => order_id === id);
+  return order === undefined ? `#${id}` : words().orderAt(order.order_display_number, stationName(order.station_id));
 }

@@ -9,7 +9,7 @@ import { Empty, FailureNotice, Skeleton } from "../shared/states.tsx";
 import { useLoad } from "../shared/use-load.ts";
 import { go, param } from "./address.ts";
 import { kindTitle } from "./kind-words.ts";
-import { filialIds, filialName, person } from "./known.ts";
+import { filialName, filials, person } from "./known.ts";
 import { words } from "./words.ts";
 
 type Report = ReplyOf<"GET /api/reconciliation/v1/day-report/">;
@@ -17,7 +17,7 @@ type Totals = Report["totals"][number];
 type Sum = Totals["tips"];
 
 export function ReportSection() {
-  const filialId = Number(param("filial_id")) || (filialIds()[0] ?? 0);
+  const filialId = Number(param("filial_id")) || (filials.value[0]?.filial_id ?? 0);
   if (filialId > 0) return <DayReport filialId={filialId} />;
   return (
     <Empty title={words().report.noFilial}>
@@ -41,7 +41,7 @@ function DayReport({ filialId }: { readonly filialId: number }) {
           label={texts.filial}
           value={String(filialId)}
           onChange={(value) => go({ filial_id: value }, { isStep: false })}
-          options={filialIds().map((id) => ({ value: String(id), text: filialName(id) }))}
+          options={filials.value.map(({ filial_id, name }) => ({ value: String(filial_id), text: name }))}
         />
         <Field label={texts.day} type="date" value={day} onInput={(value) => go({ day: value }, { isStep: false })} />
         <Choice
@@ -77,11 +77,17 @@ function Paper({ report }: { readonly report: Report }) {
           {dateAndTime(report.from, report.time_zone)} – {dateAndTime(report.to, report.time_zone)} ({report.time_zone})
           · {words().account.modes[report.mode]}
         </p>
-        <p class="soft small">
-          {report.accounts.map(({ name }) => name).join(", ")} · {texts.closed(closed.length, report.accounts.length)}
-        </p>
+        {report.accounts.length > 0 && (
+          <p class="soft small">
+            {report.accounts.map(({ name }) => name).join(", ")} · {texts.closed(closed.length, report.accounts.length)}
+          </p>
+        )}
       </header>
-      {report.totals.length === 0 && <p>{texts.empty}</p>}
+      {report.totals.length === 0 && (
+        <p>
+          {texts.empty} {report.mode === "live" && texts.emptyLive}
+        </p>
+      )}
       {report.totals.map((totals) => (
         <CurrencyTotals key={totals.currency} totals={totals} />
       ))}

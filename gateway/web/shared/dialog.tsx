@@ -128,15 +128,23 @@ export function Question({
 }: QuestionProps) {
   return (
     <Dialog {...dialog}>
-      {children}
-      <div class="row row-spread">
-        <Button local onClick={dialog.onClose}>
-          {back ?? sharedWords().cancel}
-        </Button>
-        <Button kind={isDangerous === true ? "danger" : "main"} onClick={onConfirm} disabledBecause={disabledBecause}>
-          {action}
-        </Button>
-      </div>
+      {/* Enter in a field clicks the submit button. A dangerous action wants its button. */}
+      <form class="stack" onSubmit={(event) => event.preventDefault()}>
+        {children}
+        <div class="row row-spread dialog-buttons">
+          <Button local onClick={dialog.onClose}>
+            {back ?? sharedWords().cancel}
+          </Button>
+          <Button
+            kind={isDangerous === true ? "danger" : "main"}
+            submit={isDangerous !== true}
+            onClick={onConfirm}
+            disabledBecause={disabledBecause}
+          >
+            {action}
+          </Button>
+        </div>
+      </form>
     </Dialog>
   );
 }

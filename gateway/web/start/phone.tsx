@@ -21,7 +21,12 @@ export function Phone() {
         ) : (
           <>
             <p class="phone-amount numbers">{money(intent.amount, intent.currency)}</p>
-            {payload === "" ? <p class="soft">{words().waitingForQr}</p> : <QrCode content={payload} label={payload} />}
+            {payload !== "" && <QrCode content={payload} label={payload} />}
+            {payload === "" && (
+              <p class="soft">
+                {intent.money_may_have_moved === "money_differs" ? words().otherMoney : words().waitingForQr}
+              </p>
+            )}
             {/^https?:\/\//.test(payload) && (
               <Button kind="main" class="button-wide" onClick={() => void window.open(payload, "_blank", WINDOW)}>
                 {words().guestPage}

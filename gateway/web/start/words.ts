@@ -22,6 +22,7 @@ export const words = dictionary({
     phoneEmpty:
       "Tap QR code at the till. An amount that ends in 03 waits for the guest; others are paid by themselves.",
     waitingForQr: "The QR code is being made …",
+    otherMoney: "The provider reports a payment that differs. Cancel the collection at the till.",
     guestPage: "Open the guest's page",
     companion: "The companion",
     noCompanion: "This station has no companion any more.",
@@ -58,6 +59,7 @@ export const words = dictionary({
     phoneEmpty:
       "An der Kasse QR-Code antippen. Ein Betrag, der auf 03 endet, wartet auf den Gast; andere werden von selbst bezahlt.",
     waitingForQr: "Der QR-Code entsteht …",
+    otherMoney: "Der Anbieter meldet eine abweichende Zahlung. Den Zahlvorgang an der Kasse abbrechen.",
     guestPage: "Seite des Gastes öffnen",
     companion: "Das Gerät",
     noCompanion: "Diese Station hat kein Gerät mehr.",

@@ -41,16 +41,22 @@ export function Collection({ stationId, intent, because }: CollectionProps) {
       <p class="waits" role="status">
         {waitText(intent)}
       </p>
+      {isOther(intent) && <MayHaveMoved reason={intent.money_may_have_moved} />}
       <Evidence intent={intent} />
       <Decision key={intent.intent_id} stationId={stationId} intent={intent} because={because} />
     </section>
   );
 }
 
-function waitText({ route, status }: Intent): string {
+/** The provider reports other money than this collection's: it does not confirm, and the QR code is shown no longer. */
+const isOther = ({ money_may_have_moved: reason }: Intent): boolean => reason === "money_differs";
+
+function waitText(intent: Intent): string {
+  const { route, status } = intent;
   if (route === "cash") return words().createdCash;
   if (route === "attested_terminal") return words().createdTerminal;
   if (status === "processing") return words().processing;
+  if (isOther(intent)) return words().otherMoney;
   if (route === "dynamic_qr") return status === "created" ? words().createdQr : words().presentedQr;
   return status === "created" ? words().created : words().presented;
 }
@@ -214,6 +220,7 @@ function settleObstacle(intent: Intent): string | null {
   if (intent.settle_offered || intent.confirmation_needed !== null) return null;
   if (intent.settle_obstacle !== "") return obstacleText(intent.settle_obstacle);
   if (intent.attestation !== null) return errorText({ code: "settlement_in_progress" }).sentence;
+  if (isOther(intent)) return unclearText(intent.money_may_have_moved);
   return intent.route === "dynamic_qr" ? words().settleWaitsQr : words().settleWaits;
 }
 

@@ -105,6 +105,9 @@ interface RouteRowProps {
 function RouteRow({ offer, companions, isDisabled, begin }: RouteRowProps) {
   const name = words()[offer.route];
   const usable = companions.filter(({ offered }) => offered);
+  /** The button shows the same sentence already. */
+  const isSaid = ({ reason }: Companion): boolean =>
+    companions.length === 1 && reason !== null && reason === offer.reason;
   return (
     <li class="route">
       {usable.length > 1 ? (
@@ -127,7 +130,7 @@ function RouteRow({ offer, companions, isDisabled, begin }: RouteRowProps) {
         <ul class="companions small">
           {companions.map((companion) => (
             <li key={companion.device_id}>
-              {companion.name} <Readiness companion={companion} />
+              {companion.name} {!isSaid(companion) && <Readiness companion={companion} />}
             </li>
           ))}
         </ul>

@@ -266,7 +266,8 @@ export const issueStepSchema = z.object({
 
 /**
  * An issue with its comments, its steps and its earlier evidence, each oldest first. `aloneUpToMinor` is how much of
- * its currency one person may attribute alone; null where the issue has no currency.
+ * its currency one person may attribute alone; null where the issue has no currency. `orders` are the order of the issue
+ * and that of its proposal.
  */
 export const getIssue = repeatable(
   "providers.getIssue",
@@ -277,6 +278,8 @@ export const getIssue = repeatable(
     steps: z.array(issueStepSchema),
     priorEvidence: z.array(z.record(z.string(), z.unknown())),
     aloneUpToMinor: amountMinor.nullable(),
+    /** Missing in the answer of an earlier version. */
+    orders: z.array(z.object({ orderId: id, orderDisplayNumber: id, stationId: id })).default([]),
   }),
 );
 /** Null for `assigneeId` removes the assignee. Refuses with `not_found` when the assignee may not resolve issues. */

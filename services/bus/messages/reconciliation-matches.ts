@@ -37,6 +37,8 @@ export const matchedPaymentSchema = z.object({
   source: z.enum(PAYMENT_SOURCES),
   transactionId: id.nullable(),
   orderId: id.nullable(),
+  /** Missing in the answer of an earlier version. */
+  orderDisplayNumber: id.nullable().default(null),
   stationId: id.nullable(),
   route: z.string().nullable(),
   amountMinor: signedMinor.nullable(),

@@ -211,6 +211,16 @@ export async function mayDecideIssues(
   return rows.length > 0;
 }
 
+/** The number and the station by which people know an order. */
+export async function findOrders(
+  sql: Queryable,
+  { organizationId, orderIds }: { readonly organizationId: number; readonly orderIds: readonly number[] },
+): Promise<{ readonly order_id: number; readonly display_number: number; readonly station_id: number }[]> {
+  return await sql<{ order_id: number; display_number: number; station_id: number }[]>`
+    select order_id, display_number, station_id from orders
+    where organization_id = ${organizationId} and order_id = any(${[...orderIds]}::bigint[]) order by order_id`;
+}
+
 export interface UnresolvedIssues {
   readonly oldestAgeMs: number;
   readonly byKind: readonly { readonly kind: IssueKind; readonly count: number }[];

@@ -18,6 +18,7 @@ export interface PaymentJson {
   readonly source: string;
   readonly transactionId: number | null;
   readonly orderId: number | null;
+  readonly orderDisplayNumber: number | null;
   readonly stationId: number | null;
   readonly route: string | null;
   readonly amountMinor: string | null;
@@ -60,7 +61,8 @@ const lineJson = (sql: Queryable): Fragment => sql`
 const paymentJson = (sql: Queryable, key: Fragment, organizationId: number): Fragment => sql`(
   select jsonb_build_object('paymentKey', k.key, 'source',
     case split_part(k.key, ':', 1) when 'late' then 'late_evidence' else split_part(k.key, ':', 1) end,
-    'transactionId', t.transaction_id, 'orderId', t.order_id, 'stationId', t.station_id, 'route', t.route,
+    'transactionId', t.transaction_id, 'orderId', t.order_id,
+    'orderDisplayNumber', (select display_number from orders where order_id = t.order_id), 'stationId', t.station_id, 'route', t.route,
     'amountMinor', t.amount_minor::text, 'currency', t.currency, 'reference', t.reference,
     'settledAtMs', floor(extract(epoch from t.settled_at) * 1000))
   from (select ${key} as key) k left join transactions t on k.key ~ '^transaction:[0-9]{1,18}$'

@@ -144,7 +144,11 @@ function Phone({ intent, onCancel }: PhoneProps) {
               {intent.end_reason !== "" && <span class="small">{label("endReason", intent.end_reason)}</span>}
               {isUnderWay && <Countdown until={intent.expires_at} since={intent.created_at} label={words().state} />}
             </p>
-            {isUnderWay && payload === "" && <p class="soft">{words().waitingForQr}</p>}
+            {isUnderWay && payload === "" && (
+              <p class="soft">
+                {intent.money_may_have_moved === "money_differs" ? words().otherMoney : words().waitingForQr}
+              </p>
+            )}
             {isUnderWay && payload !== "" && (
               <>
                 <QrCode content={payload} label={payload} />

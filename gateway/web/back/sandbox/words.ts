@@ -27,8 +27,8 @@ export const words = dictionary({
     removeText:
       "Its station is closed, its devices are revoked and its cashier is suspended, for good. What happened stays in the audit log.",
     removed: "The sandbox is deleted.",
-    empty: "No sandbox yet",
-    emptyText: "Seed one to try payments without money.",
+    empty: "No sandbox was seeded here yet",
+    emptyText: "Seed one to play each outcome without money. Other stations for tests are in the section Stations.",
     play: "Play",
     playIntro:
       "One click makes an order whose amount decides what the provider does, and collects it by QR code as the sandbox's cashier.",
@@ -44,6 +44,7 @@ export const words = dictionary({
     guestPage: "Open the guest's page",
     scan: "Or scan it with a real phone that reaches this machine.",
     waitingForQr: "Waiting for the QR code …",
+    otherMoney: "The provider reports a payment that differs, and an issue is open. Cancel the collection.",
     state: "State",
     timeline: "Timeline",
     cancel: "Cancel the collection",
@@ -110,8 +111,9 @@ export const words = dictionary({
     removeText:
       "Ihre Station wird für immer geschlossen, ihren Geräten wird der Zugang entzogen, ihr Kassierer gesperrt. Das Protokoll bleibt.",
     removed: "Die Sandbox ist gelöscht.",
-    empty: "Noch keine Sandbox",
-    emptyText: "Legen Sie eine an, um Zahlungen ohne Geld zu probieren.",
+    empty: "Hier wurde noch keine Sandbox angelegt",
+    emptyText:
+      "Legen Sie eine an, um jeden Ausgang ohne Geld zu probieren. Andere Stationen für Tests stehen unter Stationen.",
     play: "Ausprobieren",
     playIntro:
       "Ein Klick macht eine Bestellung, deren Betrag entscheidet, was der Anbieter tut, und kassiert sie als Kassierer der Sandbox per QR-Code.",
@@ -129,6 +131,8 @@ export const words = dictionary({
     guestPage: "Seite des Gasts öffnen",
     scan: "Oder scannen Sie ihn mit einem echten Telefon, das diese Maschine erreicht.",
     waitingForQr: "Wartet auf den QR-Code …",
+    otherMoney:
+      "Der Anbieter meldet eine abweichende Zahlung, und ein Klärungsfall ist offen. Brechen Sie die Zahlung ab.",
     state: "Zustand",
     timeline: "Verlauf",
     cancel: "Zahlung abbrechen",

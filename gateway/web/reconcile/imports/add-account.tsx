@@ -1,5 +1,6 @@
 /** Adds an account at a provider or bank. Each statement belongs to an account. */
 import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
@@ -8,7 +9,7 @@ import { fieldFault } from "../../shared/field-error-texts.ts";
 import { FailureNotice } from "../../shared/states.tsx";
 import { sharedWords } from "../../shared/words.ts";
 import { go } from "../address.ts";
-import { accounts, loadKnown } from "../known.ts";
+import { accounts, filials, loadKnown } from "../known.ts";
 import { words } from "../words.ts";
 import { FilialChoice } from "./filial-choice.tsx";
 
@@ -24,6 +25,10 @@ export function AddAccount({ onDone }: { readonly onDone: () => void }) {
     time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone ?? "",
   });
   const filialId = useSignal<number | null>(null);
+  const only = filials.value.length === 1 ? filials.value[0]?.filial_id : undefined;
+  useEffect(() => {
+    if (only !== undefined) filialId.value = only;
+  }, [only]);
   const mode = useSignal<"live" | "test">("live");
   const failure = useSignal<Failure | null>(null);
   const isBusy = useSignal(false);

@@ -84,10 +84,10 @@ function KnownFormat({ candidates, formats, onConfirm }: KnownProps) {
   const format = useSignal(formats[0]?.name ?? "");
   const encoding = useSignal<Encoding>(candidates.encodings[0]?.encoding ?? "utf-8");
   const texts = words().confirm;
-  const chosen = candidates.encodings.find((each) => each.encoding === encoding.value);
+  const sample = candidates.encodings.find((each) => each.encoding === encoding.value)?.sample ?? "";
   return (
     <div class="stack">
-      <p>{texts.help}</p>
+      <p>{sample === "" ? texts.helpFormat : texts.help}</p>
       <div class="filter-fields">
         <Choice
           label={texts.format}
@@ -106,7 +106,7 @@ function KnownFormat({ candidates, formats, onConfirm }: KnownProps) {
           options={candidates.encodings.map((each) => ({ value: each.encoding, text: each.encoding }))}
         />
       </div>
-      {chosen !== undefined && chosen.sample !== "" && <Sample text={chosen.sample} />}
+      {sample !== "" && <Sample text={sample} />}
       <p>
         <Button kind="main" onClick={() => onConfirm({ format: format.peek(), encoding: encoding.peek() })}>
           {texts.action}

@@ -69,6 +69,7 @@ export const importsDe = {
   },
   confirm: {
     help: "Die Probe prüfen: Mit der richtigen Kodierung sehen ihre Buchstaben richtig aus.",
+    helpFormat: "Prüfen, ob die Datei dieses Format hat.",
     format: "Format",
     encoding: "Kodierung",
     sample: "Ein Stück der Datei",

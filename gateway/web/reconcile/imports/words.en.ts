@@ -69,6 +69,7 @@ export const importsEn = {
   },
   confirm: {
     help: "Check the sample: with the right encoding its letters look right.",
+    helpFormat: "Check that the file is of this format.",
     format: "Format",
     encoding: "Encoding",
     sample: "A piece of the file",

@@ -6,6 +6,7 @@ import { calendarDay, dateAndTime, money } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { FailureNotice } from "../../shared/states.tsx";
 import { useLoad } from "../../shared/use-load.ts";
+import { stationName } from "../known.ts";
 import { WithReason } from "../with-reason.tsx";
 import { words } from "../words.ts";
 import { decideMatch } from "./actions.ts";
@@ -84,7 +85,7 @@ interface CardProps {
 
 function CandidateCard({ candidate: { payment, score, explanation }, onDecide }: CardProps) {
   const texts = words().candidates;
-  const { amount, currency, settled_at: settledAt, order_id: order } = payment;
+  const { amount, currency, settled_at: settledAt, order_display_number: order, station_id: station } = payment;
   return (
     <li class="candidate card stack-tight">
       <div class="row row-spread">
@@ -99,7 +100,7 @@ function CandidateCard({ candidate: { payment, score, explanation }, onDecide }:
       </div>
       <p class="small soft">
         {[
-          order === null ? "" : texts.order(String(order)),
+          order === null || station === null ? "" : words().orderAt(order, stationName(station)),
           payment.route === null ? "" : words().routes(payment.route),
           settledAt === null ? "" : dateAndTime(settledAt),
           payment.reference ?? "",

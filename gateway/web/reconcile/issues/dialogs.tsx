@@ -4,16 +4,16 @@ import { useEffect } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { Dialog as Box, Question, useIsOpen } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
-import { Choice, Field } from "../../shared/field.tsx";
+import { Choice } from "../../shared/field.tsx";
 import { money } from "../../shared/format.ts";
 import { sharedWords } from "../../shared/words.ts";
 import { kindTitle } from "../kind-words.ts";
-import { operators } from "../known.ts";
+import { operators, orderText } from "../known.ts";
 import { Refusal, toastRefusal } from "../refusal.tsx";
 import { WithReason } from "../with-reason.tsx";
 import { words } from "../words.ts";
-import { assign, attribute, closeIssue, comment, decideProposal, openDialog } from "./actions.ts";
-import { isAbove } from "./amounts.ts";
+import { assign, closeIssue, comment, decideProposal, openDialog } from "./actions.ts";
+import { Attribute } from "./attribute.tsx";
 import { closeAll, type Outcome, reportClosed } from "./bulk-closing.ts";
 import { bulkFilter, filterCount, view } from "./filter.ts";
 import { details, type IssueDetails, issues, overview } from "./issue-list.ts";
@@ -33,7 +33,7 @@ export function Dialogs() {
     case "close":
       return known && <Close known={known} />;
     case "attribute":
-      return known && <Attribute known={known} />;
+      return known && <Attribute known={known} onClose={close} />;
     case "assign":
       return known && <Assign known={known} />;
     case "comment":
@@ -72,6 +72,7 @@ function Close(props: OfIssue) {
 /** A confirmation pays an order and cannot be undone, so the page asks first. */
 function ConfirmProposal(props: OfIssue) {
   const issue = useSeen(props);
+  const { orders } = props.known;
   const failure = useSignal<Failure | null>(null);
   const isOpen = useIsOpen();
   const { amount, currency, proposal } = issue;
@@ -83,7 +84,7 @@ function ConfirmProposal(props: OfIssue) {
   const texts = words().proposal;
   return (
     <Question
-      title={texts.title(proposal.proposed_by_name, String(proposal.order_id))}
+      title={texts.title(proposal.proposed_by_name, orderText(orders, proposal.order_id))}
       action={texts.confirm}
       isDangerous
       onConfirm={confirm}
@@ -121,38 +122,6 @@ function Comment({ known: { issue } }: OfIssue) {
       onConfirm={(text, key) => comment(issue.issue_id, text, key)}
     >
       <p>{texts.help}</p>
-    </WithReason>
-  );
-}
-
-function Attribute({ known: { issue, alone_up_to: limit } }: OfIssue) {
-  const order = useSignal("");
-  const texts = words().attribute;
-  const { amount, currency } = issue;
-  const isProposal = amount !== null && limit !== null && isAbove(amount, limit);
-  const isOrder = /^[1-9]\d{0,14}$/.test(order.value.trim());
-  return (
-    <WithReason
-      onClose={close}
-      title={texts.title}
-      action={isProposal ? texts.propose : texts.action}
-      blockedBecause={isOrder ? null : texts.orderNeeded}
-      onConfirm={(reason) =>
-        attribute({ issueId: issue.issue_id, orderId: Number(order.peek().trim()), reason, isProposal })
-      }
-    >
-      <p>{amount !== null && currency !== null ? texts.help(money(amount, currency)) : texts.helpNoAmount}</p>
-      {isProposal && limit !== null && currency !== null && (
-        <p class="notice notice-warn">{texts.two(money(limit, currency))}</p>
-      )}
-      <Field
-        label={texts.order}
-        inputMode="numeric"
-        value={order.value}
-        onInput={(value) => {
-          order.value = value;
-        }}
-      />
     </WithReason>
   );
 }

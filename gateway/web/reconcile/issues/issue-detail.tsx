@@ -5,14 +5,14 @@ import { dateAndTime, money } from "../../shared/format.ts";
 import { Empty, FailureNotice, Skeleton, Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { kindHelp, kindTitle } from "../kind-words.ts";
-import { accountName, operatorName, person, stationName } from "../known.ts";
+import { accountName, operatorName, orderText, person, stationName } from "../known.ts";
 import { MalformedText } from "../malformed-text.tsx";
 import { words } from "../words.ts";
 import { assign, type Dialog, decideProposal, openDialog, orSayWhy, undoClosing } from "./actions.ts";
 import { currenciesOf } from "./amounts.ts";
 import { Candidates, hasCandidates } from "./candidates.tsx";
 import { History } from "./history.tsx";
-import { choose, chosenId, details, detailsFailure, type Issue, loadDetails } from "./issue-list.ts";
+import { choose, chosenId, details, detailsFailure, type Issue, type IssueDetails, loadDetails } from "./issue-list.ts";
 import { factText } from "./minor-units.ts";
 
 export function IssueDetail() {
@@ -45,10 +45,10 @@ export function IssueDetail() {
         <p class="soft">{kindHelp(issue.kind)}</p>
       </header>
       <Actions issue={issue} />
-      <Proposal issue={issue} />
+      <Proposal known={details.value} />
       <Comparison issue={issue} />
       <Candidates issue={issue} />
-      <Facts issue={issue} />
+      <Facts known={details.value} />
       <History />
     </article>
   );
@@ -94,14 +94,14 @@ function Actions({ issue }: { readonly issue: Issue }) {
   );
 }
 
-function Proposal({ issue }: { readonly issue: Issue }) {
+function Proposal({ known: { issue, orders } }: { readonly known: IssueDetails }) {
   const { proposal } = issue;
   if (proposal === null) return null;
   const texts = words().proposal;
   const isMine = proposal.proposed_by === person.value?.user_id;
   return (
     <section class="notice notice-warn stack-tight">
-      <h3>{texts.title(proposal.proposed_by_name, String(proposal.order_id))}</h3>
+      <h3>{texts.title(proposal.proposed_by_name, orderText(orders, proposal.order_id))}</h3>
       <p>{proposal.reason}</p>
       <p class="small soft">{dateAndTime(proposal.proposed_at)}</p>
       <div class="row">
@@ -188,7 +188,7 @@ function Comparison({ issue }: { readonly issue: Issue }) {
   );
 }
 
-function Facts({ issue }: { readonly issue: Issue }) {
+function Facts({ known: { issue, orders } }: { readonly known: IssueDetails }) {
   const texts = words().facts;
   const { evidence } = issue;
   const { facts = {}, malformed = null } = evidence.statement ?? {};
@@ -201,7 +201,7 @@ function Facts({ issue }: { readonly issue: Issue }) {
   const rows: readonly (readonly [string, ComponentChild])[] = [
     [texts.account, accountName(issue.account)],
     [texts.station, issue.station_id === null ? "" : stationName(issue.station_id)],
-    [texts.order, issue.order_id === null ? "" : String(issue.order_id)],
+    [texts.order, issue.order_id === null ? "" : orderText(orders, issue.order_id)],
     [texts.reference, issue.provider_reference],
     [texts.opened, dateAndTime(issue.opened_at)],
     [texts.lastSeen, dateAndTime(issue.last_seen_at)],
