@@ -260,7 +260,7 @@ async function firstConnection(
         void connecting.then((nc) => nc.close()).catch(() => undefined);
         if (signal?.aborted === true) throw cause;
         if (cause instanceof errors.AuthorizationError) throw refusedByBus(options, cause);
-        // An attempt that failed says more than the end of the time.
+        // The error of a failed attempt explains more than a time-out.
         if (cause !== tooLate || reason === undefined) reason = cause;
         if (performance.now() >= deadlineMs)
           throw unreachableBus(options.servers, await explainTimeout(options, reason));

@@ -81,11 +81,11 @@ async function close(
 
 function requireEvidence({ evidence_hash: hash }: sql.IssueRow, seen: string): void {
   if (hash === seen) return;
-  const detail = "The evidence of this issue has changed since; look at it again, then decide it.";
+  const detail = "The evidence of this issue has changed since; check it again, then decide.";
   throw issueConflict("evidence_changed", detail);
 }
 
-/** The same person repeats the request, because an answer was lost. */
+/** Whether the same person repeats the request, because its answer was lost. */
 function isRepetition(
   { status, resolved_by: by, reason: storedReason }: sql.IssueRow,
   { userId, reason }: { readonly userId: number; readonly reason: string },
@@ -94,7 +94,7 @@ function isRepetition(
 }
 
 /**
- * Closes issues without money in one transaction, and the others one by one, because each has its own locks. Refuses with
+ * Closes issues without money in one transaction, and the others one by one, because each needs its locks. Refuses with
  * `permission_denied`, `invalid_request`.
  */
 export const closeIssues: Handler<ClosingDeps, typeof bus.closeIssues> = async (deps, request) => {
@@ -165,7 +165,7 @@ export const undoIssueClosing: Handler<ClosingDeps, typeof bus.undoIssueClosing>
   const { issue, follow } = await database.begin(async (tx) => {
     if (hasMoney(seen)) await rules.lock(tx, seen);
     const before = requireIssue(await sql.lockIssue(tx, key));
-    // Nothing to undo: a repeated request, or another one before it.
+    // Nothing to undo: this is a repeated request, or another request has undone the closing before.
     if (isUnresolved(before)) return { issue: before, follow: nothing };
     requireUndoable(deps, before, caller.userId);
     if (await sql.isInClosedPeriod(tx, issueId)) {

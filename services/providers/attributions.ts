@@ -76,7 +76,7 @@ export async function lockAttributable(deps: ProvidersDeps, tx: Transaction, bef
   requireUnresolved(issue);
   requireUnattributed(issue);
   if (await sql.isBeingWithdrawn(tx, issueId)) {
-    const detail = "The file of this line is being withdrawn; look at the issue again in a moment.";
+    const detail = "The file of this line is being withdrawn; check the issue again in a moment.";
     throw issueConflict("import_withdrawing", detail);
   }
   await requireAttributable(tx, issue, deps.bus.clock.nowMs());

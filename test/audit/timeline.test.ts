@@ -447,7 +447,7 @@ describe("a timeline of a QR collection", () => {
     ]);
   });
 
-  test("the order was paid by another way: this collection may have been paid as well", async () => {
+  test("the order was paid in another way: this collection may have been paid as well", async () => {
     const station = await openQrStation();
     await present(station, 2851);
     const order = { ...orderSnapshot(2851), status: "paid", revision: 9 } as const;
@@ -455,11 +455,11 @@ describe("a timeline of a QR collection", () => {
     const { status, moneyMoved, summary, sentences } = await read(station, 2851);
     expect([status, moneyMoved]).toEqual(["cancelled", "maybe"]);
     expect(summary).toBe(
-      "EUR 12.50 for order 7 was not collected by QR code: the order was paid by another way. Money may have moved all the same: compare with the payment provider's own records.",
+      "EUR 12.50 for order 7 was not collected by QR code: the order was paid in another way. Money may have moved all the same: compare with the payment provider's own records.",
     );
     expect(sentences.slice(-2)).toEqual([
       "no: The payment seam closed order 7 as paid.",
-      "maybe: The collection ended, because the order was paid by another way; it had been handed over already, so money may have moved twice.",
+      "maybe: The collection ended, because the order was paid in another way; it had been handed over already, so money may have moved twice.",
     ]);
   });
 

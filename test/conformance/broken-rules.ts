@@ -120,7 +120,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
       answer.body["handoff_target"] = memory.get("target");
     }),
   ),
-  broken("the clock of heartbeats stands still", "answers.clock_runs", (passing, answer, memory) => {
+  broken("the clock of heartbeats is stalled", "answers.clock_runs", (passing, answer, memory) => {
     if (!isAt(passing, "POST", "heartbeat/") || answer.body === undefined) return;
     memory.set("time", memory.get("time") ?? answer.body["server_time"]);
     answer.body["server_time"] = memory.get("time");

@@ -150,7 +150,7 @@ export async function startProvidersWorld(
     });
   };
   const askProvider: ProvidersWorld["askProvider"] = async (...asked) => {
-    const untilMs = performance.now() + STATION_LIMITS.providerPatienceMs;
+    const untilMs = performance.now() + STATION_LIMITS.providerWaitMs;
     for (;;) {
       try {
         return await askProviderOnce(...asked);

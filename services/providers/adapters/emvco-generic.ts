@@ -55,8 +55,8 @@ export const emvcoGeneric: ProviderAdapter = {
 };
 
 function decode(body: Uint8Array): CallbackEvent {
-  const { id, type: said, data } = fieldsOf(parseJsonBody(body));
-  const named = nameOfEvent(id, said);
+  const { id, type, data } = fieldsOf(parseJsonBody(body));
+  const named = nameOfEvent(id, type);
   if (named === undefined) return unreadable(body);
   const { reference, transaction_id: providerReference, merchant_id: account, amount, currency } = fieldsOf(data);
   const money = readAssertedPayment({ reference, providerReference, account, amount, currency }, data);

@@ -25,7 +25,7 @@ import { checkedSettings, fieldsOf, nameOfEvent, parseJsonBody, readAssertedPaym
 
 const API_KEY = "api_key";
 
-const accountName = z.string().min(1).max(PROVIDER_LIMITS.saidAccountCharacters);
+const accountName = z.string().min(1).max(PROVIDER_LIMITS.assertedAccountCharacters);
 
 /** Without an account the adapter opens one. */
 const givenSchema = z.strictObject({ account: accountName.optional() });
@@ -40,8 +40,8 @@ const renewedSchema = accountSchema.pick({ callback_secret: true });
 
 const paymentSchema = z.object({
   payment_id: z.string().min(1).max(PROVIDER_LIMITS.providerReferenceCharacters),
-  reference: z.string().max(PROVIDER_LIMITS.saidReferenceCharacters),
-  account: z.string().max(PROVIDER_LIMITS.saidAccountCharacters),
+  reference: z.string().max(PROVIDER_LIMITS.assertedReferenceCharacters),
+  account: z.string().max(PROVIDER_LIMITS.assertedAccountCharacters),
   amount: z.string().max(PROVIDER_LIMITS.saidAmountCharacters),
   currency: z.string().max(PROVIDER_LIMITS.saidCurrencyCharacters),
   status: z.enum(["pending", "in_progress", "paid", "declined", "cancelled", "expired", "unknown"]),

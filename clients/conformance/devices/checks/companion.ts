@@ -5,7 +5,7 @@ import type { Collection } from "../../world.ts";
 import type { PaymentAct } from "../device.ts";
 import type { DeviceCheck } from "../device-check.ts";
 import type { DeviceWorld } from "../device-world.ts";
-import { laterFields, newEtag, olderClock } from "../disguises.ts";
+import { laterFields, newEtag, olderClock } from "../answer-changes.ts";
 import type { Fault, Observed } from "../observer.ts";
 
 const ASSIGNMENT = "assignment/";

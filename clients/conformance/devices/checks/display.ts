@@ -6,7 +6,7 @@ import { AMOUNT, type Collection } from "../../world.ts";
 import type { Shown } from "../device.ts";
 import type { DeviceCheck } from "../device-check.ts";
 import type { DeviceWorld } from "../device-world.ts";
-import { laterFields, newEtag, olderClock } from "../disguises.ts";
+import { laterFields, newEtag, olderClock } from "../answer-changes.ts";
 import type { Fault } from "../observer.ts";
 
 const DISPLAY = "display/";
