@@ -351,7 +351,7 @@ const EXAMPLES: Record<string, Examples> = {
 const titled = (examples: readonly Example[]) =>
   examples.map(([path, text]) => ({ path, text, title: `${path}: ${text.split("\n")[0]?.slice(0, 60)}` }));
 
-/** The rules whose examples have a library of their own. */
+/** The rules whose examples have a separate library. */
 const HELD_BY: Record<string, Rule> = {
   "cited paths exist": citedPathsExist(library),
   "cited sections exist": citedSectionsExist(library),

@@ -110,7 +110,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     isUp = next;
     if (next) outage.end();
     else outage.begin();
-    // The search for a server with a majority writes its own log lines.
+    // The search for a server with a majority writes other log lines.
     if (watch?.isSearching() !== true) {
       if (next) options.log.info({ server: nc.getServer() }, "the bus is back");
       else options.log.warn({}, "the bus is down");

@@ -84,7 +84,7 @@ async function attemptOnce(candidate: Candidate): Promise<void> {
   const term = new LeasedTerm(candidate, { epoch, renewedAt: takenAt });
   try {
     const leading = lead(term);
-    resolveStood();
+    endFirstAttempt();
     await leading;
   } finally {
     await term.end();

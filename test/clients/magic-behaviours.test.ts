@@ -197,10 +197,7 @@ async function goesOffline(collection: Collection): Promise<void> {
 async function late(collection: Collection, reason: string | null): Promise<void> {
   const status = collection.by === "name" ? "cancelled" : "expired";
   await reached(collection, "presented");
-  await vi.waitFor(
-    () => expect(collection.place.companion.to("devices/heartbeat/").length).toBeGreaterThan(1),
-    WAIT,
-  );
+  await vi.waitFor(() => expect(collection.place.companion.to("devices/heartbeat/").length).toBeGreaterThan(1), WAIT);
   if (status === "cancelled") await cancel(collection);
   await reached(collection, status);
   await vi.waitFor(() => expect(reportsOf(collection)).toHaveLength(1), WAIT);

@@ -67,7 +67,7 @@ function endedAs(
   return { orderId, orderDisplayNumber, route, amountMinor, intentId: intent.intent_id, end, transactionId, events };
 }
 
-/** Drivers of one station may follow one another: each has keys of its own. */
+/** Drivers of one station may follow one another: each has different keys. */
 let drivers = 0;
 
 export class StationDriver {

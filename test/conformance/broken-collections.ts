@@ -230,7 +230,7 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
 
   // Display.
   broken(
-    "the display has a state of its own",
+    "the display has a state that the contract lacks",
     "display.idle",
     goodAt("GET", "display/", (body) => {
       if (body["state"] === "idle") body["state"] = "ready";

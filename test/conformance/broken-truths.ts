@@ -29,7 +29,7 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
     }),
   ),
   broken(
-    "a spent code has a header of its own",
+    "a spent code has another header",
     "enroll.alike_refusals",
     atDevice("POST", "enroll/", (answer, passing) => {
       if (!isGood(answer) && requestOf(passing)["code"] !== "00000-00000") answer.headers["x-reason"] = "spent";

@@ -400,7 +400,9 @@ test.concurrent.each([
   // No process has this id.
   writeFileSync(file, JSON.stringify({ baseUrl, pid: 2 ** 30, token }));
   const program = conformance("--sandbox", sandboxId, "--only", "settle.cash");
-  const expected = expect.stringContaining(`The session of a run that was killed cannot be ended: ${status} `) as string;
+  const expected = expect.stringContaining(
+    `The session of a run that was killed cannot be ended: ${status} `,
+  ) as string;
   expect([await program.ended, program.output()]).toEqual([2, expected]);
   expect(existsSync(file)).toBe(true);
 });

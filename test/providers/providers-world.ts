@@ -86,7 +86,7 @@ export interface ProvidersWorld {
   ): Promise<ReplyOf<typeof paymentMessages.createProviderPayment>>;
   /** The same without repetitions: rejects with the service's refusal. */
   askProviderOnce: ProvidersWorld["askProvider"];
-  /** A sandbox config of the place's filial, with an account of its own. */
+  /** A sandbox config of the place's filial, with a separate account. */
   addSandboxConfig(place: Place): Promise<number>;
   /** Stops the providers service, with `whileDown` before it is started again. */
   restartProviders(whileDown?: () => Promise<void>): Promise<void>;

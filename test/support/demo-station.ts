@@ -35,7 +35,10 @@ export async function collectAt(facts: SandboxFacts): Promise<number> {
   const body = { order_id: order.order_id, route: "smart_pos" };
   const intent = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
   const path = `${station}/intents/${intent.intent_id}/`;
-  await vi.waitFor(async () => expect(await cashier.good("GET", path)).toMatchObject({ status: "processing" }), RETRIES);
+  await vi.waitFor(
+    async () => expect(await cashier.good("GET", path)).toMatchObject({ status: "processing" }),
+    RETRIES,
+  );
   expect(await cashier.good("POST", `${path}attest/`)).toMatchObject({ status: "succeeded" });
   return order.order_id;
 }

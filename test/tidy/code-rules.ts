@@ -181,9 +181,7 @@ export function banned(ban: Ban): Rule {
   return (file) => {
     if (!ban.in(file)) return [];
     const text = ban.reads === "everything" || !isCode(file) ? file.text : masked(file.text, MASKED[ban.reads]);
-    return linesWith(text, ban.pattern).map(
-      ({ line, found }) => `${file.path}:${line} has "${found}", ${ban.because}`,
-    );
+    return linesWith(text, ban.pattern).map(({ line, found }) => `${file.path}:${line} has "${found}", ${ban.because}`);
   };
 }
 

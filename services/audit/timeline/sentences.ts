@@ -94,8 +94,8 @@ export const DIFFERENCES: Readonly<Record<string, string>> = {
 
 const REFERENCE_DIFFERENCES: Readonly<Record<OwnReferences, string>> = {
   all: "under another reference",
-  none: "without a reference of its own, so that it cannot be distinguished from other payments",
-  some: "under another reference or without one of its own",
+  none: "without a reference, so that it cannot be distinguished from other payments",
+  some: "under another reference or without one",
 };
 
 /** Why a device that reported was blocked. */
