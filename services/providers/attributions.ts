@@ -226,8 +226,8 @@ export async function requireNoCollection(
 
 /** The same person repeats the request, because an answer was lost. */
 function isRepetition(issue: IssueRow, { caller, orderId, reason }: Request): boolean {
-  const { status, resolved_by: by, order_id: attributedTo, reason: given } = issue;
-  return status === "attributed" && by === caller.userId && attributedTo === orderId && given === reason;
+  const { status, resolved_by: by, order_id: attributedTo, reason: storedReason } = issue;
+  return status === "attributed" && by === caller.userId && attributedTo === orderId && storedReason === reason;
 }
 
 export function byOf({ userId, name, role }: Caller): sql.Attribution["by"] {

@@ -39,13 +39,13 @@ export interface Start {
  */
 export async function startingPosition(deps: AuditDeps, start: Start, signal: AbortSignal): Promise<number> {
   const { hold, position } = start;
-  const shared = await confirmedPosition(deps, start, signal);
-  if (shared === position) return position;
-  const facts = { stream: hold.stream, position, sharedPosition: shared };
+  const common = await confirmedPosition(deps, start, signal);
+  if (common === position) return position;
+  const facts = { stream: hold.stream, position, commonPosition: common };
   deps.log.error(facts, "the station log has lost commits that its audit copy has");
-  for (const lost of await recordLosses(deps, start, shared)) deps.log.error(lost, "a station has lost commits");
-  await deps.database.begin((sql) => movePositionBack(sql, hold, { from: position, to: shared }));
-  return shared;
+  for (const lost of await recordLosses(deps, start, common)) deps.log.error(lost, "a station has lost commits");
+  await deps.database.begin((sql) => movePositionBack(sql, hold, { from: position, to: common }));
+  return common;
 }
 
 /**
@@ -53,10 +53,10 @@ export async function startingPosition(deps: AuditDeps, start: Start, signal: Ab
  * the leader confirms after a while counts.
  */
 async function confirmedPosition(deps: AuditDeps, start: Start, signal: AbortSignal): Promise<number> {
-  let found = await findSharedPosition(deps, start);
+  let found = await findCommonPosition(deps, start);
   for (let times = 1; found !== start.position && times < AUDIT_LIMITS.lossConfirmations; times += 1) {
     await pause(AUDIT_LIMITS.lossConfirmMs, undefined, { signal });
-    const again = await findSharedPosition(deps, start);
+    const again = await findCommonPosition(deps, start);
     if (again !== found) times = 0;
     found = again;
   }
@@ -67,7 +67,7 @@ async function confirmedPosition(deps: AuditDeps, start: Start, signal: AbortSig
  * The position itself if the stream still has the last copied commit, otherwise an earlier one; zero for a new stream. The
  * stream may have other commits at the same sequences by now, so this compares the commits and not only their sequences.
  */
-async function findSharedPosition(deps: AuditDeps, { log, position }: Start): Promise<number> {
+async function findCommonPosition(deps: AuditDeps, { log, position }: Start): Promise<number> {
   if (position === 0) return 0;
   const { state } = await deps.jsm.streams.info(log.name);
   if (state.last_seq >= position) {

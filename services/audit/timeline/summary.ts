@@ -117,7 +117,7 @@ function evidence(facts: TimelineFacts, moneyMoved: MoneyMoved): string {
   }
   if (moneyMoved !== "maybe") return "";
   return isEnded(intent.status)
-    ? `Money may have moved all the same: compare with ${RECORDS_TO_COMPARE[intent.route]}.`
+    ? `Money may still have moved: compare with ${RECORDS_TO_COMPARE[intent.route]}.`
     : "Money may have moved, but nothing is settled yet.";
 }
 

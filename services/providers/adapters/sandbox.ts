@@ -99,12 +99,12 @@ export function sandboxAdapter(
       const made = { [API_KEY]: opened.api_key, [CALLBACK_SECRET]: opened.callback_secret };
       return { settings: { account: opened.account }, secrets: made, newSecrets: made };
     },
-    async renewSecret(access, { name, given }, signal) {
+    async renewSecret(access, { name, suppliedSecret }, signal) {
       if (name === API_KEY) {
-        if (given !== undefined) return given;
+        if (suppliedSecret !== undefined) return suppliedSecret;
         throw doesNotFit("/secret", "the sandbox provider does not renew API keys; bring the one of another account");
       }
-      if (given !== undefined) {
+      if (suppliedSecret !== undefined) {
         throw doesNotFit("/secret", "the sandbox provider makes its callback secrets itself");
       }
       const url = at("/v1/account/callback-secret");
