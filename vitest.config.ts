@@ -81,7 +81,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        // In processes of their own: what others have left in memory would be measured as well.
+        // In separate processes: otherwise the memory of other files would be measured as well.
         test: { ...SERVERS, name: "timed", include: TIMED, isolate: true },
       },
       {

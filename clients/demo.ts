@@ -68,7 +68,7 @@ function readArguments() {
 
 /** Throws `CommandError` for the first step that is refused, is not answered, or does not receive the expected answer. */
 async function runDemo(demo: Demo, baseUrl: string): Promise<void> {
-  const kept = new Map(Object.entries(demo.given));
+  const kept = new Map(Object.entries(demo.initial));
   print(demo.title);
   for (const step of demo.steps) {
     if (step.onlyWith !== undefined && (kept.get(step.onlyWith) ?? "") === "") continue;
@@ -141,7 +141,7 @@ function curlLines(demo: Demo, baseUrl: string, publicKeyPin: string | undefined
     "(",
     `BASE=${baseUrl}`,
     FIELD,
-    ...Object.entries(demo.given).map(([name, value]) => `${name}=${value}`),
+    ...Object.entries(demo.initial).map(([name, value]) => `${name}=${value}`),
     ...demo.steps.flatMap((step) => stepLines(step, publicKeyPin)),
     ")",
   ];

@@ -242,14 +242,14 @@ async function main(args) {
   const { readFileSync } = await import("node:fs");
   // A reader of the output that ends early, such as `head`, does not change the result.
   process.stdout.on("error", () => undefined);
-  const given = readArguments(args);
-  if (given === undefined) {
+  const options = readArguments(args);
+  if (options === undefined) {
     process.stderr.write(USAGE);
     return 1;
   }
   let texts;
   try {
-    texts = given.files.map((file) => readFileSync(file, "utf8"));
+    texts = options.files.map((file) => readFileSync(file, "utf8"));
   } catch (error) {
     process.stderr.write(`Not verified: ${error.message}. Name a file that can be read.\n`);
     return 1;
@@ -257,7 +257,7 @@ async function main(args) {
   try {
     const [text, proof] = texts;
     const parts = proof === undefined ? partsOf(text) : { envelope: text, proof };
-    const found = await verifyCertificate({ ...parts, logKeys: given.logKeys, now: given.now });
+    const found = await verifyCertificate({ ...parts, logKeys: options.logKeys, now: options.now });
     process.stdout.write(`${sentenceOf(found)}\n`);
     process.stdout.write(`Certificate ${found.index} of a log with ${found.size}. It does not prove:\n`);
     for (const line of NOT_PROVEN) process.stdout.write(`  - ${line}\n`);

@@ -1,4 +1,4 @@
-/** Starts our own processes. Each reports to its parent that it is ready, or in one sentence why it ends. */
+/** Starts the processes of this product. Each reports to its parent that it is ready, or in one sentence why it ends. */
 import { once } from "node:events";
 import { z } from "zod";
 import { UserError } from "../services/runtime/user-error.ts";

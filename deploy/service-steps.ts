@@ -1,4 +1,4 @@
-/** The steps that prepare database and bus, and that run our own processes: the services, the gateway, the virtual devices. */
+/** The steps that prepare database and bus, and that run the processes of this product: services, gateway, virtual devices. */
 import { join } from "node:path";
 import { migrateInstallation } from "../services/db/migrate-installation.ts";
 import { type ApplicationContext, logFor } from "./application-context.ts";
@@ -62,7 +62,7 @@ export function gatewayStep(context: ApplicationContext): Step {
   };
 }
 
-/** Runs one of our programs, and starts it again when it ends. */
+/** Runs a program of this product, and starts it again when it ends. */
 export async function runProcess(
   context: ApplicationContext,
   control: StepControl,
@@ -120,12 +120,12 @@ function baseEnvironment(context: ApplicationContext, name: string): NodeJS.Proc
   };
 }
 
-/** A key that the operator has set, or the one of this data folder. Several starts on one database need the operator's. */
+/** The key that the operator has set, otherwise the key of this data folder. Several starts with one database need the operator's. */
 function setOrGenerated({ environment, settings }: ApplicationContext, variable: string): string {
   return environment[variable] || secretOf(settings.dataDir, variable.toLowerCase(), KEY_BYTES);
 }
 
-/** What only a process with the database needs. */
+/** The environment that only processes with the database need. */
 function databaseEnvironment(context: ApplicationContext): NodeJS.ProcessEnv {
   const { environment, addresses } = context;
   const sandbox = new URL(addresses.get("sandboxProvider"));

@@ -1,4 +1,7 @@
-/** What handlers ask of the bus: services, actors and the heartbeat stream, with the waits that let a caller read its own write. */
+/**
+ * The handlers' access to the bus: calls of services, commands to stations, heartbeats and files. A call that changes data
+ * waits until the replicas show the change, so that the caller reads what it has written.
+ */
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { z } from "zod";
 import type { Bus } from "../services/bus/connection.ts";
@@ -19,7 +22,7 @@ export const HEARTBEAT_OPERATION = "heartbeat";
 export const FILE_OPERATION = "file";
 export const BUS_FAILURES = ["no_answer", "busy", "unavailable"] as const;
 
-/** Requests that were not done: `operation` is the subject of a service, or one of the three above. */
+/** Counts failed requests: `operation` is the subject of a service's operation, or one of the three names above. */
 export type BusFailures = Count<"operation" | "failure">;
 
 interface GatewayBusDeps {
@@ -32,12 +35,12 @@ export function createGatewayBus(deps: GatewayBusDeps): GatewayBus {
   return busOf(deps, undefined);
 }
 
-/** `effect` is of the request that the bus is for; undefined where the request may change nothing that others follow. */
+/** `effect` belongs to one HTTP request. It is undefined where the request must not change data that gateways or stations follow. */
 function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
   const { bus, replicas, failures } = deps;
-  const watched = async <T>(operation: string, asked: Promise<T>): Promise<T> => {
+  const counted = async <T>(operation: string, answer: Promise<T>): Promise<T> => {
     try {
-      return await asked;
+      return await answer;
     } catch (error) {
       const failure = failureOf(error);
       if (failure !== undefined) failures.add({ operation, failure });
@@ -52,7 +55,7 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
     ): Promise<z.infer<TReply>> {
       if (carriesBarrier(operation) && effect === undefined)
         throw new Error(`${operation.subject} makes a change that others follow: its route needs \`awaitsEffect\`.`);
-      const reply = await watched(operation.subject, call(bus.nc, operation, request, timeoutMs));
+      const reply = await counted(operation.subject, call(bus.nc, operation, request, timeoutMs));
       const barrier = barrierOf(operation, reply);
       if (barrier !== undefined && effect !== undefined) {
         const isVisible = await replicas.waitFor(barrier, LIMITS.barrierVisibleMs);
@@ -67,7 +70,7 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
       try {
         return await storeFile(bus, bytes);
       } catch (error) {
-        // The body has ended early, or there is no room.
+        // The body has ended early, or the store is full.
         if (error instanceof ApiError || error instanceof ClientGoneError || error instanceof RefusedError) throw error;
         failures.add({ operation: FILE_OPERATION, failure: "no_answer" });
         throw new UnavailableError(FILE_OPERATION, error);
@@ -79,11 +82,11 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
     },
 
     async command(stationId, request, options) {
-      const response = await watched(STATION_OPERATION, askStation(bus.nc, stationId, request, options));
+      const response = await counted(STATION_OPERATION, askStation(bus.nc, stationId, request, options));
       await replicas.waitForStation(stationId, response.sequence, LIMITS.commandVisibleMs);
       const { reply } = response;
       if (reply.ok) return { ...response, reply } satisfies AcceptedResponse;
-      // Whoever commands a station has found it in the replica: the bus has lost it since.
+      // The caller has found the station in the replica, so the bus has lost the station since.
       if (reply.code === "station_unknown") throw new ApiError("replica_stale");
       const { code, status, reason, holder, earlierIntentId, earlierSale } = reply;
       throw new ApiError(code, { status, reason: reason ?? holder, earlierIntentId, earlierSale });
@@ -105,14 +108,14 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
 }
 
 /**
- * Whether a cluster has stored nothing because it elects a leader. The host of the station gets the heartbeat all the
- * same; that one of three heartbeats is not stored makes no device silent, whichever host serves its station.
+ * Whether the cluster could not store the heartbeat because it elects a leader. The gateway then publishes the heartbeat to
+ * the station's host, and the stream lacks it. That does no harm: a device counts as silent after three missing heartbeats.
  */
 function isElecting(bus: Bus, error: unknown): boolean {
   return bus.nc.info?.cluster !== undefined && bus.isUp() && !(error instanceof JetStreamApiError);
 }
 
-/** The code when no service answered, or one could not do it; undefined for any other refusal, which is an answer. */
+/** The failure when no service has answered, or the service could not do its work; undefined for any other refusal. */
 function failureOf(error: unknown): (typeof BUS_FAILURES)[number] | undefined {
   if (error instanceof UnavailableError) return "no_answer";
   if (!(error instanceof RefusedError)) return undefined;

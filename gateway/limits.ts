@@ -1,6 +1,7 @@
 /**
- * The bounds of the gateway, each with its reason. `read-model/replica-feed.ts` and `read-model/throttles.ts` have those of
- * feeds and throttles, `services/bus/bounds.ts` those of what people and devices write, which the services check as well.
+ * The limits of the gateway, each with its reason. `read-model/replica-feed.ts` and `read-model/throttles.ts` have the limits
+ * of feeds and throttles. `services/bus/bounds.ts` has the bounds of what people and devices write, which the services check
+ * too.
  */
 import { BOUNDS } from "../services/bus/bounds.ts";
 
@@ -8,56 +9,60 @@ const KIB = 1_024;
 const MIB = 1_024 * KIB;
 
 export const LIMITS = {
-  /** A credential has 49 characters; nothing longer than this is worth hashing. */
+  /** A credential has 49 characters. The gateway does not hash a longer text than this. */
   credentialCharacters: 128,
   /**
-   * Devices whose views are kept, about 1 KB each; a further one takes the place of another. A display that polls every
-   * two seconds stays in, a device that was silent for long is rendered anew.
+   * Devices whose views stay in memory, about 1 KB each. Beyond this, a further device replaces another one, whose views the
+   * gateway renders again at its next poll.
    */
   devicesRendered: 250_000,
   /** A body is a few hundred bytes; 16 KiB leaves room for a heartbeat's summary (design §4, "bodies"). */
   bodyBytes: 16 * 1_024,
   /**
-   * An offer to a robot: 200 lines with names of 200 characters, each written as six bytes (`\u4e2d`), as many JSON writers
-   * do with what is not ASCII, are 247 KB; with them a destination and the rest.
+   * An offer to a robot: 200 lines with names of 200 characters are 247 KB, because many JSON writers need six bytes for a
+   * character that is not ASCII (`\u4e2d`). The rest is for the destination and the other fields.
    */
   offerBodyBytes: 256 * 1_024,
-  /** A mapping with two hundred words of two hundred characters in each of its lists; real ones have 2 KB. */
+  /** A mapping with 200 words of 200 characters in each of its lists. Real mappings have 2 KB. */
   mappingBodyBytes: 256 * 1_024,
-  /** A device on a bad mobile line sends 16 KiB in this time; a body that trickles longer holds a socket for nothing. */
+  /** A device with a bad mobile connection sends 16 KiB in this time. A slower body would occupy its connection for too long. */
   bodyTimeoutMs: 5_000,
-  /** From the first byte of a request to its answer; longer than the longest wait for a service (`BUS_LIMITS.callMs`, `webhookTestMs`) and a replica. */
+  /**
+   * From the first byte of a request to its answer: longer than the longest wait for a service (`BUS_LIMITS.callMs`,
+   * `webhookTestMs`) and then for a replica.
+   */
   requestTimeoutMs: 12_000,
-  /** How often pending requests are checked for those two; a request may live this much longer. */
+  /** How often the gateway checks pending requests for these two limits; a request may last this much longer. */
   sweepIntervalMs: 250,
-  /** The deepest nesting of a body: no request needs more, and recursion over it costs stack. */
+  /** The deepest nesting of a body: no request needs more, and recursion over a deeper one could exhaust the stack. */
   jsonDepth: 32,
   /**
-   * Requests that wait for something other than memory and their body; beyond it the gateway answers `busy` at once. Callers
-   * that are not known may hold this part of them, so that the rest stays free for devices and people.
+   * Requests under way that need more than memory and have their body. Beyond this the gateway answers `busy` at once.
+   * Unknown callers may hold only a part of these slots, so that the rest stays free for devices and people.
    */
   requestsInFlight: 4_096,
   unknownRequestsInFlight: 2_048,
   /**
-   * Requests whose body has not arrived, in all; with one more the connection of the oldest is closed. Of one address as
-   * many as it may have connections: who is closed early comes back at once, and that costs more than to wait for 5 s.
+   * Requests whose body has not arrived, in total. At one more, the gateway closes the connection of the oldest. One address
+   * may have as many of them as it may have connections: a client whose connection is closed early connects again at once,
+   * which costs more than a wait of 5 s.
    */
   unreadBodies: 16_384,
   /** No more than this share of all connections may wait for a body. */
   unreadBodiesShare: 0.5,
-  /** Bytes that have arrived of bodies that are not whole: 4,096 of the largest bodies that most operations take. */
+  /** Bytes of incomplete bodies that have arrived: 4,096 of the largest bodies that most operations accept. */
   unreadBodyBytes: 64 * 1_024 * 1_024,
   /**
-   * Callbacks of those (`callback-lanes.ts`), about 900 in all: while the providers service does not answer, a flood of
-   * callbacks must leave room for all other requests. First those of addresses that have sent a right one for the config,
-   * in all and for one config, so that one config's flood leaves room for the other configs.
+   * Callbacks among the requests in flight (`callback-lanes.ts`), about 900 in total: while the providers service does not
+   * answer, a flood of callbacks must leave room for all other requests. These two are for addresses that have sent a valid
+   * callback for the config: in total, and for one config, so that a flood for one config leaves room for the other configs.
    */
   verifiedCallbacksInFlight: 256,
   verifiedCallbacksInFlightPerConfig: 128,
   /**
-   * Then those of other addresses, of which one may hold half at most (`FairSlots`), and the last of that half are for configs
-   * that have none under way. What waits gets a slot in turn; 4 s, and the longest wait for the service (`BUS_LIMITS.callMs`)
-   * behind it, are within `requestTimeoutMs`.
+   * Callbacks of all other addresses. One address may hold half of these slots at most (`FairSlots`), and the last slots of
+   * that half are for configs without a callback under way. Waiting callbacks get slots in turn. This wait and then the
+   * longest wait for the service (`BUS_LIMITS.callMs`) are within `requestTimeoutMs`.
    */
   newCallbacksInFlight: 256,
   newCallbacksInFlightPerConfig: 64,
@@ -65,23 +70,24 @@ export const LIMITS = {
   newCallbacksWaiting: 384,
   newCallbackWaitMs: 4_000,
   /**
-   * At last those without a usable signature, which the service only records and counts: more than it records in a second.
-   * One address may hold so few that those of another are recorded beside it.
+   * Callbacks without a usable signature, which the service only records and counts: more than it records in a second. One
+   * address may hold only a few of these slots, so that the service also records the callbacks of other addresses.
    */
   unsignedCallbacksInFlight: 32,
   unsignedCallbacksInFlightPerAddress: 4,
   /**
-   * How long an address counts as verified for a config, longer than a restaurant is closed; how many of one config, as many
-   * as a provider has; and of how many configs: some 10 MB. A sender with a secret can fill those of its configs only.
+   * How long an address counts as verified for a config: longer than a restaurant stays closed. How many addresses of one
+   * config: as many as a provider has. And for how many configs: about 10 MB. A sender that knows a secret can only use up the
+   * places of its config.
    */
   verifiedSenderMs: 3 * 24 * 3_600_000,
   verifiedSendersPerConfig: 32,
   verifiedConfigs: 10_000,
   /**
-   * Log-ins that the registry works on for this gateway, in all and of one place or address; those that may wait for that,
-   * and how long. The first ones of addresses are more than the registry has places for unknown passwords (8), where they
-   * may wait for a second: the rest are look-ups of a millisecond or two, so that a known place that this gateway has
-   * forgotten is found. A flood waits, or gets `busy`.
+   * Log-ins that the registry works on for this gateway: in total, and of one place or address. Also how many may wait for
+   * a slot, and how long. `first` has more slots than the registry has places for unknown passwords (8), where an attempt may
+   * wait for a second. The other slots are for look-ups of a millisecond or two, which find the known places that this gateway
+   * has forgotten. The attempts of a flood wait, or get `busy`.
    */
   logIns: {
     known: { total: 32, perKey: 4, waiting: 256, waitingPerKey: 8 },
@@ -92,141 +98,139 @@ export const LIMITS = {
   /** The same for enrollments, by address. */
   enrollments: { total: 16, perKey: 2, waiting: 1_024, waitingPerKey: 32 },
   enrollmentMaxWaitMs: 2_000,
-  /** Uploads under way, and of one organization: each has about half a megabyte in memory and keeps its connection for long. */
+  /** Uploads under way, in total and of one organization: each needs about half a megabyte and occupies a connection for long. */
   uploads: { total: 32, perKey: 4, waiting: 0, waitingPerKey: 0 },
   /**
-   * A client that sends an upload more slowly holds a place that others need. Only the time counts in which the service waits
-   * for it, and the first seconds do not: a phone's connection may stall.
+   * A client that sends an upload more slowly occupies a place that others need. Only the time in which the service waits for
+   * the client counts, without the first `uploadGraceMs`: a phone's connection may stall.
    */
   uploadBytesPerSecond: 4 * KIB,
   /**
-   * What has come of uploads and is not stored, of one and of all. A pause stops a connection, but uWebSockets.js first
-   * reads on for as long as each read fills its buffer of 512 KiB (`us_internal_dispatch_ready_poll` of uSockets): a
-   * client at the speed of memory, on this machine, could send a whole file so. Statements are smaller as a rule.
+   * Bytes of uploads that have arrived and are not stored, of one upload and of all. The gateway pauses a connection, but
+   * uWebSockets.js continues to read for as long as each read fills its buffer of 512 KiB (`us_internal_dispatch_ready_poll`
+   * of uSockets). A client on the same machine could send a whole file in this way. Most statements are smaller.
    */
   uploadHeldBytes: { each: 128 * MIB, inAll: 512 * MIB },
   uploadGraceMs: 20_000,
   /** An idempotency key is a UUID or a few words; the services check the same bound. */
   idempotencyKeyCharacters: BOUNDS.idempotencyKeyCharacters,
-  /** A reference that a cashier types off a slip; a slip has some twenty characters. */
+  /** A reference that a cashier copies from a slip; a slip's reference has about twenty characters. */
   referenceCharacters: 200,
-  /** How long an old secret is taken beside the new one unless the request says otherwise: a day to change the other side. */
+  /** How long an old secret stays valid beside the new one, unless the request has another time: a day to change the other side. */
   secretOverlapUnlessAskedSeconds: 24 * 3_600,
-  /** How long an offer to a robot stands unless the request says otherwise: a fleet that polls each second has seen it long before. */
+  /** How long an offer to a robot is valid, unless the request has another time: a fleet polls every second or two. */
   offerUnlessAskedSeconds: 120,
-  /** How long the signer may take to try a webhook endpoint: its ten seconds for an attempt, and a moment to write it down. */
+  /** How long the signer may take to test a webhook endpoint: ten seconds for the attempt, and one to store its result. */
   webhookTestMs: 11_000,
-  /** A request id that is longer or odd is replaced, because it goes into the log. */
+  /** The gateway replaces a longer request id, because the id goes into the log. */
   requestIdCharacters: 64,
-  /** How many field errors one answer names. */
+  /** The most field errors in one answer. */
   fieldErrors: 32,
   /** A heartbeat's summary (design §4, "heartbeat"). */
   summaryBytes: 4 * 1_024,
   summaryDepth: 8,
-  /** How long a heartbeat may take to be stored: a device beats every ten seconds and comes again. */
+  /** How long the bus may take to store a heartbeat: a device sends one every ten seconds, and repeats a failed one. */
   heartbeatStoredMs: 2_000,
-  /** At most one note of a companion's polls in this time: a companion polls every second or two, and no reader needs each poll. */
+  /** A gateway publishes at most one note of a companion's polls in this time, because no reader needs each poll. */
   pollNoteMs: 10_000,
-  /** A companion that has not asked for its assignment for this long is not polling: three notes and some. */
+  /** A companion that has not asked for its assignment for this long counts as not polling: the time of three notes and a half. */
   pollSilenceMs: 35_000,
   /**
-   * How long the registry may take to say whether there is a station that the replica does not have, and how many are asked
-   * about at once: a caller that gets no answer in time, or is one too many, asks again, and made-up names cost no more.
+   * How long the registry may take to answer whether a station exists that the replica does not have, and how many such
+   * questions may be under way. A caller without an answer repeats its request. So a flood of invented ids costs no more.
    */
   missingStationMs: 1_000,
   missingStationsAsked: 16,
   /**
-   * How long the registry may take to note that a session takes a station. Cash must not wait for it: without the note the
-   * lease is bound to no session, and lasts only as long as a station may stay blocked by a cashier who has left.
+   * How long the registry may take to store that a session takes a station. Cash must not wait for the registry: without its
+   * answer the lease is bound to no session, and lasts only as long as a cashier who has left may block the station.
    */
   bindStationMs: 1_000,
   unboundLeaseMs: 120_000,
-  /** How long an answer waits for this gateway's replica to show a station's commit; a commit arrives in a millisecond. */
+  /** How long an answer waits until this gateway's replica shows a station's commit. A commit arrives in a millisecond. */
   commandVisibleMs: 250,
   /**
-   * How long a blocked device's report waits for its station to keep it: longer than a hand-over of its partition takes, and
-   * no longer than a device that is refused anyway should wait.
+   * How long a blocked device's report waits until its station has stored it: longer than a hand-over of its partition takes.
+   * The gateway refuses the device in any case, so the device should not wait longer.
    */
   blockedReportMs: 1_000,
-  /** The same for what the registry or the settlement service wrote, which comes by way of the relay. */
+  /** How long an answer waits until the replicas show a change of a service, which the relay delivers. */
   barrierVisibleMs: 1_000,
-  /** How long the reset of a sandbox waits for its collection to be cancelled: a settlement under way takes less. */
+  /** How long the reset of a sandbox waits until its collection is cancelled: a settlement under way takes less. */
   sandboxCancelMs: 3_000,
   sandboxPollMs: 50,
-  /** How long a service may take to say how it is: it checks twice what it depends on, 400 ms each (services/db/limits.ts). */
+  /** How long a service may take to report its health: it makes two checks of 400 ms at most (services/db/limits.ts). */
   healthAnswerMs: 1_000,
-  /** Services are asked at most this often, however often readiness is asked for. */
+  /** The gateway asks the services at most this often, however often monitors read its readiness. */
   healthCachedMs: 1_000,
   /**
-   * How long readiness waits for their answers; a service that has not answered by then is reported as not ready. Balancers
-   * wait for a second in all. An answer that says "ready" is therefore never older than these two limits together.
+   * How long a report of readiness waits for the answers of the services. It reports a service without an answer as not
+   * ready. Load balancers wait for a second in total. So an answer "ready" is never older than these two limits together.
    */
   healthWaitMs: 250,
-  /** A gateway whose feeds are not fresh this long after it has loaded them ends instead of waiting for ever. */
+  /** A starting gateway ends with an error when its feeds are not fresh this long after it has loaded them. */
   freshWithinMs: 10_000,
-  /** How often a starting gateway checks whether they are. */
+  /** How often a starting gateway checks whether its feeds are fresh. */
   freshPollMs: 20,
-  /** After the listen socket is closed: how long running requests may take to finish. */
+  /** How long running requests may take to finish after the gateway has closed its port. */
   drainMs: 5_000,
 } as const;
 
-/**
- * The bounds of connections and of what waits to be sent on them. Two of them are settings: `MAX_CONNECTIONS` and
- * `MAX_CONNECTIONS_PER_ADDRESS`.
- */
+/** The limits of connections and of their unsent answers. MAX_CONNECTIONS and MAX_CONNECTIONS_PER_ADDRESS may lower two of them. */
 export const CONNECTION_LIMITS = {
   /**
-   * Files that the process keeps for everything but its clients: the bus, the log, the metrics port, TLS files, the
-   * engine's own (about 60 in all). Where the limit of open files is small, half of it stays free instead.
+   * Open files that the process needs besides its clients: the bus, the log, the metrics port, TLS files and those of Node,
+   * about 60 in total. Where the limit of open files is small, half of it stays free instead.
    */
   otherFiles: 256,
-  /** Connections at once where the limit of open files allows more: about 10 KB each, so 1 GB, and one thread serves them. */
+  /** Open connections, where the limit of open files allows as many: about 10 KB each, so 1 GB, and one thread serves them. */
   connections: 100_000,
-  /** Connections of one address at once: a large restaurant's devices behind one address are some hundreds. */
+  /** Open connections of one address: a large restaurant has some hundred devices behind one address. */
   connectionsPerAddress: 1_024,
   /** No address may hold more than this share of all connections, however the two settings are chosen. */
   shareOfOneAddress: 0.5,
-  /** From this share of all connections on, an answer to a caller that is not known ends its connection. */
+  /** From this share of all connections on, the gateway closes the connection of an unknown caller with its answer. */
   crowdedShare: 0.75,
-  /** The same for one address and its share of what it may hold. */
+  /** The same for one address, as a share of the connections that it may have. */
   crowdedShareOfAddress: 0.5,
-  /** Connections without a request that are remembered of one address, so that some can make room for a new one. */
+  /** Connections of one address without a request that the gateway remembers, so that it can close some for a new one. */
   unusedPerAddress: 128,
   /**
-   * How often the connections of each address are counted again at most. The kernel writes a line for each connection of
-   * the machine: 10 ms of its time for 20,000.
+   * The shortest time between two recounts of the connections of each address. The kernel writes a line for each connection
+   * of the machine, which takes 10 ms for 20,000 connections.
    */
   recountMs: 2_000,
-  /** Addresses that are remembered without a connection until the next count: about 1 MB. */
+  /** Addresses without a connection that the gateway remembers until the next recount: about 1 MB. */
   unopenedAddresses: 10_000,
-  /** At most one line in the log per this time says that connections are refused; the metrics have each. */
+  /** The gateway logs refused connections at most once in this time. The metrics count each of them. */
   logMs: 60_000,
-  /** Bytes of one connection's answer that wait for its client: more than a page of a list has (`BOUNDS.listedBytes`). */
+  /** Unsent bytes of one connection's answer: more than a page of a list has (`BOUNDS.listedBytes`). */
   unsentBytesPerConnection: 256 * KIB,
-  /** The same of all connections: 256 of the largest, or 60,000 answers of 1 KB. A file's bytes exist once and do not count. */
+  /** The same for all connections: 256 of the largest answers, or 60,000 of 1 KB. The bytes of a file exist once and do not count. */
   unsentBytes: 64 * MIB,
-  /** Answers that wait at once, whatever their size: about 1 KB each beside their bytes. */
+  /** Unsent answers of any size: about 1 KB each besides their bytes. */
   unsentAnswers: 16_384,
-  /** A client that takes nothing for this time is not reading. */
+  /** A client that reads nothing for this long counts as stalled. */
   stalledMs: 5_000,
-  /** A client that takes a little now and then: after this time its answer is abandoned. A page has arrived at 10 KB/s. */
+  /** After this time the gateway abandons the answer to a slow client. At 10 KB/s a page of a list has arrived by then. */
   unsentMs: 30_000,
-  /** How often answers that wait are checked for those two. */
+  /** How often the gateway checks unsent answers for these two limits. */
   unsentCheckMs: 250,
   /**
-   * An answer of this size fits into the send buffer of a connection on which nothing waits, so that its connection can be
-   * closed right behind it; errors are some hundred bytes.
+   * An answer of this size fits into the send buffer of a connection without unsent bytes, so the gateway can close the
+   * connection right after it. Errors have some hundred bytes.
    */
   closingAnswerBytes: 8 * KIB,
   /**
-   * How long a connection stays behind its last answer while the client may still be sending a body: some round trips of a
-   * bad mobile line. And how many do so at once; beyond that they end at once, so that a flood of refused bodies holds none.
+   * How long a connection stays open after its last answer while the client may still be sending a body: some round trips of a
+   * bad mobile connection. And how many connections may stay open for this: any further one is closed at once, so that a
+   * flood of refused bodies does not occupy connections.
    */
   bodyFollowsMs: 1_000,
   bodiesFollowing: 256,
   /**
-   * The server does not report what waits of an answer without a body. A device that gets 304 this often in a row (250 KB
-   * of heads) gets it with `Connection: close`, and every so often another caller whose answers have no body.
+   * The server does not report the unsent part of an answer without a body. So the gateway sends some of these answers with
+   * `Connection: close`: to a device after this many 304 in a row (250 KB of heads), and to other callers one of so many.
    */
   unchangedInARow: 1_024,
   bodilessInARow: 128,

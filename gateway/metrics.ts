@@ -1,6 +1,6 @@
 /**
- * The gateway's metrics that are read at each scrape: how far its replicas may be believed, how polls were
- * answered, how much is open. What happens request by request is counted in `gateway/http/exchange.ts`.
+ * The gateway's metrics that are read at each scrape: the age of its replicas, the answers to polls, and what is open.
+ * `gateway/http/exchange.ts` counts single requests.
  */
 import type { Registry } from "prom-client";
 import { addGauge, addGauges, addReadCount } from "../services/runtime/metrics.ts";
@@ -14,7 +14,7 @@ export interface GatewayFacts {
   readonly server: Pick<Server, "connections" | "requestsInFlight" | "unreadBodies" | "unsent">;
   readonly pollCounts: PollCounts;
   readonly liveSockets: Pick<LiveSockets, "size">;
-  /** Callbacks that got no slot so far, by whether their signature could be right. */
+  /** Callbacks that got no slot so far, by whether their signature could be valid. */
   readonly callbacksRefused: () => Readonly<Record<"signed" | "unsigned", number>>;
   /** Requests that were throttled so far, by what was counted. */
   readonly throttled: () => Readonly<Record<"credential" | "address" | "consumer" | "log_in", number>>;
@@ -64,7 +64,7 @@ export function addGatewayMetrics(metrics: Registry | undefined, facts: GatewayF
     metrics,
     {
       name: "gateway_callbacks_refused_total",
-      help: "Callbacks that were refused for want of a slot, by whether their signature could be right.",
+      help: "Callbacks that were refused because no slot was free, by whether their signature could be valid.",
       labels: ["lane"],
     },
     () => perKey("lane", callbacksRefused()),
@@ -74,7 +74,7 @@ export function addGatewayMetrics(metrics: Registry | undefined, facts: GatewayF
   addGauge(
     metrics,
     "gateway_requests_in_flight",
-    "Requests that wait for something other than memory and their body.",
+    "Requests under way that need more than memory and have their body.",
     () => server.requestsInFlight,
   );
   addUnreadBodyMetrics(metrics, server);
@@ -86,7 +86,7 @@ function addConnectionMetrics(metrics: Registry | undefined, { connections, unse
     metrics,
     {
       name: "gateway_connections_limit",
-      help: "How many connections there may be: of one address, and in all.",
+      help: "The most connections: of one address, and in total.",
       labels: ["bound"],
     },
     () => [
@@ -98,7 +98,7 @@ function addConnectionMetrics(metrics: Registry | undefined, { connections, unse
     metrics,
     {
       name: "gateway_connections_refused_total",
-      help: "New connections that were closed at once, by the bound that they met.",
+      help: "New connections that were closed at once, by the bound that was reached.",
       labels: ["bound"],
     },
     () => perKey("bound", connections.refused),
@@ -107,7 +107,7 @@ function addConnectionMetrics(metrics: Registry | undefined, { connections, unse
     metrics,
     {
       name: "gateway_connections_made_room_total",
-      help: "Connections without a request that were closed to make room for a new one, by the bound that it met.",
+      help: "Connections without a request that were closed to make room for a new one, by the bound that was reached.",
       labels: ["bound"],
     },
     () => perKey("bound", connections.madeRoom),
@@ -121,7 +121,7 @@ function addUnreadBodyMetrics(metrics: Registry | undefined, { unreadBodies }: G
     metrics,
     {
       name: "gateway_unread_bodies_closed_total",
-      help: "Requests that were ended because too many bodies were awaited, by the bound that was met.",
+      help: "Requests that were ended because too many bodies had not arrived, by the bound that was reached.",
       labels: ["bound"],
     },
     () => perKey("bound", unreadBodies.closed),
@@ -132,7 +132,7 @@ function addUnsentMetrics(metrics: Registry | undefined, unsent: GatewayFacts["s
   addGauge(
     metrics,
     "gateway_unsent_answers",
-    "Answers that wait for clients that do not take them.",
+    "Answers that wait for clients that do not read them.",
     () => unsent.size,
   );
   addGauge(metrics, "gateway_unsent_bytes", "Bytes in memory for answers that wait.", () => unsent.bytes);

@@ -1,7 +1,7 @@
 /**
- * Whether this gateway should be sent requests, dependency by dependency. What it is itself made of is required: the bus
- * and its feeds. Services behind the bus are reported as well but decide nothing: all gateways share those, so taking one
- * out of rotation would not help.
+ * Whether a load balancer should send requests to this gateway, with each dependency. The gateway requires the bus and its
+ * feeds. It also reports the services behind the bus, but requires none of them: all gateways share them, so another gateway
+ * would not serve more requests.
  */
 import { PARTITION_COUNT } from "../machines/partition.ts";
 import type { Bus } from "../services/bus/connection.ts";
@@ -12,18 +12,18 @@ import type { DependencyFault, DependencyReadiness, Readiness } from "./api/meta
 import { LIMITS } from "./limits.ts";
 import { FEED_LIMITS } from "./read-model/replica-feed.ts";
 import type { Replicas } from "./read-model/replicas.ts";
-import { DATABASE_SERVICE_NAMES, type Heard, type ServicesSeen } from "./service-health.ts";
+import { DATABASE_SERVICE_NAMES, type LastAnswer, type ServiceAnswers } from "./service-health.ts";
 
 const REQUIRED = ["bus", "stations", "credentials", "sessions", "switches"] as const;
 type RequiredReadiness = Readonly<Record<(typeof REQUIRED)[number], DependencyReadiness>>;
 
-export function readiness(seen: {
+export function readiness(facts: {
   readonly bus: Bus;
   readonly replicas: Replicas;
-  readonly services: ServicesSeen;
+  readonly services: ServiceAnswers;
   readonly disk: Disk;
 }): Readiness {
-  const { bus, replicas, services, disk } = seen;
+  const { bus, replicas, services, disk } = facts;
   const required = requiredReadiness(bus, replicas);
   const { registry, settlement, providers, audit, relay, robotics, webhook_signer, reconciliation } = services;
   return {
@@ -47,9 +47,9 @@ export function readiness(seen: {
 }
 
 /**
- * Resolves when every required dependency is ready; until then the gateway must not report that it is up. After
- * `withinMs` it throws UserError `gateway_not_fresh` when feeds are not received. What only the relay can repair ends no
- * gateway: it is there, and refuses until the relay has spoken.
+ * Resolves when every required dependency is ready; until then the gateway must not report that it is up. Throws UserError
+ * `gateway_not_fresh` when it does not receive the feeds within `withinMs`. When only the relay's notice of a complete bucket
+ * is missing, it resolves then: the gateway runs, and refuses requests until the relay has written the notice.
  */
 export async function waitUntilFresh(
   bus: Bus,
@@ -57,14 +57,14 @@ export async function waitUntilFresh(
   withinMs: number = LIMITS.freshWithinMs,
 ): Promise<void> {
   const deadlineMs = performance.now() + withinMs;
-  let wasHeard = false;
+  let hasReceivedAll = false;
   for (;;) {
     const required = requiredReadiness(bus, replicas);
     const late = missing(required);
     if (late.length === 0) return;
-    wasHeard ||= late.every((name) => required[name].detail === "incomplete");
+    hasReceivedAll ||= late.every((name) => required[name].detail === "incomplete");
     if (performance.now() >= deadlineMs) {
-      if (wasHeard) return;
+      if (hasReceivedAll) return;
       const sentence = `The gateway cannot start, because it does not receive the newest state from NATS: ${late.join(", ")}; check that a majority of the NATS servers runs and has free disk space, and start the gateway again.`;
       throw new UserError(sentence, { code: "gateway_not_fresh" });
     }
@@ -72,7 +72,7 @@ export async function waitUntilFresh(
   }
 }
 
-/** The dependencies for want of which this gateway should be sent no requests. */
+/** The required dependencies that are not ready. */
 export function missingDependencies(bus: Bus, replicas: Replicas): readonly string[] {
   return missing(requiredReadiness(bus, replicas));
 }
@@ -100,7 +100,10 @@ function ofFeed(ageMs: number): DependencyReadiness {
   return { ready, required: true, silent_ms: silentMs, detail: ready ? null : "silent" };
 }
 
-/** One log without a leader leaves the stations of the others: another gateway would not serve more of them. */
+/**
+ * Ready while the gateway receives any log: a log without a leader stops only its own stations, and another gateway would not
+ * serve more of them.
+ */
 function ofLogs(agesMs: readonly number[]): DependencyReadiness {
   const [newest, oldest] = [ofFeed(Math.min(...agesMs)), ofFeed(Math.max(...agesMs))];
   return { ...oldest, ready: newest.ready };
@@ -116,11 +119,11 @@ function informative(answeredAtMs: number | undefined, detail: DependencyFault |
   return { ready: detail === null, required: false, silent_ms: silentMs, detail };
 }
 
-function ofService({ health, answeredAtMs }: Heard<ServiceHealth>): DependencyReadiness {
+function ofService({ health, answeredAtMs }: LastAnswer<ServiceHealth>): DependencyReadiness {
   return informative(answeredAtMs, health === undefined ? "no_answer" : health.fault);
 }
 
-function ofStationHosts(hosts: ServicesSeen["stationHosts"]): Readiness["dependencies"]["station_hosts"] {
+function ofStationHosts(hosts: ServiceAnswers["stationHosts"]): Readiness["dependencies"]["station_hosts"] {
   const owned = hosts.health?.partitionsOwned;
   return {
     ...informative(hosts.answeredAtMs, stationHostsFault(hosts.health)),
@@ -129,30 +132,30 @@ function ofStationHosts(hosts: ServicesSeen["stationHosts"]): Readiness["depende
   };
 }
 
-function stationHostsFault(health: ServicesSeen["stationHosts"]["health"]): DependencyFault | null {
+function stationHostsFault(health: ServiceAnswers["stationHosts"]["health"]): DependencyFault | null {
   if (health === undefined) return "no_answer";
   if (health.partitionsOwned < PARTITION_COUNT) return "partitions_unowned";
   return health.isClockWrong ? "clock_wrong" : null;
 }
 
-/** The clock of this gateway's machine. A wrong one does no harm, because the time of the bus counts. */
+/** The clock of this gateway's machine. A wrong clock does no harm, because the gateway uses the time of the bus. */
 function ofClock({ clock }: Bus): Readiness["dependencies"]["clock"] {
   const detail = clock.isWrong() ? "clock_wrong" : null;
   return { ready: detail === null, required: false, silent_ms: null, detail, ahead_ms: clock.aheadMs() ?? null };
 }
 
-/** How each tier of the disk is called in `/readyz`. */
+/** The word for each tier of the disk in `/readyz`. */
 export const DISK_FAULTS = { ok: null, low: "disk_low", reserve: "disk_below_reserve", full: "disk_full" } as const;
 
-/** The disk that this gateway watches, which its services share where they run beside it. The gateway measures it; it comes in no message. */
+/** The disk that this gateway watches. Services on the same machine use the same disk. */
 function ofDisk(disk: Disk): Readiness["dependencies"]["disk"] {
   const detail = DISK_FAULTS[disk.tier()];
   return { ready: detail === null, required: false, silent_ms: null, detail, free_bytes: disk.freeBytes() ?? null };
 }
 
-/** As the services see it, because the gateway never does: well when all that answer say so. */
-function ofDatabase(services: ServicesSeen): DependencyReadiness {
-  const seen = DATABASE_SERVICE_NAMES.flatMap((name) => services[name].health?.databaseReady ?? []);
-  const detail = seen.length === 0 ? "no_answer" : seen.every(Boolean) ? null : "database_unreachable";
+/** The services report it, because the gateway does not use PostgreSQL: ready when each service that answers reports it so. */
+function ofDatabase(services: ServiceAnswers): DependencyReadiness {
+  const reports = DATABASE_SERVICE_NAMES.flatMap((name) => services[name].health?.databaseReady ?? []);
+  const detail = reports.length === 0 ? "no_answer" : reports.every(Boolean) ? null : "database_unreachable";
   return informative(services.databaseAnsweredAtMs, detail);
 }

@@ -1,11 +1,9 @@
 /**
- * Every route of the service: method, path, who may call, schemas, handler. The server, the OpenAPI document and the
- * tests are made from this one table.
+ * Every route of the service: method, path, who may call, schemas, handler. The server, the OpenAPI document and the tests use
+ * this one table. Each resource has its rows in a file that is imported below; `api/cashier/orders.ts` is a complete example.
+ * A row lists only the errors of its operation in `errors`: the document adds those of the caller, the body and faults.
  *
- * The rows are in the slices imported below, by resource; `api/cashier/orders.ts` shows one with everything. 400, 401, 403, 415 and 503 come by themselves; a row lists its own
- * refusals in `errors`.
- *
- * A command to a station: `ownStation(context)` (gateway/http/own-station.ts) refuses a foreign station, then
+ * A command to a station: `ownStation(context)` (gateway/http/own-station.ts) refuses a station of another organization, then
  * `context.deps.bus.command(stationId, {commandId: sessionCommandId(context, "intent_create", stationId), actor: cashierActor(context), command})`.
  */
 
@@ -144,10 +142,10 @@ const table = [
   ...healthRoutes,
   ...pageRoutes,
   ...webPageRoutes,
-  // A tuple keeps the types of all rows; an array would keep the widest.
+  // As a tuple, the table keeps the type of each row.
 ] as const;
 
 export const routes: readonly Route[] = table;
 
-/** Any row with its types, for what calls the rows by their paths (`gateway/web/shared/operations.ts`). */
+/** Any row with its types: the pages call the rows by their paths (`gateway/web/shared/operations.ts`). */
 export type TypedRoute = (typeof table)[number];

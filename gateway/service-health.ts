@@ -1,6 +1,6 @@
 /**
- * How the services behind the bus are. They are asked when readiness is asked for, at most once a second and all at once,
- * so that whoever asks this gateway cannot load the bus.
+ * The health of the services behind the bus. The gateway asks all of them at once, only when a client reads its readiness, and
+ * at most once a second. So a client that reads the readiness very often puts no load on the bus.
  */
 import type { NatsConnection } from "nats";
 import type { z } from "zod";
@@ -34,17 +34,16 @@ const DATABASE_SERVICES = {
 export type DatabaseService = keyof typeof DATABASE_SERVICES;
 export const DATABASE_SERVICE_NAMES = Object.keys(DATABASE_SERVICES) as readonly DatabaseService[];
 
-/** The last answer of a service. */
-export interface Heard<T> {
-  /** Undefined when it has not answered the last request. */
+export interface LastAnswer<T> {
+  /** Undefined when the service has not answered the last request. */
   readonly health: T | undefined;
-  /** When it last answered; undefined when it never did. */
+  /** When the service last answered; undefined when it never has. */
   readonly answeredAtMs: number | undefined;
 }
 
-export interface ServicesSeen extends Readonly<Record<DatabaseService, Heard<ServiceHealth>>> {
-  readonly stationHosts: Heard<{ readonly partitionsOwned: number; readonly isClockWrong: boolean }>;
-  /** When PostgreSQL last answered any of them. */
+export interface ServiceAnswers extends Readonly<Record<DatabaseService, LastAnswer<ServiceHealth>>> {
+  readonly stationHosts: LastAnswer<{ readonly partitionsOwned: number; readonly isClockWrong: boolean }>;
+  /** When a service last reported that PostgreSQL answers. */
   readonly databaseAnsweredAtMs: number | undefined;
 }
 
@@ -52,7 +51,7 @@ const NEVER = { health: undefined, answeredAtMs: undefined } as const;
 
 export class ServicesHealth {
   readonly #nc: NatsConnection;
-  #seen: ServicesSeen = {
+  #answers: ServiceAnswers = {
     registry: NEVER,
     settlement: NEVER,
     providers: NEVER,
@@ -72,11 +71,11 @@ export class ServicesHealth {
   }
 
   /**
-   * What the services have answered: an answer that says "ready" is at most `healthCachedMs` + `healthWaitMs` old. A
-   * service that has not answered the current request within `healthWaitMs` counts as unknown, unless its last answer was
-   * that its database does not answer. Never rejects.
+   * The answers of the services. A report that the database is ready is at most `healthCachedMs` + `healthWaitMs` old. The
+   * health of a service that has not answered the current request within `healthWaitMs` is unknown, unless it has last
+   * reported that its database does not answer. Never rejects.
    */
-  async check(): Promise<ServicesSeen> {
+  async check(): Promise<ServiceAnswers> {
     const nowMs = performance.now();
     if (this.#asking === undefined && nowMs - this.#askedAtMs >= LIMITS.healthCachedMs) {
       this.#askedAtMs = nowMs;
@@ -85,26 +84,26 @@ export class ServicesHealth {
       });
     }
     if (this.#asking !== undefined) await within(this.#asking, LIMITS.healthWaitMs);
-    return this.#seen;
+    return this.#answers;
   }
 
-  /** Each answer counts as soon as it is there, so a service that hangs delays no other. */
+  /** Stores each answer when it arrives, so that a service that hangs does not delay the others. */
   async #askAll(): Promise<void> {
     const services = DATABASE_SERVICE_NAMES.map(async (name) => {
-      // Only the word that the database does not answer outlives its answer: an old "ready" may be wrong by now.
-      if (this.#seen[name].health?.databaseReady === true) this.#note(name, undefined);
+      // A report that the database is ready may be wrong by now. A report that it does not answer stays.
+      if (this.#answers[name].health?.databaseReady === true) this.#note(name, undefined);
       const health = await this.#ask(DATABASE_SERVICES[name]);
       this.#note(name, health);
-      if (health?.databaseReady === true) this.#seen = { ...this.#seen, databaseAnsweredAtMs: performance.now() };
+      if (health?.databaseReady === true) this.#answers = { ...this.#answers, databaseAnsweredAtMs: performance.now() };
     });
     this.#note("stationHosts", undefined);
     const stationHosts = this.#ask(stationsHealth).then((health) => this.#note("stationHosts", health));
     await Promise.all([...services, stationHosts]);
   }
 
-  #note<TName extends DatabaseService | "stationHosts">(name: TName, health: ServicesSeen[TName]["health"]): void {
-    const answeredAtMs = health === undefined ? this.#seen[name].answeredAtMs : performance.now();
-    this.#seen = { ...this.#seen, [name]: { health, answeredAtMs } };
+  #note<TName extends DatabaseService | "stationHosts">(name: TName, health: ServiceAnswers[TName]["health"]): void {
+    const answeredAtMs = health === undefined ? this.#answers[name].answeredAtMs : performance.now();
+    this.#answers = { ...this.#answers, [name]: { health, answeredAtMs } };
   }
 
   async #ask<TReply extends z.ZodType>(
@@ -113,7 +112,7 @@ export class ServicesHealth {
     try {
       return await call(this.#nc, operation, {}, LIMITS.healthAnswerMs);
     } catch {
-      // No process is there, none answers in time, or its answer is not understood: all the same to a monitor.
+      // No process runs, none answers in time, or its answer is not valid: a monitor treats all of these alike.
       return undefined;
     }
   }

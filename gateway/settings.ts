@@ -1,4 +1,4 @@
-/** The gateway's own settings; NATS_URL and LOG_LEVEL are shared by all processes. */
+/** The settings that only the gateway has. All processes share those of services/runtime/settings.ts, such as NATS_URL. */
 import { isIP } from "node:net";
 import { z } from "zod";
 import {
@@ -116,7 +116,7 @@ export const GATEWAY_DESCRIPTION: ProcessDescription = {
 
 export type GatewaySettings = z.infer<typeof gatewaySettingsSchema>;
 
-/** Throws UserError `invalid_setting`, for files of TLS that cannot be used as well. */
+/** Throws UserError `invalid_setting`, also for TLS files that cannot be used. */
 export function readGatewaySettings(environment: NodeJS.ProcessEnv): GatewaySettings {
   const settings = parseSettings(gatewaySettingsSchema, environment);
   if (settings.tls !== undefined) checkTlsFiles(settings.tls);

@@ -1,4 +1,4 @@
-/** The files of TLS, checked before the server opens them: its library only says that it could not. */
+/** Checks the TLS files before the server opens them, because the error of the server's library has no reason. */
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { faultOf, reasonOf } from "../services/runtime/fault.ts";
@@ -23,7 +23,7 @@ export function checkTlsFiles({ certFile, keyFile }: TlsFiles): void {
   throw unusable("TLS_KEY_FILE", "its private key does not belong to the certificate in TLS_CERT_FILE");
 }
 
-/** The error for files that the TLS library refuses although each can be read. */
+/** The error when the TLS library refuses files that passed `checkTlsFiles`. */
 export function refusedTlsFiles(cause: unknown): UserError {
   return unusable("TLS_CERT_FILE", "the TLS library refuses this certificate or its key; use a newer kind", cause);
 }
@@ -37,7 +37,7 @@ function readText(setting: Setting, path: string): string {
   }
 }
 
-/** The first certificate of the file, which is the server's; those of its chain follow. */
+/** The first certificate of the file: it is the server's. The certificates of its chain follow. */
 function readCertificate(text: string): X509Certificate {
   const setting = "TLS_CERT_FILE";
   const found = text.match(CERTIFICATE) ?? [];

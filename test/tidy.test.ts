@@ -7,7 +7,7 @@ import { posix } from "node:path";
 import { describe, expect, it } from "vitest";
 import { settingsDocuments } from "../deploy/settings-documents.ts";
 import { citedPathsExist, citedSectionsExist, type Library } from "./tidy/citations.ts";
-import { BANS, banned, filesAreSmall, namesSayWhat } from "./tidy/code-rules.ts";
+import { BANS, banned, filesAreSmall, namesDescribeContent } from "./tidy/code-rules.ts";
 import { importCycles } from "./tidy/import-cycles.ts";
 import { importsGoOneWay, machinesImportNothing, packagesStayAtHome } from "./tidy/layering.ts";
 import { dependenciesArePinnedAndExplained, installScriptsAreDecided } from "./tidy/package-rules.ts";
@@ -156,8 +156,8 @@ const EXAMPLES: Record<string, Examples> = {
       ["package-lock.json", lines(9_000)],
     ],
   },
-  "names say what a file holds": {
-    rule: namesSayWhat,
+  "names describe the content of a file": {
+    rule: namesDescribeContent,
     refused: [
       ["gateway/utils/a.ts", ""],
       ["services/helpers.ts", ""],
@@ -351,7 +351,7 @@ const EXAMPLES: Record<string, Examples> = {
 const titled = (examples: readonly Example[]) =>
   examples.map(([path, text]) => ({ path, text, title: `${path}: ${text.split("\n")[0]?.slice(0, 60)}` }));
 
-/** The rules whose examples have a library of their own. */
+/** The rules whose examples have a separate library. */
 const HELD_BY: Record<string, Rule> = {
   "cited paths exist": citedPathsExist(library),
   "cited sections exist": citedSectionsExist(library),
@@ -386,7 +386,7 @@ describe("the rules", () => {
     expect(files.length).toBeGreaterThan(100);
   });
 
-  it("tell code from comments, strings, templates and patterns", () => {
+  it("distinguish code from comments, strings, templates and patterns", () => {
     const text = [
       'const a = "x // y"; // one',
       "const b = `x ${f(`{${c}`)} /* y */`; /* two",
@@ -499,18 +499,18 @@ describe("dependencies", () => {
 
 describe("settings", () => {
   const schema = (path: string): SourceFile => ({ path, text: "z.object({\n  /** OTHER: */\n  LIMIT_MS: x,\n});" });
-  const look: SourceFile = { path: "deploy/a.ts", text: 'f(process.env["LIMIT_B"], environment.LIMIT_C, env.PATH);' };
+  const reader: SourceFile = { path: "deploy/a.ts", text: 'f(process.env["LIMIT_B"], environment.LIMIT_C, env.PATH);' };
 
-  it("are found in schemas of settings and wherever the environment is looked at", () => {
+  it("are found in schemas of settings and wherever code reads the environment", () => {
     expect(settingsIn(schema("services/a/settings.ts"))).toEqual(["LIMIT_MS"]);
     expect(settingsIn(schema("services/a/codes.ts"))).toEqual([]);
-    expect(settingsIn(look)).toEqual(["LIMIT_B", "LIMIT_C"]);
-    expect(settingsIn({ ...look, path: "test/a.ts" })).toEqual([]);
+    expect(settingsIn(reader)).toEqual(["LIMIT_B", "LIMIT_C"]);
+    expect(settingsIn({ ...reader, path: "test/a.ts" })).toEqual([]);
   });
 
   it("that have no row are refused, in one sentence each", () => {
     expect(
-      settingsAreExplained([look], "| `LIMIT_B`, `X` | why |\n\nLIMIT_C is told elsewhere.\n| x | LIMIT_C |"),
+      settingsAreExplained([reader], "| `LIMIT_B`, `X` | why |\n\nLIMIT_C is in a sentence.\n| x | LIMIT_C |"),
     ).toEqual(["deploy/a.ts reads LIMIT_C, which has no row in docs/settings.md."]);
   });
 

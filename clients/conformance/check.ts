@@ -26,7 +26,7 @@ export interface Check<TWorld = World> {
   readonly run: (world: TWorld) => Promise<void>;
 }
 
-/** A value that the checks of one file share in one run. Several runs may be active in one process. */
+/** A value that the checks of one file share within one run: one process may have several runs. */
 export function perRun<T extends object>(begin: () => T): (world: object) => T {
   const byWorld = new WeakMap<object, T>();
   return (world) => {

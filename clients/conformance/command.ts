@@ -81,7 +81,7 @@ export async function runOnce(values: Options): Promise<RunResult | DeviceRunRes
   for (const path of [values["json-file"], values.junit, values.html]) {
     if (path === undefined) continue;
     checkFolder(dirname(path));
-    // Empties the file: this run may end without a result, and an old result must not look like its own.
+    // Empties the file: this run may end without a result, and an old result must not be taken for its result.
     writeText(path, "");
   }
   const stopping = new AbortController();

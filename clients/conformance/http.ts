@@ -15,7 +15,7 @@ export interface SuiteAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** Undefined when the text is no JSON. */
+  /** Undefined when the text is not JSON. */
   readonly body: unknown;
 }
 
@@ -23,7 +23,7 @@ export interface Exchange {
   readonly method: string;
   readonly url: string;
   readonly request: SuiteRequest;
-  /** The party that has sent it. The curl line names its variable instead of the secret. */
+  /** The sender. The curl line has a variable with this name instead of the secret. */
   readonly party: string;
   readonly hasToken: boolean;
   readonly answer: SuiteAnswer | undefined;
@@ -54,7 +54,7 @@ export interface ServerClock {
 
 export interface Oddity {
   readonly kind: "credential_repeated" | "throttled_at_pace" | "refusal_without_code" | "not_json" | "cacheable";
-  /** The request that it was answered to. */
+  /** The request whose answer breaks the rule. */
   readonly where: string;
 }
 
@@ -103,6 +103,11 @@ export class Party {
   /** The same party with another wire. */
   over(wire: Wire): Party {
     return new Party(wire, this.#name, this.#root, this.#token, this.#isPaced);
+  }
+
+  /** The same party at another API, without waits for the throttle. */
+  at(root: string): Party {
+    return new Party(this.#wire, this.#name, root, this.#token);
   }
 
   /** The same party without waits for the throttle. */

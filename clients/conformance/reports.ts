@@ -1,4 +1,4 @@
-/** The result of a run for people and for programs: lines, JSON, JUnit, and one page of HTML. */
+/** The reports of a run for people and for programs: lines, JSON, JUnit, and one page of HTML. */
 import type { CheckResult } from "./check.ts";
 import type { DeviceRunResult } from "./devices/device-suite.ts";
 import type { RunResult } from "./suite.ts";

@@ -1,4 +1,4 @@
-/** Runs the checks in their order, and then ends everything that they created. */
+/** Runs the checks in order, and then ends everything that the run has begun. */
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../limits.ts";
 import type { Check, CheckResult } from "./check.ts";
@@ -86,7 +86,7 @@ export async function atSandbox<T>(
   return { done, leftBehind };
 }
 
-/** The things that a run has begun and must end. */
+/** What a run has begun and must end. */
 interface Begun {
   readonly wire: Wire;
   readonly owner: Party;
@@ -119,7 +119,7 @@ export async function runChecks<TWorld extends RunWorld>(
   const results: CheckResult[] = [];
   for (const check of checks) {
     const result = await runCheck(world, check, results);
-    // Then the failure may come from the other run's changes.
+    // The changes of another run may have caused the failure.
     if (result.outcome === "failed" && (await world.isTaken().catch(() => false)))
       throw new CannotRun("The sandbox was taken.");
     results.push(result);

@@ -74,7 +74,8 @@ export class LeftBehind extends CannotRun {
 export class World {
   readonly wire: Wire;
   readonly owner: Party;
-  readonly nobody: Party;
+  /** A party without a token, at the device API. */
+  readonly anonymous: Party;
   readonly currency: string;
   sandbox: FreshSandbox;
   #cashier: Party | undefined;
@@ -87,7 +88,7 @@ export class World {
     this.owner = owner;
     this.sandbox = sandbox;
     this.currency = currency;
-    this.nobody = new Party(wire, "nobody", "/api/payments/v1/devices/");
+    this.anonymous = new Party(wire, "anonymous", "/api/payments/v1/devices/");
   }
 
   get cashier(): Party {
@@ -137,7 +138,7 @@ export class World {
 
   /** The same token at another API, which must refuse it. */
   as(party: Party, api: "cashier" | "backoffice"): Party {
-    return new Party(this.wire, "nobody", `/api/${api}/v1/`, party.token);
+    return party.at(`/api/${api}/v1/`);
   }
 
   async enroll(which: "companion" | "display"): Promise<void> {
@@ -152,11 +153,11 @@ export class World {
 
   /** An address has ten attempts a minute; another run at the same address may have used some of them. */
   async claim(code: string): Promise<SuiteAnswer> {
-    const answer = await this.nobody.send("POST", "enroll/", { json: { code } });
+    const answer = await this.anonymous.send("POST", "enroll/", { json: { code } });
     if (answer.status !== 429) return answer;
     const waitMs = Number(answer.headers.get("retry-after") ?? "1") * 1_000;
     await delay(Math.min(waitMs, clientLimits.conformanceEnrollMs), undefined, { signal: this.wire.signal });
-    return this.nobody.send("POST", "enroll/", { json: { code } });
+    return this.anonymous.send("POST", "enroll/", { json: { code } });
   }
 
   /** Ends the device's credential, and returns a new code. */
@@ -299,7 +300,7 @@ async function logIn(wire: Wire, api: "backoffice" | "cashier", details: LogIn):
   const root = `/api/${api}/v1/`;
   // The signal must not end this request: the service may have opened a session, and its token would be lost.
   const endless = { ...wire, signal: new AbortController().signal };
-  const ask = () => new Party(endless, "nobody", root).send("POST", "session/", { json: details });
+  const ask = () => new Party(endless, "anonymous", root).send("POST", "session/", { json: details });
   let answer = await ask();
   // The log-in is no check, so it is repeated: other runs and people log in at the same time.
   for (let tries = 1; answer.status === 503 && tries < clientLimits.conformanceLogInTries; tries += 1) {

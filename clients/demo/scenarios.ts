@@ -33,7 +33,7 @@ export interface Step {
 export interface Demo {
   readonly title: string;
   /** The values that are kept before the first step. */
-  readonly given: Readonly<Record<string, string>>;
+  readonly initial: Readonly<Record<string, string>>;
   readonly steps: readonly Step[];
 }
 
@@ -49,18 +49,18 @@ export const DEMOS = ["collection", "qr", "issue", "robot"] as const;
 export function demoOf(name: (typeof DEMOS)[number], sandbox: Sandbox, displayCredential: string): Demo {
   switch (name) {
     case "collection":
-      return { title: "A collection on the smart POS", given: {}, steps: collectionSteps(sandbox) };
+      return { title: "A collection on the smart POS", initial: {}, steps: collectionSteps(sandbox) };
     case "qr": {
-      const given = { SCREEN: displayCredential };
-      return { title: "A collection by QR, with the guest's page", given, steps: qrSteps(sandbox) };
+      const initial = { SCREEN: displayCredential };
+      return { title: "A collection by QR, with the guest's page", initial, steps: qrSteps(sandbox) };
     }
     case "issue": {
       const title = "Two payments that do not fit, and what an operator does";
-      return { title, given: {}, steps: issueSteps(sandbox) };
+      return { title, initial: {}, steps: issueSteps(sandbox) };
     }
     case "robot": {
-      const given = { ROBOTS: sandbox.robotics.credential };
-      return { title: "A serving task for a fleet of robots", given, steps: robotSteps(sandbox) };
+      const initial = { ROBOTS: sandbox.robotics.credential };
+      return { title: "A serving task for a fleet of robots", initial, steps: robotSteps(sandbox) };
     }
   }
 }

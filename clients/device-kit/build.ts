@@ -15,7 +15,7 @@ const ROOT = join(SOURCE, "..", "..");
 interface PackageJson {
   readonly exports: Record<string, { readonly default: string }>;
 }
-/** What a user of the package can import, for example `storage/file`. */
+/** The modules that a user of the package can import, for example `storage/file`. */
 export function entries(): readonly string[] {
   const { exports } = JSON.parse(readFileSync(join(SOURCE, "package.json"), "utf8")) as PackageJson;
   return Object.keys(exports).map((name) => name.replace("./", ""));

@@ -251,7 +251,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
     retryable: false,
     moneyMayHaveMoved: true,
     cashierAction:
-      "Find out whether the guest has paid already; to collect again or to attest all the same, confirm it explicitly.",
+      "Find out whether the guest has paid already; to collect again or to attest anyway, confirm it explicitly.",
   },
   handoff_not_assigned: { status: 404, sentence: "This intent is not assigned to this device.", ...no },
   intent_unknown: { status: 404, sentence: "There is no such intent here.", ...no },

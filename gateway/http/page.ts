@@ -41,7 +41,7 @@ const limit = queryNumber({ least: 1, most: BOUNDS.listed })
   .meta({
     // Repeats the default: the OpenAPI document leaves out that of a schema that preprocesses its input.
     override: { default: BOUNDS.listedUnlessAsked },
-    description: "The most that one page carries. A page may be shorter although there are more; `has_more` says so.",
+    description: "The most that one page carries. A page may be shorter although there are more; `has_more` shows it.",
   });
 
 /** Query parameters of a list that comes oldest first. */

@@ -5,14 +5,14 @@ import type { StationEvent } from "./event.ts";
 import { ACCEPTED, type Command, type Outcome, refuse } from "./outcome.ts";
 import { findDevice, type StationDevice, type StationState } from "./state.ts";
 
-export function hearDevice(state: StationState, command: Command<"device_seen">, atMs: number): Outcome {
+export function markDeviceSeen(state: StationState, command: Command<"device_seen">, atMs: number): Outcome {
   const { deviceId } = command;
   // When a gateway's clock is ahead, a device must not count as seen in the future.
   const seenAtMs = Math.min(command.seenAtMs, atMs);
   return moveLiveness(state, deviceId, { type: "SEEN", seenAtMs }, { type: "device_online", deviceId, seenAtMs });
 }
 
-export function loseDevice(state: StationState, command: Command<"device_silent">, atMs: number): Outcome {
+export function markDeviceSilent(state: StationState, command: Command<"device_silent">, atMs: number): Outcome {
   const { deviceId, lastSeenAtMs } = command;
   const record: StationEvent = { type: "device_offline", deviceId, lastSeenAtMs };
   return moveLiveness(state, deviceId, { type: "SILENT", lastSeenAtMs, atMs }, record);

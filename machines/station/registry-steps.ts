@@ -104,7 +104,7 @@ export function putOrder(state: StationState, command: Command<"order_put">, atM
   if (known !== undefined && known.status !== "open") return { reply: ACCEPTED };
   const remembered = rememberOrder(state, order);
   if (status !== "open") {
-    // The station learns of its own payments from the seam's answer, so a paid order here was paid in another way.
+    // The station knows the payments of its collections from the seam's answer, so a paid order here was paid in another way.
     const reason = status === "paid" ? "order_already_paid" : "order_voided";
     const other = endOvertaken(remembered, { orderId, reason }, atMs);
     const events: StationEvent[] = [{ type: "order_cleared", orderId, status }, ...other.events];

@@ -11,7 +11,7 @@ import { applyDeadlines } from "./deadlines.ts";
 import { presentIntent, reportOutcome } from "./device-steps.ts";
 import type { StationEvent } from "./event.ts";
 import { acquireLease, breakLease, endSessions, releaseLease, renewLease } from "./lease-steps.ts";
-import { hearDevice, loseDevice } from "./liveness-steps.ts";
+import { markDeviceSeen, markDeviceSilent } from "./liveness-steps.ts";
 import { ACCEPTED, keepReply, type Outcome, type StepInput } from "./outcome.ts";
 import {
   applyProviderCleared,
@@ -63,9 +63,9 @@ function dispatch(state: StationState, input: StepInput): Outcome {
     case "order_put":
       return putOrder(state, command, input.atMs);
     case "device_seen":
-      return hearDevice(state, command, input.atMs);
+      return markDeviceSeen(state, command, input.atMs);
     case "device_silent":
-      return loseDevice(state, command, input.atMs);
+      return markDeviceSilent(state, command, input.atMs);
     case "lease_acquire":
       return acquireLease(state, command, input);
     case "lease_renew":

@@ -1,4 +1,4 @@
-/** What the parts of the audit service work with. */
+/** The dependencies of the parts of the audit service. */
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Bus } from "../bus/connection.ts";
 import type { StationLogs } from "../bus/streams.ts";
@@ -9,7 +9,7 @@ export interface AuditDeps {
   readonly bus: Bus;
   /** Asks the leaders of the streams, and does not wait for a server that is away. */
   readonly jsm: JetStreamManager;
-  /** The stations' logs on this bus; messages in them that are no commits are not copied. */
+  /** The stations' logs on this bus. */
   readonly logs: StationLogs;
   readonly database: Database;
   readonly log: Log;

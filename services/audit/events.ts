@@ -16,7 +16,7 @@ export const listStationEvents: Handler<AuditDeps, typeof messages.listStationEv
   if (!(await stationExists(deps.database, { organizationId, stationId }))) {
     throw new RefusedError({ code: "not_found" });
   }
-  // Where the copy still lags, `events` and `hasMore` describe the copy; a later page has the rest.
+  // While the copy lags, `events` and `hasMore` are those of the copy; a later request gets the rest.
   await waitUntilCopied(deps, stationId);
   const found = await selectStationEvents(deps.database, { organizationId, stationId, sinceVersion, limit });
   const events = wholeCommits(found);
@@ -24,7 +24,7 @@ export const listStationEvents: Handler<AuditDeps, typeof messages.listStationEv
   return { events, hasMore: await hasLaterEvents(deps.database, { stationId, version }) };
 };
 
-/** As many events as one message can carry. A page never divides a commit, because the next page begins after a version. */
+/** As many events as one message can carry. A page has all events of a commit or none, because the next page begins after a version. */
 function wholeCommits(found: readonly messages.AuditEvent[]): messages.AuditEvent[] {
   const { page } = firstPage(found, found.length);
   const cutVersion = found[page.length]?.version;

@@ -13,8 +13,8 @@ import * as sql from "./sql/payments.ts";
 const CASHIERS = ["payments.collect"] as const;
 
 /**
- * Refuses with `permission_denied`: a cashier reads one station at a time. A filter by a thing of another organization finds
- * nothing.
+ * Refuses with `permission_denied`: a cashier reads one station at a time. A filter with an id of another organization
+ * finds nothing.
  */
 export async function listPayments(
   { database }: Pick<AuditDeps, "database">,

@@ -1,4 +1,4 @@
-/** The audit service: copies every commit of the station logs to PostgreSQL and answers from the copy what happened. */
+/** The audit service: copies every commit of the station logs to PostgreSQL, and answers questions about the past from this copy. */
 import { jetstreamManager } from "@nats-io/jetstream";
 import * as eventMessages from "../bus/messages/events.ts";
 import { auditHealth } from "../bus/messages/health.ts";
@@ -25,7 +25,7 @@ import { getIntentTimeline } from "./timeline/timeline.ts";
 
 const NAME = "audit";
 
-/** Starts copying and answering. Of several processes one copies; all of them answer, as one queue group. */
+/** Starts the service. Of several processes one copies each log, and all of them answer, as one queue group. */
 export async function startAuditService(serviceDeps: ServiceDeps): Promise<Service> {
   const { bus, log, logs, settings, environment, metrics, connections } = serviceDeps;
   const auditSettings = parseSettings(auditSettingsSchema, environment);

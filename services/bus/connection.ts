@@ -110,7 +110,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     isUp = next;
     if (next) outage.end();
     else outage.begin();
-    // The search for a server with a majority writes its own log lines.
+    // The search for a server with a majority writes other log lines.
     if (watch?.isSearching() !== true) {
       if (next) options.log.info({ server: nc.getServer() }, "the bus is back");
       else options.log.warn({}, "the bus is down");
@@ -260,7 +260,7 @@ async function firstConnection(
         void connecting.then((nc) => nc.close()).catch(() => undefined);
         if (signal?.aborted === true) throw cause;
         if (cause instanceof errors.AuthorizationError) throw refusedByBus(options, cause);
-        // An attempt that failed says more than the end of the time.
+        // The error of a failed attempt explains more than a time-out.
         if (cause !== tooLate || reason === undefined) reason = cause;
         if (performance.now() >= deadlineMs)
           throw unreachableBus(options.servers, await explainTimeout(options, reason));

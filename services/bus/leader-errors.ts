@@ -1,8 +1,8 @@
-/** A true error for a message to a stream that has no leader: the client of JetStream says that JetStream is not enabled. */
+/** The error for a message to a stream without a leader. The JetStream client itself reports that JetStream is not enabled. */
 import type { JetStreamClient } from "@nats-io/jetstream";
 import { isNoResponders } from "./refusals.ts";
 
-/** No server takes messages for a stream: its servers elect or do not reach each other, or there is no such stream. */
+/** No server accepts messages for a stream: its servers elect or do not reach each other, or the stream does not exist. */
 export class NoLeaderError extends Error {
   readonly code = "no_stream_leader";
   constructor(subject: string, cause: unknown) {

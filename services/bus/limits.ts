@@ -1,4 +1,4 @@
-/** Every wait and retry of the bus, in one place, each with its reason. Milliseconds unless the name says otherwise. */
+/** Every wait and retry of the bus, with its reason. Times are in milliseconds unless the name has another unit. */
 export const BUS_LIMITS = {
   /**
    * How long a starting process tries to reach the bus before it ends with an error. A server that starts at the same

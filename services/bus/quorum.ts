@@ -90,7 +90,7 @@ function isSilence(cause: unknown): boolean {
   return cause instanceof errors.TimeoutError || errorCode(cause) === "bus_down";
 }
 
-/** Whether the bucket is missing while JetStream runs: this is for `migrate`, and the relay's log says so. */
+/** Whether only the bucket is missing while JetStream runs. The relay logs that, and `migrate` creates the bucket again. */
 async function lacksOnlyTheBucket(nc: NatsConnection, error: unknown): Promise<boolean> {
   if (!(error instanceof Error && isNoResponders(error.cause))) return false;
   return await nc.request("$JS.API.INFO", "", { timeout: BUS_LIMITS.quorumAnswerMs }).then(
@@ -234,7 +234,7 @@ export class QuorumWatch {
     this.#isAskingSingle = true;
     const isFine = (await this.#singleStores()) || (await this.#singleStores());
     if (!isFine) this.#hasQuorum = false;
-    // A frozen server answers nothing: then the connection is lost soon, and the log says that. One that was frozen stores again.
+    // While a server is frozen, the connection is lost soon, and the log has that. A server that was frozen stores again.
     const isStuck = !isFine && !this.#isSingleReported && (await answers(nc)) && !(await this.#singleStores());
     if (isStuck && isUp()) {
       this.#isSingleReported = true;

@@ -1,4 +1,4 @@
-/** Every limit of the database access, with its reason. Milliseconds unless named otherwise. */
+/** Every limit of the database access, with its reason. Times are in milliseconds unless the name has another unit. */
 export const DATABASE_LIMITS = {
   /**
    * How many pieces of evidence a query reads with an ended intent: the newest ones. A station keeps about four of each

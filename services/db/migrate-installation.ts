@@ -113,7 +113,7 @@ function newLayout(bus: Bus, wanted: Partial<BusLayout>, known: BusLayout | unde
   const replicas = wanted.replicas ?? byDefault?.replicas;
   const logs = wanted.logs ?? byDefault?.logs;
   if (replicas === undefined || logs === undefined) {
-    const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) is a new cluster: say how many copies it keeps of each stream, and among how many logs the stations are divided, for example \`npm run migrate -- --replicas 3 --logs 6\`; the number of logs never changes.`;
+    const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) is a new cluster: choose how many copies it keeps of each stream, and among how many logs the stations are divided, for example \`npm run migrate -- --replicas 3 --logs 6\`; the number of logs never changes.`;
     throw new UserError(sentence, { code: "layout_needed" });
   }
   if (known !== undefined && logs !== known.logs) {

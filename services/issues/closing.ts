@@ -80,11 +80,11 @@ async function close(
 
 function requireEvidence({ evidence_hash: hash }: sql.IssueRow, seen: string): void {
   if (hash === seen) return;
-  const detail = "The evidence of this issue has changed since; look at it again, then decide it.";
+  const detail = "The evidence of this issue has changed since; check it again, then decide.";
   throw issueConflict("evidence_changed", detail);
 }
 
-/** The same person repeats the request, because an answer was lost. */
+/** Whether the same person repeats the request, because its answer was lost. */
 function isRepetition(
   { status, resolved_by: by, reason: storedReason }: sql.IssueRow,
   { userId, reason }: { readonly userId: number; readonly reason: string },
@@ -93,7 +93,7 @@ function isRepetition(
 }
 
 /**
- * Closes issues without money in one transaction, and the others one by one, because each has its own locks. Refuses with
+ * Closes issues without money in one transaction, and the others one by one, because each needs its locks. Refuses with
  * `permission_denied`, `invalid_request`.
  */
 export const closeIssues: Handler<ClosingDeps, typeof bus.closeIssues> = async (deps, request) => {

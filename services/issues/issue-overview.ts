@@ -1,4 +1,4 @@
-/** What a person sees before the single issues: how many there are, how much money, and who works on them. */
+/** The overview of all issues: how many there are, about how much money, and who may resolve them. */
 import { requirePermission } from "../bus/messages/caller.ts";
 import * as bus from "../bus/messages/issue-overview.ts";
 import type { Handler } from "../bus/operation.ts";

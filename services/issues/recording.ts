@@ -1,6 +1,6 @@
 /**
- * What the steps of an issue leave behind: an entry of the audit log, and an event on the bus. Both come after every row lock
- * of a transaction, the audit log first.
+ * Records each step of an issue in the audit log, and announces it in an event on the bus. A transaction does both after its
+ * last row lock, the audit log first.
  */
 import type { ISSUE_EVENT_TYPES, IssueEvent } from "../bus/messages/issues.ts";
 import { insertOutbox, organizationKey } from "../db/outbox.ts";
@@ -9,7 +9,7 @@ import { type ProviderActor, recordEvents, SYSTEM } from "../db/provider-audit-l
 import { ISSUE_LIMITS } from "./limits.ts";
 import type { IssueRow } from "./sql/issues.ts";
 
-/** What a person or the system did; the audit log has it as `issue_<word>`. */
+/** The step of a person or of the system. The audit log has the action `issue_<word>`. */
 export type IssueAction =
   | "assigned"
   | "unassigned"
@@ -51,7 +51,7 @@ export function priorOf({ status, assignee_id }: Pick<IssueRow, "status" | "assi
   return { status, assignee_id };
 }
 
-/** Announces issues by organization, by id and in the order of the outbox's keys. Comes last in the transaction. */
+/** Announces issues: one event or more for each organization. Call it last in the transaction. */
 export async function announceIssues(
   tx: Transaction,
   type: (typeof ISSUE_EVENT_TYPES)[number],

@@ -61,7 +61,13 @@ export async function lockAssertedPayment(
   const [, payment, resolutions, isElsewhere] = await Promise.all([
     providerReference === "" ? undefined : lockMoney(tx, { organizationId, providerReference }),
     lockPaymentByReference(tx, { configId, reference }),
-    findResolutions(tx, { configId, moneyName: nameOf(source, money), reference, saidAccount: money.account, said }),
+    findResolutions(tx, {
+      configId,
+      moneyName: nameOf(source, money),
+      reference,
+      assertedAccount: money.account,
+      said,
+    }),
     isTakenElsewhere(tx, { ...named, reference }),
   ]);
   return { payment, resolutions, isTakenElsewhere: isElsewhere };

@@ -76,7 +76,7 @@ export async function lockAttributable(deps: ProvidersDeps, tx: Transaction, bef
   requireUnresolved(issue);
   requireUnattributed(issue);
   if (await sql.isBeingWithdrawn(tx, issueId)) {
-    const detail = "The file of this line is being withdrawn; look at the issue again in a moment.";
+    const detail = "The file of this line is being withdrawn; check the issue again in a moment.";
     throw issueConflict("import_withdrawing", detail);
   }
   await requireAttributable(tx, issue, deps.bus.clock.nowMs());
@@ -226,8 +226,8 @@ export async function requireNoCollection(
 
 /** The same person repeats the request, because an answer was lost. */
 function isRepetition(issue: IssueRow, { caller, orderId, reason }: Request): boolean {
-  const { status, resolved_by: by, order_id: attributedTo, reason: given } = issue;
-  return status === "attributed" && by === caller.userId && attributedTo === orderId && given === reason;
+  const { status, resolved_by: by, order_id: attributedTo, reason: storedReason } = issue;
+  return status === "attributed" && by === caller.userId && attributedTo === orderId && storedReason === reason;
 }
 
 export function byOf({ userId, name, role }: Caller): sql.Attribution["by"] {

@@ -201,9 +201,9 @@ function changesOf(before: Changeable, next: Changeable): Record<string, Json> {
  * request is replacing one), or `unavailable` when the provider does not answer.
  */
 export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProviderSecret> = async (deps, request) => {
-  const { caller, configId, name, secret: given, overlapMs, reason } = request;
+  const { caller, configId, name, secret: suppliedSecret, overlapMs, reason } = request;
   requirePermission(caller, "organization.manage");
-  if (given !== undefined) checkSecret("/secret", given);
+  if (suppliedSecret !== undefined) checkSecret("/secret", suppliedSecret);
   if (reason !== undefined) checkReason(reason);
   if (overlapMs > BOUNDS.secretOverlapMs) {
     refuseFields({
@@ -229,7 +229,7 @@ export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProvi
     if (!(await lockRotation(tx, configId))) {
       throw new RefusedError({ code: "conflict", detail: "A secret of this config is just being replaced." });
     }
-    const renewed = await renew(deps, tx, { config: known, name, given });
+    const renewed = await renew(deps, tx, { config: known, name, suppliedSecret });
     const held = await sql.lockConfig(tx, { organizationId, configId });
     if (held === undefined) throw new RefusedError({ code: "not_found" });
     const place = { configId, name };
@@ -242,7 +242,7 @@ export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProvi
     await recordEvents(tx, [{ organizationId, actor, action: "provider_secret_rotated", subject, data }]);
     return { config: held, secret: renewed };
   });
-  const newSecrets: Record<string, string> = given === undefined ? { [name]: secret } : {};
+  const newSecrets: Record<string, string> = suppliedSecret === undefined ? { [name]: secret } : {};
   return { config: await toConfig(deps.database, config), newSecrets };
 };
 
@@ -253,13 +253,13 @@ export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProvi
 async function renew(
   deps: ProvidersDeps,
   tx: Transaction,
-  renewal: { readonly config: sql.ConfigRow; readonly name: string; readonly given: string | undefined },
+  renewal: { readonly config: sql.ConfigRow; readonly name: string; readonly suppliedSecret: string | undefined },
 ): Promise<string> {
-  const { config, name, given } = renewal;
+  const { config, name, suppliedSecret } = renewal;
   const access = await accessOf({ database: tx, keyring: deps.keyring }, config);
   const signal = AbortSignal.timeout(PROVIDER_LIMITS.renewMs);
   try {
-    return await deps.adapters[config.kind].renewSecret(access, { name, given }, signal);
+    return await deps.adapters[config.kind].renewSecret(access, { name, suppliedSecret }, signal);
   } catch (error) {
     throw error instanceof ProviderError ? refusalOfProvider(config.kind, error) : error;
   }

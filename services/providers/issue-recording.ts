@@ -79,7 +79,7 @@ export async function raiseIssue(tx: Transaction, kind: IssueKind, about: Misfit
     amountMinor: money.amountMinor,
     currency: money.currency,
     providerReference: money.providerReference,
-    saidAccount: money.account,
+    assertedAccount: money.account,
     evidence: { learnedFrom, asserted, said, registered: registeredOf(payment) },
   });
   if (raised === undefined) {

@@ -54,8 +54,8 @@ export const PROVIDER_LIMITS = {
   /** Characters of a provider's reference, which becomes part of a station's commit. */
   providerReferenceCharacters: 128,
   /** Characters of the other facts that a provider asserts. A longer value is read as empty and matches nothing. */
-  saidReferenceCharacters: 200,
-  saidAccountCharacters: 64,
+  assertedReferenceCharacters: 200,
+  assertedAccountCharacters: 64,
   saidAmountCharacters: 20,
   saidCurrencyCharacters: 10,
   /**

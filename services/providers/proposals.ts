@@ -119,8 +119,8 @@ async function decide(
   return await deps.database.begin(async (tx) => {
     const issue = requireIssue(await lockIssue(tx, named));
     const proposal = requireProposal(await sql.findProposal(tx, named));
-    const { decided_by: by, decision_reason: given } = proposal;
-    if (proposal.status === status && by === caller.userId && given === reason) return { issue: toIssue(issue) };
+    const { decided_by: by, decision_reason: storedReason } = proposal;
+    if (proposal.status === status && by === caller.userId && storedReason === reason) return { issue: toIssue(issue) };
     requireUnresolved(issue);
     requireUnattributed(issue);
     requireWaiting(proposal);

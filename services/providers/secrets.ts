@@ -53,17 +53,17 @@ export async function accessOf(
 export async function requireUnsharedSecret(
   tx: Transaction,
   deps: { readonly keyring: Keyring },
-  given: {
+  candidate: {
     readonly organizationId: number;
     readonly configId: number;
     readonly name: string;
     readonly secret: string;
   },
 ): Promise<void> {
-  if (given.name !== CALLBACK_SECRET) return;
-  for (const row of await listSecretsOfOthers(tx, given)) {
+  if (candidate.name !== CALLBACK_SECRET) return;
+  for (const row of await listSecretsOfOthers(tx, candidate)) {
     const { config_id: configId, name, key_id: keyId, nonce, sealed } = row;
-    if (!isSame(deps.keyring.open(providerSecretPlace({ configId, name }), { keyId, nonce, sealed }), given.secret))
+    if (!isSame(deps.keyring.open(providerSecretPlace({ configId, name }), { keyId, nonce, sealed }), candidate.secret))
       continue;
     const detail = `Config ${configId} has this callback secret, so both would receive the same callbacks. Use that config, or bring another secret.`;
     throw new RefusedError({ code: "conflict", detail });

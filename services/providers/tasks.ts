@@ -214,7 +214,7 @@ async function confirmAtStation(deps: ProvidersDeps, task: Task, payment: Paymen
       amountMinor: payment.amount_minor,
       currency: payment.currency,
       providerReference,
-      saidAccount: payment.account,
+      assertedAccount: payment.account,
       evidence: {
         asserted: assertedOf(payment, providerReference),
         registered: registeredOf(payment),

@@ -96,14 +96,14 @@ function passedCapabilities(
   if (notPassed !== undefined) throw conflict("run_not_passed", `The check ${notPassed.id} did not pass.`);
   if (leftBehind.length > 0) throw conflict("run_not_passed", "The run left something behind.");
   const required = REQUIRED_CHECKS[kind];
-  const given = checks.map(({ id }) => id);
+  const checkIds = checks.map(({ id }) => id);
   const exercised = messages.CERTIFIED_CAPABILITIES.filter((capability) =>
-    required[capability]?.some((id) => given.includes(id)),
+    required[capability]?.some((id) => checkIds.includes(id)),
   );
   const wanted = [...COMMON, ...exercised].flatMap((capability) => required[capability] ?? []);
-  const missing = wanted.find((id) => !given.includes(id));
+  const missing = wanted.find((id) => !checkIds.includes(id));
   if (missing !== undefined) throw conflict("run_incomplete", `The run lacks the check ${missing}.`);
-  const surplus = given.find((id, nth) => !wanted.includes(id) || given.indexOf(id) !== nth);
+  const surplus = checkIds.find((id, nth) => !wanted.includes(id) || checkIds.indexOf(id) !== nth);
   if (surplus !== undefined) throw conflict("run_incomplete", `The check ${surplus} is unknown, or is there twice.`);
   if (exercised.length === 0)
     throw conflict("run_incomplete", "The run exercises no capability of this kind of device.");

@@ -80,11 +80,11 @@ const operator = (by: string | undefined): typeof OPERATOR => (by === undefined 
 /** The hash of an owner's password. `initialPassword` is a random password when the request gave none, otherwise null. */
 async function ownerPassword(
   deps: RegistryDeps,
-  given: string | undefined,
+  requested: string | undefined,
 ): Promise<{ readonly initialPassword: string | null; readonly passwordHash: string }> {
-  const password = given ?? mintInitialPassword();
+  const password = requested ?? mintInitialPassword();
   const passwordHash = await deps.passwords.hold(OPERATOR_PARTY, (checks) => checks.hash(password));
-  return { initialPassword: given === undefined ? password : null, passwordHash };
+  return { initialPassword: requested === undefined ? password : null, passwordHash };
 }
 
 export const listOrganizations: RegistryHandler<typeof organizations.listOrganizations> = async (deps, request) => {

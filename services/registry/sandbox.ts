@@ -1,4 +1,4 @@
-/** The sandbox for trying the service. It is seeded into the same tables and behaves like everything else. */
+/** The sandbox for trying the service. It is in the same tables as all other organizations and behaves like them. */
 import type { Actor } from "../../machines/actor.ts";
 import type { DeviceKind } from "../../machines/station/state.ts";
 import type { Role } from "../bus/messages/caller.ts";
@@ -75,13 +75,13 @@ interface Seeding {
   readonly codeKey: string | undefined;
   /** Written after every row lock (`recordEvent`). */
   readonly events: RegistryEvent[];
-  /** Written last, because that takes locks (`insertOutbox`). */
+  /** Written last, because the write locks their keys (`insertOutboxRows`). */
   readonly rows: OutboxRow[];
 }
 
 /**
  * Creates the sandbox, or its missing parts. A second run keeps every id, sets the passwords of the request, and issues
- * a fresh code for each device that is still pending. It creates again what was closed or revoked.
+ * a new code for each device that is still pending. It replaces closed stations and revoked devices.
  */
 export const seedSandbox: RegistryHandler<typeof sandbox.seedSandbox> = async (deps, request) => {
   const users = [
@@ -125,11 +125,11 @@ export const seedSandbox: RegistryHandler<typeof sandbox.seedSandbox> = async (d
 };
 
 interface PreparedUser extends SandboxUser {
-  /** Undefined when the stored hash is already of this password. */
+  /** Undefined when the stored hash already belongs to this password. */
   readonly passwordHash: string | undefined;
 }
 
-/** Hashing takes a while, so it is done before the transaction. */
+/** Hashing is slow, so it comes before the transaction. */
 async function preparePassword(deps: RegistryDeps, user: SandboxUser, password: string): Promise<PreparedUser> {
   const known = await getUserByEmail(deps.sql, user.email);
   const passwordHash = await deps.passwords.hold(OPERATOR_PARTY, async (checks) =>
@@ -181,11 +181,11 @@ async function seedDevice(
   }
   const { device_id: deviceId, name, kind } = device;
   if (device.status !== "pending") return { deviceId, name, kind, enrollmentCode: null };
-  // Locked, because a claim may have spent its code meanwhile.
-  const held = await devices.lockDevice(tx, organizationId, deviceId);
-  if (held?.status !== "pending") return { deviceId, name, kind, enrollmentCode: null };
-  const order = { key: codeKey, device: held, lifetimeMs: REGISTRY_LIMITS.sandboxCodeLifetimeMs, actor: OPERATOR };
-  const { code, event } = await issueCode(tx, order);
+  // Read again under a lock, because the device may have claimed its code meanwhile.
+  const locked = await devices.lockDevice(tx, organizationId, deviceId);
+  if (locked?.status !== "pending") return { deviceId, name, kind, enrollmentCode: null };
+  const lifetimeMs = REGISTRY_LIMITS.sandboxCodeLifetimeMs;
+  const { code, event } = await issueCode(tx, { key: codeKey, device: locked, lifetimeMs, actor: OPERATOR });
   events.push(event);
   return { deviceId, name, kind, enrollmentCode: code };
 }

@@ -20,7 +20,7 @@ import { repeat } from "../runtime/repeat.ts";
 import { RELAY_LIMITS } from "./limits.ts";
 import { releaseLease, renewLease, takeLease } from "./sql/leader-lease.ts";
 
-/** The time during which this relay is the one that delivers. */
+/** The time during which this relay delivers. */
 export interface Term {
   /** Grows with each term of any relay. */
   readonly epoch: number;
@@ -41,13 +41,13 @@ export interface ElectionOptions {
 
 export interface Election {
   /** Resolves when the first attempt is over: this relay delivers, stands by, or could not reach a server yet. */
-  readonly stood: Promise<void>;
+  readonly firstAttempt: Promise<void>;
   /** Ends the term, if there is one, and takes no lease any more. */
   readonly stop: () => Promise<void>;
 }
 
 export function standForElection(options: ElectionOptions): Election {
-  const { promise: stood, resolve: resolveStood } = Promise.withResolvers<void>();
+  const { promise: firstAttempt, resolve: endFirstAttempt } = Promise.withResolvers<void>();
   const sql = openDatabase({
     url: options.databaseUrl,
     maxConnections: 1,
@@ -56,10 +56,10 @@ export function standForElection(options: ElectionOptions): Election {
   });
   const attempts = { everyMs: RELAY_LIMITS.standByMs, what: "the relay's attempt to deliver", log: options.log };
   const attempting = repeat(attempts, (stopping) =>
-    attemptOnce({ ...options, sql, resolveStood, stopping }).finally(resolveStood),
+    attemptOnce({ ...options, sql, endFirstAttempt, stopping }).finally(endFirstAttempt),
   );
   return {
-    stood,
+    firstAttempt,
     stop: async () => {
       await attempting.stop();
       await closeDatabase(sql);
@@ -69,13 +69,13 @@ export function standForElection(options: ElectionOptions): Election {
 
 interface Candidate extends ElectionOptions {
   readonly sql: Database;
-  readonly resolveStood: () => void;
+  readonly endFirstAttempt: () => void;
   readonly stopping: AbortSignal;
 }
 
 /** Takes the lease if it can be taken, and then delivers until the term is over. */
 async function attemptOnce(candidate: Candidate): Promise<void> {
-  const { sql, log, isBusUp, lead, resolveStood, stopping } = candidate;
+  const { sql, log, isBusUp, lead, endFirstAttempt, stopping } = candidate;
   if (!(await isBusUp())) return;
   const takenAt = now();
   const epoch = await takeLease(sql, `${hostname()}:${process.pid}`);
@@ -84,7 +84,7 @@ async function attemptOnce(candidate: Candidate): Promise<void> {
   const term = new LeasedTerm(candidate, { epoch, renewedAt: takenAt });
   try {
     const leading = lead(term);
-    resolveStood();
+    endFirstAttempt();
     await leading;
   } finally {
     await term.end();

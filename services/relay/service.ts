@@ -27,7 +27,7 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   const sql = openDatabase({
     url: databaseUrl,
     name: "relay",
-    // The election has a connection of its own (`election.ts`).
+    // The election has a separate connection (`election.ts`).
     maxConnections: deps.connections === undefined ? undefined : deps.connections - 1,
     statementDeadlineMs: RELAY_LIMITS.statementMs,
     idleInTransactionMs: RELAY_LIMITS.idleInTransactionMs,
@@ -62,7 +62,7 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   }));
   const retention = startRetention(outboxRetention(relayDeps), log);
   // A caller may write and flush as soon as this has started; the subscription must be there by then.
-  await election.stood;
+  await election.firstAttempt;
   await bus.nc.flush();
   return {
     stop: async () => {

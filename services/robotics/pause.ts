@@ -1,4 +1,4 @@
-/** Whether robots may be sent at a filial. */
+/** Pauses and resumes the robotics of a filial. */
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/filial-robotics.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
@@ -29,7 +29,7 @@ export const resumeFilialRobotics = (deps: Deps, request: PauseRequest) => setPa
 
 /**
  * A pause of a paused filial changes nothing: it keeps the first reason and sends no event. After the answer to a pause
- * no task is offered or accepted, because both hold the row that this locks. Refuses with `permission_denied` or
+ * no task is offered or accepted, because an offer and an acceptance lock the same row. Refuses with `permission_denied` or
  * `not_found`.
  */
 async function setPaused(

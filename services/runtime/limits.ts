@@ -1,4 +1,4 @@
-/** The limits of logging, with their reasons. Milliseconds unless the name says otherwise. */
+/** The limits of logging and of the disk watch, with their reasons. Times are in milliseconds unless the name has another unit. */
 export const LOG_LIMITS = {
   /** Characters of log lines that wait for a slow reader: two seconds of a gateway at full load. */
   waitingCharacters: 1_024 * 1_024,

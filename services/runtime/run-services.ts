@@ -199,12 +199,12 @@ export function shareConnections(names: readonly string[], total: number | undef
   const sum = (of: (each: Wanted) => number): number =>
     wanted.reduce((count, each) => count + of(each), SHOWING_CONNECTIONS);
   const [least, most] = [sum((each) => each.least), sum((each) => each.most)];
-  const given = total ?? most;
-  if (given < least) {
+  const available = total ?? most;
+  if (available < least) {
     const sentence = `The setting DATABASE_CONNECTIONS is not usable: ${names.join(", ")} in one process need at least ${least}.`;
     throw new UserError(sentence, { code: "invalid_setting" });
   }
-  const extra = (given - least) / (most - least);
+  const extra = (available - least) / (most - least);
   const of = new Map(wanted.map((each) => [each.name, each.least + Math.floor((each.most - each.least) * extra)]));
-  return { total: given, of };
+  return { total: available, of };
 }

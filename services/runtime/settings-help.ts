@@ -93,7 +93,7 @@ export function helpText(description: ProcessDescription): string {
     ...rows,
     "",
     "Signals: SIGTERM ends the process after the work that has begun, within 10 seconds; SIGINT within 2.",
-    "Exit codes: 0 it was asked to end; 1 a setting, a server or the machine is unusable, the sentence says which;",
+    "Exit codes: 0 it was asked to end; 1 a setting, a server or the machine is unusable, the sentence names it;",
     "70 an unexpected error, its log has the details.",
     "",
   ].join("\n");

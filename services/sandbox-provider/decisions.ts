@@ -186,7 +186,7 @@ const DECISIONS: ReadonlyMap<string, Decision> = new Map([
   ["cancel", "cancelled"],
 ]);
 
-const SAID: Readonly<Record<PaymentRow["status"], string>> = {
+const STATUS_TEXTS: Readonly<Record<PaymentRow["status"], string>> = {
   pending: "Waiting for you.",
   paid: "Paid. Thank you.",
   declined: "Declined.",
@@ -253,7 +253,7 @@ function page(payment: PaymentRow): string {
 <h1>Sandbox payment</h1>
 <p>${escaped(payment.description)}</p>
 <p><strong>${escaped(amount)}</strong></p>
-<p role="status">${SAID[payment.status]}</p>
+<p role="status">${STATUS_TEXTS[payment.status]}</p>
 ${payment.status === "pending" ? `<form method="post">${buttons}</form>` : ""}
 </html>
 `;

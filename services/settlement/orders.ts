@@ -241,7 +241,7 @@ function orderPut(order: orders.Order): Extract<StationCommand, { readonly type:
 /**
  * Asks the relay once to deliver the row now, so that callers read what they wrote, and waits for a bounded time. Where no relay
  * delivers in time, this service notifies the station, so that no display shows an order that is gone. Where that fails, too, the
- * barrier says so. The relay delivers the row in any case, which changes nothing at a station that knows the revision.
+ * barrier shows it. The relay delivers the row in any case, which changes nothing at a station that knows the revision.
  */
 async function notifyStation(deps: SettlementDeps, order: orders.Order, caller: Caller): Promise<Barrier> {
   const { bus, log } = deps;

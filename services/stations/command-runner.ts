@@ -123,7 +123,7 @@ export class CommandRunner {
         if (isBusy(error)) return BUSY;
         throw error;
       });
-      // Both answers say that nothing was done, but an earlier attempt may be stored.
+      // Both answers mean that nothing was done, but an earlier attempt may be stored.
       if (mayBeStored && (result === BUSY || result === NO_SPACE)) return UNAVAILABLE;
       if (result !== "conflict" && result !== "overtaken") return result;
       mayBeStored ||= result === "overtaken";

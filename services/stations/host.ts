@@ -199,7 +199,7 @@ export class StationHost {
   async #perform(stationId: number, work: Work): Promise<void> {
     const settling = await this.#runner.perform(stationId, work);
     if (settling === undefined || this.#settlements.await(stationId, settling)) return;
-    // The attestation is in the log already, so the answer is not "busy", which would say that nothing happened.
+    // The attestation is in the log already, so the answer is not "busy", which would mean that nothing was done.
     settling.answer(UNAVAILABLE);
   }
 

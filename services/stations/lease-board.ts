@@ -6,7 +6,7 @@
  * meanwhile. So a host learns from its next renewal whether it was removed. If not, it still holds all its partitions,
  * however long it could not renew.
  *
- * A host measures the silence of others by its own clock, between its own renewals as they come back: a record that was
+ * A host measures the silence of others by its clock, between its renewals as they come back: a record that was
  * stored before one of them would have come first. Time in which nothing could be stored does not count as silence, so that
  * no host counts as dead because of an election.
  */

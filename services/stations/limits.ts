@@ -1,4 +1,4 @@
-/** Every queue, cache, retry and wait of the station host, each with its reason. Milliseconds unless named otherwise. */
+/** Every queue, cache, retry and wait of the station host, each with its reason. Times are in milliseconds unless the name has another unit. */
 import { CREATE_PAYMENT_ANSWER_MS } from "../bus/messages/provider-payments.ts";
 
 export const STATION_LIMITS = {
@@ -78,7 +78,7 @@ export const STATION_LIMITS = {
   /** Concurrent checks that deadlines start: after a take-over many QRs may be overdue. */
   confirmationChecksAtOnce: 64,
   /** How long a question may stay unanswered: the service's deadline for a provider, and one more question. */
-  providerPatienceMs: CREATE_PAYMENT_ANSWER_MS + 4_000,
+  providerWaitMs: CREATE_PAYMENT_ANSWER_MS + 4_000,
   /** First and longest pause between questions, and between attempts to commit an answer. */
   providerPauseMs: 50,
   providerLongestPauseMs: 1_000,

@@ -53,8 +53,8 @@ export function addHostMetrics(metrics: Registry | undefined): HostMetrics {
       help: "Appends that the log refused because another host's commit was first.",
     }),
     unknownAppends: addCount(metrics, {
-      name: "stations_append_doubts_total",
-      help: "Appends that were not acknowledged in time and were read back.",
+      name: "stations_append_unknown_outcomes_total",
+      help: "Appends that were not acknowledged in time, so that the host had to read the log back.",
     }),
     confirmations: addCount(metrics, {
       name: "stations_state_confirmations_total",

@@ -1,6 +1,6 @@
 /**
  * Which partitions this host owns (design §2.3). Ownership only decides which host answers; the conditional append decides
- * which commit is stored. Each log has leases of its own, so that an election in one log stops its own stations alone.
+ * which commit is stored. Each log has separate leases, so that an election in one log stops only the stations of that log.
  *
  *   assigned to this host, held by no host ──► claim: write it into the own record
  *        claim has come back, no other host has claimed it before ──► acquire

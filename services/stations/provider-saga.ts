@@ -113,7 +113,7 @@ export class ProviderSaga {
   ): Promise<Answer | undefined> {
     const { intentId, orderDisplayNumber, amountMinor, currency, expiresAtMs } = intent;
     const { configId } = asked;
-    const untilMs = performance.now() + STATION_LIMITS.providerPatienceMs;
+    const untilMs = performance.now() + STATION_LIMITS.providerWaitMs;
     let pauseMs: number = STATION_LIMITS.providerPauseMs;
     while (!collection.isOver) {
       // A switch may have been turned on, or the station suspended, since the route was offered.

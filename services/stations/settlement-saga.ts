@@ -120,7 +120,7 @@ export class SettlementSaga {
     );
     if (this.#settlements.get(stationId) === settlement) this.#settlements.delete(stationId);
     // The commit has the attestation's answer now, so the work that waits is answered like a repetition, and first: a full
-    // mailbox must not answer "busy", which would say that nothing happened.
+    // mailbox must not answer "busy", which would mean that nothing was done.
     for (const work of this.#takeWaiting(settlement)) this.#deps.mailboxes.submitFirst(stationId, work);
   }
 

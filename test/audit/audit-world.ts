@@ -103,14 +103,14 @@ export async function newStation(bus: Bus, sql: Database, logs: StationLogs = ON
   return new ScriptedStation(bus, facts, logs);
 }
 
-/** The copy of a station, in the order of the log: one `version.ordinal type` an event. */
+/** The copy of a station, in the order of the log: one `version.ordinal type` for each event. */
 export async function copiedEvents(sql: Database, stationId: number): Promise<string[]> {
   const rows = await sql<{ version: number; ordinal: number; type: string }[]>`
     select version, ordinal, type from station_events where station_id = ${stationId} order by version, ordinal`;
   return rows.map((row) => `${row.version}.${row.ordinal} ${row.type}`);
 }
 
-/** What the copy should hold of a station. */
+/** The expected copy of a station. */
 export function committedEvents(station: ScriptedStation): string[] {
   return station.commits.flatMap(({ commit }) =>
     commit.events.map((event, ordinal) => `${commit.version}.${ordinal} ${event.type}`),

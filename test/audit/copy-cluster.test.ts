@@ -1,4 +1,4 @@
-/** The copy on a cluster: the server that the copier reads from dies, and the one that leads the log. */
+/** The audit copy on a cluster: the server that the copier reads from dies, and so does the leader of the log. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -107,7 +107,7 @@ describe("the audit copy on a cluster", () => {
 
   it("the leader of the log is killed: complete within 5 s of the election", async () => {
     const node = await leader();
-    // The writer's own server has to stay.
+    // The writer's server must keep running.
     if (node === "n0") await writer.nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${STATION_LOG.name}`, "");
     await vi.waitFor(async () => expect(await leader()).not.toBe("n0"), ELECTION);
     await kill(await leader());

@@ -37,7 +37,7 @@ describe("a copier that is killed repeatedly", () => {
     }
   });
 
-  /** The audit service as a process of its own, as it runs in production. */
+  /** Starts the audit service in a separate process, as in production. */
   async function startAuditProcess(): Promise<RunningProgram> {
     const env = { ...process.env, NATS_URL: world.nats.url, DATABASE_URL: world.databaseUrl, LOG_LEVEL: "info" };
     const program = runProgram(process.execPath, ["services/main.ts", "audit"], { cwd: ROOT, env });
@@ -57,14 +57,14 @@ describe("a copier that is killed repeatedly", () => {
     const [first] = stations as [ScriptedStation, ...ScriptedStation[]];
     const committed = (): number => stations.reduce((sum, { commits }) => sum + commits.length, 0);
     let extra = 0;
-    /** One more collection, so that the copier that runs now is known to be the one that copies. */
+    /** Makes one more collection, and waits until the running copier has copied it. */
     const untilItCopies = async (): Promise<void> => {
       const before = await position();
       extra += 1;
       await first.collectCash(900_000 + extra);
       await expect.poll(position, { interval: 2 }).toBeGreaterThan(before);
     };
-    // Few enough in each round that the log, which keeps 64 commits of a station, still has them when the next copier comes.
+    // The log keeps 64 commits of a station. A round has fewer, so the next copier still finds them.
     const collect = async (station: ScriptedStation, round: number): Promise<void> => {
       for (let time = 0; time < 4; time += 1) {
         await station.collectCash(station.facts.stationId * 100 + round * 4 + time);
@@ -118,12 +118,12 @@ describe("NATS does not answer for seconds", () => {
     killed: { begin: () => world.nats.kill9(), end: () => world.nats.restart() },
   } as const;
 
-  // The copier meets a killed server at the start of a log, where it has no position to find again.
+  // The server is killed before the copier has a position in the log.
   test.each([
     { what: "stalled", commits: 1 },
     { what: "killed", commits: 0 },
   ] as const)(
-    "$what: one line says that the copy does not work, and one that it works again once it does",
+    "$what: one line reports that the copy does not work, and one reports when it works again",
     async ({ what, commits }) => {
       const lines: string[] = [];
       const note = (_fields: object, message: string): void => void lines.push(message);
@@ -144,9 +144,9 @@ describe("NATS does not answer for seconds", () => {
 });
 
 describe("PostgreSQL fails", () => {
-  /** PostgreSQL ends a transaction that is idle for so long; shortened, so that the test need not stop it for ten seconds. */
+  /** After this idle time PostgreSQL ends a transaction: shorter than in production, so that the test need not wait ten seconds. */
   const IDLE_MS = 300;
-  /** Each test brings it back, and has a database of its own: a copy of the server's first one. */
+  /** Each test starts it again, and has a separate database, which is a copy of the server's first one. */
   let postgres: TestServer;
   let databaseUrl: string;
   let database: Database;
@@ -221,7 +221,7 @@ describe("PostgreSQL fails", () => {
         void (batchesRead += Number(message.json<{ batch?: number }>().batch !== undefined)),
     });
     await world.bus.nc.flush();
-    // After the read of a batch the copier writes it. A copier that was stopped while it renewed its hold reads none.
+    // The copier writes a batch after it has read it. A copier that was stopped during the renewal of its hold reads none.
     for (let order = 9_001; batchesRead === 0; order += 1) {
       postgres.signalAll("SIGCONT");
       await untilCopied(database, station);

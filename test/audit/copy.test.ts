@@ -231,7 +231,7 @@ test("the log ends before the copy: the copier reports the loss and copies from 
   await audit.stop();
 });
 
-test("there are several logs: each is copied from its own position, and a loss in one is none in the others", async () => {
+test("there are several logs: each is copied from a separate position, and a loss in one is none in the others", async () => {
   const logs = new StationLogs(3);
   const several = await startAuditWorld(logs);
   const { database, bus } = several;

@@ -1,6 +1,6 @@
 /**
- * The list of payments and the overview: copied payments are listed, every filter finds exactly the matching ones, and
- * fast, also among very many. `PAYMENT_ROWS=1000000` is the long form.
+ * The list of payments and the overview: the list has all copied payments, every filter finds exactly the matching ones, and
+ * both are fast among very many payments. `PAYMENT_ROWS=1000000` is the long form.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../../services/bus/messages/caller.ts";
@@ -217,7 +217,7 @@ describe(`a list of ${ROWS} payments`, () => {
       payment.reference.toLowerCase().startsWith(filter.search.toLowerCase()) ||
       String(payment.orderDisplayNumber) === filter.search);
 
-  test("a walk through the pages has each once, newest first", async () => {
+  test("page by page: has each payment once, newest first", async () => {
     if (ROWS > PIECE) return;
     all = await walk(caller, {}, 500);
     expect(all).toHaveLength(ROWS);
@@ -252,7 +252,7 @@ describe(`a list of ${ROWS} payments`, () => {
     expect(Object.entries(results).filter(([, ms]) => ms > BOUND_MS)).toEqual([]);
   });
 
-  test("a page long behind the newest is as fast, and so is a day's overview", async () => {
+  test("an old page and the overview of a day: as fast as the newest page", async () => {
     const [oldest] = await world
       .ask(listPayments, { caller, limit: 1, toMs: Date.parse(`${DAY}T03:00:00Z`) })
       .then(({ payments }) => payments);

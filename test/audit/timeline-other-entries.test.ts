@@ -158,10 +158,10 @@ test("timeline: the sentence about a differing payment states whether it had ano
     `The payment provider asserted money for this collection ${how}; it settled nothing, and an issue names it.`;
   await raise("");
   expect(await sentenceOf()).toBe(
-    expected("without a reference of its own, so that it cannot be distinguished from other payments"),
+    expected("without a reference, so that it cannot be distinguished from other payments"),
   );
   await raise("PAY-2");
-  expect(await sentenceOf()).toBe(expected("under another reference or without one of its own"));
+  expect(await sentenceOf()).toBe(expected("under another reference or without one"));
   await world.database`delete from issues where provider_reference = '' and intent_id = ${intentId}`;
   expect(await sentenceOf()).toBe(expected("under another reference"));
 });

@@ -90,7 +90,7 @@ describe("a timeline", () => {
       status: "cancelled",
       moneyMoved: "maybe",
       summary:
-        "EUR 12.50 for order 7 was not collected by smart POS: Ada cancelled. Money may have moved all the same: compare with the payment application's own records.",
+        "EUR 12.50 for order 7 was not collected by smart POS: Ada cancelled. Money may still have moved: compare with the payment application's own records.",
     });
   });
 
@@ -106,7 +106,7 @@ describe("a timeline", () => {
     expect(silent).toMatchObject({
       moneyMoved: "maybe",
       summary:
-        "EUR 12.50 for order 7 was not collected by smart POS: Ada cancelled. Money may have moved all the same: compare with the payment application's own records.",
+        "EUR 12.50 for order 7 was not collected by smart POS: Ada cancelled. Money may still have moved: compare with the payment application's own records.",
     });
     await station.report(211, { outcome: "reported_declined", providerReference: "", providerCode: "05" });
     const declined = await timelineOf(station, 211);
@@ -179,7 +179,7 @@ describe("a timeline", () => {
       await station.do({ type: "intent_cancel", intentId }, cashier);
       const { status, moneyMoved, summary } = await timelineOf(station, intentId);
       expect({ status, moneyMoved }).toEqual({ status: "cancelled", moneyMoved: "maybe" });
-      expect(summary).toMatch(new RegExp(`Money may have moved all the same: compare with ${record}\\.$`));
+      expect(summary).toMatch(new RegExp(`Money may still have moved: compare with ${record}\\.$`));
     },
   );
 
@@ -399,7 +399,7 @@ describe("a timeline of a QR collection", () => {
     expect(await read(station, 2501)).toMatchObject({
       moneyMoved: "maybe",
       summary:
-        "EUR 12.50 for order 7 was not collected by QR code: Ada cancelled. Money may have moved all the same: compare with the payment provider's own records.",
+        "EUR 12.50 for order 7 was not collected by QR code: Ada cancelled. Money may still have moved: compare with the payment provider's own records.",
     });
     await station.do({ type: "provider_cleared", intentId: 2501 }, PROVIDER);
     const cleared = await read(station, 2501);
@@ -447,7 +447,7 @@ describe("a timeline of a QR collection", () => {
     ]);
   });
 
-  test("the order was paid by another way: this collection may have been paid as well", async () => {
+  test("the order was paid in another way: this collection may have been paid as well", async () => {
     const station = await openQrStation();
     await present(station, 2851);
     const order = { ...orderSnapshot(2851), status: "paid", revision: 9 } as const;
@@ -455,11 +455,11 @@ describe("a timeline of a QR collection", () => {
     const { status, moneyMoved, summary, sentences } = await read(station, 2851);
     expect([status, moneyMoved]).toEqual(["cancelled", "maybe"]);
     expect(summary).toBe(
-      "EUR 12.50 for order 7 was not collected by QR code: the order was paid by another way. Money may have moved all the same: compare with the payment provider's own records.",
+      "EUR 12.50 for order 7 was not collected by QR code: the order was paid in another way. Money may still have moved: compare with the payment provider's own records.",
     );
     expect(sentences.slice(-2)).toEqual([
       "no: The payment seam closed order 7 as paid.",
-      "maybe: The collection ended, because the order was paid by another way; it had been handed over already, so money may have moved twice.",
+      "maybe: The collection ended, because the order was paid in another way; it had been handed over already, so money may have moved twice.",
     ]);
   });
 

@@ -14,7 +14,7 @@ export async function commitBytes({ bus, logs }: Pick<BenchWorld, "bus" | "logs"
   return message?.data.length ?? 0;
 }
 
-/** Appends with the expected last sequence of their subject, each chain waiting for its own acknowledgement. */
+/** Appends messages with the expected last sequence of the subject, each after the acknowledgement of the one before. */
 export async function appendChain(
   world: Pick<BenchWorld, "bus">,
   subject: string,
@@ -36,7 +36,7 @@ export async function appendChain(
   return latenciesUs;
 }
 
-/** Subjects of no real station, because these messages are not commits and neither host nor gateway may read them. */
+/** Runs `work` with a separate stream, because these messages are not commits and no host or gateway may read them. */
 export async function withBareStream<T>(
   world: Pick<BenchWorld, "bus">,
   work: () => Promise<T>,
@@ -56,7 +56,7 @@ export async function withBareStream<T>(
   }
 }
 
-/** One chain for each station. */
+/** Measures this many chains side by side, as one chain for each station. */
 export async function measureBare(
   world: BenchWorld,
   chains: number,

@@ -1,4 +1,4 @@
-/** CPU time of a process from the kernel's scheduler, in nanosecond steps: `ps` and `/proc/<pid>/stat` count in 10 ms. */
+/** CPU time of a process from the kernel's scheduler, in nanoseconds: `ps` and `/proc/<pid>/stat` only count steps of 10 ms. */
 import { readdirSync, readFileSync } from "node:fs";
 
 /** Time on a CPU of all threads of a process so far, in microseconds (Linux). */
@@ -14,7 +14,7 @@ export function cpuTimeUs(pid: number): number {
 /** Resident memory of a process in bytes (Linux). */
 export const residentBytes = (pid: number): number => statusBytes(pid, /^VmRSS:\s+(\d+) kB$/m);
 
-/** The maximum of this since the process started its program (Linux). */
+/** The maximum resident memory since the start of the program, in bytes (Linux). */
 export const peakResidentBytes = (pid: number): number => statusBytes(pid, /^VmHWM:\s+(\d+) kB$/m);
 
 function statusBytes(pid: number, line: RegExp): number {
@@ -26,8 +26,8 @@ function statusBytes(pid: number, line: RegExp): number {
 const TICK_US = 10_000;
 
 /**
- * CPU time of a process and of its children so far, in microseconds, those that have ended included: PostgreSQL has one
- * process per connection, and its autovacuum comes and goes.
+ * CPU time of a process and of its children so far, in microseconds. It includes children that have ended: PostgreSQL has one
+ * process per connection, and starts its autovacuum now and then.
  */
 export function familyCpuTimeUs(pid: number): number {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);

@@ -11,7 +11,7 @@ export async function measureDisplayPolls(
 ): Promise<PollMeasurement> {
   const devices = await populate(world.bus, 1, plan.credentials);
   const [first] = devices;
-  if (first === undefined) throw new Error("There is nobody to poll.");
+  if (first === undefined) throw new Error("There is no display to poll with.");
   const gateway = await startLoadedGateway(world, devices);
   const controlPort = await freePort();
   const control = await startControl(world, gateway.port, first, controlPort);

@@ -51,11 +51,11 @@ function shareResult(
 }
 
 function cpuResult(name: string, measured: Work, control: Work): BenchResult {
-  const said = ({ cpuUs, postgresCpuUs }: Work): string =>
+  const textOf = ({ cpuUs, postgresCpuUs }: Work): string =>
     `process ${oneDecimal(cpuUs)}, PostgreSQL ${oneDecimal(postgresCpuUs)}`;
   const total = ({ cpuUs, postgresCpuUs }: Work): number => cpuUs + postgresCpuUs;
   const ratio = `${(total(measured) / total(control)).toFixed(2)} ×`;
-  return { name, measured: said(measured), control: `${said(control)} (indexed)`, ratio, ...plain };
+  return { name, measured: textOf(measured), control: `${textOf(control)} (indexed)`, ratio, ...plain };
 }
 
 function matchingResults(matching: ReconciliationMeasurement["matching"]): BenchResult[] {

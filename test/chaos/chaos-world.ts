@@ -1,4 +1,4 @@
-/** The whole system with a PostgreSQL of its own, and as many stations as a test asks for, each with its two devices. */
+/** The whole system with a separate PostgreSQL, and as many stations as a test needs, each with two devices. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
@@ -34,7 +34,7 @@ export interface ChaosWorld {
 /** The system and its people, without stations yet. */
 export type ChaosPeople = Omit<ChaosWorld, "stations">;
 
-/** Who opens stations, and where. */
+/** The person who opens stations, and the place of these. */
 export interface StationMakers {
   readonly system: Pick<TestSystem, "baseUrl" | "sandbox">;
   readonly owner: ApiClient;
@@ -127,7 +127,7 @@ async function enroll(request: {
   });
   const root = "/api/payments/v1/devices/";
   const headers = { "x-forwarded-for": exampleAddress(Math.floor(nth / CODES_PER_ADDRESS)) };
-  // A new code for each attempt: after a 503 the one before may be claimed, and it is shown once.
+  // A new code for each attempt: after a 503 the code before may be claimed, and its credential was shown only once.
   const { credential } = await served("the claim of a code", async () => {
     const { code } = await post<{ code: string }>(owner, `devices/${device.device_id}/enrollment-codes/`, { body: {} });
     return await send<{ credential: string }>(system.baseUrl, "POST", `${root}enroll/`, { json: { code }, headers });

@@ -1,6 +1,5 @@
 /**
- * One collection by cashier and companion, through all faults. Every acknowledged step is stored,
- * to be checked afterwards.
+ * One collection by cashier and companion, during all faults. It records every acknowledged step for the final check.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
@@ -67,7 +66,7 @@ class RunningCollection {
     return { ...end, orderStatus: "voided", intentStatus: "cancelled", sale: null };
   }
 
-  /** A companion without heartbeats during an outage is offline for a moment; the cashier tries again. */
+  /** Creates the collection. During an outage the companion may count as offline for a moment; the cashier then tries again. */
   async #create(order: Order): Promise<Intent> {
     const { route, ending } = this.#plan;
     const lifetime = ending === "abandoned" ? { lifetime_seconds: ABANDONED_SECONDS } : {};
@@ -142,7 +141,7 @@ class RunningCollection {
     return sale;
   }
 
-  /** The guest saw another amount than the order has now, so nothing may be settled. */
+  /** Attests after a change of the order: the guest has paid another amount, so nothing may be settled. */
   async #attestChanged({ order_id }: Order, { intent_id }: Intent): Promise<void> {
     const body = linesOf(this.#plan.amountMinor + 1);
     await this.#client.good(this.#cashier, "PUT", `orders/${order_id}/lines/`, { body });
@@ -176,7 +175,7 @@ class RunningCollection {
       ({ status } = await this.#client.good<Intent>(this.#cashier, "GET", path));
     }
     this.#client.events.push("intent_expired");
-    // The guest did pay: the report is refused, and kept.
+    // The guest has paid, so the station refuses the report and keeps it as evidence.
     const body = { intent_id, outcome: "reported_success", client_idempotency_key: `${this.#name}-late` };
     const late = await this.#client.send<Refused>(this.#station.companion, "POST", "assignment/report/", { body });
     expect([late.status, late.body.code, late.body.status], late.text).toEqual([

@@ -112,7 +112,7 @@ async function checkCopy(sql: postgres.Sql, world: ProviderWorld): Promise<strin
   const gaps = await sql<{ station_id: string }[]>`select station_id from station_events where type = 'audit_gap'`;
   const complaints = gaps.map((gap) => `The audit copy has a gap at station ${gap.station_id}.`);
   if (Number(position?.sequence) !== newest) {
-    complaints.push(`The audit copy stands at ${position?.sequence} and the log at ${newest}.`);
+    complaints.push(`The audit copy is at ${position?.sequence} and the log at ${newest}.`);
   }
   return complaints;
 }

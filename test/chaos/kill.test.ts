@@ -74,7 +74,7 @@ afterAll(async () => {
   await world.stop();
 }, 120_000);
 
-/** What a process has logged; the servers keep logs of their own. */
+/** What a process has logged; the servers keep separate logs. */
 function logOf(piece: string): string {
   if (piece === "stations" || piece === "gateway") return world.system.log(piece);
   if (piece === "services" || piece === "providers" || piece === "sandboxProvider")

@@ -29,7 +29,7 @@ export interface ProviderWorld extends ChaosWorld {
 export async function startProviderWorld(stationCount: number, random: Random): Promise<ProviderWorld> {
   const people = await startChaosSystem();
   const { system, owner, cashier } = people;
-  if (system.postgres === undefined) throw new Error("This system has no PostgreSQL of its own.");
+  if (system.postgres === undefined) throw new Error("This system has no separate PostgreSQL.");
   const witness = new CallbackWitness(system.baseUrl, random);
   const sandboxPort = await freePort();
   const url = `http://127.0.0.1:${sandboxPort}`;

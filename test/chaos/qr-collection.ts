@@ -1,6 +1,6 @@
 /**
- * One QR collection by cashier and guest. The provider's reports arrive independently, so the clients wait for
- * the end, and a provider that was away for too long is an end as well.
+ * One QR collection by cashier and guest. The provider's reports arrive independently, so the clients wait for the end. A
+ * collection may also end because the provider did not answer for too long.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
@@ -90,7 +90,7 @@ class QrCollection {
     }
   }
 
-  /** It may have ended by then, or is being settled. */
+  /** Cancels the collection, which may have ended already or may be settling. */
   async #cancel({ intent_id }: Intent): Promise<void> {
     await delay(this.#plan.cancelAfterMs);
     const { cashier } = this.#client;

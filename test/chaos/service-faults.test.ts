@@ -1,4 +1,4 @@
-/** What the callers of a service see when one of its two processes ends, is killed, or is stalled. */
+/** Callers of a service while one of its two processes ends, is killed, or is stalled. */
 
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -117,7 +117,7 @@ const longestMs = (calls: readonly Called[]): number => Math.max(...calls.map(({
 const reads = (calls: readonly Called[]): Called[] => calls.filter(({ what }) => what === "read");
 
 describe("two processes of a service", () => {
-  /** The one that ended in the test before is started again. */
+  /** Starts the process again that has ended in the test before. */
   beforeEach(async () => {
     if (isGone) await processes[0]?.restart();
     isGone = false;

@@ -67,7 +67,7 @@ async function isShownPaid({ display }: ChaosStation, order: { order_display_num
 }
 
 describe("stations in three logs", () => {
-  test("a collection at a station of each log: its display shows it paid, and only its own log has the commits", {
+  test("a collection at a station of each log: its display shows it paid, and only its log has the commits", {
     timeout: TEST_MS,
   }, async () => {
     for (const station of oneOfEach()) {
@@ -84,7 +84,7 @@ describe("stations in three logs", () => {
     }
   });
 
-  test("the audit copy: each log has a position of its own, and every station's events are copied", {
+  test("the audit copy: each log has a separate position, and every station's events are copied", {
     timeout: TEST_MS,
   }, async () => {
     for (const { stationId } of oneOfEach()) {

@@ -28,7 +28,7 @@ const LIFETIME_SECONDS = 30;
 /** Time for two deadlines one after the other, with their waits on a busy machine. */
 const TEST_MS = 400_000;
 /** Time for a deadline and the steps after it. */
-const PATIENCE = { timeout: 120_000, interval: 400 };
+const WAIT = { timeout: 120_000, interval: 400 };
 
 let system: TestSystem;
 let folder: TemporaryFolder;
@@ -91,7 +91,7 @@ async function routesOf(place: Place) {
 }
 
 const offered = (place: Place) =>
-  vi.waitFor(async () => expect(await routesOf(place)).toMatchObject({ smartPos: { offered: true } }), PATIENCE);
+  vi.waitFor(async () => expect(await routesOf(place)).toMatchObject({ smartPos: { offered: true } }), WAIT);
 
 async function begin(place: Place, amount: string, by: Collection["by"]): Promise<Collection> {
   const orderId = await openOrder(place, amount);
@@ -103,7 +103,7 @@ async function begin(place: Place, amount: string, by: Collection["by"]): Promis
 
 /** The companion has read its newest name for its first collection. */
 const decided = ({ companion }: Place) =>
-  vi.waitFor(() => expect(companion.to("devices/me/").length).toBeGreaterThan(0), PATIENCE);
+  vi.waitFor(() => expect(companion.to("devices/me/").length).toBeGreaterThan(0), WAIT);
 
 const read = ({ path }: Collection) => cashier.good<IntentBody>("GET", path);
 const reached = (collection: Collection, status: string) =>
@@ -111,7 +111,7 @@ const reached = (collection: Collection, status: string) =>
     const intent = await read(collection);
     expect(intent.status).toBe(status);
     return intent;
-  }, PATIENCE);
+  }, WAIT);
 const reportsOf = ({ place, intentId }: Collection) =>
   place.companion
     .to("devices/assignment/report/")
@@ -181,7 +181,7 @@ async function goesOffline(collection: Collection): Promise<void> {
       smartPos: { offered: false, reason: "device_offline", since: expect.any(String) },
       companion: { readiness: "offline", liveness: { online: false, last_seen_at: expect.any(String) } },
     });
-  }, PATIENCE);
+  }, WAIT);
   expect(await read(collection)).toMatchObject({ status: "presented", report_count: 0 });
   await reached(collection, "expired");
   await offered(place);
@@ -197,13 +197,10 @@ async function goesOffline(collection: Collection): Promise<void> {
 async function late(collection: Collection, reason: string | null): Promise<void> {
   const status = collection.by === "name" ? "cancelled" : "expired";
   await reached(collection, "presented");
-  await vi.waitFor(
-    () => expect(collection.place.companion.to("devices/heartbeat/").length).toBeGreaterThan(1),
-    PATIENCE,
-  );
+  await vi.waitFor(() => expect(collection.place.companion.to("devices/heartbeat/").length).toBeGreaterThan(1), WAIT);
   if (status === "cancelled") await cancel(collection);
   await reached(collection, status);
-  await vi.waitFor(() => expect(reportsOf(collection)).toHaveLength(1), PATIENCE);
+  await vi.waitFor(() => expect(reportsOf(collection)).toHaveLength(1), WAIT);
   expect(reportsOf(collection)[0]).toMatchObject({ status: 409, answer: { code: "intent_not_actionable", status } });
   expect(await orderOf(collection)).toMatchObject({ status: "open", transaction: null });
   expect(await read(collection)).toMatchObject({ money_may_have_moved: reason ?? "" });
@@ -212,7 +209,7 @@ async function late(collection: Collection, reason: string | null): Promise<void
     const timeline = await owner.good("GET", `intents/${collection.intentId}/timeline/`);
     expect(timeline).toMatchObject({ status, money_moved: reason === null ? "no" : "maybe" });
     expect(JSON.stringify(timeline)).toContain(`after the collection had ended as ${status}`);
-  }, PATIENCE);
+  }, WAIT);
 }
 
 /** The documented end of each behaviour. */
@@ -227,7 +224,7 @@ const ENDS: Record<Exclude<Behaviour, "stay_offline">, (collection: Collection) 
   never_answers: (collection) => expires(collection, "presented"),
   report_twice: async (collection) => {
     await reported(collection, "reported_success", "00");
-    await vi.waitFor(() => expect(reportsOf(collection)).toHaveLength(2), PATIENCE);
+    await vi.waitFor(() => expect(reportsOf(collection)).toHaveLength(2), WAIT);
     const [first, second] = reportsOf(collection);
     expect(second?.body).toEqual(first?.body);
     expect(first?.answer).toMatchObject({ report: { outcome: "reported_success" } });
@@ -259,7 +256,7 @@ const ENDS: Record<Exclude<Behaviour, "stay_offline">, (collection: Collection) 
 
 async function isOffline(place: Place): Promise<void> {
   // After two reads of its snapshot it is still offline.
-  await vi.waitFor(() => expect(place.companion.to("devices/me/").length).toBeGreaterThan(1), PATIENCE);
+  await vi.waitFor(() => expect(place.companion.to("devices/me/").length).toBeGreaterThan(1), WAIT);
   expect(await routesOf(place)).toMatchObject({
     smartPos: { offered: false, reason: "device_offline", since: null },
     companion: { readiness: "offline", liveness: { online: false, last_seen_at: null } },
@@ -319,11 +316,11 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     const first = await open("Second till declines");
     const collection = await begin(first, "12.50", "name");
     await reported(collection, "reported_declined", "05");
-    await vi.waitFor(() => expect(first.companion.stored()?.attempt?.step).toBe("answered"), PATIENCE);
+    await vi.waitFor(() => expect(first.companion.stored()?.attempt?.step).toBe("answered"), WAIT);
     await first.rename("Second till approves");
     const second = await first.restart();
     places.push(second);
-    await vi.waitFor(() => expect(second.companion.to("devices/assignment/").length).toBeGreaterThan(2), PATIENCE);
+    await vi.waitFor(() => expect(second.companion.to("devices/assignment/").length).toBeGreaterThan(2), WAIT);
     await reported(collection, "reported_declined", "05");
     expect(second.companion.to("devices/assignment/report/")).toEqual([]);
     await cancel(collection);
@@ -350,7 +347,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     await cancel(collection);
     // The poll that waits for the end of the first collection fetches this one.
     const next = await begin(place, "12.50", "name");
-    await vi.waitFor(() => expect(reportsOf(collection)).toHaveLength(1), PATIENCE);
+    await vi.waitFor(() => expect(reportsOf(collection)).toHaveLength(1), WAIT);
     await ENDS.approve(next);
   });
 
@@ -373,7 +370,7 @@ const NAME_ENDINGS = MAGIC_BEHAVIOURS.map(({ nameEnding }) => nameEnding);
 const AMOUNT_ENDINGS = MAGIC_BEHAVIOURS.flatMap(({ amountEnding }) => amountEnding ?? []);
 const RUNS = { numRuns: 2_000 };
 
-/** Names that come close: words of the table in any place and run together, beside whatever people write. */
+/** Names that nearly match: words of the table at any place, joined or separate, with any other text. */
 const anyName = fc
   .tuple(
     fc.array(

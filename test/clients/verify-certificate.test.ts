@@ -57,7 +57,7 @@ const folder = temporaryFolder("certificate");
 afterAll(() => folder.remove());
 
 describe("a certificate", () => {
-  test("of each leaf: it is valid, and says what it is about", async () => {
+  test("of each leaf: it is valid, and names its subject", async () => {
     for (const [index, text] of envelopes.entries()) {
       const found = await verifyCertificate({ envelope: text, proof: proofOf(index), logKeys: [logKey], now });
       expect(found).toMatchObject({ index, size: 5, isExpired: false });
@@ -135,12 +135,12 @@ describe("a revoked certificate", () => {
     revocation: { envelope: note, proof: proofOf(5, all) },
   });
 
-  test("with its revocation: the verifier says so", async () => {
+  test("with its revocation: the verifier reports it", async () => {
     const found = await verifyCertificate({ ...partsOf(file), logKeys: [logKey], now });
     expect(found.revocation).toMatchObject({ reason: "A defect.", revokedAt: now.toISOString() });
   });
 
-  test("without its revocation, which anybody can remove: the verifier says that it cannot detect this", async () => {
+  test("without its revocation, which anybody can remove: the verifier reports that it cannot detect this", async () => {
     const { revocation: _, ...rest } = partsOf(file);
     const found = await verifyCertificate({ ...rest, logKeys: [logKey], now });
     expect(found.revocation).toBeUndefined();
@@ -266,10 +266,10 @@ describe("the program", () => {
     writeFileSync(proofFile, certificate.proof);
     const program = spawn(process.execPath, [VERIFIER, file, proofFile, "--key", logKey, "--now", "2026-11-24"]);
     program.stdout.destroy();
-    let said = "";
-    program.stderr.setEncoding("utf8").on("data", (chunk: string) => (said += chunk));
+    let printed = "";
+    program.stderr.setEncoding("utf8").on("data", (chunk: string) => (printed += chunk));
     const [code] = (await once(program, "close")) as [number];
-    expect([code, said]).toEqual([0, ""]);
+    expect([code, printed]).toEqual([0, ""]);
     writeFileSync(proofFile, proofOf(1));
   });
 
@@ -281,10 +281,10 @@ describe("the program", () => {
     writeFileSync(whole, JSON.stringify({ envelope: endless, proof }));
     const program = spawn(process.execPath, [CLI, "certificate", "verify", whole, "--key", logKey]);
     program.stdout.destroy();
-    let said = "";
-    program.stderr.setEncoding("utf8").on("data", (chunk: string) => (said += chunk));
+    let printed = "";
+    program.stderr.setEncoding("utf8").on("data", (chunk: string) => (printed += chunk));
     const [code] = (await once(program, "close")) as [number];
-    expect([code, said]).toEqual([0, ""]);
+    expect([code, printed]).toEqual([0, ""]);
   });
 
   // Node 18 has the global only behind a flag. There the verifier once refused a valid certificate.

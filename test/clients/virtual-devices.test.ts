@@ -16,7 +16,7 @@ import { type TemporaryFolder, temporaryFolder } from "../support/temporary-fold
 
 /** A device backs off up to half a minute, and each test starts one or two processes on a busy machine. */
 const TEST_MS = 400_000;
-const PATIENCE = { timeout: 120_000, interval: 250 };
+const WAIT = { timeout: 120_000, interval: 250 };
 /** After this time the throttle allows a full burst again. */
 const BURST_MS = 10_000;
 /** Two polls of the companion and a second. */
@@ -112,21 +112,21 @@ async function beginCollection({ station }: Place): Promise<string> {
   await vi.waitFor(async () => {
     const { routes } = await cashier.good<{ routes: unknown[] }>("GET", `${station}/routes/`);
     expect(routes).toContainEqual(expect.objectContaining({ route: "smart_pos", offered: true }));
-  }, PATIENCE);
+  }, WAIT);
   const body = { order_id: order.order_id, route: "smart_pos" };
   const intent = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
   return `${station}/intents/${intent.intent_id}/`;
 }
 
 /** Waits for texts in the program's output, each after the one before. */
-function listenTo(program: RunningProgram): (text: string) => Promise<void> {
-  let heard = 0;
+function outputOf(program: RunningProgram): (text: string) => Promise<void> {
+  let foundThrough = 0;
   return (text) =>
     vi.waitFor(() => {
-      const at = program.output().indexOf(text, heard);
+      const at = program.output().indexOf(text, foundThrough);
       expect(at, program.output()).toBeGreaterThanOrEqual(0);
-      heard = at + text.length;
-    }, PATIENCE);
+      foundThrough = at + text.length;
+    }, WAIT);
 }
 
 const reported = (intent: string) =>
@@ -134,7 +134,7 @@ const reported = (intent: string) =>
     const read = await cashier.good<{ reports: unknown[]; report_count: number }>("GET", intent);
     expect(read.report_count).toBe(1);
     return read;
-  }, PATIENCE);
+  }, WAIT);
 
 // A companion whose name forbids polls is also ready; magic-behaviours.test.ts tests this.
 describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
@@ -227,10 +227,10 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
   it("throttled, suspended: it waits and continues; its credential is revoked: it ends", async (context) => {
     const place = await open(context);
     const program = await newCompanion(place);
-    const hear = listenTo(program);
+    const printed = outputOf(program);
     const twin = twinOfCompanion(place);
     // Another client uses up the credential's budget until the companion is refused.
-    const refused = hear('"reason":"throttled"');
+    const refused = printed('"reason":"throttled"');
     const enough = new AbortController();
     const requests = (async () => {
       while (!enough.signal.aborted) await twin.call("GET", "me/");
@@ -238,12 +238,12 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     await refused;
     enough.abort();
     await requests;
-    await hear("accepts requests again");
+    await printed("accepts requests again");
 
     await owner.good("POST", `devices/${place.companionId}/suspend/`);
-    await hear('"reason":"device_suspended"');
+    await printed('"reason":"device_suspended"');
     await owner.good("POST", `devices/${place.companionId}/resume/`);
-    await hear("accepts requests again");
+    await printed("accepts requests again");
 
     await owner.good("POST", `devices/${place.companionId}/reset/`);
     expect(await program.ended).toBe(1);
@@ -289,11 +289,11 @@ describe("a virtual companion without the service", { timeout: TEST_MS }, () => 
   it("it waits and continues; one that starts also waits, and can be stopped meanwhile", async (context) => {
     const place = await open(context);
     const program = await newCompanion(place);
-    const hear = listenTo(program);
+    const printed = outputOf(program);
     await system.processes.gateway.kill9();
-    await hear('"reason":"unreachable"');
+    await printed('"reason":"unreachable"');
     await system.processes.gateway.restart();
-    await hear("accepts requests again");
+    await printed("accepts requests again");
     await reported(await beginCollection(place));
     program.process.kill("SIGTERM");
     await program.ended;

@@ -1,4 +1,4 @@
-/** Devices that are revoked during a fault, one for each fault: after that no gateway may answer them. */
+/** Devices that the owner revokes during a fault, one for each fault: after the revocation no gateway may answer them. */
 import { setTimeout as delay } from "node:timers/promises";
 import { addDevices } from "../chaos/chaos-world.ts";
 import type { ApiClient } from "../support/api-client.ts";
@@ -6,7 +6,7 @@ import type { Refused } from "../support/http.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import { STALE_AFTER_MS } from "./stale-answers.ts";
 
-/** The time after the start of the fault, when gateways may be cut off. */
+/** How long after the start of the fault the device is revoked: by then the fault may have cut off a gateway. */
 const REVOKED_AFTER_MS = 500;
 /** As often as the throttle of a credential allows. */
 const POLL_MS = 1_050;
@@ -14,7 +14,7 @@ const REPEAT_MS = 250;
 const ATTEMPT_MS = 5_000;
 /** How long after the fault a revocation made during it may take to become effective: an election. */
 const EFFECTIVE_WITHIN_MS = 12_000;
-/** More would not fit into a station's state. */
+/** A station's state has no room for more devices. */
 const CANARIES_PER_STATION = 8;
 
 export interface Canary {
@@ -31,7 +31,7 @@ export async function addCanaries(world: ClusterWorld, count: number): Promise<r
     const { station_id: stationId } = await owner.good<{ station_id: number }>("POST", "stations/", { body });
     const missing = Math.min(CANARIES_PER_STATION, count - canaries.length);
     const makers = { system: { baseUrl: world.gateways[0] }, owner };
-    // Addresses that no station's devices have enrolled from.
+    // An address from which no device of a station has enrolled.
     const nth = 2 * world.stations.length + canaries.length;
     canaries.push(...(await addDevices(makers, { stationId, kind: "customer_display", count: missing, nth })));
   }

@@ -24,7 +24,7 @@ import type { OlderCheckout } from "./older-checkout.ts";
 
 /** The services that collections by card and cash need beside the database, and the providers service. */
 const CORE_SERVICES = ["registry", "settlement", "audit", "relay", "providers"] as const;
-/** The kinds of processes and the services that each runs; `gateway` is a program of its own. */
+/** The kinds of processes and the services that each runs; `gateway` is a separate program. */
 export const KINDS = [
   "gateway",
   "stations",
@@ -51,7 +51,7 @@ const DISK_MEGABYTES = 512;
 /** Seeding hashes two passwords beside many processes that start. */
 const SEED_MS = 30_000;
 const KEY_BYTES = 32;
-/** Two processes of each kind, each with a pool of its own. */
+/** Two processes of each kind, each with a separate pool. */
 const DATABASE_CONNECTIONS = "300";
 /** Long enough that a fault can begin between the QR and the payment. */
 const DECIDES_AFTER_MS = "700";

@@ -1,10 +1,10 @@
-/** Draws the faults of a trial from decks, in an order that the seed decides. */
+/** Draws the faults of a trial, like cards from decks. The seed decides the order. */
 import type { Random } from "../chaos/random.ts";
 import type { Kind } from "./cluster-world.ts";
 import { type Draw, OF_SERVERS, ofProcesses } from "./faults.ts";
 import { RARE } from "./rare-faults.ts";
 
-/** The decks that are drawn from in turn. */
+/** The decks of each target; the draws take turns between them. */
 export const TARGETS = {
   servers: () => [OF_SERVERS],
   processes: (kinds: readonly Kind[]) => [ofProcesses(kinds)],
@@ -14,8 +14,8 @@ export const TARGETS = {
 export type Targets = keyof typeof TARGETS;
 
 /**
- * Draws this number of faults in an order that the seed decides, those of processes for these kinds. Each kind of fault of both
- * halves is drawn before one is repeated.
+ * Draws this number of faults; the faults of processes are for these kinds of processes. Each fault of a deck is drawn once
+ * before one is drawn again.
  */
 export function drawFaults(
   count: number,

@@ -1,4 +1,4 @@
-/** What happens to the cluster, one fault after another, drawn from a seed. Each is ended before the next one begins. */
+/** The faults of a trial. A seed decides their order, and each fault ends before the next one begins. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import { CREDENTIALS } from "../../services/bus/streams.ts";
@@ -9,19 +9,19 @@ import { allStreams, leaderNow, moveLeaders } from "./leaders.ts";
 import { NODES, type NodeName } from "./nats-cluster.ts";
 
 export interface Fault {
-  /** Faults of one name have one bound. */
+  /** Faults with the same name have the same bound. */
   readonly name: string;
-  /** The server or the process. */
+  /** The server or process that the fault is about. */
   readonly target: string;
   /** The longest time without success and the slowest answer for a client (docs/operations.md, "When something fails"). */
   readonly withinMs: number;
   /** The longest wait of an entry for its audit copy; five seconds more than `withinMs` unless the fault says so. */
   readonly copyWithinMs?: number;
-  /** Whether no request may fail, not even once: others answer at once. */
+  /** Whether no attempt of a request may fail, because other processes answer at once. */
   readonly failsNothing?: boolean;
-  /** Whether one server dies: at most 40 % of the stations may see a gap then. */
+  /** Whether the fault is the death of one server: then at most 40 % of the stations may have a gap. */
   readonly isDeath?: boolean;
-  /** The bound until the target works again, where it is shorter than the bound of the whole fault. */
+  /** The bound until the target works again, if it is shorter than the bound of the whole fault. */
   readonly untilAwakeWithinMs?: number;
   /** Resolves when every process runs and every link is joined again. Calls `onAwake` when the target works again. */
   run(onAwake: () => void): Promise<void>;
@@ -46,11 +46,11 @@ export const ELECTION_MS = 12_000;
  * after a stall ends the terms of all leaders. `majority.test.ts` tests the stall alone; docs/operations.md has the reason.
  */
 const FOLLOWER_MS = ELECTION_MS;
-/** Until the follower wakes: its processes leave it. */
+/** The bound while the follower is stalled: the processes connected to it leave it. */
 const FOLLOWER_AWAY_MS = 2_000;
 /**
- * Two servers without a connection to each other end each other's terms, until the third one leads. Their processes
- * go to that one (server-links.ts), because no message comes from one of the two to the other.
+ * Two servers without a connection to each other end each other's terms, until the third one leads. The processes at these two
+ * connect to the third one (server-links.ts), because no message passes between the two.
  */
 export const PAIR_MS = ELECTION_MS;
 export const STOPPED_SERVER_MS = 1_000;

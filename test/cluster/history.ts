@@ -1,20 +1,20 @@
-/** What the clients of a trial saw, in the order of time. Milliseconds are those of `performance.now()`. */
+/** The records of the clients of a trial, in the order of time. Milliseconds are those of `performance.now()`. */
 
-/** The station of steps that belong to none. */
+/** The station id of steps that belong to no station. */
 export const NO_STATION = 0;
 
-/** A request that was answered for good, after as many attempts as it took. */
+/** A request with its final answer, after one attempt or several. */
 export interface AcknowledgedStep {
   readonly stationId: number;
   /** For example `attest` or `display`. */
   readonly step: string;
   readonly startedAtMs: number;
   readonly endedAtMs: number;
-  /** When its first attempt failed; undefined when none did. */
+  /** When its first attempt failed; undefined when no attempt failed. */
   readonly failedAtMs: number | undefined;
 }
 
-/** A wrong answer that a client takes for final. */
+/** A wrong error that a client treats as final. */
 export interface WrongError {
   readonly stationId: number;
   readonly step: string;
@@ -24,18 +24,18 @@ export interface WrongError {
   readonly text: string;
 }
 
-/** What a device was shown. */
+/** One answer to a poll of a display. */
 export interface Shown {
   readonly stationId: number;
   readonly gateway: string;
   readonly askedAtMs: number;
   readonly answeredAtMs: number;
   readonly state: string;
-  /** 0: no order. A station counts its orders. */
+  /** The number of the order at its station; 0 without an order. */
   readonly orderDisplayNumber: number;
 }
 
-/** An order that was open for certain between these moments. */
+/** An order that was certainly open between these two moments. */
 export interface OpenOrder {
   readonly stationId: number;
   readonly orderDisplayNumber: number;
@@ -44,14 +44,14 @@ export interface OpenOrder {
   readonly untilMs: number;
 }
 
-/** What a companion was given while its station waited for it to fetch a collection. */
+/** One answer to a poll of a companion while a collection waited for it. */
 export interface Fetched {
   readonly stationId: number;
   readonly gateway: string;
   readonly askedAtMs: number;
-  /** Undefined: nothing. */
+  /** Undefined when the answer had no collection. */
   readonly intentId: number | undefined;
-  /** The collection, and when its creation was acknowledged. */
+  /** The waiting collection, and when its creation was acknowledged. */
   readonly handed: { readonly intentId: number; readonly atMs: number };
 }
 
@@ -79,7 +79,7 @@ export class History {
   readonly ended: EndedCollection[] = [];
   /** Stations whose request was not answered for good within the clients' limit. */
   readonly stuck: string[] = [];
-  /** Answers that ask for a later repetition, and broken connections, by kind. */
+  /** How many answers asked for a later repetition, and how many connections broke, by kind. */
   readonly later = new Map<string, number>();
   readonly #faults: { readonly name: string; readonly atMs: number }[] = [];
 
@@ -88,7 +88,7 @@ export class History {
     this.#faults.push({ name, atMs: performance.now() });
   }
 
-  /** The end of a sentence that names the newest fault at that moment; empty before the first one. */
+  /** The end of a sentence with the newest fault at that moment; empty before the first fault. */
   duringFault(atMs: number): string {
     const fault = this.#faults.findLast((one) => one.atMs <= atMs);
     return fault === undefined ? "" : ` (${fault.name})`;

@@ -1,4 +1,4 @@
-/** Hosts on three NATS servers, of which one lags or is lost: no wrong answer, and no take-over without a reason. */
+/** Hosts on three NATS servers, while one server lags or is lost: no wrong answer, and no needless take-over. */
 import { setTimeout as delay } from "node:timers/promises";
 import { pino } from "pino";
 import { Registry } from "prom-client";
@@ -36,7 +36,7 @@ const LEADER: NodeName = "n0";
 const OTHER: NodeName = "n1";
 const LAGGING: NodeName = "n2";
 const LEASE_STREAM = `KV_${LEASES.name}`;
-/** Each read goes to any of the three servers: that none of so many goes to the one that lags is a chance of 1 to 16,000. */
+/** Each read reaches any of the three servers. The chance that none of these reaches the lagging one is 1 in 16,000. */
 const STATION_IDS = Array.from({ length: 24 }, (_, index) => index + 1);
 const ANA: Actor = { kind: "cashier", id: 7, name: "Ana" };
 const BEN: Actor = { kind: "cashier", id: 8, name: "Ben" };
@@ -79,7 +79,7 @@ async function startHost(): Promise<StationHost> {
     switches.stop();
   });
   await vi.waitFor(() => expect(started.owned().size).toBe(PARTITION_COUNT), WAIT);
-  // For ten seconds after its scan a host also learns of the commits of others.
+  // For ten seconds after its scan a host also receives the commits of other hosts.
   await scanBus.close();
   return started;
 }
@@ -94,7 +94,7 @@ async function askOnce(
   return answer.json<StationResponse | StationFailure>();
 }
 
-/** Another host does a command; a majority has stored its commit when this resolves. */
+/** Runs a command on another host. Resolves when a majority has stored its commit. */
 async function releaseElsewhere(log: StationLog, stationId: number): Promise<void> {
   const query = { last_by_subj: stationLogSubject(stationId) };
   const stored = await bus.jsm.streams.getMessage(STATION_LOG.name, query);
@@ -165,7 +165,7 @@ test("the leader of the log moves: the outcome of an append that it has lost is 
       const startMs = performance.now();
       const outcome = await log.append(stationId, newest.sequence, commit);
       const endMs = performance.now();
-      // How long an append takes that no report interrupts depends on the machine.
+      // The duration of an append without such a report depends on the machine.
       const reportMs = reportedAtMs.find((atMs) => atMs > startMs) ?? endMs;
       appends.longestAfterReportMs = Math.max(appends.longestAfterReportMs, endMs - reportMs);
       if (outcome.kind === "unknown" && String(outcome.cause).includes("a new leader")) appends.lost += 1;

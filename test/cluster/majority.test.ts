@@ -115,7 +115,7 @@ afterEach(() => {
 });
 
 describe("a gateway whose server is cut off", () => {
-  // Whichever server leads, and whichever has the consumers: one there goes on with its heartbeats during the cut.
+  // For each leader and each place of the consumers: a consumer at the cut-off server continues its heartbeats during the cut.
   test.each([
     { leads: "local", consumers: "local" },
     { leads: "local", consumers: "other" },
@@ -169,7 +169,7 @@ describe("a gateway whose consumers are at a server that stalls", () => {
     expect(gateway.replicas.stations.state(STATION_ID)?.intent).not.toBeNull();
     expect(isFresh()).toBe(true);
     cluster.signalNode(meta, "SIGCONT");
-    // What the earlier consumers deliver now is not new.
+    // The messages that the earlier consumers deliver now are not new.
     await delay(BUS_LIMITS.feedHeartbeatMs * 2);
     expect(gateway.replicas.stations.state(STATION_ID)).toEqual(station.state());
   });
@@ -196,7 +196,7 @@ describe("a feed whose server stalls", () => {
     await bus.js.publish(subject, "");
     await feed.caughtUp;
     cluster.signalNode(meta, "SIGSTOP");
-    // The bucket keeps one message of a subject: the one that was read last is gone by the time that the feed is elsewhere.
+    // The bucket keeps one message of a subject, so the last message that the feed has read is gone when it reads from another server.
     const endMs = performance.now() + LEFT_WITHIN_MS;
     while (performance.now() < endMs) {
       stored = (await bus.js.publish(subject, "")).seq;
@@ -212,7 +212,7 @@ describe("a feed whose server stalls", () => {
 
 test("a process that goes to another server while it asks: the silence of the first one does not count there", async () => {
   const url = [local, other].map((node) => cluster.nodeUrl(node)).join();
-  // Some of them leave at the moment at which the next check would leave too.
+  // Some of them leave at the moment of the next check, which would leave too.
   const leaving = Array.from({ length: 16 }, async (_, index) => {
     let lost = 0;
     const warn = (_fields: object, message: string): void => void (lost += Number(message === QUORUM_LOST));

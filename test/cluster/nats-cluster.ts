@@ -36,7 +36,7 @@ export interface ClusterOptions {
   readonly isDirect: boolean;
   /** The servers name each other to their clients, as they do unless they are configured otherwise. */
   readonly advertises: boolean;
-  /** A server whose streams are in a folder of its own. */
+  /** A server whose streams are in a separate folder. */
   readonly smallDisk: { readonly node: NodeName; readonly path: string } | undefined;
 }
 

@@ -41,7 +41,7 @@ afterAll(async () => {
 describe("the first preparation of a cluster", () => {
   it("no number of copies or of logs: refused with an example of both, because the number of logs never changes", () => {
     const sentence =
-      /^The NATS at \S+ \(NATS_URL\) is a new cluster: say how many copies it keeps of each stream, and among how many logs the stations are divided, for example `npm run migrate -- --replicas 3 --logs 6`; the number of logs never changes\.$/;
+      /^The NATS at \S+ \(NATS_URL\) is a new cluster: choose how many copies it keeps of each stream, and among how many logs the stations are divided, for example `npm run migrate -- --replicas 3 --logs 6`; the number of logs never changes\.$/;
     const refused = { code: "layout_needed", message: expect.stringMatching(sentence) as string };
     expect(refusals).toMatchObject([refused, refused, refused]);
   });

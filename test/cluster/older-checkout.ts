@@ -1,4 +1,4 @@
-/** The programs of an earlier commit, in a folder of their own. */
+/** The programs of an earlier commit, in a separate folder. */
 import { execFile } from "node:child_process";
 import { readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";

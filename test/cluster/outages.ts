@@ -1,12 +1,12 @@
-/** How long a fault kept the clients of a trial waiting, and whether that was too long. */
+/** How long the clients of a trial had to wait during a fault, and whether that was too long. */
 import { type AcknowledgedStep, type History, NO_STATION } from "./history.ts";
 import { PAUSE_MS } from "./trial-client.ts";
 
-/** What one fault did to the clients. */
+/** The effect of one fault on the clients. */
 export interface FaultResult {
   readonly name: string;
   readonly target: string;
-  /** The longest time without success of a cashier or companion, of a display, and of how many stations. */
+  /** The longest time without success of a cashier or companion and of a display, and the number of stations with a gap. */
   readonly commandOutageMs: number;
   readonly pollOutageMs: number;
   /** The slowest answer, with all attempts, also when none failed; undefined without any request. */
@@ -15,13 +15,13 @@ export interface FaultResult {
   readonly wrongErrors: number;
   /** The longest outage, and the slowest answer, that is allowed. */
   readonly withinMs: number;
-  /** Whether no request may have failed. */
+  /** Whether no attempt may fail. */
   readonly failsNothing: boolean;
   /** Whether it was the death of one server: most stations notice nothing of it. */
   readonly isDeath: boolean;
 }
 
-/** A shorter failure is one attempt that was repeated, not an outage. */
+/** A shorter failure is one repeated attempt and not an outage. */
 const GAP_MS = 1_000;
 /** The slowest answer allowed at a station whose log has its leader. */
 export const SLOW_MS = 2_000;
@@ -36,7 +36,7 @@ export const isCommand = (step: string): boolean => kindOf(step) === "command";
 export const waitedMs = ({ startedAtMs, endedAtMs }: AcknowledgedStep): number => endedAtMs - startedAtMs;
 const failedMs = ({ failedAtMs, endedAtMs }: AcknowledgedStep): number => endedAtMs - (failedAtMs ?? endedAtMs);
 
-/** What the clients saw between these two moments. */
+/** The outages of the clients between these two moments. */
 export function outagesOf({ steps }: Pick<History, "steps">, fromMs: number, toMs: number) {
   const during = steps.filter(({ startedAtMs, endedAtMs }) => endedAtMs >= fromMs && startedAtMs <= toMs);
   const longest = (isOfKind: (step: string) => boolean): number =>
@@ -52,13 +52,13 @@ export function outagesOf({ steps }: Pick<History, "steps">, fromMs: number, toM
   };
 }
 
-/** Until the target worked again: what comes later may wait for an election. */
+/** The result until the target worked again: later requests may wait for an election. */
 export function resultUntilAwake(
   result: FaultResult,
   { steps }: Pick<History, "steps">,
   { fromMs, awakeAtMs, withinMs }: { readonly fromMs: number; readonly awakeAtMs: number; readonly withinMs: number },
 ): FaultResult {
-  // A request that still fails then counts until then.
+  // A request that still fails at that time counts up to that time.
   const before = steps.flatMap((step) => {
     if (step.endedAtMs <= awakeAtMs) return [step];
     return (step.failedAtMs ?? Number.POSITIVE_INFINITY) < awakeAtMs ? [{ ...step, endedAtMs: awakeAtMs }] : [];
@@ -67,12 +67,12 @@ export function resultUntilAwake(
   return { ...result, name: `${result.name}, until it wakes`, withinMs, ...outages };
 }
 
-/** A sentence for an outage that was too long, and for a death that too many stations noticed. */
+/** Sentences for an outage that was too long, and for the death of a server that too many stations noticed. */
 export function lateness(result: FaultResult, stationCount: number): string[] {
   const { withinMs, commandOutageMs, pollOutageMs, stationsWithGap, isDeath, failsNothing } = result;
   const sentences: string[] = [];
   const outageMs = Math.max(commandOutageMs, pollOutageMs);
-  // A client tries again after a pause, so the measured outage is too long by at most one pause.
+  // A client tries again after a pause, so the measured outage is longer than the real one by at most one pause.
   if (outageMs > withinMs + PAUSE_MS) sentences.push(`${titleOf(result)}: ${outageMs} ms instead of ${withinMs} ms.`);
   if (failsNothing && outageMs > 0) sentences.push(`${titleOf(result)}: a request failed, for ${outageMs} ms.`);
   if (isDeath && stationsWithGap > STATIONS_WITH_GAP * stationCount) {
@@ -81,7 +81,7 @@ export function lateness(result: FaultResult, stationCount: number): string[] {
   return sentences;
 }
 
-/** A sentence for an answer that was too slow, although perhaps nothing failed. */
+/** Sentences for answers that were too slow, even if no attempt failed. */
 export function slowness(result: FaultResult): string[] {
   const { withinMs, slowest } = result;
   if (slowest === undefined) return [];

@@ -38,15 +38,15 @@ const SLOW_DATABASE_MS = 5_000;
 const RESETS = 3;
 /** Processes and servers dial again within a second, and hosts read what they have missed. */
 const RESET_MS = 3_000;
-/** Nothing fails except one attempt, which is repeated at once. */
+/** At most one attempt fails, and the client repeats it at once. */
 const NOTHING_MS = 1_500;
 const SERVERS_START_MS = 3_000;
 /** All processes at once on two cores. */
 const PROCESSES_START_MS = 20_000;
-/** No copy runs during the fault; then both start, and a host's lease must lapse. */
+/** During the fault no process of the kind runs. Then both start, and the lease of a host must lapse first. */
 const NO_COPY_MS = CUT_MS + 6_000;
 const DATABASE_STALL_MS = 6_000;
-/** What follows the end of a stall or a restart of PostgreSQL. */
+/** The bound after the end of a stall or a restart of PostgreSQL. */
 const DATABASE_BACK_MS = 2_000;
 /** A feed misses its heartbeats, and starts over. */
 const CONSUMERS_MS = 3_000;
@@ -56,7 +56,7 @@ const NEXT_STOP_MS = 100;
 const LEASE_MS = 3_000;
 /** `RestartSec` of the units. */
 const SUPERVISOR_MS = 1_000;
-/** The relay that leads next restores the buckets, and a gateway that starts waits for it. */
+/** The next leading relay restores the buckets, and a starting gateway waits for that. */
 const PURGED_MS = LEASE_MS;
 /** In this time a station of a trial opens more orders than the eight that it stores. */
 const LOCKED_MS = 20_000;
@@ -149,7 +149,7 @@ const fillDisk: Draw = async (world) => {
   };
 };
 
-/** Only that process loses that server; the server and the others are well. */
+/** Only this process loses its server. The server works for all others. */
 const cutProcess =
   (kind: Kind): Draw =>
   async (world) => {
@@ -168,7 +168,7 @@ const cutProcess =
     };
   };
 
-/** Only that process loses PostgreSQL, in silence: nothing it sends is answered, and no connection ends. */
+/** Only this process loses PostgreSQL, without an error: it gets no answers, and no connection ends. */
 const cutFromDatabase =
   (kind: Kind): Draw =>
   async (world) => {
@@ -186,7 +186,7 @@ const cutFromDatabase =
     };
   };
 
-/** The link to PostgreSQL is as slow as one between two continents: each statement takes twice that time. */
+/** The link to PostgreSQL is as slow as a link between two continents: each statement waits for it twice. */
 const slowToDatabase =
   (kind: Kind): Draw =>
   async (world) => {
@@ -204,7 +204,7 @@ const slowToDatabase =
     };
   };
 
-/** As a switch or a firewall that is restarted does it: no server and no process ends. */
+/** Breaks all connections, as a restarted switch or firewall does. No server and no process ends. */
 const resetConnections: Draw = async (world) => ({
   name: "end every connection of the servers and of one process of each kind",
   target: "all links",
@@ -222,7 +222,7 @@ const resetConnections: Draw = async (world) => ({
   },
 });
 
-/** A machine with a NATS server and one process of each kind: power and network are those of all of them. */
+/** The loss of a machine with a NATS server and one process of each kind: all of them lose power or network together. */
 const loseMachine =
   (how: "kill" | "cut off"): Draw =>
   async (world, random) => {
@@ -240,7 +240,7 @@ const loseMachine =
           await world.nats.startNode(node);
           await Promise.all(processes.map(restartAsSupervisor));
         } else {
-          // Within the machine everything reaches everything.
+          // Within the machine all parts still reach one another.
           const toOthers = names.flatMap((name) =>
             [...world.nats.linksOf(name)].flatMap(([to, link]) => (to === node ? [] : [link])),
           );
@@ -272,9 +272,9 @@ const purgeBuckets: Draw = async (world) => ({
   },
 });
 
-/** Long enough to miss what a process must do in time, and too short for others to miss the process. */
+/** Long enough that the process misses its deadlines, and too short for others to notice. */
 const BRIEFLY = { name: "briefly", leastMs: 500, mostMs: 3_000 };
-/** Of kinds that no collection waits for: the other copy goes on with the work, and this one finds its leases lost. */
+/** For kinds of processes that no collection waits for: the other process continues the work, and this one loses its leases. */
 const FOR_MINUTE = { name: "for a minute", leastMs: 60_000, mostMs: 61_000 };
 
 const stallProcess =
@@ -311,7 +311,7 @@ const deleteConsumers: Draw = async (world, random) => {
   };
 };
 
-/** It also decides which server gets a new consumer: until the next one is elected, no feed can start over. */
+/** Kills the leader of the metadata, which assigns each new consumer to a server: until the next election no feed can start over. */
 const killMetaLeader: Draw = async (world) => {
   const node = await metaLeader(world.nats);
   return {
@@ -427,7 +427,7 @@ async function restartAsSupervisor(each: TestProcess): Promise<void> {
   }
 }
 
-/** A careless deployment: no process waits for the one before, and each starts again as soon as it has ended. */
+/** A careless deployment: all processes stop at once, and each starts again as soon as it has ended. */
 const replaceAllAtOnce: Draw = async (world, random) => ({
   name: "stop and start all processes without waiting",
   target: "all processes",
@@ -460,7 +460,7 @@ const stepDownLeaders: Draw = async (world, random) => ({
   },
 });
 
-/** No copy of a service is left; nothing that a trial asks for needs it unless `withinMs` says so. */
+/** Kills both processes of a service. Unless `withinMs` is set, no request of a trial needs this service. */
 const killBoth =
   (kind: Kind, withinMs = NOTHING_MS): Draw =>
   async (world) => {

@@ -73,7 +73,7 @@ export async function startRobotWork(world: ClusterWorld, history: History, rece
       const received = receiver.at(PATH);
       const sentences = missing().map(({ taskId }) => `The webhook of serving task ${taskId} did not arrive.`);
       const ids = new Set(offered.map(({ taskId }) => taskId));
-      if (ids.size !== offered.length) sentences.push("Two offers with keys of their own were answered with one task.");
+      if (ids.size !== offered.length) sentences.push("Two offers with different keys were answered with one task.");
       for (const { body, signature, atMs } of received) {
         const verdict = verifyWebhook({ header: signature, body, secrets: [secret], nowMs: atMs });
         if (verdict !== "valid") sentences.push(`A webhook was signed so that it is ${verdict}: ${body}.`);

@@ -1,11 +1,11 @@
-/** Which displays and companions of a trial were shown old state. */
+/** Finds the answers of a trial in which displays and companions got old state. */
 import { PAID_SHOWN_MS } from "../../machines/settings.ts";
 import type { Fetched, History, OpenOrder, Shown } from "./history.ts";
 
-/** A display may show what was true this long ago (contract, "Poll around every two seconds"; invariant I8). */
+/** A display may show state that is at most this old (contract, "Poll around every two seconds"; invariant I8). */
 export const STALE_AFTER_MS = 1_500;
 
-/** Something that was known of an order: that it exists, or that it was paid. */
+/** A known fact about an order: that it exists, or that it was paid. */
 interface Known {
   readonly atMs: number;
   readonly orderDisplayNumber: number;
@@ -13,8 +13,9 @@ interface Known {
 }
 
 /**
- * Answers that showed less than what had been known for longer than a display may lag: an older order, a paid order as unpaid,
- * an order as just paid long after that, no order while one was open, or not the collection that waited for the companion.
+ * Sentences for answers that lack a fact that was known for longer than a display may lag: they show an older order, a paid
+ * order as unpaid, an order as just paid long after its payment, no order while one was open, or not the collection that
+ * waited for the companion.
  */
 export function staleAnswers(history: History): string[] {
   const shownAt = Map.groupBy(history.shown, ({ stationId }) => stationId);

@@ -84,7 +84,7 @@ export async function startStatementWork(world: ClusterWorld, history: History):
         throw new StuckError(sentence);
       }
       await delay(LOOK_MS);
-      ({ body: found } = await client.send<Import>("look", "GET", `imports/${found.import_id}/`));
+      ({ body: found } = await client.send<Import>("read", "GET", `imports/${found.import_id}/`));
     }
   };
 
@@ -136,7 +136,7 @@ export async function startStatementWork(world: ClusterWorld, history: History):
 async function lastRun(client: TrialClient, accountId: number, lines: number): Promise<Partial<Run>> {
   const deadlineMs = performance.now() + RUN_WITHIN_MS;
   for (;;) {
-    const { body } = await client.send<{ runs: Run[] }>("look", "GET", `runs/?account_id=${accountId}`);
+    const { body } = await client.send<{ runs: Run[] }>("read", "GET", `runs/?account_id=${accountId}`);
     const run: Partial<Run> = body.runs[0] ?? {};
     if ((run.lines === lines && run.status === "done") || performance.now() > deadlineMs) return run;
     await delay(LOOK_MS);

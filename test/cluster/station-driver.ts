@@ -67,7 +67,7 @@ function endedAs(
   return { orderId, orderDisplayNumber, route, amountMinor, intentId: intent.intent_id, end, transactionId, events };
 }
 
-/** Drivers of one station may follow one another: each has keys of its own. */
+/** Drivers of one station may follow one another: each has different keys. */
 let drivers = 0;
 
 export class StationDriver {
@@ -82,7 +82,7 @@ export class StationDriver {
   readonly #display: TrialClient;
   readonly #hasProvider: boolean;
   #isStopped = false;
-  #heardAtMs = performance.now();
+  #beatAtMs = performance.now();
   #count = 0;
 
   constructor(world: ClusterWorld, station: ChaosStation, history: History, random: Random, pace = new Pace()) {
@@ -119,7 +119,7 @@ export class StationDriver {
   #beat(): Promise<void> {
     return this.#untilStopped(async () => {
       await this.#heart.send("heartbeat", "POST", "heartbeat/", { body: {} });
-      this.#heardAtMs = performance.now();
+      this.#beatAtMs = performance.now();
       await this.#pause(HEARTBEAT_MS);
     });
   }
@@ -198,7 +198,7 @@ export class StationDriver {
     const { intent_id } = await this.#create(name, order, "dynamic_qr");
     const deadlineMs = performance.now() + QR_ENDED_WITHIN_MS;
     for (;;) {
-      const { body: intent } = await this.#cashier.send<Intent>("look", "GET", this.#at({ intent_id }));
+      const { body: intent } = await this.#cashier.send<Intent>("read", "GET", this.#at({ intent_id }));
       const { status, end_reason } = intent;
       if (status === "succeeded") {
         const events = ["intent_created", "provider_confirmed", "intent_succeeded"];
@@ -240,7 +240,7 @@ export class StationDriver {
   async #create(name: string, order: Order, route: string): Promise<Intent> {
     const request = { key: `${name}-intent`, body: { order_id: order.order_id, route } };
     const isOffline = ({ body }: Answer<Refused>): boolean =>
-      body.reason === "device_offline" && performance.now() - this.#heardAtMs > OFFLINE_AFTER_MS;
+      body.reason === "device_offline" && performance.now() - this.#beatAtMs > OFFLINE_AFTER_MS;
     for (;;) {
       const path = `${this.#station.path}/intents/`;
       const answer = await this.#cashier.send<Intent>("create", "POST", path, request, isOffline);

@@ -1,7 +1,7 @@
 /**
- * Collections on three NATS servers while servers and processes fail: the short form of a trial, and then, in the same world,
- * the death of a server, of which stations whose log another server leads notice little (design §2.5). The long form of the
- * trial is `npm run chaos`.
+ * Collections on three NATS servers while servers and processes fail: the short form of a trial. Then, in the same world, one
+ * server dies, and stations whose log another server leads have only a short gap (design §2.5). The long form of the trial is
+ * `npm run chaos`.
  *
  *   CLUSTER_SEED=42 CLUSTER_FAULTS=20 npx vitest run test/cluster/trial.test.ts
  */
@@ -50,7 +50,7 @@ const CALM_MS = 1_000;
 const ELECTED_MS = 12_000;
 /** The server's copies are complete, and the relay has checked the leaders often enough to move those that it should. */
 const SPREAD_WITHIN_MS = 90_000;
-/** Everything that stations have in common. */
+/** The streams that all stations use. */
 const IN_COMMON = [...[CREDENTIALS, SESSIONS, SWITCHES, LEASES].map(({ name }) => `KV_${name}`), LIVENESS.name];
 
 let world: ClusterWorld;

@@ -1,4 +1,4 @@
-/** A trial: stations at work on a cluster while one fault follows another, then the judgement of what was seen. */
+/** A trial: stations work on a cluster while one fault follows another. Then the judge compares all records. */
 import { setTimeout as delay } from "node:timers/promises";
 import { Random } from "../chaos/random.ts";
 import { AuditCopyWatch, COPIED_WITHIN_MS } from "./audit-copy-watch.ts";
@@ -30,7 +30,7 @@ export interface TrialOptions {
   readonly seed: number;
   /** The faults, in order. */
   readonly draws: readonly Draw[];
-  /** Whether the stations work as fast as this machine allows. Beside other tests they do not. */
+  /** Whether the stations adapt their pace to this machine. Beside other tests they do not. */
   readonly fitsMachine: boolean;
   /** Called with each line of the table as it is known. */
   readonly print: (line: string) => void;
@@ -46,7 +46,7 @@ export interface TrialResult extends Judgement {
   readonly slow: readonly string[];
 }
 
-/** Quick work before the first fault, and after each, so that one fault's outage is not counted as the next one's. */
+/** The time of quick work before the first fault and after each fault, so that no outage counts for the next fault. */
 const CALM_MS = 4_000;
 /** From the end of a fault to quick work at every station. */
 const RECOVERED_WITHIN_MS = 90_000;
@@ -57,7 +57,7 @@ const CONTROL_MS = 20_000;
 const JUDGED_WITHIN_MS = 60_000;
 const LEAST_JUDGEMENTS = 3;
 
-/** Every station of the world takes part. */
+/** Runs a trial with all stations of the world. */
 export async function runTrial(
   world: ClusterWorld,
   { seed, draws, fitsMachine, print }: TrialOptions,
@@ -132,7 +132,7 @@ export async function runTrial(
   return { ...judgement, lost, faults: results, history, stale, late, slow: results.flatMap(slowness) };
 }
 
-/** What the processes of the world have besides collections. */
+/** Starts the other work for which the world has processes. */
 async function startSideWork(world: ClusterWorld, history: History): Promise<readonly SideWork[]> {
   const works: SideWork[] = [];
   if (world.receiver !== undefined) works.push(await startRobotWork(world, history, world.receiver));

@@ -230,7 +230,7 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
 
   // Display.
   broken(
-    "the display has a state of its own",
+    "the display has a state that the contract lacks",
     "display.idle",
     goodAt("GET", "display/", (body) => {
       if (body["state"] === "idle") body["state"] = "ready";
@@ -288,7 +288,7 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
   broken("there is no throttle", "throttle.per_credential", (_passing, answer) => {
     if (answer.status === 429) accept(answer, {});
   }),
-  broken("the throttle does not say when", "throttle.per_credential", (_passing, answer) => {
+  broken("the throttle has no time to wait", "throttle.per_credential", (_passing, answer) => {
     if (answer.status === 429) delete answer.headers["retry-after"];
   }),
   broken(

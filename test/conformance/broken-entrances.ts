@@ -71,14 +71,14 @@ export const BROKEN_ENTRANCES: readonly BrokenService[] = [
     }),
   ),
   broken(
-    "a spent code has a status of its own",
+    "a spent code has another status",
     "enroll.alike_refusals",
     atDevice("POST", "enroll/", (answer, passing) => {
       if (!isGood(answer) && requestOf(passing)["code"] !== "00000-00000") answer.status = 410;
     }),
   ),
   broken(
-    "an unknown code has a sentence of its own",
+    "an unknown code has another sentence",
     "enroll.alike_refusals",
     atDevice("POST", "enroll/", (answer, passing) => {
       if (requestOf(passing)["code"] === "00000-00000" && answer.body !== undefined) answer.body["detail"] = "Unknown.";

@@ -53,7 +53,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
       if (answer.status === 400 && requestOf(passing)["code"] === undefined) accept(answer, { credential: "dp_x" });
     }),
   ),
-  broken("an expired code has a status of its own", "enroll.expired_alike", (passing, answer, memory) => {
+  broken("an expired code has another status", "enroll.expired_alike", (passing, answer, memory) => {
     if (passing.path.endsWith("/enrollment-codes/") && requestOf(passing)["lifetime_seconds"] !== undefined)
       memory.set("expiring", answer.body?.["code"]);
     const isExpired =
@@ -120,13 +120,13 @@ export const BROKEN_RULES: readonly BrokenService[] = [
       answer.body["handoff_target"] = memory.get("target");
     }),
   ),
-  broken("the clock of heartbeats stands still", "answers.clock_runs", (passing, answer, memory) => {
+  broken("the clock of heartbeats is stalled", "answers.clock_runs", (passing, answer, memory) => {
     if (!isAt(passing, "POST", "heartbeat/") || answer.body === undefined) return;
     memory.set("time", memory.get("time") ?? answer.body["server_time"]);
     answer.body["server_time"] = memory.get("time");
   }),
   broken(
-    "assignments have a clock of their own",
+    "assignments have another clock",
     "answers.clock_runs",
     goodAt("GET", "assignment/", (body) => {
       body["server_time"] = new Date(Date.parse(String(body["server_time"])) - 5_000).toISOString();

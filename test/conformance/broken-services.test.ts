@@ -45,7 +45,7 @@ async function run(service: Pick<BrokenService, "breaks">, nth: number, only: re
 }
 
 describe("a broken service", () => {
-  it("is one of at least sixty, each with a name of its own and a check that exists", () => {
+  it("is one of at least sixty, each with a unique name and a check that exists", () => {
     expect(BROKEN_SERVICES.length).toBeGreaterThanOrEqual(60);
     expect(new Set(BROKEN_SERVICES.map(({ name }) => name)).size).toBe(BROKEN_SERVICES.length);
     for (const { caughtBy } of BROKEN_SERVICES) expect(chosen(CHECKS, [caughtBy]).at(-1)?.id ?? caughtBy).toBeTruthy();

@@ -29,7 +29,7 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
     }),
   ),
   broken(
-    "a spent code has a header of its own",
+    "a spent code has another header",
     "enroll.alike_refusals",
     atDevice("POST", "enroll/", (answer, passing) => {
       if (!isGood(answer) && requestOf(passing)["code"] !== "00000-00000") answer.headers["x-reason"] = "spent";
@@ -83,7 +83,7 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
     }),
   ),
 
-  broken("a 401 does not say how to authenticate", "auth.bearer_needed", (_passing, answer) => {
+  broken("a 401 does not name the way to authenticate", "auth.bearer_needed", (_passing, answer) => {
     delete answer.headers["www-authenticate"];
   }),
   broken(
@@ -132,7 +132,7 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
 
   // Assignments.
   broken(
-    "the assignment's clock stands still",
+    "the assignment's clock is stalled",
     "assignment.nothing",
     goodAt("GET", "assignment/", (body) => (body["server_time"] = "2020-01-01T00:00:00.000Z")),
   ),
@@ -257,7 +257,7 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
 
   // Display.
   broken(
-    "the display's clock stands still",
+    "the display's clock is stalled",
     "display.server_time",
     goodAt("GET", "display/", (body) => (body["server_time"] = "2020-01-01T00:00:00.000Z")),
   ),

@@ -66,15 +66,12 @@ describe("the checks", () => {
     ["a service", CHECKS],
     ["a companion", DEVICE_CHECKS.companion],
     ["a display", DEVICE_CHECKS.display],
-  ])(
-    "of %s have names of their own, and build on earlier ones",
-    (_, checks: readonly Pick<Check, "id" | "after">[]) => {
-      const ids = checks.map(({ id }) => id);
-      expect(new Set(ids).size).toBe(ids.length);
-      for (const [index, { id, after = [] }] of checks.entries())
-        for (const before of after) expect(ids.slice(0, index), `${id} after ${before}`).toContain(before);
-    },
-  );
+  ])("of %s have unique names, and build on earlier ones", (_, checks: readonly Pick<Check, "id" | "after">[]) => {
+    const ids = checks.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const [index, { id, after = [] }] of checks.entries())
+      for (const before of after) expect(ids.slice(0, index), `${id} after ${before}`).toContain(before);
+  });
 
   it.each(Object.entries(DEVICE_CHECKS))("of a %s quote the contract or the guide for device makers", (_, checks) => {
     const guide = readFileSync(join(import.meta.dirname, "..", "..", "docs", "devices.md"), "utf8");

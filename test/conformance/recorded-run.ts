@@ -20,7 +20,7 @@ export interface SeenRun {
 }
 
 let devices = 0;
-/** From an address of its own: ten devices enroll from one address in a minute. */
+/** From a separate address: ten devices enroll from one address in a minute. */
 export async function enroll({ baseUrl }: Pick<TestSystem, "baseUrl">, code: string): Promise<void> {
   devices += 1;
   const headers = { "x-forwarded-for": `100.64.1.${devices}` };

@@ -1,4 +1,4 @@
-/** The suite against a running service: by command, as a program of its own, and by API. */
+/** The suite against a running service: by command, as a separate program, and by API. */
 import { join } from "node:path";
 import { expect, vi } from "vitest";
 import type { Person } from "../support/people.ts";

@@ -359,7 +359,7 @@ test.concurrent("a run that cannot begin: exit code 2, the session has ended, an
   expect(await openSessions()).toEqual(before);
 });
 
-test.concurrent("a service that keeps something, where every check passes: exit code 3, and each report says so", async () => {
+test.concurrent("a service that keeps something, where every check passes: exit code 3, and each report shows that", async () => {
   const keeps = KEEPING_SERVICES.find(({ leaves }) => leaves === "the station is leased");
   const { conformance } = await openRunner(keeps);
   const file = (end: string): string => join(folder.path, `kept.${end}`);
@@ -400,8 +400,10 @@ test.concurrent.each([
   // No process has this id.
   writeFileSync(file, JSON.stringify({ baseUrl, pid: 2 ** 30, token }));
   const program = conformance("--sandbox", sandboxId, "--only", "settle.cash");
-  const said = expect.stringContaining(`The session of a run that was killed cannot be ended: ${status} `) as string;
-  expect([await program.ended, program.output()]).toEqual([2, said]);
+  const expected = expect.stringContaining(
+    `The session of a run that was killed cannot be ended: ${status} `,
+  ) as string;
+  expect([await program.ended, program.output()]).toEqual([2, expected]);
   expect(existsSync(file)).toBe(true);
 });
 

@@ -463,7 +463,7 @@ function sourcesOf(copy: Copy): readonly string[] {
     .map((argument) => argument.getValue());
 }
 
-/** Does what Docker does: each stage has a folder of its own, and the last one is the image. Returns the image's folder. */
+/** Does what Docker does: each stage has a separate folder, and the last one is the image. Returns the image's folder. */
 function build(folder: string): string {
   let stage = "";
   for (const instruction of instructions) {

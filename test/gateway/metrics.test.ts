@@ -149,7 +149,7 @@ describe("metrics of one collection", () => {
     expect(metricSum(host, "stations_settlements_total", { result: "succeeded" })).toBe(1);
     expect(metricSum(host, "stations_settlement_retries_total")).toBe(0);
     expect(metricSum(host, "stations_append_conflicts_total")).toBe(0);
-    expect(metricSum(host, "stations_append_doubts_total")).toBe(0);
+    expect(metricSum(host, "stations_append_unknown_outcomes_total")).toBe(0);
     expect(metricSum(host, "stations_busy_total", { queue: "station" })).toBe(0);
     expect(metricSum(host, "stations_partitions_owned")).toBe(256);
     expect(metricSum(host, "stations_resident_states")).toBeGreaterThan(0);

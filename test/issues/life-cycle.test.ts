@@ -213,7 +213,7 @@ describe("evidence that changes before a decision", () => {
       world.ask(issues.closeIssue, { caller: place.operator, issueId, reason: "Checked", evidenceHash });
     const refusal = await refusalOf(closeSeen("0".repeat(64)));
     expect(refusal).toMatchObject({ code: "conflict", reason: "evidence_changed" });
-    expect(refusal.detail).toContain("look at it again");
+    expect(refusal.detail).toContain("check it again");
     expect((await closeSeen(issue.evidenceHash)).issue.status).toBe("closed");
     // Repeated, because the answer was lost.
     expect((await closeSeen("0".repeat(64))).issue.status).toBe("closed");

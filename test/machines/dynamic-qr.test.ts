@@ -352,10 +352,10 @@ describe("an unclear order", () => {
   });
 
   it("ends when it is paid, when it is voided and when the provider reports no payment", () => {
-    const doubtful = (): Scenario => shown().cancels();
-    expect(doubtful().picks("cash", { confirms: true }).attests().settles().station.unclearCollections).toEqual([]);
-    expect(doubtful().order({ status: "voided", revision: 2 }).station.unclearCollections).toEqual([]);
-    const cleared = doubtful().clears();
+    const unclear = (): Scenario => shown().cancels();
+    expect(unclear().picks("cash", { confirms: true }).attests().settles().station.unclearCollections).toEqual([]);
+    expect(unclear().order({ status: "voided", revision: 2 }).station.unclearCollections).toEqual([]);
+    const cleared = unclear().clears();
     expect([cleared.happened, cleared.station.unclearCollections]).toEqual([["unclear_resolved"], []]);
     expect(cleared.clears().happened).toEqual([]);
     expect(cleared.picks("dynamic_qr").happened).toEqual(["intent_created"]);

@@ -359,7 +359,7 @@ describe("an intent's record of its provider", () => {
     expect(walk(created("dynamic_qr"), ["CANCEL"]).context.endReason).toBe("");
   });
 
-  it("an order paid by another route: the end says so, and whether the intent had been handed over", () => {
+  it("an order paid by another route: the end has that reason, and whether the intent had been handed over", () => {
     const overtaken = (route: Route, way: readonly IntentEventType[]) => {
       const { endReason, moneyMayHaveMoved } = walk(created(route), [...way, "OVERTAKEN"]).context;
       return [endReason, moneyMayHaveMoved];

@@ -11,10 +11,10 @@ import { quickExpect } from "./quick-expect.ts";
 
 export function checkProviders(before: StationState | null, input: StepInput, after: Step): void {
   for (const intent of intentsOf(after.state)) checkProvider(before, input, intent);
-  checkDoubts(after.state);
-  checkDoubtsStay(before, input, after.state);
+  checkUnclear(after.state);
+  checkUnclearStay(before, input, after.state);
   checkUnreportedEnds(before, input, after);
-  checkForgottenDoubts(before, after.state);
+  checkForgottenUnclear(before, after.state);
   checkSecondCollection(before, input, after);
 }
 
@@ -49,7 +49,7 @@ function checkProvider(before: StationState | null, input: StepInput, intent: Pa
   }
 }
 
-function checkDoubts({ unclearCollections, knownOrders }: StationState): void {
+function checkUnclear({ unclearCollections, knownOrders }: StationState): void {
   quickExpect(unclearCollections.length, "M9: unclearCollections").toBeLessThanOrEqual(STATE_LIMITS.unclearCollections);
   const distinct = new Set(unclearCollections.map(({ intentId, reason }) => `${intentId} ${reason}`));
   quickExpect(distinct.size, "M22: one entry per intent and reason").toBe(unclearCollections.length);
@@ -62,7 +62,7 @@ function checkDoubts({ unclearCollections, knownOrders }: StationState): void {
 }
 
 /** An unclear collection leaves only by payment or void of its order, by the clearing of its intent, or by the bound. */
-function checkDoubtsStay(before: StationState | null, { command, recalled }: StepInput, state: StationState): void {
+function checkUnclearStay(before: StationState | null, { command, recalled }: StepInput, state: StationState): void {
   const { unclearCollections, knownOrders } = state;
   const settledId = command.type === "settlement_succeeded" ? command.intentId : undefined;
   const settled = [...intentsOf(state), recalled].find((intent) => intent?.intentId === settledId);
@@ -219,11 +219,11 @@ function mayHaveMoved({ confirmed, byDevice, silent, byProvider, shown, restored
 }
 
 /** When an unclear collection leaves the state because of the bound, its order still needs a confirmation. */
-function checkForgottenDoubts(
+function checkForgottenUnclear(
   before: StationState | null,
   { unclearCollections, unclearForgottenThrough }: StationState,
 ): void {
-  quickExpect(unclearForgottenThrough, "M22: what is forgotten stays so").toBeGreaterThanOrEqual(
+  quickExpect(unclearForgottenThrough, "M22: forgotten orders stay unclear").toBeGreaterThanOrEqual(
     before?.unclearForgottenThrough ?? 0,
   );
   if (before === null || unclearCollections.length < STATE_LIMITS.unclearCollections) return;
@@ -234,7 +234,7 @@ function checkForgottenDoubts(
   for (const orderId of pushedOut)
     quickExpect(
       unclearForgottenThrough,
-      "M22: the order of an unclear collection that was pushed out stays in question",
+      "M22: the order of an unclear collection that was pushed out stays unclear",
     ).toBeGreaterThanOrEqual(orderId);
 }
 

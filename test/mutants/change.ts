@@ -147,7 +147,7 @@ export function changesOf(program: string, language: "ts" | "js"): readonly Chan
     const other = MEMBERS.get(name);
     if (other !== undefined)
       add({ start: program.lastIndexOf(".", property.start), end: property.end }, `.${other}`, "member");
-    // Inside `a?.b.filter()` the call is no expression of its own.
+    // Inside `a?.b.filter()` the call is not a separate expression.
     else if (LEFT_OUT.has(name) && !source(object).includes("?.")) add(call, `(${source(object)})`);
   }
 

@@ -44,7 +44,7 @@ test("the callback in the guide is read in full", () => {
 test("the guide's shell lines make a valid signature, with the secret's text as the key", () => {
   const [clock = "", signing = ""] = block("sh", "openssl").split("\n");
   const body = '{"id":"evt-1"}';
-  const secret = "a secret as it stands";
+  const secret = "an unchanged secret";
   const header = execFileSync("sh", ["-c", `${clock}\n${signing}\nprintf 't=%s,v1=%s' "$t" "$v1"`], {
     env: { ...process.env, BODY: body, SECRET: secret },
     encoding: "utf8",

@@ -42,7 +42,7 @@ describe("bursts of callbacks with wrong signatures", () => {
     });
   }
 
-  it("correct callbacks after them: accepted, of the same config and of another one", async () => {
+  it("valid callbacks after them, for the same config and for another one: accepted", async () => {
     const [flooded, other] = await Promise.all([scenes.open(), scenes.open()]);
     const sendRight = async (nth: number): Promise<void> => {
       const { configId } = nth % 2 === 0 ? flooded : other;
@@ -77,7 +77,7 @@ describe("a silent provider", () => {
     await answerOneAccount({ world, provider }, healthy.configId);
   });
 
-  it("the questions, confirmations and new QRs of the others are not delayed", async () => {
+  it("does not delay the polls, confirmations and new QRs of other providers", async () => {
     await openDueQrs(world, silent, { count: OPEN_QRS });
     for (let asked = 0; asked < OPEN_QRS; asked += 1) void askSilent(silent);
     await expectNoDelay({ world, provider, scenes }, healthy);

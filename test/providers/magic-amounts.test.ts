@@ -46,7 +46,7 @@ const MISFIT = {
 } as const;
 const LATE = { issues: ["late_money"], callbacks: 1, next: "needs confirmation" } as const;
 
-/** A row of the table may have several ends, each at a station of its own. */
+/** A row of the table may have several ends, each at a separate station. */
 const ENDS: Record<Scenario, readonly End[]> = {
   approve: [PAID],
   decline: [{ status: "cancelled", endReason: "payment_declined", callbacks: 1, next: "collects" }],

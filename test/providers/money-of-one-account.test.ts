@@ -92,9 +92,9 @@ describe("a payment that its provider has asserted with another account", () => 
     ["account_mismatch", {}, " M-2 "],
   ])(
     "an attribution as %s %j of %j: the payment settles nothing by the config of that account",
-    async (kind, more, said) => {
+    async (kind, more, account) => {
       const scene = await scenes.open();
-      await scenes.pay(scene, { ...elsewhere, ...more, merchant_id: said });
+      await scenes.pay(scene, { ...elsewhere, ...more, merchant_id: account });
       const issue = await scenes.onlyIssueOf(scene.place);
       expect(issue.kind).toBe(kind);
       const order = await world.openIntent(scene.place, 1250);

@@ -86,7 +86,7 @@ export interface ProvidersWorld {
   ): Promise<ReplyOf<typeof paymentMessages.createProviderPayment>>;
   /** The same without repetitions: rejects with the service's refusal. */
   askProviderOnce: ProvidersWorld["askProvider"];
-  /** A sandbox config of the place's filial, with an account of its own. */
+  /** A sandbox config of the place's filial, with a separate account. */
   addSandboxConfig(place: Place): Promise<number>;
   /** Stops the providers service, with `whileDown` before it is started again. */
   restartProviders(whileDown?: () => Promise<void>): Promise<void>;
@@ -150,7 +150,7 @@ export async function startProvidersWorld(
     });
   };
   const askProvider: ProvidersWorld["askProvider"] = async (...asked) => {
-    const untilMs = performance.now() + STATION_LIMITS.providerPatienceMs;
+    const untilMs = performance.now() + STATION_LIMITS.providerWaitMs;
     for (;;) {
       try {
         return await askProviderOnce(...asked);

@@ -17,8 +17,8 @@ beforeAll(async () => {
   database = await cloneDatabase();
   // A test holds a lock for some seconds.
   const longestWorkMs = 60_000;
-  const patience = { longestWorkMs, idleInTransactionMs: longestWorkMs };
-  sql = openDatabase({ url: database.url, name: "runner test", maxConnections: 2, ...patience });
+  const limits = { longestWorkMs, idleInTransactionMs: longestWorkMs };
+  sql = openDatabase({ url: database.url, name: "runner test", maxConnections: 2, ...limits });
   sqlOfRunner = openDatabase({ url: database.url, name: "runner", maxConnections: 2 });
 });
 afterAll(async () => {

@@ -92,7 +92,7 @@ export async function callerOf(sql: Database, email: string): Promise<Caller> {
   return { userId, organizationId, name, role, permissions: [PERMISSIONS[role]] };
 }
 
-/** Another restaurant with an owner of its own. */
+/** Another restaurant with another owner. */
 export async function addOrganization(sql: Database, name: string): Promise<Caller> {
   const [organization] = await sql<[{ organization_id: number }]>`
     insert into organizations (name) values (${name}) returning organization_id`;

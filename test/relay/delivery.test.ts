@@ -168,7 +168,7 @@ describe("the relay", () => {
   });
 
   test("a credential whose deletion overtakes its entry is deleted in the end", async () => {
-    // The deletion has a key of its own, so that it never waits for a station's actor.
+    // The deletion has a separate key, so that it never waits for a station's actor.
     await fixture.write({ key: credentialKey(9), kind: "credential_delete", hash: hash("b") });
     const { positions } = await fixture.flush(credentialKey(9));
     await fixture.write({ key: stationKey(400), kind: "credential_put", hash: hash("b"), entry: credentialEntry });

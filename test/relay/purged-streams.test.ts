@@ -1,4 +1,4 @@
-/** A stream that an operator purges while the service runs: its numbers go on, and the relay notices it all the same. */
+/** A stream that an operator purges while the service runs: its numbers continue, and the relay still notices the loss. */
 import { type TestContext, test } from "vitest";
 import { COMPLETE_KEYS } from "../../services/bus/bucket-completeness.ts";
 import { CREDENTIALS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";

@@ -1,4 +1,4 @@
-/** A relay between a database and a NATS of the test's own, with real actor hosts where a test asks for them. */
+/** A relay between the database and the NATS of one test, with real actor hosts where a test needs them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { StoredMsg } from "@nats-io/jetstream";
@@ -73,7 +73,7 @@ export async function startRelayFixture() {
       started.push(relay);
       return relay;
     },
-    /** A relay as a process of its own, which a test may kill. */
+    /** A relay in a separate process, which a test may kill. */
     async startRelayProcess({ natsUrl, databaseUrl }: Addresses = { natsUrl: nats.url, databaseUrl: database.url }) {
       processes += 1;
       const environment = { ...process.env, NATS_URL: natsUrl, DATABASE_URL: databaseUrl, LOG_LEVEL: "warn" };
@@ -111,7 +111,7 @@ export async function startRelayFixture() {
     async startAnnouncers() {
       for (const start of [startRegistryService, startSettlementService]) started.push(stoppable(await start(deps)));
     },
-    /** Writes rows, each in a transaction of its own, as services do. */
+    /** Writes rows, each in a separate transaction, as services do. */
     async write(...rows: OutboxRow[]) {
       for (const row of rows) await sql.begin((tx) => insertOutbox(tx, row));
     },

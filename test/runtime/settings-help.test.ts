@@ -52,7 +52,7 @@ describe("settingsOf", () => {
 });
 
 describe("the documents of the settings", () => {
-  it("a setting that a process does not start without: its row and its block in the example say so", async () => {
+  it("a setting that a process does not start without: its row and its block in the example show that", async () => {
     const [page = "", example = ""] = (await settingsDocuments()).map(({ text }) => text);
     const processes = (await described()).filter(({ name }) => name !== START_DESCRIPTION.name);
     for (const description of processes) {

@@ -15,7 +15,7 @@ test("I2: one statement of the whole product writes transactions, and it is in t
   );
   expect(found.toSorted()).toEqual([
     "services/db/migrations/0017_settle_intent.sql: insert into transactions",
-    // The same function again, since issues of money have a table of their own.
+    // The same function again, since issues of money are in a separate table.
     "services/db/migrations/0025_issues.sql: insert into transactions",
     // The result of the migrations.
     "services/db/schema.sql: insert into transactions",

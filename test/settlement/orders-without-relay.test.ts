@@ -66,7 +66,7 @@ test("an order that is voided leaves the display, and the next one is shown; the
   await relay.stop();
 });
 
-test("without a station's host the order is stored, and the answer says that it is not delivered", async () => {
+test("without a station's host the order is stored, and the answer shows that it is not delivered", async () => {
   const { stationId, organizationId } = await openStation();
   await host.stop();
   const caller = cashierOf(organizationId, 7);

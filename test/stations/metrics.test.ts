@@ -33,7 +33,7 @@ describe("an actor host counts", () => {
     const asked = renew(stationId, "test:unknown");
     await lost;
     await asked;
-    expect(await read(metrics, "stations_append_doubts_total")).toBeGreaterThanOrEqual(1);
+    expect(await read(metrics, "stations_append_unknown_outcomes_total")).toBeGreaterThanOrEqual(1);
     const accepted = { type: "lease_renew", result: "accepted" };
     expect((await read(metrics, "stations_commands_total", accepted)) - before).toBe(1);
   });

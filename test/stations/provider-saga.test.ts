@@ -54,7 +54,7 @@ describe("the provider saga", () => {
   ): Promise<number> =>
     await eventually(async () => (await findIntent(world, stationId, intentId))?.status === status, withinMs);
   const endReason = async (stationId: number, intentId: number): Promise<EndReason | ""> => {
-    await isEventually(stationId, intentId, "cancelled", STATION_LIMITS.providerPatienceMs + 15_000);
+    await isEventually(stationId, intentId, "cancelled", STATION_LIMITS.providerWaitMs + 15_000);
     return (await findIntent(world, stationId, intentId))?.endReason ?? "";
   };
 
@@ -136,7 +136,7 @@ describe("the provider saga", () => {
     const startedAt = performance.now();
     const { intentId } = await pick(stationId);
     expect(await endReason(stationId, intentId)).toBe("provider_unavailable");
-    expect(performance.now() - startedAt).toBeGreaterThan(STATION_LIMITS.providerPatienceMs - 1_000);
+    expect(performance.now() - startedAt).toBeGreaterThan(STATION_LIMITS.providerWaitMs - 1_000);
     expect((await world.newest(stationId)).actor.kind).toBe("system");
   });
 

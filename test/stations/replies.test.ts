@@ -25,13 +25,13 @@ describe("the same command again (I6)", () => {
       { type: "intent_report", intentId, outcome: "reported_success", providerReference: "R-1", providerCode: "00" },
       { commandId: `report:${deviceId}:${intentId}:${key}`, actor: deviceActor(deviceId) },
     );
-  /** Replaces the host, so that nothing of its memory is left. */
+  /** Replaces the host by one with an empty memory. */
   const restart = async (): Promise<void> => {
     await world.stopHosts();
     await world.startHost();
   };
 
-  it("in turn, at once and after a restart: gets the same answer, and happens once", async () => {
+  it("concurrently and after a restart: gets the same answer, and takes effect once", async () => {
     const stationId = await world.openStation();
     const orderId = await world.openOrder(stationId);
     const answers = await Promise.all([1, 2, 3, 4, 5].map(() => create(stationId, "create:7:1:key", orderId)));
@@ -43,7 +43,7 @@ describe("the same command again (I6)", () => {
     expect(commits.filter((commit) => commit.commandId === "create:7:1:key")).toHaveLength(1);
   });
 
-  it("shows the intent as it was then, not as it is now", async () => {
+  it("after the intent has changed: gets the intent of the first answer", async () => {
     const stationId = await world.openStation();
     const orderId = await world.openOrder(stationId);
     const created = await create(stationId, "create:7:2:key", orderId);

@@ -43,7 +43,7 @@ describe("the settlement saga", () => {
     (await world.database()<{ status: string }[]>`select status from orders where order_id = ${orderId}`)[0]?.status ??
     "";
 
-  it("commits the attestation, settles the order once, and answers after both", async () => {
+  it("commits the attestation, settles the order once, and answers only then", async () => {
     settlement = await world.startSettlement();
     await world.startHost();
     const stationId = await world.openStation();
@@ -76,7 +76,7 @@ describe("the settlement saga", () => {
     expect(await transactions(intentId)).toBe(1);
   });
 
-  it("the order has changed: the intent is not settling any more, and nothing is settled", async () => {
+  it("the order has changed: the intent returns to its former state, and nothing is settled", async () => {
     settlement = await world.startSettlement();
     await world.startHost();
     const stationId = await world.openStation();

@@ -1,4 +1,4 @@
-/** The cashier's other work at a station whose QR is overdue while the providers service is stalled (design §2.6, design §2.7). */
+/** The cashier's other work at a station with an overdue QR while the providers service is stalled (design §2.6, design §2.7). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { eventually } from "../support/wait-for.ts";
@@ -22,7 +22,7 @@ describe("a station with an overdue QR, while the providers service takes reques
     await world.stop();
   });
 
-  /** Resolves when the host has asked for the confirmation of the overdue QR as often as this. */
+  /** Resolves when the host has checked `checks` times whether the overdue QR was confirmed. */
   const overdueQr = async (checks: number): Promise<{ stationId: number; qrIntentId: number; qrOrderId: number }> => {
     const stationId = await world.openQrStation();
     const orderId = await world.openOrder(stationId);
@@ -38,7 +38,7 @@ describe("a station with an overdue QR, while the providers service takes reques
   const overdueQrs = (checks: number) =>
     Promise.all(Array.from({ length: MEASURED_STATIONS }, () => overdueQr(checks)));
 
-  /** The smallest additional time of the work at these stations, compared with stations without a QR: its wait. */
+  /** The least time that the work waits at these stations: its additional time compared with stations without a QR. */
   const leastWaitedMs = async (
     stations: readonly { readonly stationId: number }[],
     work: (stationId: number) => Promise<unknown>,

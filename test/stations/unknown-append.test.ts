@@ -1,4 +1,4 @@
-/** What a station does when it is unknown whether a commit is stored. */
+/** A station with a commit that may or may not be stored. */
 import { headers } from "nats";
 import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterEach(() => world.stopHosts());
 afterAll(() => world.stop());
 
-/** One request without a client that repeats it. */
+/** Sends one request, which no client repeats. */
 async function askOnce(
   command: RequestedCommand,
   commandId: string,
@@ -95,7 +95,7 @@ const isPaid = async (orderId: number): Promise<boolean> => {
 };
 
 describe("an append whose outcome cannot be read back", () => {
-  it("is stored although the connection breaks before the answer: settlement starts when the bus is back", async () => {
+  it("is stored, and the connection breaks before the answer: settlement starts when the bus is back", async () => {
     const running = await world.startHostBehindProxy();
     const { proxy, host } = running;
     stationId = await world.openStation();
@@ -163,7 +163,7 @@ describe("an append whose outcome cannot be read back", () => {
     const { held, letPass } = holdAppends(running);
     const attest = () => askOnce({ type: "intent_attest", intentId }, "attest:1");
     expect(await forRequest("the attestation", attest)).toMatchObject(UNKNOWN);
-    // The host has tried in vain: another attempt follows after a pause.
+    // The first attempt to rule it out has failed: another one follows after a pause.
     await eventually(() => held.some(({ commandId }) => commandId === "rule_out:attest:1"));
     letPass();
     await eventually(() => running.host.stationsWithUnknownAppend() === 0);
@@ -174,7 +174,7 @@ describe("an append whose outcome cannot be read back", () => {
     ]);
   });
 
-  it("is followed by a commit without its answer, and settlement is busy: unavailable, because it may be done", async () => {
+  it("is followed by a commit without its answer, and settlement is busy: unavailable, because it may have taken effect", async () => {
     await settlement.stop();
     const bus = await world.connect("settlement");
     let questions = 0;
@@ -222,7 +222,7 @@ describe("an append whose outcome cannot be read back", () => {
     settlement = await world.startSettlement();
   });
 
-  it("is a collection by QR that is stored late: its provider is asked then", async () => {
+  it("is a collection by QR that is stored late: the host then asks the provider", async () => {
     const providers = await startScriptedProviders(world);
     const running = await world.startHost();
     stationId = await world.openQrStation();

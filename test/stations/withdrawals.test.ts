@@ -1,4 +1,4 @@
-/** A station reports each unpaid end of its QR collections, whichever host serves the station then. */
+/** A station's host reports each unpaid end of the station's QR collections, even when another host serves the station by then. */
 
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -71,7 +71,7 @@ describe("the end of a QR collection", () => {
     expect(requestIds).toEqual(["the cancellation"]);
   });
 
-  it("is reported when its order was paid by another way", async () => {
+  it("is reported when its order was paid in another way", async () => {
     providers = await startScriptedProviders(world);
     await world.startHost();
     const { stationId, intentId, orderId } = await present();
@@ -93,7 +93,7 @@ describe("the end of a QR collection", () => {
     expect(ended[0]).toMatchObject({ intentId, status: "cancelled", endReason: "order_already_paid" });
   });
 
-  it("does not clear a payment that differs, which comes over the bus", async () => {
+  it("after the report of a payment that differs: does not clear it, and the next collection needs a confirmation", async () => {
     providers = await startScriptedProviders(world);
     await world.startHost();
     const { stationId, intentId, orderId } = await present();

@@ -1,4 +1,4 @@
-/** Sends one request twice, as when two processes execute it and the second one is late. */
+/** Sends one request twice, as if two processes carried it out and the second one was late. */
 import { createInbox, type NatsConnection } from "nats";
 import { expect } from "vitest";
 import type { z } from "zod";

@@ -5,8 +5,8 @@ import { expect, vi } from "vitest";
 import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
 import { logIn, type Person } from "./people.ts";
 
-/** A part that has just restarted may answer that it is unavailable; the test then repeats the call. */
-const AGAIN = { timeout: 120_000, interval: 250 };
+/** How long a test repeats a call: a part that has just restarted may answer that it is unavailable. */
+const RETRIES = { timeout: 120_000, interval: 250 };
 
 export function sandboxFacts(dataDir: string): SandboxFacts {
   return JSON.parse(readFileSync(join(dataDir, "sandbox.json"), "utf8")) as SandboxFacts;
@@ -14,8 +14,8 @@ export function sandboxFacts(dataDir: string): SandboxFacts {
 
 /** A cashier with a station's lease; repeated until the system has started. */
 export async function cashierAt(facts: SandboxFacts, station: string): Promise<Person> {
-  const cashier = await vi.waitFor(() => logIn(facts.baseUrl, "cashier", facts.cashier), AGAIN);
-  await vi.waitFor(() => cashier.good("POST", `${station}/lease/`), AGAIN);
+  const cashier = await vi.waitFor(() => logIn(facts.baseUrl, "cashier", facts.cashier), RETRIES);
+  await vi.waitFor(() => cashier.good("POST", `${station}/lease/`), RETRIES);
   return cashier;
 }
 
@@ -26,16 +26,19 @@ export async function collectAt(facts: SandboxFacts): Promise<number> {
   const lines = [{ name: "Tea", quantity: 1, unit_amount: "3.10" }];
   const order = await vi.waitFor(
     () => cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } }),
-    AGAIN,
+    RETRIES,
   );
   await vi.waitFor(async () => {
     const { routes } = await cashier.good<{ routes: unknown[] }>("GET", `${station}/routes/`);
     expect(routes).toContainEqual(expect.objectContaining({ route: "smart_pos", offered: true }));
-  }, AGAIN);
+  }, RETRIES);
   const body = { order_id: order.order_id, route: "smart_pos" };
   const intent = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
   const path = `${station}/intents/${intent.intent_id}/`;
-  await vi.waitFor(async () => expect(await cashier.good("GET", path)).toMatchObject({ status: "processing" }), AGAIN);
+  await vi.waitFor(
+    async () => expect(await cashier.good("GET", path)).toMatchObject({ status: "processing" }),
+    RETRIES,
+  );
   expect(await cashier.good("POST", `${path}attest/`)).toMatchObject({ status: "succeeded" });
   return order.order_id;
 }

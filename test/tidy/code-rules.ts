@@ -15,17 +15,17 @@ export const filesAreSmall: Rule = (file) => {
 
 const SHAPELESS = new Set(["utils", "util", "helpers", "helper", "common", "misc", "lib", "shared-code"]);
 
-export const namesSayWhat: Rule = (file) => {
+export const namesDescribeContent: Rule = (file) => {
   const complaints: string[] = [];
   for (const part of file.path.split("/")) {
     const name = part.replace(/\..*$/, "");
     if (SHAPELESS.has(name))
-      complaints.push(`${file.path} is called "${name}", which says nothing; name what it holds.`);
+      complaints.push(`${file.path} is called "${name}", which has no meaning; name what it holds.`);
   }
   if (/^index\.(ts|mts|mjs|js)$/.test(baseName(file)))
     complaints.push(`${file.path} is a barrel; import from the file that has the thing.`);
   if (isCode(file) && !file.path.includes("/") && !file.path.endsWith(".config.ts"))
-    complaints.push(`${file.path} stands at the root, where only configuration belongs; move or delete it.`);
+    complaints.push(`${file.path} is at the root, where only configuration belongs; move or delete it.`);
   return complaints;
 };
 
@@ -33,7 +33,7 @@ export const namesSayWhat: Rule = (file) => {
 interface Ban {
   readonly pattern: RegExp;
   readonly in: (file: SourceFile) => boolean;
-  readonly look: "code" | "code and comments" | "everything";
+  readonly reads: "code" | "code and comments" | "everything";
   readonly because: string;
 }
 
@@ -74,37 +74,37 @@ export const BANS: Record<string, Ban> = {
       /\bdrop (?:table|column|function|trigger)\b|\brename (?:to|column)\b|\bset not null\b|\balter column \w+ (?:set data )?type\b/i,
     // A migration may drop a column that no version uses any more: it says since which version.
     in: (file) => isLaterMigration(file) && !/^-- Unused since \d+\.\d+\.\d+/m.test(file.text),
-    look: "everything",
+    reads: "everything",
     because: "but processes of the version before run on this schema; add now, and remove a version later.",
   },
   "machines have no clock": {
     pattern: /\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\s*\)|\bperformance\b/,
     in: (file) => isMachine(file) && isCode(file),
-    look: "code",
+    reads: "code",
     because: "but time is an input of a machine.",
   },
   "machines have no randomness": {
     pattern: /\bMath\.random\b|\bcrypto\b|\brandomUUID\b/,
     in: (file) => isMachine(file) && isCode(file),
-    look: "code",
+    reads: "code",
     because: "but ids are an input of a machine.",
   },
   "machines do nothing": {
     pattern: /\bprocess\b\.|\bfetch\(|\bset(?:Timeout|Interval|Immediate)\b|\bqueueMicrotask\b|\bawait\b|\basync\b/,
     in: (file) => isMachine(file) && isCode(file),
-    look: "code",
+    reads: "code",
     because: "but a machine is a pure function.",
   },
   "logs go through the log": {
     pattern: /\bconsole\.\w+/,
     in: (file) => isCode(file) && !isIn(file, "deploy", "clients"),
-    look: "code",
+    reads: "code",
     because: "but only deploy and the virtual devices print; use the log.",
   },
   "processes end in order": {
     pattern: /\bprocess\.exit\(/,
     in: (file) => isProductCode(file) && !isIn(file, "deploy", "services/runtime") && baseName(file) !== "main.ts",
-    look: "code",
+    reads: "code",
     because: "but only the lifecycle ends a process.",
   },
   "no process trusts its machine's clock": {
@@ -114,64 +114,64 @@ export const BANS: Record<string, Ban> = {
       isIn(file, "services", "gateway") &&
       !isIn(file, "gateway/web") &&
       !MACHINE_CLOCK_READERS.has(file.path),
-    look: "code",
+    reads: "code",
     because:
       "but that clock may be wrong; measure by `performance.now()`, and date by the bus's clock or the database's.",
   },
   "folders are made one by one": {
     pattern: /\bmkdir(?:Sync)?\(.*\brecursive\b/,
     in: isProductCode,
-    look: "code",
+    reads: "code",
     because: "but on Node 22 that never returns below /proc or /sys; use `makeFolder`.",
   },
   "every test runs": {
     pattern:
       /\b(?:it|test|describe|suite|bench)(?:\.\w+)*\.(?:skip|only|todo|skipIf|fails)\b|\.runIf\((?!onlyWhere\()|\bx(?:it|describe)\(/,
     in: (file) => isTest(file) && isCode(file),
-    look: "code",
+    reads: "code",
     because: "but every test runs every time, or says that it does not: `runIf(onlyWhere(…))`.",
   },
   "types are not switched off": {
     pattern: /\bas any\b|<any>/,
     in: isCode,
-    look: "code",
+    reads: "code",
     because: "but a type that is not known is `unknown`.",
   },
   "the compiler is not silenced": {
     pattern: /@ts-(?:ignore|expect-error|nocheck)\b/,
     in: isCode,
-    look: "code and comments",
+    reads: "code and comments",
     because: "but the compiler is right until the types say otherwise.",
   },
   "nothing is left for later": {
     pattern: /\b(?:TODO|FIXME)\b/,
     in: () => true,
-    look: "code and comments",
+    reads: "code and comments",
     because: "but what is not done is an issue, not a comment.",
   },
   "exports have names": {
     pattern: /\bexport default\b|\bas default\b/,
     in: (file) => isCode(file) && !file.path.endsWith(".config.ts") && !DEFAULT_EXPORT_ASKED.has(file.path),
-    look: "code",
+    reads: "code",
     because: "but an export has one name everywhere; only configuration files export a default.",
   },
   "one place writes transactions": {
     pattern: /\binsert\s+into\s+(?:\w+\.)?transactions\b/i,
     in: (file) =>
       !isTest(file) && !file.path.endsWith(".md") && file.path !== GENERATED_SCHEMA && !isIn(file, ...SEAM_FOLDERS),
-    look: "everything",
+    reads: "everything",
     because: "but only the payment seam writes transactions (I2).",
   },
   "no machine's paths": {
     pattern: /(?<![\w.~-])\/(?:work|root|Users\/\w+|home\/[a-z][\w-]*)\/[\w.-]+/,
     in: () => true,
-    look: "everything",
-    because: "but a path of one machine is nobody else's.",
+    reads: "everything",
+    because: "but a path of one machine means nothing on another one.",
   },
   "no registry's address": {
     pattern: /\bregistry\.(?:npmjs|yarnpkg|npmmirror)\.|\bartifactory\b|\bverdaccio\b|"resolved":/i,
     in: ({ path }) => !path.startsWith("test/tidy"),
-    look: "everything",
+    reads: "everything",
     because: "but where packages come from is the installer's own business.",
   },
 };
@@ -180,11 +180,9 @@ export const BANS: Record<string, Ban> = {
 export function banned(ban: Ban): Rule {
   return (file) => {
     if (!ban.in(file)) return [];
-    const text = ban.look === "everything" || !isCode(file) ? file.text : masked(file.text, LOOKED_AT[ban.look]);
-    return linesWith(text, ban.pattern).map(
-      ({ line, found }) => `${file.path}:${line} says "${found}", ${ban.because}`,
-    );
+    const text = ban.reads === "everything" || !isCode(file) ? file.text : masked(file.text, MASKED[ban.reads]);
+    return linesWith(text, ban.pattern).map(({ line, found }) => `${file.path}:${line} has "${found}", ${ban.because}`);
   };
 }
 
-const LOOKED_AT = { code: "comments and strings", "code and comments": "strings" } as const;
+const MASKED = { code: "comments and strings", "code and comments": "strings" } as const;

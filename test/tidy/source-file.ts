@@ -1,4 +1,4 @@
-/** A file of the repository as the tidy rules see it, and the parts of its text that a rule may look at. */
+/** A file of the repository as the tidy rules see it, and the parts of its text that a rule may read. */
 export interface SourceFile {
   /** From the repository's root, with forward slashes. */
   readonly path: string;

@@ -105,7 +105,7 @@ export const enrollmentChecks: readonly Check[] = [
     quotes: ["`code` (string, required): the one-time enrollment code."],
     async run(world) {
       for (const json of [{}, { code: null }, { code: 5 }])
-        hasStatus(await world.nobody.send("POST", "enroll/", { json }), 400);
+        hasStatus(await world.anonymous.send("POST", "enroll/", { json }), 400);
     },
   },
   {
@@ -117,7 +117,7 @@ export const enrollmentChecks: readonly Check[] = [
     ],
     async run(world) {
       for (const [method, path] of ENDPOINTS) {
-        const answer = await world.nobody.send(method, path);
+        const answer = await world.anonymous.send(method, path);
         isRefused(answer, 401);
         const asked = answer.headers.get("www-authenticate");
         holds("header `WWW-Authenticate` of 401", /^bearer\b/i.test(asked ?? ""), "Bearer", asked);
@@ -133,7 +133,7 @@ export const enrollmentChecks: readonly Check[] = [
       const { token } = world.display;
       const basic = Buffer.from(`${world.sandbox.displayId}:${token}`).toString("base64");
       for (const authorization of [token, `Basic ${basic}`, "Bearer"])
-        isRefused(await world.nobody.send("GET", "me/", { headers: { authorization } }), 401);
+        isRefused(await world.anonymous.send("GET", "me/", { headers: { authorization } }), 401);
     },
   },
   {
@@ -142,7 +142,7 @@ export const enrollmentChecks: readonly Check[] = [
     quotes: ["Every endpoint except enroll requires the device bearer credential."],
     async run(world) {
       const headers = { authorization: `Bearer dp_00_${"A".repeat(43)}` };
-      for (const [method, path] of ENDPOINTS) isRefused(await world.nobody.send(method, path, { headers }), 401);
+      for (const [method, path] of ENDPOINTS) isRefused(await world.anonymous.send(method, path, { headers }), 401);
     },
   },
   {
@@ -155,7 +155,7 @@ export const enrollmentChecks: readonly Check[] = [
     async run(world) {
       for (const person of [world.cashier, world.owner]) {
         const headers = { authorization: `Bearer ${person.token}` };
-        for (const [method, path] of ENDPOINTS) isRefused(await world.nobody.send(method, path, { headers }), 401);
+        for (const [method, path] of ENDPOINTS) isRefused(await world.anonymous.send(method, path, { headers }), 401);
       }
     },
   },

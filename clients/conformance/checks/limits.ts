@@ -52,7 +52,7 @@ async function answersOf(world: World): Promise<void> {
     if (!served.has(`GET ${path}`)) hasStatus(await world.companion.send("GET", path), 200);
   if (!served.has("POST heartbeat/")) await world.beat();
   if (!served.has("GET display/")) hasStatus(await world.display.send("GET", "display/"), 200);
-  await world.nobody.send("GET", "me/");
+  await world.anonymous.send("GET", "me/");
 }
 
 const judges =

@@ -51,7 +51,7 @@ const fieldChecks: readonly Check[] = (Object.keys(FIELDS) as (keyof typeof FIEL
     for (const [, snapshot] of takenIn(world).snapshots) hasField(snapshot, field, FIELDS[field]);
   },
 }));
-/** The three snapshots of `snapshot.returned`, so that each field needs no request of its own. */
+/** The three snapshots of `snapshot.returned`, so that the check of a field needs no further request. */
 const takenIn = perRun(() => ({ snapshots: [] as readonly (readonly [string, Record<string, unknown>])[] }));
 
 export const presenceChecks: readonly Check[] = [

@@ -75,7 +75,7 @@ export async function runDeviceSuite(options: DeviceRunOptions): Promise<Omit<De
       capabilities: capabilitiesOf(done.results),
     };
   } finally {
-    // Also when the run could not begin: a person's terminal would keep this process alive.
+    // Also when the run could not begin: otherwise the device, such as a person's terminal, keeps this process alive.
     await device.stop();
     await observer?.stop();
   }

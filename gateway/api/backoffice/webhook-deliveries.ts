@@ -139,7 +139,7 @@ export const webhookDeliveryRoutes = [
     method: "POST",
     path: `${deliveries}{delivery_id}/redeliver/`,
     operation: "resendWebhookDelivery",
-    summary: "Send a delivery once more",
+    summary: "Send a delivery again",
     description:
       "The service makes one attempt now, with the same delivery id and body and a new signature. The rules are the same as for the consumer: it does not send an expired offer (`delivery_lapsed`), a test (`conflict`) or a delivery whose endpoint is missing or disabled (`endpoint_unavailable`).",
     headers: redeliveryHeadersSchema,

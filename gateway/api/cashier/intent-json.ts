@@ -38,7 +38,7 @@ const STATUS_MEANINGS: Readonly<Record<IntentStatus, string>> = {
   processing: "there is evidence, or an attestation or a provider's confirmation is being settled",
   succeeded: "attested by the cashier or confirmed by the provider, and settled; the order is paid",
   cancelled:
-    "ended by a cashier or, where `end_reason` says so, by the provider's side or because the order was paid by another way, voided or changed",
+    "ended by a cashier or, when `end_reason` is set, by the provider's side or because the order was paid in another way, voided or changed",
   expired: "ended by its deadline",
 };
 export const INTENT_STATUSES = Object.keys(STATUS_MEANINGS) as readonly IntentStatus[];
@@ -128,12 +128,12 @@ export const intentSchema = z
     settle_obstacle: z.enum(["", ...ORDER_OBSTACLES, "money_may_have_moved"]).meta({
       id: "SettleObstacle",
       description:
-        "Why settling is not offered although the collection is ready for it: its order was paid by another way, voided, or is of another amount now; or the cashier has to confirm first what `confirmation_needed` names (`money_may_have_moved`). Empty when no such reason is known, and after the collection has ended.",
+        "Why settling is not offered although the collection is ready for it: its order was paid in another way, voided, or is of another amount now; or the cashier has to confirm first what `confirmation_needed` names (`money_may_have_moved`). Empty when no such reason is known, and after the collection has ended.",
     }),
     confirmation_needed: z.object({ reason: unclearReasonSchema, earlier_intent_id: idSchema }).nullable().meta({
       id: "ConfirmationNeeded",
       description:
-        "Since this collection was created or last confirmed, a reason became known why an earlier collection of the order may have moved money, for example a late report: find out whether the guest has paid. Until `confirms_money_may_have_moved` confirms it, attesting is refused with `money_may_have_moved`, the QR is not shown, and a hand-off that its device has not fetched is held back. A provider's confirmation of this QR settles it all the same: that guest paid by it. To present it again, cancel it and create it anew with the confirmation. Null while there is nothing to confirm, and once it has ended.",
+        "Since this collection was created or last confirmed, a reason became known why an earlier collection of the order may have moved money, for example a late report: find out whether the guest has paid. Until `confirms_money_may_have_moved` confirms it, attesting is refused with `money_may_have_moved`, the QR is not shown, and a hand-off that its device has not fetched is held back. A provider's confirmation of this QR settles it all the same: that guest paid by it. To present it again, cancel it and create it again with the confirmation. Null while there is nothing to confirm, and once it has ended.",
     }),
     cancel_offered: z.boolean(),
     attestation: attestationSchema.nullable(),

@@ -39,7 +39,7 @@ export const liveStateSchema = z
     lease: leaseHolderSchema.nullable(),
     lost_lease: lostLeaseSchema.nullable().meta({
       description:
-        "The last lease that another person ended; `mine` says that it is the reader's, who was driving the station until then. Null once the free station was taken again.",
+        "The last lease that another person ended; `mine`: the reader held it and was driving the station until then. Null once the free station was taken again.",
     }),
     order: shownOrderSchema.nullable(),
     active_intent: intentSchema.nullable(),

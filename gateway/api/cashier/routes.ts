@@ -42,7 +42,7 @@ export const companionSchema = z
     readiness: z.enum(READINESS).meta({
       id: "CompanionReadiness",
       description:
-        "`not_polling`: it sends heartbeats, but has not asked for its assignment for 35 seconds outside of a collection; a collection handed to it would wait. `ready` says nothing about what blocks it.",
+        "`not_polling`: it sends heartbeats, but has not asked for its assignment for 35 seconds outside of a collection; a collection handed to it would wait. `ready` does not depend on what blocks it.",
     }),
     last_polled_at: timestampSchema
       .nullable()
@@ -155,7 +155,7 @@ export const routeOfferRoutes = [
     operation: "listRoutes",
     summary: "See the routes offered now",
     description:
-      "Each route that is not offered says why. A freeze of the station, the organization or the platform withdraws all but cash. A freeze of the companion withdraws `smart_pos` while no other companion can take the collection, and a freeze of the provider withdraws `dynamic_qr`.",
+      "Each route that is not offered has the reason. A freeze of the station, the organization or the platform withdraws all but cash. A freeze of the companion withdraws `smart_pos` while no other companion can take the collection, and a freeze of the provider withdraws `dynamic_qr`.",
     replies: { 200: { description: "The routes and the companions behind `smart_pos`.", schema: routesSchema } },
     errors: ["not_found"],
     handler: listRoutes,

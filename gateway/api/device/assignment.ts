@@ -250,7 +250,7 @@ export const assignmentRoutes = [
     operation: "reportOutcome",
     operationId: "payments_device_handoff_report",
     tag: "device",
-    summary: "Report what the payment application said",
+    summary: "Report the outcome of the payment application",
     description: `A report is evidence and does not prove a payment: the intent becomes \`processing\` for every outcome, no transaction is made, and the order stays unpaid until a cashier attests. 409 with \`status\` \`expired\` means that the intent expired while the payment application was running; do not retry. A repetition under the same \`client_idempotency_key\` returns the original answer, with the assignment as it was at that time; new evidence needs a new key. A blocked device gets 403 with the reason of its standing. Its report about its collection is still stored as evidence, and is accepted under the same key once the block ends. After the intent has ended, or while the device is blocked, the station keeps at most ${STATE_LIMITS.lateEvidencePerIntent} different reports of each kind (successes, unknown outcomes and others) as evidence about the intent, and one more success whenever the cashier must confirm again because of it. The report counts towards the request limit like every other request, so reserve one request for it.`,
     who: deviceForwardedBlocked("assignment:report"),
     body: reportBodySchema,

@@ -98,7 +98,7 @@ export const selfRoutes = [
     operationId: "payments_device_self",
     tag: "device",
     summary: "Read the device's snapshot",
-    description: "A blocked device gets an answer too; `blocked_reason` says why it is blocked.",
+    description: "A blocked device gets an answer too; `blocked_reason` has the reason of the block.",
     who: deviceEvenBlocked("device:read"),
     replies: { 200: { description: "The device's snapshot.", schema: deviceSnapshotSchema } },
     poll: "self",

@@ -134,7 +134,7 @@ export const consumerWebhookDeliveryRoutes = [
     path: `${deliveries}{delivery_id}/redeliver/`,
     operation: "redeliverWebhook",
     tag: "robotics",
-    summary: "Have a delivery sent once more",
+    summary: "Request a delivery again",
     description:
       "One attempt now, with the same delivery id and body and a fresh signature. It follows an attempt that is under way. An open circuit breaker does not stop it: it is the breaker's probe. If it fails, the time of the next planned attempt does not change. An expired offer is not sent, and an owner's test is not sent again (`conflict`). A delivery without an endpoint (`endpoint_id` null) is not sent, not even to an endpoint that was added later; read it with `since_id`.",
     who,

@@ -59,7 +59,7 @@ const FACTS: Readonly<Record<EventType, Omit<EventFacts, "eventType">>> = {
     name: "ServingTaskOffered",
     summary: "A task is offered to the fleet",
     description:
-      "Accept it before `expires_at`, or leave it to expire. The service never sends the event after the task's expiry. Read the task for what to carry and where; the event does not say.",
+      "Accept it before `expires_at`, or leave it to expire. The service never sends the event after the task's expiry. Read the task for what to carry and where; the event has neither.",
     payload: offeredTaskSchema,
     example: { ...task, status: "offered", expires_at: "2026-11-20T12:02:00.000Z" },
   },

@@ -3,9 +3,9 @@
  *
  *   arm ── subscribe, for one message ──► a host sends a commit ──► woken; the server has ended the subscription
  *
- * The message is a hint and no more. It comes before the server has stored the commit, and the server may refuse it; in a
- * cluster it may get lost. The copier reads the log after a hint, and at longer intervals without one. A log with many commits
- * costs nothing here, because its copier does not arm the notice.
+ * The message is only a hint. It arrives before the server has stored the commit, the server may refuse the commit, and in a
+ * cluster the message may be lost. So the copier reads the log after a hint, and at longer intervals without one. The copier
+ * of a busy log does not arm the notice.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { NatsConnection, Subscription } from "nats";
@@ -24,14 +24,14 @@ export class CommitNotice {
     return this.#armed !== undefined;
   }
 
-  /** What was sent before is not noticed: the caller reads the log once more. */
+  /** The notice misses commits from before this call, so the caller reads the log once more after it. */
   arm(): void {
     const woken = new AbortController();
     const subscription = this.#nc.subscribe(this.#subjects, { max: 1, callback: () => woken.abort() });
     this.#armed = { subscription, woken };
   }
 
-  /** Whether a commit was sent since the notice was armed, waiting `timeoutMs` for one. Then it is no longer armed. */
+  /** Waits up to `timeoutMs` for a commit that was sent since `arm`. When there is one, the notice is no longer armed. */
   async within(timeoutMs: number, signal: AbortSignal): Promise<boolean> {
     const woken = this.#armed?.woken.signal ?? signal;
     await pause(timeoutMs, undefined, { signal: AbortSignal.any([signal, woken]) }).catch(() => undefined);

@@ -5,9 +5,9 @@
  *          ▲                                                                             │
  *          └── anything that fails (database, bus, hold lost): pause, and from the start ◄┘
  *
- * The position is stored in the same transaction as the rows, so a crash at any point continues behind the last row
- * written. Any copy of the log answers the reads (`services/bus/direct-reader.ts`), so the end of one server does not stop
- * them. Copiers of other processes stand by.
+ * One transaction stores the rows and the position, so the next copier after a crash continues after the last stored row.
+ * Any copy of the log answers the reads (`services/bus/direct-reader.ts`), so the end of one server does not stop them.
+ * The copiers of other processes stand by.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
@@ -51,7 +51,7 @@ export function startCopiers(deps: CopierDeps): Copier {
     async stop() {
       stopping.abort();
       if ((await within(running, AUDIT_LIMITS.stopMs)) === undefined) {
-        // What was not committed is copied again, by another copier.
+        // Another copier copies what this one has not committed.
         deps.log.warn({}, "the audit copier stops without its last batch: the database does not answer");
         await deps.database.end({ timeout: 0 });
         await running;
@@ -75,13 +75,13 @@ class LogCopier {
   readonly #outage: OutageLog;
   #pauseMs: number = AUDIT_LIMITS.retryPauseMs;
   #position = 0;
-  /** How far the log is read. Messages that are not commits move this, but not the position. */
+  /** The sequence up to which the log is read. Messages that are not commits increase it, but not the position. */
   #readTo = 0;
   readonly #notice: CommitNotice;
-  /** Until then another commit is likely. */
+  /** Until this time another commit is likely, so the copier polls. */
   #busyUntilMs = 0;
   #heldAtMs = 0;
-  /** Since when no read of the log was answered. */
+  /** When the first read of the log without an answer failed; undefined after an answer. */
   #silentSinceMs: number | undefined;
 
   constructor(deps: CopierDeps, log: StationLogDefinition, holder: string) {
@@ -92,7 +92,7 @@ class LogCopier {
     this.#outage = new OutageLog(deps.log, `the audit copy of ${log.name}`);
   }
 
-  /** Until the signal is aborted. Never rejects. */
+  /** Copies until the signal is aborted. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
@@ -113,7 +113,7 @@ class LogCopier {
   }
 
   async #follow(position: number, signal: AbortSignal): Promise<void> {
-    // A server that was away may have lost what it had, so the place in the log must be found again.
+    // A server that was away may have lost messages, so the copier then compares its position with the log again.
     const interrupted = new AbortController();
     const stopListening = this.#deps.bus.onChange(() => interrupted.abort());
     const over = AbortSignal.any([signal, interrupted.signal]);
@@ -121,7 +121,7 @@ class LogCopier {
       this.#position = await startingPosition(this.#deps, { log: this.#log, hold: this.#hold, position }, over);
       this.#readTo = this.#position;
       const checkAtMs = performance.now() + AUDIT_LIMITS.checkMs;
-      // A log can lose its end unnoticed, so the copier checks its place again at intervals.
+      // A log can lose its end without an error, so the copier also compares its position at intervals.
       while (!over.aborted && performance.now() < checkAtMs) await this.#turn(over);
     } finally {
       stopListening();
@@ -129,7 +129,7 @@ class LogCopier {
     }
   }
 
-  /** Copies one batch, or waits a moment where there is none. */
+  /** Copies what the log has after the position. Waits a moment when it has nothing. */
   async #turn(signal: AbortSignal): Promise<void> {
     const { name: stream, commits: subjects } = this.#log;
     const { bus } = this.#deps;
@@ -153,10 +153,10 @@ class LogCopier {
     }
   }
 
-  /** Where the log has no commit: often for a while after one, then until a host sends one. */
+  /** Waits for the next commit: polls for a while after the last one, and then waits until a host sends one. */
   async #wait(signal: AbortSignal): Promise<void> {
     if (performance.now() < this.#busyUntilMs) return await sleep(AUDIT_LIMITS.pollMs, signal);
-    // The caller reads once more: a commit may have come before.
+    // The caller reads once more, because a commit may have arrived before the notice was armed.
     if (!this.#notice.isArmed) return this.#notice.arm();
     if (!(await this.#notice.within(AUDIT_LIMITS.idlePollMs, signal))) return;
     this.#busyUntilMs = performance.now() + AUDIT_LIMITS.busyMs;
@@ -164,8 +164,8 @@ class LogCopier {
   }
 
   /**
-   * Undefined where no copy of the log answers: another attempt follows soon. The server picks a copy by chance, so with one
-   * server stalled a third of the reads has no answer: only a longer silence is an outage.
+   * Undefined when no copy of the log answers; the caller reads again soon. The server picks a copy by chance, so while one of
+   * three servers is stalled, a third of the reads have no answer. Only a longer silence is an outage.
    */
   async #read<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T | undefined> {
     try {
@@ -213,14 +213,14 @@ class LogCopier {
     });
   }
 
-  /** Writes the commits and the new position in one transaction: all of it, or nothing. Returns the gaps between them. */
+  /** Writes the commits and the new position in one transaction. Returns the gaps between the commits. */
   async #write(commits: readonly StreamedCommit[], to: number): Promise<readonly Gap[]> {
     return await this.#deps.database.begin(async (sql) => {
-      // First, because it locks the position: of two copiers that both believe they have the hold, one writes.
+      // This locks the position, so it is first: of two copiers that both believe that they have the hold, only one writes.
       await movePosition(sql, this.#hold, { from: this.#position, to });
       const stationIds = new Set(commits.map(({ commit }) => commit.state.stationId));
       const rows = batchRows(commits, await selectHeads(sql, [...stationIds]));
-      // Sent together and answered together: one round trip for all of them.
+      // All statements together take one round trip.
       await Promise.all([
         insertEvents(sql, rows.events),
         upsertIntents(sql, rows.intents),

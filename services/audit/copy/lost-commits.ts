@@ -1,8 +1,8 @@
 /**
- * What a copier does when the station log has lost its end: its data folder was restored from an older copy, or the server
- * does not sync what it acknowledges. The copier goes on from the end of what the log and the copy have in common. It drops
- * and overwrites nothing in the copy: each station that lost commits gets one event that names them, and its next commits
- * continue behind that event.
+ * Finds and records what the station log has lost: its data folder was restored from an older copy, or the server does not
+ * sync what it acknowledges. The copier then continues after the last commit that the log and the copy have in common. It
+ * deletes and overwrites nothing in the copy: each station that has lost commits gets one event that names them, and the
+ * station's next commits continue after that event.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { StoredMsg } from "@nats-io/jetstream";
@@ -29,34 +29,34 @@ import { intentRow, intentsOf, readCommit } from "./rows.ts";
 export interface Start {
   readonly log: StationLogDefinition;
   readonly hold: Hold;
-  /** Up to which sequence everything is copied. */
+  /** The sequence up to which everything is copied. */
   readonly position: number;
 }
 
 /**
- * The position from which a copier copies; records first what the log has lost of the copy. Throws `HoldLostError`, and
- * an error when the log's leader does not answer.
+ * The position from which a copier continues. First records which copied commits the log has lost. Throws `HoldLostError`,
+ * and an error when the log's leader does not answer.
  */
 export async function startingPosition(deps: AuditDeps, start: Start, signal: AbortSignal): Promise<number> {
   const { hold, position } = start;
-  const shared = await confirmedPosition(deps, start, signal);
-  if (shared === position) return position;
-  const facts = { stream: hold.stream, position, sharedPosition: shared };
+  const common = await confirmedPosition(deps, start, signal);
+  if (common === position) return position;
+  const facts = { stream: hold.stream, position, commonPosition: common };
   deps.log.error(facts, "the station log has lost commits that its audit copy has");
-  for (const lost of await recordLosses(deps, start, shared)) deps.log.error(lost, "a station has lost commits");
-  await deps.database.begin((sql) => movePositionBack(sql, hold, { from: position, to: shared }));
-  return shared;
+  for (const lost of await recordLosses(deps, start, common)) deps.log.error(lost, "a station has lost commits");
+  await deps.database.begin((sql) => movePositionBack(sql, hold, { from: position, to: common }));
+  return common;
 }
 
 /**
- * A leader that was elected a moment ago may not have applied all that it has, and seems to have lost it: only a position
- * that the leader confirms after a while counts.
+ * A newly elected leader may not have applied all its messages yet, and then seems to have lost some. So only a position that
+ * the leader confirms after a while counts.
  */
 async function confirmedPosition(deps: AuditDeps, start: Start, signal: AbortSignal): Promise<number> {
-  let found = await findSharedPosition(deps, start);
+  let found = await findCommonPosition(deps, start);
   for (let times = 1; found !== start.position && times < AUDIT_LIMITS.lossConfirmations; times += 1) {
     await pause(AUDIT_LIMITS.lossConfirmMs, undefined, { signal });
-    const again = await findSharedPosition(deps, start);
+    const again = await findCommonPosition(deps, start);
     if (again !== found) times = 0;
     found = again;
   }
@@ -64,10 +64,10 @@ async function confirmedPosition(deps: AuditDeps, start: Start, signal: AbortSig
 }
 
 /**
- * The position itself while the stream still has what was copied last, else an earlier one; zero for a new stream. A
- * stream may have other commits in the same places since, so places are compared by what is stored in them.
+ * The position itself if the stream still has the last copied commit, otherwise an earlier one; zero for a new stream. The
+ * stream may have other commits at the same sequences by now, so this compares the commits and not only their sequences.
  */
-async function findSharedPosition(deps: AuditDeps, { log, position }: Start): Promise<number> {
+async function findCommonPosition(deps: AuditDeps, { log, position }: Start): Promise<number> {
   if (position === 0) return 0;
   const { state } = await deps.jsm.streams.info(log.name);
   if (state.last_seq >= position) {
@@ -92,7 +92,7 @@ async function findSharedPosition(deps: AuditDeps, { log, position }: Start): Pr
   return known;
 }
 
-/** The first message at this place or behind it: places of messages that newer ones replaced are empty. */
+/** The first commit at this sequence or after it: the log no longer has the commits that newer ones have replaced. */
 async function nextMessage({ jsm }: AuditDeps, log: StationLogDefinition, sequence: number): Promise<StoredMsg | null> {
   const query = { seq: sequence, next_by_subj: log.commits };
   return await jsm.streams.getMessage(log.name, query);
@@ -106,8 +106,8 @@ async function isCopied({ database }: AuditDeps, message: StoredMsg): Promise<bo
 }
 
 /**
- * Records what is copied and lost behind `sequence`, one station after another, and returns it. Each transaction requires
- * the hold. A copier that dies in between leaves the rest to its successor.
+ * Records the copied commits after `sequence` that the log has lost, one station after another, and returns them. Each
+ * transaction requires the hold. When the copier dies in between, its successor records the rest.
  */
 async function recordLosses(deps: AuditDeps, start: Start, sequence: number): Promise<readonly CommitRange[]> {
   const { hold, position } = start;
@@ -118,7 +118,7 @@ async function recordLosses(deps: AuditDeps, start: Start, sequence: number): Pr
     const last = behind.at(-1);
     if (last === undefined) return losses;
     sinceId = last;
-    // A sequence is a place in one stream only.
+    // The sequence belongs to this log, so it means nothing for the stations of other logs.
     const stationIds = behind.filter((stationId) => deps.logs.of(stationId).name === start.log.name);
     for (const { offset, ...copied } of await selectCopiedBehind(deps.database, { sequence, stationIds })) {
       if (!(await isLost(deps, copied, { sequence, offset }))) continue;
@@ -133,8 +133,8 @@ async function recordLosses(deps: AuditDeps, start: Start, sequence: number): Pr
 }
 
 /**
- * Commits that newer ones replaced are not lost: then the station's next message is a later commit. After a loss, it is a
- * commit with a version that was used before, or there is none.
+ * Whether the log has lost these commits. When newer commits have replaced them, the station's next message is a later commit.
+ * After a loss there is no next message, or it is a commit with a version that a lost commit had.
  */
 async function isLost(
   { jsm, logs }: AuditDeps,
@@ -147,7 +147,7 @@ async function isLost(
   return commit === undefined || commit.version + offset <= toVersion;
 }
 
-/** The intents that the log still has count as the log has them; the others stay as the lost commits left them. */
+/** Records the loss of one station. Intents that the log still has become as in the log; all others stay as in the lost commits. */
 async function recordLoss(deps: AuditDeps, { hold, position }: Start, lost: CommitRange): Promise<void> {
   const state = await stateInLog(deps, lost.stationId);
   const intents = state === undefined ? [] : intentsOf(state);

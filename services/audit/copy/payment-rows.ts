@@ -1,4 +1,4 @@
-/** What a commit adds to the list of payments. Pure: a station's state and its intents in, rows out. */
+/** Makes the rows of the list of payments from a commit's state and intents. Pure. */
 import { type PaymentIntent, type UnclearReason, wireStatus } from "../../../machines/payment-intent.ts";
 import type { Commit } from "../../../machines/station/commit.ts";
 import type { StationEvent } from "../../../machines/station/event.ts";
@@ -51,13 +51,13 @@ export function paymentRow(
   };
 }
 
-/** What names the payment at the terminal or the provider, as far as it is known. */
+/** The reference of the payment at the terminal or the provider, if it is known. */
 function referenceOf({ attestation, provider, reports }: PaymentIntent): string {
   const reported = reports.findLast(({ providerReference }) => providerReference !== "");
   return [attestation?.reference, provider?.providerReference, reported?.providerReference].find(Boolean) ?? "";
 }
 
-/** Evidence about an intent that its station's state has no more. */
+/** Evidence about an intent that has left its station's state. */
 export interface LaterEvent {
   readonly intentId: number;
   readonly event: StationEvent;

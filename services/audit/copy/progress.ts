@@ -1,6 +1,6 @@
 /**
- * How far the audit copy is behind the logs. A reader may run in another process than the copier, so it asks the database
- * and the streams.
+ * How far the audit copy is behind the logs. The reader may be in another process than the copier, so it reads the position
+ * from the database and the end of the log from the stream.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { NoCopyAnswersError, readNext } from "../../bus/direct-reader.ts";
@@ -10,8 +10,8 @@ import { AUDIT_LIMITS } from "../limits.ts";
 import { readPosition } from "../sql/copy.ts";
 
 /**
- * Waits until everything that the log now has of the station, or of all stations, is copied. False when the bound passes
- * first, or when a leader does not answer.
+ * Waits until all commits that the log has now, of the station or of all stations, are copied. Returns false when that takes
+ * longer than `catchUpMs`, or when a leader does not answer.
  */
 export async function waitUntilCopied(deps: AuditDeps, stationId?: number): Promise<boolean> {
   const deadlineMs = performance.now() + AUDIT_LIMITS.catchUpMs;
@@ -33,13 +33,13 @@ async function waitForLog(
   { stationId, deadlineMs }: { readonly stationId: number | undefined; readonly deadlineMs: number },
 ): Promise<boolean> {
   const { database, jsm, logs } = deps;
-  // From the stream's leader, not from a copy that may lag.
+  // The leader answers this; a copy may lag.
   const lastSequence = async (): Promise<number> => (await jsm.streams.info(log.name)).state.last_seq;
   let position = await readPosition(database, log.name);
-  // A position that has reached the sequence proves the copy complete in whichever order the two were read. One beyond
-  // the log's end proves that the log has lost its end, and that the copier has not noticed it yet.
+  // A position that has reached the sequence of the newest commit proves that the copy is complete, in whichever order both
+  // were read. A position beyond the end of the log proves that the log has lost its end and that the copier does not know yet.
   let end = await lastSequence();
-  // The log has other messages, too, which are not copied.
+  // The log also has messages that are not commits and are never copied.
   const subject = stationId === undefined ? log.commits : logs.subject(stationId);
   const newest = await jsm.streams.getMessage(log.name, { last_by_subj: subject });
   const wanted = Math.min(newest?.seq ?? 0, end);
@@ -60,11 +60,11 @@ export interface CopyLag {
   readonly position: number;
   /** Messages of the stream after that position. */
   readonly behind: number;
-  /** For how long the oldest commit that is not copied has waited; zero when there is none. */
+  /** How long the oldest commit that is not copied has waited; zero when all are copied. */
   readonly lateMs: number;
 }
 
-/** Of each log, whichever process copies it. Throws where the database or every copy of a log is silent. */
+/** The lag of each log, whichever process copies it. Throws when the database does not answer, or no copy of a log does. */
 export async function readCopyLags(deps: Pick<AuditDeps, "bus" | "database" | "logs">): Promise<readonly CopyLag[]> {
   return await Promise.all(deps.logs.all.map((log) => readCopyLag(deps, log)));
 }
@@ -82,7 +82,7 @@ async function readCopyLag(
   return { log: stream, position, behind: await countFrom(bus, stream, oldest.sequence), lateMs };
 }
 
-/** The server counts them: a batch of one says how many more there are. */
+/** How many messages the stream has from this sequence on. With a batch of one, the server reports how many more there are. */
 async function countFrom({ nc }: AuditDeps["bus"], stream: string, from: number): Promise<number> {
   const query = JSON.stringify({ seq: from, batch: 1 });
   const timeout = AUDIT_LIMITS.readMs;

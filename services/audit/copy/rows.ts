@@ -1,8 +1,8 @@
 /**
- * What commits add to the audit copy. Pure: commits and their places in the stream in, rows out.
+ * Makes the rows of the audit copy from commits and their sequences in the stream. Pure.
  *
- * A commit has the same version in the copy as in the log, unless the log has lost commits and used their versions again:
- * then the copy's versions are ahead of the log's by an offset.
+ * A commit has the same version in the copy as in the log, unless the log has lost commits and has used their versions again.
+ * Then the versions in the copy are ahead of those in the log by an offset.
  */
 import type { Actor } from "../../../machines/actor.ts";
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
@@ -30,7 +30,7 @@ export interface Gap {
 export interface CopyHead {
   /** The newest version in the copy. */
   readonly version: number;
-  /** By how much the copy's versions are ahead of the log's; null from a loss to the next commit, which shows it. */
+  /** By how much the copy's versions are ahead of the log's. Null after a loss, until the next commit shows it. */
   readonly offset: number | null;
 }
 
@@ -38,11 +38,11 @@ interface HeadRow {
   readonly station_id: number;
   readonly version: number;
   readonly version_offset: number;
-  /** The place of that commit in the stream. */
+  /** The sequence of that commit in the stream. */
   readonly stream_sequence: number;
-  /** What the log knows of collections that may have moved money, as of that commit. */
+  /** The collections that may have moved money, as of that commit. */
   readonly collections: LostCollections;
-  /** Whether the station has got back what its log had lost of them. */
+  /** Whether the station has received back the collections that its log had lost. */
   readonly isRestored: boolean;
   readonly organization_id: number;
   readonly leased_until_ms: number | null;
@@ -60,7 +60,7 @@ interface EventFacts {
 
 export interface BatchRows {
   readonly events: readonly ReturnType<typeof eventRow>[];
-  /** One row an intent: the newest. */
+  /** The newest row of each intent. */
   readonly intents: readonly ReturnType<typeof intentRow>[];
   /** The same intents, for the list of payments. */
   readonly payments: readonly PaymentRow[];
@@ -73,8 +73,9 @@ const NOT_COPIED: CopyHead = { version: 0, offset: 0 };
 const SYSTEM: Actor = { kind: "system", id: 0 };
 
 /**
- * The commit of a message of a log, or undefined when the message is none: it is then left out, and shows as a
- * gap. Throws {@link NewerMachineError}: the copy waits for the upgrade and does not guess at a newer program's commit.
+ * The commit in a message of a log. Undefined for a message that is no commit: it is left out, and the copy then has a gap.
+ * Throws {@link NewerMachineError} for a newer program's commit, which this program could misunderstand: the copy waits for
+ * the upgrade.
  */
 export function readCommit(message: { readonly subject: string; string(): string }): Commit | undefined {
   let commit: Commit;
@@ -92,7 +93,7 @@ export function readCommit(message: { readonly subject: string; string(): string
   return isCommit ? commit : undefined;
 }
 
-/** The rows of commits that are in the order of the stream. `before` has the heads as they were, by station. */
+/** Makes the rows of these commits, which are in the order of the stream. `before` has the stored heads by station. */
 export function batchRows(commits: readonly StreamedCommit[], before: ReadonlyMap<number, CopyHead>): BatchRows {
   const heads = new Map<number, HeadRow>();
   const events: BatchRows["events"][number][] = [];
@@ -127,7 +128,7 @@ export function batchRows(commits: readonly StreamedCommit[], before: ReadonlyMa
       events.push(eventRow(streamed, actorOf(event, commit), facts));
     }
     const place = { stationId, organizationId, version, atMs: commit.atMs };
-    // Behind a gap the state still has the newest of the intents that are missing, so all of its intents are taken.
+    // After a gap the state still has the newest of the missing intents, so all its intents get a row.
     for (const intent of isGap ? intentsOf(commit.state) : intentsMovedBy(commit)) {
       intents.set(intent.intentId, intentRow(place, intent));
       payments.set(intent.intentId, paymentRow(place, intent, commit.state));
@@ -154,7 +155,7 @@ export function batchRows(commits: readonly StreamedCommit[], before: ReadonlyMa
   };
 }
 
-/** What live counts need of a station: until when it is leased, and how many of its devices in use are there. */
+/** The part of a station that the live counts need: the end of its lease, and how many of its active devices are online. */
 function presenceOf({ organizationId, lease, devices }: StationState) {
   const inUse = devices.filter(({ status }) => status === "active");
   const online = inUse.filter(({ liveness }) => liveness.state === "online").length;
@@ -181,8 +182,8 @@ function eventRow({ commit, streamSequence }: StreamedCommit, actor: Actor, even
 }
 
 /**
- * Who did it. A command applies the deadlines that are due: the command's actor does not cause their events, and a
- * payment that was confirmed in time is confirmed by its provider.
+ * The actor of an event. A command also applies due deadlines, and the command's actor does not cause their events. The actor
+ * of a confirmation that was recorded in time is the provider.
  */
 function actorOf(event: StationEvent, { actor, state }: Commit): Actor {
   if (event.type === "intent_expired" || event.type === "lease_lapsed") return SYSTEM;
@@ -197,10 +198,10 @@ function intentOf(event: StationEvent, { state }: Commit): number | null {
   return "intentId" in event ? event.intentId : null;
 }
 
-/** The name at the time of the commit; a device may be renamed or leave the station later. */
+/** The actor's name at the time of the commit: a device may be renamed or leave the station later. */
 function nameOf(actor: Actor, state: StationState): string {
   const name = actor.kind === "cashier" ? actor.name : actor.kind === "device" ? findDevice(state, actor.id)?.name : "";
-  // A text column cannot hold a NUL or half of a surrogate pair; a name that has one must not stop the copy.
+  // A text column cannot hold NUL or half of a surrogate pair, and a name with such a character must not stop the copy.
   return (name ?? "").replaceAll("\0", "\uFFFD").toWellFormed();
 }
 
@@ -209,7 +210,7 @@ function intentsMovedBy(commit: Commit): readonly PaymentIntent[] {
   return [...ids].flatMap((intentId) => findIntent(commit.state, intentId) ?? []);
 }
 
-/** Every intent that the state has. */
+/** All intents of the state. */
 export function intentsOf(state: StationState): readonly PaymentIntent[] {
   return state.intent === null ? state.ended : [state.intent, ...state.ended];
 }

@@ -8,13 +8,13 @@ import { storedJson } from "../../db/stored-text.ts";
 import type { BatchRows, CopyHead } from "../copy/rows.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
 
-/** A copier that holds, or wants to hold, the copying of one log. */
+/** One copier and one log: only the copier with the hold of the log copies it. */
 export interface Hold {
   readonly stream: string;
   readonly holder: string;
 }
 
-/** Another copier holds the log: this one must stop. */
+/** Another copier has the hold of the log, so this one must stop. */
 export class HoldLostError extends Error {
   constructor() {
     super("Another process copies the station log now.");
@@ -26,8 +26,8 @@ const heldUntil = (sql: Transaction | Database) =>
   sql`clock_timestamp() + make_interval(secs => ${AUDIT_LIMITS.holdMs / 1000})`;
 
 /**
- * Takes or renews the hold, writes how far the log is read, and returns the sequence up to which everything is copied.
- * Undefined while another copier has the hold. The database's clock decides.
+ * Takes or renews the hold, stores how far the log is read, and returns the sequence up to which everything is copied.
+ * Returns undefined while another copier has the hold. The database's clock decides when a hold lapses.
  */
 export async function holdPosition(
   database: Database,
@@ -63,7 +63,7 @@ export async function movePosition(
   if (moved.count !== 1) throw new HoldLostError();
 }
 
-/** Like `movePosition`, but back to what the log still has; also writes how far the log was read before. */
+/** Like `movePosition`, but back to an earlier sequence, after the log has lost its end. Also stores how far the log was read. */
 export async function movePositionBack(
   sql: Transaction,
   hold: Hold,
@@ -83,7 +83,7 @@ export async function readPosition(database: Database, stream: string): Promise<
   return row?.sequence ?? 0;
 }
 
-/** How far each of these stations is copied. */
+/** The head of each of these stations in the copy. */
 export async function selectHeads(sql: Transaction, stationIds: readonly number[]): Promise<Map<number, CopyHead>> {
   const rows = await sql<{ station_id: number; version: number; offset: number | null }[]>`
     select station_id, version, version_offset as offset from audit_heads
@@ -91,7 +91,7 @@ export async function selectHeads(sql: Transaction, stationIds: readonly number[
   return new Map(rows.map(({ station_id, version, offset }) => [station_id, { version, offset }]));
 }
 
-/** Repeating one of the following three with the same rows changes nothing. */
+/** A repetition of this and the next two functions with the same rows changes nothing. */
 export async function insertEvents(sql: Transaction, events: BatchRows["events"]): Promise<void> {
   if (events.length === 0) return;
   await sql`
@@ -136,7 +136,7 @@ export async function upsertHeads(sql: Transaction, heads: BatchRows["heads"]): 
         lost_collections = case when known.station_id = any(${restored}::bigint[]) then '[]' else known.lost_collections end`;
 }
 
-/** Whether this very commit is copied: of this station, at this place in the stream, made at this moment. */
+/** Whether this commit is copied: of this station, with this sequence in the stream, made at this moment. */
 export async function isCommitCopied(
   database: Database,
   commit: { readonly stationId: number; readonly streamSequence: number; readonly atMs: number },
@@ -148,7 +148,7 @@ export async function isCommitCopied(
   return rows.length > 0;
 }
 
-/** Up to `limit` ids, after `sinceId`, of stations of which something behind this place in the stream is copied. */
+/** Up to `limit` ids after `sinceId` of stations with a copied commit after this sequence of the stream. */
 export async function selectStationsBehind(
   database: Database,
   page: { readonly sequence: number; readonly sinceId: number; readonly limit: number },
@@ -168,7 +168,7 @@ export interface CommitRange {
 }
 
 /**
- * What is copied of these stations behind a place in the stream, without what the log has lost before, and by how much the
+ * The copied commits of these stations after a sequence of the stream, without those of an earlier loss, and by how much the
  * copy's versions are ahead of the log's.
  */
 export async function selectCopiedBehind(
@@ -189,8 +189,8 @@ export async function selectCopiedBehind(
 }
 
 /**
- * Adds the event that names the lost commits, keeps what they knew of collections, and returns the event's version. The
- * station's next commit continues after it.
+ * Adds the event that names the lost commits, stores the collections that the station must get back, and returns the event's
+ * version. The station's next commit continues after it.
  */
 export async function insertLoss(sql: Transaction, lost: CommitRange, atMs: number): Promise<number> {
   const { stationId, organizationId, fromVersion, toVersion } = lost;
@@ -211,7 +211,7 @@ export async function insertLoss(sql: Transaction, lost: CommitRange, atMs: numb
   return row.version;
 }
 
-/** Records that these stations have nothing behind this place in the stream. */
+/** Records that the log has no commit of these stations after this sequence. */
 export async function moveHeadsBack(
   sql: Transaction,
   key: { readonly stationIds: readonly number[]; readonly sequence: number },
@@ -223,11 +223,11 @@ export async function moveHeadsBack(
 
 interface ExpiredRows {
   readonly olderThanDays: number;
-  /** The most rows of one statement. */
+  /** The most rows that one statement deletes. */
   readonly rows: number;
 }
 
-/** Returns how many rows it has deleted, as does the next one. */
+/** Returns how many rows it has deleted. */
 export async function deleteOldEvents(database: Database, { olderThanDays, rows }: ExpiredRows): Promise<number> {
   const deleted = await database`
     delete from station_events where (station_id, version, ordinal) in (

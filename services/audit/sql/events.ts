@@ -1,4 +1,4 @@
-/** Reads the copied events; each query is confined to an organization. */
+/** Reads the copied events. Each query is limited to one organization. */
 import type { AuditEvent } from "../../bus/messages/events.ts";
 import type { Database } from "../../db/pool.ts";
 import { readStoredJson } from "../../db/stored-text.ts";
@@ -28,8 +28,8 @@ export async function stationExists(
 }
 
 /**
- * A station's events after a version, oldest first. A commit's events are never divided between two pages, so there
- * may be a few more than `limit`.
+ * A station's events after a version, oldest first. A page has all events of a commit or none, so it may have a few more than
+ * `limit`.
  */
 export async function selectStationEvents(
   database: Database,
@@ -64,8 +64,8 @@ export async function hasLaterEvents(
 }
 
 /**
- * An intent's own events, the first and the newest of them when there are more than `limit`, together with what
- * happened to its order and what is missing in the copy while the intent was under way; oldest first.
+ * The events of an intent, oldest first: the first one and the newest ones when there are more than `limit`. Also the events
+ * of its order, and the gaps and losses in the copy, while the intent was under way.
  */
 export async function selectIntentEvents(
   database: Database,

@@ -44,7 +44,7 @@ export async function applyLaterEvents(sql: Transaction, later: readonly LaterEv
   }
 }
 
-/** Expires the open payments that only the lost commits had; the caller has upserted those that the log still has. */
+/** Expires the open payments that only lost commits have. The caller has already stored those that the log still has. */
 export async function expireLostPayments(sql: Transaction, lost: CommitRange, atMs: number): Promise<void> {
   const rows = await sql<{ intent: string }[]>`
     select h.intent from payments p join intent_history h using (intent_id)
@@ -109,7 +109,7 @@ export async function listPayments(database: Database, key: Key & Page): Promise
   });
 }
 
-/** Plans for these values: a plan for any status would read a million payments to find ten of a rare one. */
+/** Runs a read with a plan for its values: a plan for all values would read a million payments to find ten with a rare status. */
 async function planned<T>(database: Database, read: (sql: Transaction) => Promise<T>): Promise<T> {
   return (await database.begin("read only", async (sql) => {
     const [, found] = await Promise.all([sql`set local plan_cache_mode = force_custom_plan`, read(sql)]);
@@ -155,7 +155,7 @@ export interface LiveCounts {
   readonly openIssues: number;
 }
 
-/** The live counts, in one read. A count ends at `most`. */
+/** The live counts, in one statement. Each count ends at `most`. */
 export async function countLive(
   database: Database,
   key: { readonly organizationId: number; readonly most: number },
@@ -188,7 +188,7 @@ export interface HourOfRoute {
   readonly medianMs: number | null;
 }
 
-/** Ended collections of a day by route, and by the hour in which they began and by route. */
+/** The ended collections of a day: by route, and by route and the hour in which they began. */
 export async function selectHours(
   database: Database,
   key: {

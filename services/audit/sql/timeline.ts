@@ -1,6 +1,6 @@
 /**
- * What a payment's timeline has beside the station's events: the transaction, device names, kill switches, and what people
- * decided about the provider's payments. Each query is confined to an organization.
+ * Reads what a timeline has besides the station's events: the transaction, device names, kill switches, and the decisions of
+ * people about provider payments. Each query is limited to one organization.
  */
 import type { ActorKind } from "../../bus/messages/caller.ts";
 import type { Database } from "../../db/pool.ts";
@@ -11,7 +11,7 @@ interface IntentKey {
   readonly intentId: number;
 }
 
-/** Who did it, with the name at that time. */
+/** The actor, with the name at that time. */
 interface NamedActor {
   readonly kind: ActorKind;
   readonly id: number;
@@ -21,7 +21,7 @@ interface NamedActor {
 const actorOf = (database: Database) =>
   database`jsonb_build_object('kind', e.actor_role, 'id', e.actor_id, 'name', e.actor_name)`;
 
-/** As `e`, the newest event by which a person decided about the issue `i`: after an undone closing, the later closing. */
+/** As `e`: the newest event with a person's decision about the issue `i`. After an undone closing it is the later closing. */
 const joinDecision = (database: Database, action: "attributed" | "closed") => database`
   join lateral (
     select event_id, at, actor_role, actor_id, actor_name from provider_events
@@ -29,7 +29,7 @@ const joinDecision = (database: Database, action: "attributed" | "closed") => da
       and action in (${`issue_${action}`}, ${`provider_issue_${action}`})
     order by event_id desc limit 1) e on true`;
 
-/** What the payment seam recorded for an intent: the truth about its funds, whatever the station has committed yet. */
+/** The transaction of an intent, as the payment seam has recorded it. It decides, whatever the station has committed. */
 export interface Settlement {
   readonly transactionId: number;
   readonly reference: string;
@@ -50,8 +50,8 @@ export async function findSettlement(
 }
 
 /**
- * Names of the organization's devices at that moment, by id: the old name in the first renaming since then, or the name that
- * the registry has now. A device that the registry does not know has none.
+ * The names of the organization's devices at that moment, by id: the old name in the first renaming since then, otherwise the
+ * name in the registry now. A device that the registry does not have has no name.
  */
 export async function selectDeviceNames(
   database: Database,
@@ -140,7 +140,7 @@ export interface AttributionHistory extends Attribution {
   readonly stationId: number;
   readonly settledAtMs: number;
   readonly issueKind: string;
-  /** Null: a statement of an account without a config has shown it. */
+  /** Null for a payment that came from a statement of an account without a config. */
   readonly configId: number | null;
   /** The collection that the provider payment was meant for, where that is known. */
   readonly meantForIntentId: number | null;
@@ -175,7 +175,7 @@ export async function findAttribution(
   return row && { ...row, reference: readStoredText(row.reference) };
 }
 
-/** Of the provider payments that were meant for this intent; oldest first, at most `limit`. */
+/** The attributions of provider payments that were meant for this intent; oldest first, at most `limit`. */
 export async function selectAttributions(
   database: Database,
   { organizationId, intentId, limit }: IntentKey & { readonly limit: number },
@@ -188,7 +188,7 @@ export async function selectAttributions(
   return rows.map((row) => ({ ...row, reference: readStoredText(row.reference) }));
 }
 
-/** An issue that a person closed as dealt with. */
+/** An issue that a person closed, because it was resolved outside. */
 export interface ClosedIssue {
   readonly issueId: number;
   readonly kind: string;
@@ -200,11 +200,11 @@ export interface ClosedIssue {
 export interface PaymentIssues {
   /** Oldest first. */
   readonly closed: readonly ClosedIssue[];
-  /** Another one still waits for a person. */
+  /** Whether another issue of the intent still waits for a person; false without a closed issue. */
   readonly hasOpen: boolean;
 }
 
-/** The issues of money that name this intent; of the closed ones the newest, at most `limit`. */
+/** The newest closed issues about money of this intent, at most `limit`, and whether another one waits. */
 export async function selectPaymentIssues(
   database: Database,
   { organizationId, intentId, limit }: IntentKey & { readonly limit: number },
@@ -222,10 +222,10 @@ export async function selectPaymentIssues(
   return { closed, hasOpen: rows.some((row) => row.hasOpen) };
 }
 
-/** Whether the provider payments of an intent have a reference of their own: all of them, none, or some. */
+/** How many of an intent's provider payments have a separate reference: all, none, or some. */
 export type OwnReferences = "all" | "none" | "some";
 
-/** By the issues of this intent that are about the provider payment's reference. */
+/** Reads it from the issues of this intent about the reference of a provider payment. */
 export async function selectOwnReferences(
   database: Database,
   { organizationId, intentId }: IntentKey,

@@ -1,4 +1,4 @@
-/** What a timeline is made from. */
+/** The facts from which a timeline is made. */
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
 import type { AuditEvent } from "../../bus/messages/events.ts";
 import type { AuditDeps } from "../deps.ts";
@@ -18,7 +18,7 @@ import {
   selectSwitchChanges,
 } from "../sql/timeline.ts";
 
-/** An intent as the audit copy has it. */
+/** An intent in the audit copy. */
 export interface KnownIntent {
   readonly intent: PaymentIntent;
   readonly stationId: number;
@@ -33,11 +33,11 @@ export interface TimelineFacts extends KnownIntent {
   readonly settlement: Settlement | undefined;
   /** The names that the devices had when the payment began. */
   readonly deviceNames: ReadonlyMap<number, string>;
-  /** Kill switches that held or changed while the payment was under way, oldest first. */
+  /** Kill switches that were on or changed while the payment was under way, oldest first. */
   readonly switches: readonly SwitchChange[];
   /** Provider payments for this intent that an operator attributed to an order, oldest first. */
   readonly attributions: readonly Attribution[];
-  /** What people decided about provider payments that did not fit. */
+  /** The decisions of people about provider payments that did not fit. */
   readonly issues: PaymentIssues;
   readonly ownReferences: OwnReferences;
 }
@@ -66,7 +66,7 @@ export async function gatherFacts(
     deviceIds: [...new Set(deviceIds)],
     atMs: createdAtMs,
   });
-  // The name that a device had when it acted is in its events, and is as certain as they are.
+  // The device's events have the name that it had when it acted, so this name takes precedence.
   const deviceNames = new Map([...registered, ...events.toReversed().flatMap(nameOfActor)]);
   return { ...known, events, settlement, deviceNames, switches, attributions, issues, ownReferences };
 }

@@ -1,6 +1,6 @@
 /**
- * What a timeline has although no station committed it: kill switches, and what people decided about provider payments that
- * did not fit. Pure.
+ * The entries of a timeline that no station has committed: kill switches, and the decisions of people about provider payments
+ * that did not fit. Pure.
  */
 import type { Timeline } from "../../bus/messages/timelines.ts";
 import type { Attribution, AttributionHistory, ClosedIssue, SwitchChange } from "../sql/timeline.ts";
@@ -9,7 +9,7 @@ import { actorName, DIFFERENCES, deviceName, money, sentenceStart, withReference
 
 export type Entry = Timeline["entries"][number];
 
-/** A kill switch that changed, or that held when the payment began. */
+/** A kill switch that changed, or that was on when the payment began. */
 export function switchEntry({ atMs, action, subject, actor, reason }: SwitchChange, facts: TimelineFacts): Entry {
   const who = actorName(actor);
   const does = action.endsWith("_unfrozen") ? "lifted the freeze of" : "froze";
@@ -28,7 +28,7 @@ function frozen({ kind, id }: SwitchChange["subject"], facts: TimelineFacts): st
   return kind === "provider_config" ? "the payment provider" : `the ${kind}`;
 }
 
-/** A provider payment named this intent and did not settle it; an operator attributed it to an order. */
+/** An operator attributed a provider payment to an order. The payment named this intent and did not settle it. */
 export function attributionEntry(attribution: Attribution): Entry {
   const { issueId, orderId, orderDisplayNumber, attributionIntentId, transactionId, reason, by } = attribution;
   const who = actorName(by);
@@ -43,7 +43,7 @@ export function attributionEntry(attribution: Attribution): Entry {
   };
 }
 
-/** A person closed an issue of this payment as dealt with. */
+/** A person closed an issue of this payment, because it was resolved outside. */
 export function closedIssueEntry({ issueId, kind, closedAtMs, by, reason }: ClosedIssue): Entry {
   const who = actorName(by);
   return {

@@ -1,4 +1,4 @@
-/** One plain sentence for each step of a payment, and whether money moved by it. Pure. */
+/** One plain sentence for each step of a payment, and whether money moved in it. Pure. */
 import { formatAmount } from "../../../machines/currency.ts";
 import {
   type EarlierSale,
@@ -49,7 +49,7 @@ const OUTCOMES: Readonly<Record<ReportedOutcome, string>> = {
   reported_unknown: "that the outcome is unknown",
 };
 
-/** What a report means for the money: an approval may be true, and an unknown outcome may hide one. */
+/** Whether money may have moved after a report: an approval may be true, and an unknown outcome may be an approval. */
 const MONEY_BY_OUTCOME: Readonly<Record<ReportedOutcome, MoneyMoved>> = {
   reported_success: "maybe",
   reported_declined: "no",
@@ -67,7 +67,7 @@ export const END_REASONS: Readonly<Record<EndReason, string>> = {
   payment_declined: "the provider declined the payment",
   buyer_cancelled: "the guest cancelled at the provider",
   provider_expired: "the payment expired at the provider",
-  order_already_paid: "the order was paid by another way",
+  order_already_paid: "the order was paid in another way",
   order_voided: "the order was voided",
   order_changed: "the order was changed to another amount",
   station_suspended: "the station was suspended before a QR was made",
@@ -82,7 +82,7 @@ export const DIFFERENCES: Readonly<Record<string, string>> = {
   amount_over: "of a higher amount",
   amount_under: "of a lower amount",
   amount_unknown: "of an amount that cannot be read",
-  // As older events have it.
+  // Only older events have this one.
   amount_mismatch: "of another amount",
   currency_mismatch: "in another currency",
   account_mismatch: "on another account",
@@ -94,8 +94,8 @@ export const DIFFERENCES: Readonly<Record<string, string>> = {
 
 const REFERENCE_DIFFERENCES: Readonly<Record<OwnReferences, string>> = {
   all: "under another reference",
-  none: "without a reference of its own, so that it cannot be distinguished from other payments",
-  some: "under another reference or without one of its own",
+  none: "without a reference, so that it cannot be distinguished from other payments",
+  some: "under another reference or without one",
 };
 
 /** Why a device that reported was blocked. */
@@ -109,7 +109,7 @@ const BLOCKS: Readonly<Record<BlockedReason, string>> = {
   platform_frozen: "the platform is frozen",
 };
 
-/** An event that a later program wrote is described by its type, so that nothing is left out silently. */
+/** The sentence for an event of a newer program has its type, so that the timeline leaves out nothing without notice. */
 export function describeStep(event: AuditEvent, facts: TimelineFacts): StepDescription {
   const who = sentenceStart(actorName(event.actor));
   const { intent } = facts;
@@ -264,7 +264,7 @@ export const ROUTE_NAMES: Readonly<Record<Route, string>> = {
   cash: "cash",
 };
 
-/** Where a person finds out whether money moved, by route. */
+/** Where a person can find out whether money moved, by route. */
 export const RECORDS_TO_COMPARE: Readonly<Record<Route, string>> = {
   smart_pos: "the payment application's own records",
   dynamic_qr: "the payment provider's own records",
@@ -272,12 +272,12 @@ export const RECORDS_TO_COMPARE: Readonly<Record<Route, string>> = {
   cash: "the cash drawer",
 };
 
-/** Money for a person, for example "EUR 12.50". */
+/** An amount for a person, for example "EUR 12.50". */
 export function money(amountMinor: string, currency: string): string {
   return `${currency} ${formatAmount(amountMinor, currency)}`;
 }
 
-/** Who did it, for a person; without a name, the kind and the id. */
+/** The actor for a person: the name, or the kind and the id when there is no name. */
 export function actorName(actor: AuditEvent["actor"]): string {
   if (actor.name !== "") return actor.name;
   switch (actor.kind) {
@@ -312,7 +312,7 @@ export function withReference(reference: string): string {
   return reference === "" ? "" : `, reference ${quoted(reference)}`;
 }
 
-/** What a device or a provider sent, escaped, and cut where it is long. The entry's data has it verbatim. */
+/** Text from a device or a provider, escaped and shortened. The entry's data has the original text. */
 function quoted(text: string): string {
   return printableStart(text, AUDIT_LIMITS.quotedCharacters);
 }

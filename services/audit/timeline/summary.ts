@@ -21,8 +21,8 @@ export function overallMoneyMoved(facts: TimelineFacts, steps: readonly StepDesc
 }
 
 /**
- * The answer when nothing is certain. When the provider reports that nothing moved, or declines, earlier steps count no
- * more, unless it has asserted a payment that differs: that payment existed, and neither report has what became of it.
+ * The answer without a settlement. After a provider's report that no money moved, or its decline, earlier steps no longer
+ * count. They do count when the provider has asserted a payment that differs, because neither report is about that payment.
  */
 function uncertainMoneyMoved(events: TimelineFacts["events"], steps: readonly StepDescription[]): MoneyMoved {
   let moved: MoneyMoved = "no";
@@ -70,7 +70,7 @@ function outcome(facts: TimelineFacts): string {
   }
 }
 
-/** The transaction is the truth; the sentence names a station that has something else. */
+/** The transaction decides. The sentence mentions a station that has committed another end. */
 function disagreement(status: IntentState): string {
   if (status === "succeeded") return "";
   if (!isEnded(status)) return "; the station has not recorded it yet";
@@ -117,11 +117,11 @@ function evidence(facts: TimelineFacts, moneyMoved: MoneyMoved): string {
   }
   if (moneyMoved !== "maybe") return "";
   return isEnded(intent.status)
-    ? `Money may have moved all the same: compare with ${RECORDS_TO_COMPARE[intent.route]}.`
+    ? `Money may still have moved: compare with ${RECORDS_TO_COMPARE[intent.route]}.`
     : "Money may have moved, but nothing is settled yet.";
 }
 
-/** Whether a person still has to check it, or who did, and their reason. */
+/** Whether a person still has to check it, or who has checked it and why. */
 function issueStatus({ closed, hasOpen }: TimelineFacts["issues"]): string {
   const last = closed.at(-1);
   if (hasOpen || last === undefined) return "an issue names it";

@@ -27,12 +27,12 @@ export async function getIntentTimeline(
     "payments.collect",
   );
   const key = { organizationId, intentId };
-  // An intent that is not copied yet may be any station's; one that is copied waits for its own station only.
+  // An intent that is not copied yet may belong to any station. For a copied intent, its station is enough.
   const before = await findCopiedIntent(deps.database, key);
   const isComplete = await waitUntilCopied(deps, before?.stationId);
   const known = await findCopiedIntent(deps.database, key);
   if (known !== undefined) return render(await gatherFacts(deps, organizationId, { ...known, isComplete }));
-  // An operator's attribution has an intent id of its own, which no station knows.
+  // An operator's attribution has a separate intent id, which no station knows.
   const attribution = await findAttribution(deps.database, key);
   if (attribution !== undefined) return attributionTimeline(attribution);
   if (isComplete) throw new RefusedError({ code: "not_found" });
@@ -65,8 +65,8 @@ function render(facts: TimelineFacts): messages.Timeline {
 }
 
 /**
- * Puts the other entries between the steps. The creation stays the first entry: a freeze that held already follows it, with
- * its own time. The steps keep the order of their commits.
+ * Puts the other entries between the steps. The creation is always the first entry: an earlier freeze follows it, with its
+ * earlier time. The steps keep the order of their commits.
  */
 function inOrderOfTime([creation, ...steps]: readonly Entry[], others: readonly Entry[]): Entry[] {
   if (creation === undefined) return [...others];
@@ -78,7 +78,7 @@ function inOrderOfTime([creation, ...steps]: readonly Entry[], others: readonly 
   return [creation, ...merged, ...left];
 }
 
-/** The creation, and as many of the newest entries as one message can carry beside it. */
+/** The creation, and as many of the newest entries as one message can carry with it. */
 function firstAndNewest([first, ...later]: readonly Entry[]): Entry[] {
   if (first === undefined) return [];
   const [, ...newest] = firstPage([first, ...later.toReversed()], later.length + 1).page;

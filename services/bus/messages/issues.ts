@@ -131,7 +131,6 @@ export const ISSUE_CONFLICTS = [
   "other_filial",
 ] as const;
 
-const said = z.string();
 /** The facts of a payment, as registered or as the provider asserts them. A fact that is missing is empty or null. */
 const paymentFacts = {
   reference: z.string(),
@@ -144,9 +143,9 @@ const paymentFacts = {
 export const issueEvidenceSchema = z.object({
   /** The callback's event type, or how the service polled the provider. */
   learnedFrom: z.string().optional(),
-  /** What the provider asserts, as far as the service can read it; `said` is the provider's text. */
+  /** The facts that the provider asserts, as far as the service can read them. `said` is the provider's text. */
   asserted: z.object(paymentFacts).optional(),
-  said: said.optional(),
+  said: z.string().optional(),
   /**
    * What the service registered when it requested the payment; null where the provider payment names no registered one.
    */
@@ -155,7 +154,7 @@ export const issueEvidenceSchema = z.object({
   station: z.object({ code: z.string(), status: z.string().nullable() }).optional(),
   /** What the provider has asserted about this payment since. */
   further: z
-    .array(z.looseObject({ at: z.string(), learned_from: z.string(), said, same_amount: z.boolean() }))
+    .array(z.looseObject({ at: z.string(), learned_from: z.string(), said: z.string(), same_amount: z.boolean() }))
     .optional(),
   /** What a reconciliation run has found in statement lines. */
   statement: z

@@ -1,10 +1,10 @@
-/** What callbacks change about closed periods. Runs name what statements change (services/reconciliation/sql/run-late.ts). */
+/** Raises issues for callbacks that change a closed period. Runs do so for statements (services/reconciliation/sql/run-late.ts). */
 import type { Transaction } from "../../db/pool.ts";
 import { type RaisedIssue, raiseIssues } from "./raise.ts";
 
 /**
- * Raises `after_closing` when the issue's day is closed: a callback has asserted this amount of its money since. The closing
- * stays as it is. Undefined when no closing has the day, or when the issue is there already.
+ * Raises an issue `after_closing` when a closing covers the day of this issue: a callback has since asserted this amount for its
+ * payment. The closing does not change. Returns undefined when no closing covers the day, or when the issue exists already.
  */
 export async function raiseAfterClosing(
   sql: Transaction,
@@ -13,7 +13,7 @@ export async function raiseAfterClosing(
   const { issueId, amountMinor, currency } = asserted;
   const [raised] = await raiseIssues(
     sql,
-    // As a statement's issue: matching takes the others that name a config for the provider's money.
+    // Its source is `statement`: matching treats the other issues with a config as assertions of the provider.
     sql`
       select i.organization_id, i.account_key, i.station_id, 'after_closing', 'closed:' || i.kind || ':' || i.subject_key, 'paid',
         'payment', ${amountMinor}::bigint, ${currency}::text, 'statement', i.config_id, a.account_id, null::bigint, null::bigint,

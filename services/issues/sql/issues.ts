@@ -10,7 +10,7 @@ export interface IssueRow {
   readonly kind: IssueKind;
   readonly status: IssueStatus;
   readonly source: "provider" | "statement";
-  /** What it is about, within its account: for money the asserted payment (services/bus/messages/intents.ts). */
+  /** The subject of the issue within its account: for money the key of the payment (services/bus/messages/intents.ts). */
   readonly subject_key: string;
   readonly station_id: number | null;
   readonly intent_id: number | null;
@@ -81,7 +81,7 @@ export interface Filtered {
   readonly filter: IssueFilter;
 }
 
-/** The condition of a filter; a part that is left out excludes no issue. */
+/** The condition of a filter. A field that is left out selects all issues. */
 export const ofFilter = (sql: Queryable, { organizationId, filter }: Filtered) => {
   const { status, isUnresolved, kind, source, accountKey, stationId, assigneeId, currency } = filter;
   const { leastMinor, mostMinor, leastAgeMs } = filter;
@@ -102,7 +102,7 @@ export const ofFilter = (sql: Queryable, { organizationId, filter }: Filtered) =
     ${leastAgeMs === undefined ? sql`` : sql`and opened_at <= now() - ${leastAgeMs}::float8 * interval '1 ms'`}`;
 };
 
-/** The organization's issues that the filter names, newest first, those before one of them. */
+/** The organization's issues that match the filter, newest first: the newest of all, or those before one of them. */
 export async function listIssues(
   sql: Queryable,
   page: Filtered & { readonly beforeId: number | undefined; readonly limit: number },
@@ -113,7 +113,7 @@ export async function listIssues(
     order by issue_id desc limit ${page.limit}`;
 }
 
-/** The oldest unresolved issues that the filter names, up to `throughId`. */
+/** The oldest unresolved issues that match the filter, up to `throughId`. */
 export async function listUnresolved(
   sql: Queryable,
   page: Filtered & { readonly throughId: number | undefined; readonly limit: number },
@@ -146,8 +146,8 @@ export async function resolveIssue(sql: Transaction, issueId: number, resolution
 type BeforeClosing = Pick<IssueRow, "issue_id" | "kind" | "status" | "assignee_id">;
 
 /**
- * Closes those of the issues that are not resolved yet, have no money and are as they were read; returns their state before.
- * `changed`: those that have other evidence by now, by id.
+ * Closes the issues that are not resolved yet, have no money, and still have the evidence with which the caller has read them.
+ * Returns their state before. `changed` has the ids of those whose evidence has changed.
  */
 export async function closeIssuesWithoutMoney(
   sql: Transaction,
@@ -162,19 +162,20 @@ export async function closeIssuesWithoutMoney(
   },
 ): Promise<{ readonly closed: readonly BeforeClosing[]; readonly changed: readonly number[] }> {
   const ids = issues.map(({ issue_id: issueId }) => issueId);
-  const seen = new Map(issues.map(({ issue_id: issueId, evidence_hash: hash }) => [issueId, hash]));
+  const readHashes = new Map(issues.map(({ issue_id: issueId, evidence_hash: hash }) => [issueId, hash]));
   const locked = await sql<(BeforeClosing & Pick<IssueRow, "evidence_hash">)[]>`
     select issue_id, kind, status, assignee_id, encode(evidence_hash, 'hex') as evidence_hash from issues
     where issue_id = any(${ids}::bigint[]) and status in ('open', 'assigned') and money_names = '{}'
     order by issue_id for update`;
-  const isAsSeen = ({ issue_id: issueId, evidence_hash: hash }: (typeof locked)[number]) => seen.get(issueId) === hash;
-  const closed = locked.filter(isAsSeen);
+  const isAsRead = ({ issue_id: issueId, evidence_hash: hash }: (typeof locked)[number]) =>
+    readHashes.get(issueId) === hash;
+  const closed = locked.filter(isAsRead);
   await sql`
     update issues set status = 'closed', resolved_at = now(), resolved_by = ${by}, reason = ${reason}
     where issue_id = any(${closed.map(({ issue_id: issueId }) => issueId)}::bigint[])`;
   return {
     closed,
-    changed: locked.filter((row) => !isAsSeen(row)).map(({ issue_id: issueId }) => issueId),
+    changed: locked.filter((row) => !isAsRead(row)).map(({ issue_id: issueId }) => issueId),
   };
 }
 
@@ -185,7 +186,7 @@ export async function findInClosedPeriods(sql: Transaction, issueIds: readonly n
   return new Set(rows.map((row) => row.issue_id));
 }
 
-/** Closings are undone: the issues are as they were before. */
+/** Opens the issues again, or assigns them as before their closings. */
 export async function reopenIssues(sql: Transaction, issueIds: readonly number[]): Promise<IssueRow[]> {
   return sql<IssueRow[]>`
     update issues set status = case when assignee_id is null then 'open' else 'assigned' end,
@@ -200,7 +201,7 @@ export async function setAssignee(sql: Transaction, issueId: number, assigneeId:
   return row;
 }
 
-/** Whether the person is of the organization and may decide issues. */
+/** Whether the person belongs to the organization and may decide issues. */
 export async function mayDecideIssues(
   sql: Queryable,
   { organizationId, userId }: { readonly organizationId: number; readonly userId: number },
@@ -226,7 +227,7 @@ export interface UnresolvedIssues {
   readonly byKind: readonly { readonly kind: IssueKind; readonly count: number }[];
 }
 
-/** For the metrics: how many wait for a person, by kind, and for how long the oldest has. */
+/** For the metrics: how many issues wait for a person, by kind, and how long the oldest has waited. */
 export async function summarizeUnresolved(sql: Queryable): Promise<UnresolvedIssues> {
   const rows = await sql<{ kind: IssueKind; count: number; oldest_age_ms: number }[]>`
     select kind, count(*)::int as count,

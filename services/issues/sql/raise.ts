@@ -49,7 +49,7 @@ export async function raiseIssues(sql: Transaction, candidates: Fragment): Promi
   const raised = new Map<number, RaisedIssue>();
   for (let pass = 0; pass < ISSUE_LIMITS.raisePasses; pass += 1) {
     const { candidates: wanted, issues } = await raiseOnce(sql, candidates);
-    // An issue that an earlier pass has opened or changed is only seen again in this pass.
+    // The outcome of an earlier pass counts: this pass only finds its issues again.
     for (const issue of issues) if (!raised.has(issue.issueId)) raised.set(issue.issueId, issue);
     if (issues.length === wanted) return [...raised.values()];
   }
@@ -57,8 +57,8 @@ export async function raiseIssues(sql: Transaction, candidates: Fragment): Promi
 }
 
 /**
- * An issue that another transaction decides, ends or begins to attribute at this moment is left as it is, and is not
- * returned, because the statement has read its earlier state.
+ * One pass. It neither changes nor returns an issue that another transaction decides, ends or begins to attribute at this
+ * moment, because the statement has read the earlier state of the issue.
  */
 async function raiseOnce(
   sql: Transaction,
@@ -87,7 +87,7 @@ async function raiseOnce(
         select * from issues i where i.account_key = c.account_key and i.kind = c.kind
           and i.subject_key = c.subject_key and coalesce(i.station_id, 0) = coalesce(c.station_id, 0)
         order by i.generation desc limit 1) i on true
-      -- All are found before the first is inserted, which another would read again.
+      -- Materialized, so that the statement finds all issues before it inserts the first one.
       order by c.account_key, c.kind, c.subject_key
     ),
     seen as (

@@ -92,7 +92,7 @@ export interface ProviderAdapter {
   checkSettings(settings: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   /** Checks the owner's settings and secrets, and makes the missing ones. May call the provider. */
   prepare(
-    given: {
+    config: {
       readonly name: string;
       readonly settings: Readonly<Record<string, unknown>>;
       readonly secrets: Readonly<Record<string, string>>;
@@ -100,12 +100,12 @@ export interface ProviderAdapter {
     signal: AbortSignal,
   ): Promise<PreparedConfig>;
   /**
-   * Returns a new secret of that name, which the provider accepts from then on. `given` is the secret that the owner
-   * brings.
+   * Returns a new secret of that name, which the provider accepts from then on. `suppliedSecret` is the owner's secret, if the
+   * request has one.
    */
   renewSecret(
     access: ProviderAccess,
-    renewal: { readonly name: string; readonly given: string | undefined },
+    renewal: { readonly name: string; readonly suppliedSecret: string | undefined },
     signal: AbortSignal,
   ): Promise<string>;
   /** The account that the money must reach. */

@@ -31,15 +31,15 @@ export const emvcoGeneric: ProviderAdapter = {
   answersQuestions: false,
   checkSettings: parse,
   async prepare({ settings, secrets }) {
-    const given = secrets[CALLBACK_SECRET];
-    const secret = given ?? madeSecret();
+    const supplied = secrets[CALLBACK_SECRET];
+    const secret = supplied ?? madeSecret();
     return {
       settings: parse(settings),
       secrets: { [CALLBACK_SECRET]: secret },
-      newSecrets: given === undefined ? { [CALLBACK_SECRET]: secret } : {},
+      newSecrets: supplied === undefined ? { [CALLBACK_SECRET]: secret } : {},
     };
   },
-  renewSecret: async (_access, { given }) => given ?? madeSecret(),
+  renewSecret: async (_access, { suppliedSecret }) => suppliedSecret ?? madeSecret(),
   accountOf: (settings) => parse(settings).merchant_account.merchant_id,
   async createPayment({ settings }, payment) {
     try {
@@ -55,8 +55,8 @@ export const emvcoGeneric: ProviderAdapter = {
 };
 
 function decode(body: Uint8Array): CallbackEvent {
-  const { id, type: said, data } = fieldsOf(parseJsonBody(body));
-  const named = nameOfEvent(id, said);
+  const { id, type, data } = fieldsOf(parseJsonBody(body));
+  const named = nameOfEvent(id, type);
   if (named === undefined) return unreadable(body);
   const { reference, transaction_id: providerReference, merchant_id: account, amount, currency } = fieldsOf(data);
   const money = readAssertedPayment({ reference, providerReference, account, amount, currency }, data);

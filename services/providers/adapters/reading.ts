@@ -14,7 +14,7 @@ import type { AssertedPayment, CallbackEvent } from "./adapter.ts";
 const CURRENCY = /^[A-Z]{3}$/;
 
 /** The fields of a provider's object, unchecked, under this product's names. */
-interface SaidMoney {
+interface UncheckedFields {
   readonly reference: unknown;
   readonly providerReference: unknown;
   readonly account: unknown;
@@ -23,13 +23,13 @@ interface SaidMoney {
 }
 
 /** `source` is all that the provider has sent about the payment, for the evidence. */
-export function readAssertedPayment(said: SaidMoney, source: unknown): AssertedPayment {
-  const currency = typeof said.currency === "string" && CURRENCY.test(said.currency) ? said.currency : null;
+export function readAssertedPayment(fields: UncheckedFields, source: unknown): AssertedPayment {
+  const currency = typeof fields.currency === "string" && CURRENCY.test(fields.currency) ? fields.currency : null;
   return {
-    reference: textOf(said.reference, PROVIDER_LIMITS.saidReferenceCharacters),
-    providerReference: nameOf(said.providerReference),
-    account: textOf(said.account, PROVIDER_LIMITS.saidReferenceCharacters),
-    amountMinor: currency === null ? null : amountOf(said.amount, currency),
+    reference: textOf(fields.reference, PROVIDER_LIMITS.assertedReferenceCharacters),
+    providerReference: nameOf(fields.providerReference),
+    account: textOf(fields.account, PROVIDER_LIMITS.assertedReferenceCharacters),
+    amountMinor: currency === null ? null : amountOf(fields.amount, currency),
     currency,
     said: JSON.stringify(source) ?? "",
   };

@@ -25,7 +25,7 @@ import { checkedSettings, fieldsOf, nameOfEvent, parseJsonBody, readAssertedPaym
 
 const API_KEY = "api_key";
 
-const accountName = z.string().min(1).max(PROVIDER_LIMITS.saidAccountCharacters);
+const accountName = z.string().min(1).max(PROVIDER_LIMITS.assertedAccountCharacters);
 
 /** Without an account the adapter opens one. */
 const givenSchema = z.strictObject({ account: accountName.optional() });
@@ -40,8 +40,8 @@ const renewedSchema = accountSchema.pick({ callback_secret: true });
 
 const paymentSchema = z.object({
   payment_id: z.string().min(1).max(PROVIDER_LIMITS.providerReferenceCharacters),
-  reference: z.string().max(PROVIDER_LIMITS.saidReferenceCharacters),
-  account: z.string().max(PROVIDER_LIMITS.saidAccountCharacters),
+  reference: z.string().max(PROVIDER_LIMITS.assertedReferenceCharacters),
+  account: z.string().max(PROVIDER_LIMITS.assertedAccountCharacters),
   amount: z.string().max(PROVIDER_LIMITS.saidAmountCharacters),
   currency: z.string().max(PROVIDER_LIMITS.saidCurrencyCharacters),
   status: z.enum(["pending", "in_progress", "paid", "declined", "cancelled", "expired", "unknown"]),
@@ -99,12 +99,12 @@ export function sandboxAdapter(
       const made = { [API_KEY]: opened.api_key, [CALLBACK_SECRET]: opened.callback_secret };
       return { settings: { account: opened.account }, secrets: made, newSecrets: made };
     },
-    async renewSecret(access, { name, given }, signal) {
+    async renewSecret(access, { name, suppliedSecret }, signal) {
       if (name === API_KEY) {
-        if (given !== undefined) return given;
+        if (suppliedSecret !== undefined) return suppliedSecret;
         throw doesNotFit("/secret", "the sandbox provider does not renew API keys; bring the one of another account");
       }
-      if (given !== undefined) {
+      if (suppliedSecret !== undefined) {
         throw doesNotFit("/secret", "the sandbox provider makes its callback secrets itself");
       }
       const url = at("/v1/account/callback-secret");

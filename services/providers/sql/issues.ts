@@ -49,7 +49,7 @@ interface NewIssue {
   readonly currency: string | null;
   readonly providerReference: string;
   /** The account that the provider has asserted; empty where there is none. */
-  readonly saidAccount: string;
+  readonly assertedAccount: string;
   readonly evidence: IssueEvidence;
   /** The decided issue of the same money whose evidence this one changes. */
   readonly supersedesId?: number | undefined;
@@ -67,7 +67,7 @@ export async function insertIssue(sql: Transaction, issue: NewIssue): Promise<Ra
         null::bigint, ${payment?.intentId ?? null}::bigint,
         (select order_id from orders
           where station_id = ${stationId}::bigint and display_number = ${payment?.orderDisplayNumber ?? null}::bigint),
-        ${providerReference}::text, ${sql.json(issue.evidence as Json)}::jsonb, true, ${issue.saidAccount}::text,
+        ${providerReference}::text, ${sql.json(issue.evidence as Json)}::jsonb, true, ${issue.assertedAccount}::text,
         ${issue.supersedesId ?? null}::bigint`,
   );
   return raised?.outcome === "opened" || raised?.outcome === "superseded" ? raised : undefined;
@@ -95,11 +95,11 @@ export async function findResolutions(
     readonly configId: number;
     readonly moneyName: string;
     readonly reference: string;
-    readonly saidAccount: string;
+    readonly assertedAccount: string;
     readonly said: string;
   },
 ): Promise<readonly Resolution[]> {
-  const { configId, moneyName, reference, saidAccount, said } = money;
+  const { configId, moneyName, reference, assertedAccount, said } = money;
   const rows = await sql<
     (Pick<IssueRow, "issue_id" | "kind" | "intent_id" | "amount_minor" | "currency"> &
       Pick<Resolution, "status"> & { readonly is_known: boolean })[]
@@ -111,7 +111,7 @@ export async function findResolutions(
     from issues
     where money_names && names_of_money(${configId},
         (select p from provider_payments p where config_id = ${configId} and reference = ${reference}),
-        ${saidAccount}, ${moneyName})
+        ${assertedAccount}, ${moneyName})
       and (status = 'attributed' or attribution is not null or (status = 'closed' and transaction_id is null))
     order by superseded_by is not null, issue_id`;
   return rows.map((row) => {

@@ -64,7 +64,7 @@ export interface ProposalDecision {
   readonly reason: string | null;
 }
 
-/** Decides the proposal if it waits. */
+/** Decides the proposal if it is still waiting. */
 export async function decideProposal(
   sql: Transaction,
   proposalId: number,
@@ -76,8 +76,8 @@ export async function decideProposal(
 }
 
 /**
- * Ends up to `limit` proposals that are no longer valid. A proposal comes with a later turn while its issue is locked
- * by another transaction or is at the payment seam.
+ * Ends up to `limit` proposals that are no longer valid. Skips a proposal while another transaction has locked its issue, or
+ * while the issue is at the payment seam: a later turn ends it.
  */
 export async function endProposals(sql: Transaction, limit: number): Promise<readonly ProposalRow[]> {
   return await sql<ProposalRow[]>`

@@ -20,7 +20,7 @@ export type SeamAnswer =
   | { readonly refusal: SettlementRefusal; readonly usedBy: number | null };
 
 /**
- * Settles an intent against its order, or says why not: one round trip, one transaction. The rules are in the
+ * Settles an intent against its order, or returns why not: one round trip, one transaction. The rules are in the
  * function `settle_intent` (services/db/migrations/0017_settle_intent.sql), which alone writes `transactions`.
  */
 export async function settleIntent(

@@ -1,6 +1,6 @@
 /**
  * The control of the callback bench: a bare uWebSockets.js handler that verifies the signature over the raw body and
- * inserts one row into the same PostgreSQL, each in a transaction of its own with the same durability. It knows no
+ * inserts one row into the same PostgreSQL, each in a separate transaction with the same durability. It knows no
  * config, payment, duplicate or throttle.
  */
 

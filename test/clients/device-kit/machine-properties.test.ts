@@ -44,7 +44,7 @@ const FAILURES = [
 const ENDS = [failureOf(409, "intent_not_actionable"), failureOf(404, "handoff_not_assigned")];
 const REFUSED = failureOf(401, "credential_invalid");
 
-/** A service with one companion at a time, its payment application, and what the invariants are about. */
+/** A service with one companion at a time, its payment application, and the facts that the invariants compare. */
 function createWorld(draw: (below: number) => number, canAsk: boolean) {
   let keys = 0;
   let atMs = 0;
@@ -58,9 +58,9 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
   const launches: number[] = [];
   const answered = new Set<string>();
   const sent = new Map<string, Report>();
-  /** What the payment application has returned, by the key of the attempt. */
+  /** The results of the payment application, by the key of the attempt. */
   const returned = new Map<string, string>();
-  /** False when the disk has lost something: content is repeated as far as it was stored. */
+  /** False when the disk has lost data: a report is repeated only as far as it was stored. */
   let isDiskWhole = true;
   /** Credentials that the service has refused after it had accepted them, as far as the device knows. */
   const over = new Set<string>();
@@ -121,10 +121,10 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
   const start = (): void => {
     open = [];
     timers.clear();
-    // Where the cut came before the write, the device learns it anew.
+    // When the cut came before the write, the device still has the credential and is refused again.
     over.delete(disk?.credential ?? "");
     state = firstCompanionState(canAsk);
-    // A cut before an end was stored makes the device repeat the report, and the service answers the repetition alike.
+    // After a cut before the final answer was stored, the device repeats the report and gets the same answer.
     answered.clear();
     if (disk?.attempt?.step === "answered") answered.add(disk.attempt.key);
     take({ type: "start", record: disk, code: "AAAAA-BBBBB" });
@@ -152,7 +152,7 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
           isReported = false;
           isBegun = false;
         }
-        // Between two collections there is none; one that the device has fetched stays until it is reported.
+        // Sometimes no collection is open. A collection that the device has fetched stays until it is reported.
         isBegun ||= draw(3) > 0;
         const status = isReported ? "processing" : "presented";
         const assignment = {
@@ -177,7 +177,7 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
       }
       case "report": {
         const { intent_id: id, client_idempotency_key: key } = effect.report;
-        // The report may be recorded though its answer is lost.
+        // The service may have recorded the report although its answer is lost.
         if (id === intentId && draw(4) > 0) isReported = true;
         if (fails) return take({ type: "report_failed", failure: failure() });
         isReported ||= id === intentId;
@@ -194,12 +194,12 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
   };
   return {
     start,
-    /** One thing that happens. */
+    /** Lets one random event happen. */
     happen(): void {
       atMs += draw(3_000);
       const choice = draw(20);
       if (choice === 0) return start();
-      // The disk is lost as a whole, and the device has a new code.
+      // The whole disk is lost, and the device has a new code.
       if (choice === 1 && draw(4) === 0) {
         disk = null;
         isDiskWhole = false;
@@ -211,14 +211,14 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
         timers.delete(name);
         return take({ type: "timer", timer: name } as CompanionEvent);
       }
-      // Writes end in their order; everything else in any.
+      // Writes end in their order, all other effects in any order.
       const firstStore = open.findIndex(({ type }) => type === "store");
       const drawn = draw(Math.max(1, open.length));
       const index = open[drawn]?.type === "store" ? firstStore : drawn;
       const [effect] = open.splice(index, 1);
       if (effect !== undefined) complete(effect);
     },
-    /** Nothing is waited for that will not happen. */
+    /** Whether the device still waits for an event that can happen. */
     isAlive: () => {
       if (state.phase === "needs_code") return true;
       return open.length > 0 || timers.has("heartbeat") || timers.has("enroll");

@@ -13,7 +13,7 @@ import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-f
 const ROOT = join(import.meta.dirname, "..", "..", "..");
 const KIT = join(ROOT, "clients", "device-kit");
 const DISPLAY_MAX_BYTES = 6 * 1_024;
-/** What Chrome 69 or Node 18 has not, and a bundler does not add. */
+/** Functions that Chrome 69 or Node 18 lacks and that a bundler does not add. */
 const NEWER =
   /\.replaceAll\(|\.at\(|\.flat\(|\.findLast|\bglobalThis\b|structuredClone|queueMicrotask|AbortSignal\.(?:any|timeout)|withResolvers|allSettled|Promise\.any|fromEntries|randomUUID|matchAll|hasOwn|\?\.|\?\?/;
 const text = (path: string): string => readFileSync(path, "utf8");
@@ -22,7 +22,7 @@ const sources = readdirSync(KIT, { recursive: true, encoding: "utf8" }).filter(
 );
 
 let folder: TemporaryFolder;
-/** The package as a user has installed it. */
+/** The folder of the package as a user installs it. */
 let installed: string;
 beforeAll(async () => {
   folder = temporaryFolder("kit");

@@ -1,6 +1,6 @@
 /**
- * The device kit against the real service, with the power cut before or after a storage write, a request or a launch: never
- * two payments, never a lost report, never silence turned into a success.
+ * The device kit against the real service, with a power cut before or after a storage write, a request or a launch: no second
+ * payment, no lost report, and no success after silence.
  *
  * `npm test` cuts at some steps; POWER_CUTS=all cuts at every one (`npm run soak`).
  */
@@ -17,11 +17,11 @@ import type { TestSystem } from "../../support/system.ts";
 /** The kit's clock runs faster than the service's: it waits less for its next poll. */
 const SPEED = 4;
 const ALL = process.env["POWER_CUTS"] === "all";
-/** Spread over a life from enrollment to the answered report. The form for `npm run soak` has every step. */
+/** Steps of one life, from the enrollment to the answered report. The form for `npm run soak` has every step. */
 const SOME = [2, 4, 10, 12, 14, 16, 17];
-/** More steps than a life has: the longest form ends at the first life without a cut. */
+/** More steps than a life has: the long form ends at the first life without a cut. */
 const MOST = 60;
-const PATIENCE = { timeout: 90_000, interval: 250 };
+const WAIT = { timeout: 90_000, interval: 250 };
 const TEST_MS = ALL ? 3_600_000 : 180_000;
 
 let system: TestSystem;
@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
-/** The payment application of a device: it has its own power. */
+/** The payment application of a device, which has a separate power supply. */
 function paymentApplication() {
   const paid = new Map<string, Outcome>();
   const launched: number[] = [];
@@ -56,7 +56,7 @@ function paymentApplication() {
   };
 }
 
-/** Cuts the power at one step: from then on nothing of this life happens, and nothing is answered. */
+/** Cuts the power at one step: from then on no further step of this life runs. */
 function createPower(cutAt: number) {
   let steps = 0;
   let isCut = false;
@@ -64,7 +64,7 @@ function createPower(cutAt: number) {
   return {
     cut: cut.promise,
     isCut: () => isCut,
-    /** Goes on, or never returns. */
+    /** Returns, or never does once the power is cut. */
     async step(name: string): Promise<void> {
       steps += 1;
       if (steps === cutAt) {
@@ -115,7 +115,7 @@ async function openPlace(name: string): Promise<Place> {
   const device = { station_id: stationId, name: `Till ${name}`, kind: "smart_pos_companion" };
   const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body: device });
   const path = `stations/${stationId}`;
-  await vi.waitFor(() => cashier.good("POST", `${path}/lease/`), PATIENCE);
+  await vi.waitFor(() => cashier.good("POST", `${path}/lease/`), WAIT);
   return { path, deviceId };
 }
 
@@ -137,7 +137,7 @@ async function collect({ path }: Place): Promise<Intent> {
   return await vi.waitUntil(async () => {
     const answer = await cashier.call<Intent>("POST", `${path}/intents/`, { body });
     return answer.status === 201 ? answer.body : undefined;
-  }, PATIENCE);
+  }, WAIT);
 }
 
 interface Life {
@@ -161,7 +161,7 @@ function startLife({ storage, application, canAsk }: Life, power: Power, code: s
   });
 }
 
-/** One collection with a cut; returns where the power was cut, or undefined when the life was over before. */
+/** One collection with a cut; returns where the power was cut, or undefined when the life ended before the cut. */
 async function cutOnce(place: Place, cutAt: number): Promise<string | undefined> {
   const life: Life = { storage: memoryStorage(), application: paymentApplication(), canAsk: cutAt % 2 === 0 };
   const power = createPower(cutAt);
@@ -170,8 +170,8 @@ async function cutOnce(place: Place, cutAt: number): Promise<string | undefined>
   const readIntent = async (): Promise<Intent> =>
     await cashier.good<Intent>("GET", `${place.path}/intents/${(await collecting).intent_id}/`);
   const isAnswered = async (device: Companion, { isCut }: Power): Promise<void> => {
-    await vi.waitUntil(async () => isCut() || (await readIntent()).status === "processing", PATIENCE);
-    await vi.waitUntil(() => isCut() || device.state().record?.attempt?.step === "answered", PATIENCE);
+    await vi.waitUntil(async () => isCut() || (await readIntent()).status === "processing", WAIT);
+    await vi.waitUntil(() => isCut() || device.state().record?.attempt?.step === "answered", WAIT);
   };
   const cutName = await Promise.race([power.cut, isAnswered(first, power).then(() => undefined)]);
   first.stop();
@@ -180,7 +180,7 @@ async function cutOnce(place: Place, cutAt: number): Promise<string | undefined>
   await vi.waitUntil(async () => {
     if (second.state().phase === "needs_code") second.enroll(await newCode(place));
     return second.state().isReady;
-  }, PATIENCE);
+  }, WAIT);
   await isAnswered(second, always);
   second.stop();
   const { launched, paid } = life.application;

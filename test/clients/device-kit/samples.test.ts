@@ -8,7 +8,7 @@ import type { TestSystem } from "../../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
 
 const SAMPLES = join(import.meta.dirname, "..", "..", "..", "clients", "device-kit", "samples");
-const PATIENCE = { timeout: 60_000, interval: 250 };
+const WAIT = { timeout: 60_000, interval: 250 };
 
 let system: TestSystem;
 let folder: TemporaryFolder;
@@ -50,7 +50,7 @@ describe("the samples of the device kit", () => {
       const body = { order_id, route: "smart_pos" };
       const answer = await cashier.call<{ intent_id: number }>("POST", `${station}/intents/`, { body });
       return answer.status === 201 ? answer.body : undefined;
-    }, PATIENCE);
+    }, WAIT);
     await companion.waitFor(/launching .* EUR 12\.50[^]*reported reported_success/);
     await display.waitFor(/Order \d+: EUR 12\.50/);
     await cashier.good("POST", `${station}/intents/${intent.intent_id}/attest/`);

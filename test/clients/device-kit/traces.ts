@@ -33,11 +33,11 @@ export interface TraceStep {
 export interface Trace {
   readonly machine: "companion" | "display";
   readonly story: string;
-  /** Of a companion: whether its payment application can say what became of an earlier payment. */
+  /** For a companion: whether its payment application can return the outcome of an earlier payment. */
   readonly can_ask?: boolean;
   readonly steps: readonly TraceStep[];
 }
-/** A step with what the machine makes of it. */
+/** A step with the result of the machine. */
 export interface Replayed {
   readonly step: TraceStep;
   readonly before: Regions;
@@ -71,7 +71,7 @@ export function replay({ machine, can_ask: canAsk = false, steps }: Trace): read
   });
 }
 
-/** A step that writes to what it was given throws. */
+/** Freezes the input of a step, so that a step that changes it throws. */
 function deepFrozen<T>(value: T): T {
   if (typeof value === "object" && value !== null) {
     Object.freeze(value);
@@ -85,7 +85,7 @@ export interface SpecRow {
   readonly region: keyof Regions;
   readonly from: string;
   readonly to: string;
-  /** The event's type, and of a timer its name. */
+  /** The type of the event, with the name of a timer. */
   readonly event: string;
   readonly effects: readonly string[];
 }

@@ -1,6 +1,6 @@
 /**
- * Writes into each golden trace of the device kit what the machines make of its events. Read the difference: a trace says
- * what ports do too.
+ * Writes the effects and regions that the machines compute from its events into each golden trace of the device kit. Review
+ * the difference: every port of the kit must replay the traces.
  *
  *   node test/clients/device-kit/write-traces.ts
  */

@@ -90,7 +90,7 @@ describe.concurrent("a device that follows the guide", () => {
 });
 
 describe("a broken device", () => {
-  it("is one of at least twenty, each with a name of its own and a check that exists", () => {
+  it("is one of at least twenty, each with a unique name and a check that exists", () => {
     expect(BROKEN_DEVICES.length).toBeGreaterThanOrEqual(20);
     expect(new Set(BROKEN_DEVICES.map(({ name }) => name)).size).toBe(BROKEN_DEVICES.length);
   });

@@ -74,7 +74,7 @@ export class TestDisplay extends TestDevice<DisplayFlaw> {
     const isHidden = this.#shown.state === "paid" || this.#shown.state === "qr";
     if (this.#misses < STALE_POLLS || !isHidden || this.flaw === "goes on showing paid without answers") return;
     this.#shown = NOTHING;
-    // The next answer must say all again.
+    // Without an entity tag, the next answer has the whole state again.
     this.#etag = "";
   }
 }

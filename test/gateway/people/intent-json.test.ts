@@ -142,7 +142,7 @@ describe("an intent in an answer", () => {
 
     it.each([
       ["voided", known("voided"), [false, "order_voided", true]],
-      ["paid by another way", known("paid"), [false, "order_already_paid", true]],
+      ["paid in another way", known("paid"), [false, "order_already_paid", true]],
       ["of another amount", { ...STATION, order: order({ amountMinor: "3000" }) }, [false, "order_changed", true]],
       [
         "of another amount, behind another order",

@@ -2,10 +2,10 @@
 import { perRun } from "../../check.ts";
 import { hasField, holds, isNot, isSame } from "../../expect.ts";
 import type { Collection } from "../../world.ts";
+import { laterFields, newEtag, olderClock } from "../answer-changes.ts";
 import type { PaymentAct } from "../device.ts";
 import type { DeviceCheck } from "../device-check.ts";
 import type { DeviceWorld } from "../device-world.ts";
-import { laterFields, newEtag, olderClock } from "../disguises.ts";
 import type { Fault, Observed } from "../observer.ts";
 
 const ASSIGNMENT = "assignment/";

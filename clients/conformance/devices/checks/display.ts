@@ -3,10 +3,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../../../limits.ts";
 import { holds, isNot, isSame, Mismatch } from "../../expect.ts";
 import { AMOUNT, type Collection } from "../../world.ts";
+import { laterFields, newEtag, olderClock } from "../answer-changes.ts";
 import type { Shown } from "../device.ts";
 import type { DeviceCheck } from "../device-check.ts";
 import type { DeviceWorld } from "../device-world.ts";
-import { laterFields, newEtag, olderClock } from "../disguises.ts";
 import type { Fault } from "../observer.ts";
 
 const DISPLAY = "display/";

@@ -85,7 +85,7 @@ export const revocationChecks: readonly DeviceCheck[] = [
     async run(world) {
       await world.absent(async () => {
         await world.reset();
-        const refused = await world.until("the device meets 401", () =>
+        const refused = await world.until("the device receives 401", () =>
           world.requests().find(({ answer }) => answer?.status === 401),
         );
         await world.watch(REFUSED_MS);

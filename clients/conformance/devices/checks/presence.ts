@@ -75,7 +75,7 @@ export const standingChecks: readonly DeviceCheck[] = [
     async run(world) {
       const beganAtMs = performance.now();
       await world.whileSuspended(async () => {
-        await world.until("the device meets 403", () =>
+        await world.until("the device receives 403", () =>
           world.requests(world.polled, beganAtMs).find(({ answer }) => answer?.status === 403),
         );
       });
