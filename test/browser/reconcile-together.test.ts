@@ -131,20 +131,22 @@ describe("two people at once", () => {
       const body = { order_id, reason: "It is theirs." };
       return (await sam.good<Issue>("POST", `issues/${issueId}/proposal/`, { body })).proposal?.proposal_id ?? 0;
     };
+    const numberOf = async (id: number): Promise<string> => {
+      const { order_display_number } = await cashier.good<{ order_display_number: number }>("GET", `orders/${id}/`);
+      return `Order ${order_display_number} at Sandbox Counter`;
+    };
+    const [firstName, secondName] = [await numberOf(first), await numberOf(second)];
     const proposalId = await propose(first);
     await page.clock.install();
     await show(issueId);
     await page.getByRole("button", { name: "Confirm and pay the order" }).click();
-    await dialog().getByText(`order ${first}`).waitFor(SOON);
+    await dialog().getByText(firstName).waitFor(SOON);
     await sam.good("POST", `issues/${issueId}/proposal/withdraw/`, { body: { proposal_id: proposalId } });
     await propose(second);
     // The page below the dialog refreshes.
     await page.clock.fastForward(REFRESH_MS);
-    await page
-      .locator(".detail")
-      .getByText(new RegExp(`order ${second}`))
-      .waitFor(SOON);
-    expect(await dialog().getByText(`order ${first}`).count()).toBe(1);
+    await page.locator(".detail").getByText(`proposes to pay with it: ${secondName}`).waitFor(SOON);
+    expect(await dialog().getByText(firstName).count()).toBe(1);
     await dialog().getByRole("button", { name: "Confirm and pay the order" }).click();
     await dialog().getByRole("alert").getByText("does not wait any more").waitFor(SOON);
     for (const order of [first, second])

@@ -12,7 +12,7 @@ import { FailureNotice, Notice, Tag, type Tone } from "../shared/states.tsx";
 import { Countdown } from "../shared/time.tsx";
 import { isConnected, isCurrent } from "./live.ts";
 import { openOrder, order, startNewOrder } from "./order-store.ts";
-import { type Intent, obstacleText } from "./reasons.ts";
+import { type Intent, obstacleText, unclearText } from "./reasons.ts";
 import { MayHaveMoved } from "./routes.tsx";
 import { useHeading } from "./use-heading.ts";
 import { words } from "./words.ts";

@@ -52,10 +52,10 @@ interface OfIssue {
 }
 
 /** The issue as it was when the dialog opened. A refresh of the page must not change what a question is about. */
-const useSeen = ({ known }: OfIssue): IssueDetails["issue"] => useSignal(known.issue).peek();
+const useSeen = ({ known }: OfIssue): IssueDetails => useSignal(known).peek();
 
 function Close(props: OfIssue) {
-  const issue = useSeen(props);
+  const { issue } = useSeen(props);
   const texts = words().close;
   return (
     <WithReason
@@ -71,8 +71,7 @@ function Close(props: OfIssue) {
 
 /** A confirmation pays an order and cannot be undone, so the page asks first. */
 function ConfirmProposal(props: OfIssue) {
-  const issue = useSeen(props);
-  const { orders } = props.known;
+  const { issue, orders } = useSeen(props);
   const failure = useSignal<Failure | null>(null);
   const isOpen = useIsOpen();
   const { amount, currency, proposal } = issue;
@@ -97,7 +96,7 @@ function ConfirmProposal(props: OfIssue) {
 }
 
 function RejectProposal(props: OfIssue) {
-  const issue = useSeen(props);
+  const { issue } = useSeen(props);
   const texts = words().proposal;
   return (
     <WithReason
