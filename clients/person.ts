@@ -29,6 +29,16 @@ export const ACCESS_OPTIONS = {
   "base-url": { type: "string" },
 } as const;
 
+/**
+ * Throws `UsageError` for an option that the command does not use: without a filter that a person has typed, a command would
+ * decide about more than they meant.
+ */
+export function refuseOthers(command: string, options: object, used: readonly string[]): void {
+  const known = [...Object.keys(ACCESS_OPTIONS), ...used];
+  const other = Object.keys(options).find((name) => !known.includes(name));
+  if (other !== undefined) throw new UsageError(`"${command}" has no option --${other}; see --help.`);
+}
+
 export interface Person extends Session {
   readonly baseUrl: string;
   readonly signal: AbortSignal;

@@ -16,6 +16,7 @@ import {
   print,
   printJson,
   queryOf,
+  refuseOthers,
   required,
   type Work,
 } from "./person.ts";
@@ -68,6 +69,20 @@ const OPTIONS = {
 
 type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
 
+/** The options of each command. */
+const USED: Readonly<Record<string, readonly (keyof Options)[]>> = {
+  run: ["account", "from", "to"],
+  issues: ["kind", "status", "account", "before"],
+  "close ISSUE": ["reason"],
+  close: ["kind", "account", "through", "reason"],
+  undo: [],
+  attribute: ["order", "confirm", "reject", "withdraw", "reason"],
+  "period list": ["from", "to", "account", "filial", "month"],
+  "period close": ["account", "from", "month", "reason"],
+  "period export": ["file"],
+  report: ["filial", "day", "mode", "starts-at"],
+};
+
 const runSchema = z.looseObject({
   run_id: z.int(),
   status: z.string(),
@@ -107,7 +122,10 @@ const undoneSchema = z.looseObject({
 
 /** Checks the arguments before the log-in, and returns the work that they ask for. Throws `UsageError`. */
 function workOf(words: readonly string[], options: Options): Work {
-  const [command, subject, surplus] = words;
+  const [command = "", subject, surplus] = words;
+  const form =
+    command === "period" ? `period ${subject}` : command === "close" && subject !== undefined ? "close ISSUE" : command;
+  refuseOthers(form, options, USED[form] ?? Object.keys(options));
   if (command === "period") return periodWork(words.slice(1), options);
   if (command === "undo") return undo(words.slice(1), options);
   if (surplus !== undefined) throw new UsageError(`There is one argument too many, "${surplus}"; see --help.`);
@@ -122,7 +140,6 @@ function workOf(words: readonly string[], options: Options): Work {
       return reportDay(options);
     case "attribute":
       return attribute(idOf(subject, "the issue"), options);
-    case undefined:
     default:
       throw new UsageError("Use run, issues, close, undo, attribute, period or report; see --help.");
   }

@@ -18,6 +18,7 @@ import {
   print,
   printJson,
   queryOf,
+  refuseOthers,
   required,
   type Work,
 } from "./person.ts";
@@ -71,6 +72,20 @@ const OPTIONS = {
 
 type Options = ReturnType<typeof parseCommandLine<typeof OPTIONS>>["values"];
 
+/** The options of each command. */
+const USED: Readonly<Record<string, readonly (keyof Options)[]>> = {
+  accounts: [],
+  import: ["account", "format", "encoding", "mapping"],
+  confirm: ["format", "encoding", "mapping"],
+  list: ["account"],
+  preview: ["mapping", "definition", "rows"],
+  "mapping list": [],
+  "mapping store": ["definition", "corrects"],
+  "mapping test": ["import"],
+  release: ["reason"],
+  withdraw: ["reason"],
+};
+
 const accountsSchema = z.looseObject({
   statement_accounts: z.array(
     z.looseObject({ account_id: z.int(), provider: z.string(), reference: z.string(), name: z.string() }),
@@ -97,7 +112,9 @@ const importsSchema = z.looseObject({ imports: z.array(importSchema) });
 
 /** Checks the arguments, before the log-in, and returns the work that they ask for. Throws `UsageError`. */
 function workOf(words: readonly string[], options: Options): Work {
-  const [command, ...rest] = words;
+  const [command = "", ...rest] = words;
+  const form = command === "mapping" ? `mapping ${rest[0]}` : command;
+  refuseOthers(form, options, USED[form] ?? Object.keys(options));
   if (command === "mapping") return mappingWork(rest, options);
   const [subject, surplus] = rest;
   if (surplus !== undefined) throw new UsageError(`There is one argument too many, "${surplus}"; see --help.`);
@@ -124,7 +141,6 @@ function workOf(words: readonly string[], options: Options): Work {
     case "release":
     case "withdraw":
       return decide(command, idOf(subject, "the import"), options);
-    case undefined:
     default:
       throw new UsageError("Use accounts, import, confirm, list, preview, mapping, release or withdraw; see --help.");
   }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * Verifies an exported closing of a reconciliation period, offline. It needs Node 22 and nothing else; copy it anywhere.
+ * Verifies an exported closing of a reconciliation period, offline. It needs Node 18 and nothing else; copy it anywhere.
  *
  *   node verify-closing.mjs CLOSING.ndjson --key PUBLIC_KEY
  *
@@ -26,7 +26,7 @@ class NotVerified extends Error {}
 export function canonicalJson(value) {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (value === null || typeof value !== "object") return JSON.stringify(value);
-  const names = Object.keys(value).toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  const names = Object.keys(value).sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   return `{${names.map((name) => `${JSON.stringify(name)}:${canonicalJson(value[name])}`).join(",")}}`;
 }
 
@@ -88,7 +88,7 @@ class Totals {
 /** Counts a text that is no amount as 0: it was changed, and the hash of the lines detects that. */
 const minorOf = (text) => (/^-?\d+$/.test(text) ? BigInt(text) : 0n);
 
-const inOrder = (list) => list.map(canonicalJson).toSorted().join();
+const inOrder = (list) => list.map(canonicalJson).sort().join();
 
 function readHead(text, publicKey) {
   const { statement, signature, ...rest } = parse(text, 1) ?? {};
@@ -182,7 +182,7 @@ const USAGE = "Usage: node verify-closing.mjs CLOSING.ndjson --key PUBLIC_KEY\n"
 function readArguments(given) {
   const place = given.indexOf("--key");
   const publicKey = Buffer.from(place < 0 ? "" : (given[place + 1] ?? ""), "base64url");
-  const [file, ...others] = place < 0 ? given : given.toSpliced(place, 2);
+  const [file, ...others] = place < 0 ? given : [...given.slice(0, place), ...given.slice(place + 2)];
   if (file === undefined || others.length > 0 || publicKey.length !== 32) return undefined;
   return { file, publicKey };
 }

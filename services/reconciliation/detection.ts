@@ -8,6 +8,7 @@ import { refuseOtherFile } from "./formats/file-kinds.ts";
 import { StatementRefusedError } from "./formats/format.ts";
 import { FORMAT_LIMITS } from "./formats/limits.ts";
 import { detectFormats, refuseOtherReport } from "./formats/registry.ts";
+import { emptyFile } from "./formats/statement-text.ts";
 
 export type Candidates = z.infer<typeof candidatesSchema>;
 
@@ -19,6 +20,7 @@ export async function detectCandidates(bytes: AsyncIterable<Uint8Array>): Promis
     if (encodings.length === 0) return refusedAs("not_text", "The file is no text in an encoding that is known.");
     for (const read of encodings) {
       const text = await textOf(head, read.encoding);
+      if (text.trim() === "" && isWhole(head)) throw emptyFile();
       refuseOtherReport(text);
       const formats = detectFormats(text);
       if (formats.length === 0) continue;
@@ -60,6 +62,9 @@ async function beginningOf(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array
   }
   return Buffer.concat(parts, size).subarray(0, FORMAT_LIMITS.headCharacters);
 }
+
+/** Whether nothing of the file comes after its head. */
+const isWhole = (head: Uint8Array): boolean => head.length < FORMAT_LIMITS.headCharacters;
 
 /** The text before the first byte that cannot be decoded: the head may end in the middle of a character. */
 async function textOf(head: Uint8Array, encoding: Encoding): Promise<string> {

@@ -14,7 +14,6 @@ import { WorkStoppedError } from "../db/stoppable.ts";
 import { forRequest } from "../runtime/log.ts";
 import { fileRows } from "./file-rows.ts";
 import type { CsvMapping } from "./formats/csv/mapping.ts";
-import { decode } from "./formats/decode.ts";
 import {
   type ControlTotal,
   type MalformedLine,
@@ -26,6 +25,7 @@ import {
   StatementRefusedError,
 } from "./formats/format.ts";
 import { moved, NEXT_FILE } from "./formats/records.ts";
+import { statementText } from "./formats/statement-text.ts";
 import { IMPORT_LIMITS } from "./limits.ts";
 import { lineIdentity } from "./line-identity.ts";
 import { LineWriter, type WritableLine, writableLine } from "./line-writer.ts";
@@ -172,7 +172,7 @@ class ImportWork {
   #parsed(format: StatementFormat, options: ParseOptions): AsyncIterable<StatementRecord> {
     const { object_name: objectName, encoding } = this.#taken;
     const parse = (bytes: AsyncIterable<Uint8Array>): AsyncIterable<StatementRecord> =>
-      format.parse(decode(this.#withLease(bytes), encoding), options);
+      format.parse(statementText(this.#withLease(bytes), encoding), options);
     return fileRows(this.#counted(this.#deps.openFile(objectName)), parse, moved, NEXT_FILE);
   }
 

@@ -6,6 +6,7 @@
 import { BOUNDS } from "../bus/bounds.ts";
 import type { FieldErrorCode } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
+import type { StatementRefusal } from "../bus/messages/statement-formats.ts";
 import type * as bus from "../bus/messages/statement-imports.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
@@ -13,6 +14,7 @@ import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Queryable } from "../db/pool.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { type Candidates, detectCandidates } from "./detection.ts";
+import { FORMAT_LIMITS } from "./formats/limits.ts";
 import { STATEMENT_FORMATS, statementFormat } from "./formats/registry.ts";
 import { findAccount } from "./sql/accounts.ts";
 import { findMapping } from "./sql/mappings.ts";
@@ -46,14 +48,25 @@ export async function createImport(
   const { caller, accountId, fileName, objectName, sizeBytes, sha256 } = await requireAccount(database, request);
   const readAs = await readAsOf(database, request);
   const { organizationId, userId: uploadedBy } = caller;
-  const file = { organizationId, accountId, sha256, fileName, sizeBytes, objectName, uploadedBy, readAs };
-  const row = (await sql.insertImport(database, file)) ?? (await sql.findImportOfFile(database, { accountId, sha256 }));
+  const refusal = readAs === undefined ? await emptyRefusal(deps, request) : null;
+  const file = { organizationId, accountId, sha256, fileName, sizeBytes, objectName, uploadedBy, readAs, refusal };
+  const row = (await sql.insertImport(database, file)) ?? (await sql.findImportOfFile(database, file));
   // The first import was withdrawn between the two statements, or is about to be.
   if (row === undefined || row.status === "withdrawing") {
     const detail = "The first import of this file is being withdrawn; upload the file again in a moment.";
     throw new RefusedError({ code: "conflict", reason: "import_withdrawing", detail });
   }
   return { ...(await replyOf(deps, row)), isNew: row.object_name === objectName };
+}
+
+/** A file without text needs no format: it is refused. A file of which the head is only a part has more to read. */
+async function emptyRefusal(
+  { openFile }: UploadDeps,
+  { objectName, sizeBytes }: RequestOf<typeof bus.createImport>,
+): Promise<Candidates["refusal"]> {
+  if (sizeBytes >= FORMAT_LIMITS.headCharacters) return null;
+  const { refusal } = await detectCandidates(openFile(objectName));
+  return refusal?.code === ("empty_file" satisfies StatementRefusal) ? refusal : null;
 }
 
 async function requireAccount<TRequest extends RequestOf<typeof bus.prepareImport>>(

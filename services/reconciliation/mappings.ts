@@ -15,10 +15,10 @@ import { fileRows } from "./file-rows.ts";
 import { type HeadedRow, mappedRows, movedRow } from "./formats/csv/mapped.ts";
 import { csvMappingSchema } from "./formats/csv/mapping.ts";
 import { type PreviewRow, previewRows } from "./formats/csv/preview-mapping.ts";
-import { decode } from "./formats/decode.ts";
 import { type StatementLine, StatementRefusedError } from "./formats/format.ts";
 import { FORMAT_LIMITS } from "./formats/limits.ts";
 import { cutTo } from "./formats/records.ts";
+import { statementText } from "./formats/statement-text.ts";
 import { MAPPING_LIMITS } from "./limits.ts";
 import * as sql from "./sql/mappings.ts";
 
@@ -143,7 +143,7 @@ export function rowsOf(
   through: (file: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array> = (file) => file,
 ): AsyncIterable<HeadedRow> {
   const parse = (file: AsyncIterable<Uint8Array>): AsyncIterable<HeadedRow> =>
-    mappedRows(decode(through(file), definition.encoding), definition, timeZone);
+    mappedRows(statementText(through(file), definition.encoding), definition, timeZone);
   return fileRows(bytes, parse, movedRow);
 }
 

@@ -136,12 +136,22 @@ describe("npm run statement", () => {
     });
   });
 
+  test("import of an empty file, without a declaration: one sentence", async () => {
+    const path = join(folder.path, "empty.csv");
+    writeFileSync(path, "");
+    const refused = await command("statement", "import", path, "--account", await addAccount());
+    const text = expect.stringMatching(/Import \d+ is refused: The file is empty: download it .*\.\n/) as string;
+    expect(refused).toMatchObject({ code: 1, printed: "", text });
+  });
+
   test.each([
     [["import"], 2, "Give the file"],
     [["import", "x.csv", "--account", "bar"], 2, "--account is a number"],
     [["frobnicate"], 2, "Use accounts, import"],
     [["import", "/no/such/file", "--account", "1"], 1, "cannot be read"],
     [["withdraw", "999999", "--reason", "Wrong."], 1, "(not_found)"],
+    [["withdraw", "3", "--account", "1", "--reason", "Wrong."], 2, '"withdraw" has no option --account; see --help.'],
+    [["mapping", "list", "--account", "1"], 2, '"mapping list" has no option --account; see --help.'],
   ] as const)("%j: one sentence and its exit code", async (args, code, sentence) => {
     const ended = await command("statement", ...args);
     expect(ended).toMatchObject({ code, text: expect.stringContaining(sentence) as string });
@@ -168,6 +178,16 @@ describe("npm run recon", () => {
     const closed = await command("recon", "close", issueId, "--reason", "Sold at the other bar.");
     expect(closed).toMatchObject({ code: 0, text: expect.stringContaining(`Issue ${issueId} is closed.`) as string });
     expect((await command("recon", "undo", issueId)).text).toContain(`Issue ${issueId} is open.`);
+  });
+
+  // The command once closed the issues of all filials and of every status.
+  test.each([
+    [["close", "--kind", "tip", "--filial", "3"], '"close" has no option --filial; see --help.\n'],
+    [["close", "--kind", "tip", "--status", "assigned"], '"close" has no option --status; see --help.\n'],
+    [["close", "5", "--kind", "tip"], '"close ISSUE" has no option --kind; see --help.\n'],
+    [["period", "close", "--account", "1", "--to", "2026-11-30"], '"period close" has no option --to; see --help.\n'],
+  ] as const)("%j: an option that the command does not use is refused", async (args, text) => {
+    expect(await command("recon", ...args, "--reason", "Dealt with.")).toMatchObject({ code: 2, text });
   });
 
   test("attribute without an order: it prints the usage, before it logs in", async () => {

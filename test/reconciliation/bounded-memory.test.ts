@@ -13,6 +13,7 @@ import { pipeline } from "node:stream/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { paced } from "../../clients/reconciliation/paced.ts";
 import { LIMITS } from "../../gateway/limits.ts";
+import { STATEMENT_FILE_BYTES } from "../../services/bus/messages/statement-imports.ts";
 import { addOperator, logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
 import { zipOf } from "./formats/zip-writer.ts";
@@ -28,6 +29,8 @@ const LONG_LINE_BYTES = isWhole ? 1_024 * MIB : 48 * MIB;
 const BOMB_BYTES = isWhole ? 1_024 * MIB : 256 * MIB;
 /** Without a bound the gateway would hold most of the longer export. */
 const FAST_BYTES = (isWhole ? 1_900 : 64) * MIB;
+const LARGE_BYTES = isWhole ? STATEMENT_FILE_BYTES : 48 * MIB;
+const LARGE_ROW_BYTES = 64 * 1_024;
 const IMPORTS = isWhole ? 200 : 24;
 /** Uploads of one organization that the gateway takes at once. */
 const UPLOADS_AT_ONCE = 4;
@@ -59,6 +62,8 @@ beforeEach(() => {
   for (const pid of Object.values(pids())) writeFileSync(`/proc/${pid}/clear_refs`, "5");
   before = Object.fromEntries(Object.entries(pids()).map(([name, pid]) => [name, peakBytes(pid)]));
 });
+const peaksInMib = () =>
+  Object.fromEntries(Object.entries(pids()).map(([name, pid]) => [name, Math.round(peakBytes(pid) / MIB)]));
 function expectBoundedMemory(moreBytes = 0): void {
   for (const [name, pid] of Object.entries(pids())) {
     const grownMib = Math.round((peakBytes(pid) - (before[name] ?? 0)) / MIB);
@@ -78,6 +83,7 @@ interface Import {
   readonly status_detail: string | null;
   readonly lines_new: number;
   readonly malformed: number;
+  readonly read_bytes: number;
 }
 const importOf = (importId: number): Promise<Import> => operator.good<Import>("GET", `imports/${importId}/`);
 const untilEnded = (importId: number): Promise<Import> =>
@@ -207,6 +213,40 @@ describe("an upload at the speed of memory", () => {
     );
     expect([201, 503, "ECONNRESET", "EPIPE"]).toContain(outcome);
     expectBoundedMemory(LIMITS.uploadHeldBytes.each);
+  });
+});
+
+/** Rows with long notes, and blank rows up to this size: few lines, so that the time goes into the bytes. */
+function* largeStatement(bytes: number): Iterable<Buffer> {
+  const header = Buffer.from(`${HEADER},note\n`);
+  yield header;
+  let left = bytes - header.length;
+  const seed = randomUUID();
+  for (let line = 1; left >= LARGE_ROW_BYTES; line += 1) {
+    yield Buffer.from(`${`${row(line, seed)},`.padEnd(LARGE_ROW_BYTES - 1, "a")}\n`);
+    left -= LARGE_ROW_BYTES;
+  }
+  yield Buffer.alloc(left, "\n");
+}
+
+describe("a large statement", () => {
+  test(`${LARGE_BYTES / MIB} MiB: all lines are stored, and memory is bounded`, { timeout: 2 * TEST_MS }, async () => {
+    const begun = await upload(await addAccount(), "sandbox", {
+      bytes: LARGE_BYTES,
+      content: largeStatement(LARGE_BYTES),
+    });
+    const done = await vi.waitFor(
+      async () => {
+        const found = await importOf(begun.import_id);
+        expect(found.status).not.toMatch(/^(?:waiting|importing)$/);
+        return found;
+      },
+      { timeout: TEST_MS, interval: 250 },
+    );
+    const lines = Math.floor((LARGE_BYTES - HEADER.length - ",note\n".length) / LARGE_ROW_BYTES);
+    expect(done).toMatchObject({ status: "imported", lines_new: lines, malformed: 0, read_bytes: LARGE_BYTES });
+    process.stdout.write(`peaks in MiB: ${JSON.stringify(peaksInMib())}\n`);
+    expectBoundedMemory();
   });
 });
 

@@ -1,4 +1,5 @@
 /** What an import stores from a file, and what it refuses. */
+import { hash, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -9,10 +10,13 @@ import { CAMT_053 } from "../../services/reconciliation/formats/camt/camt.ts";
 import { MT940 } from "../../services/reconciliation/formats/mt940.ts";
 import { paypalTrr } from "../../services/reconciliation/formats/paypal/typed-report.ts";
 import { type ImportDeps, importNext } from "../../services/reconciliation/import-work.ts";
+import { createImport } from "../../services/reconciliation/imports.ts";
 import { IMPORT_LIMITS } from "../../services/reconciliation/limits.ts";
 import { removeLines } from "../../services/reconciliation/sql/imports.ts";
 import { confirmImportFormat, insertImport } from "../../services/reconciliation/sql/uploads.ts";
 import { currentRequestId, forRequest } from "../../services/runtime/log.ts";
+import { operator } from "./closings/closing-world.ts";
+import { oneChunk } from "./formats/chunks.ts";
 import { zipOf } from "./formats/zip-writer.ts";
 import { HEADER, type ImportWorld, startImportWorld, statementOf } from "./import-world.ts";
 
@@ -101,6 +105,12 @@ describe("an import", () => {
     const wanted = await world.database`
       select from_date::text as day from wanted_runs where account_id = ${accountId}`;
     expect(wanted.map((row) => row["day"])).toEqual([new Date().toISOString().slice(0, 10)]);
+  });
+
+  test("an MT940 without an entry: its days are covered", async () => {
+    const text = ":20:A\n:25:acct_1\n:28C:1/1\n:60F:C260303EUR10,00\n:62F:C260310EUR10,00\n-\n";
+    const facts = await world.importText(await world.addAccount(), text, world.depsOf({ formatNamed: () => MT940 }));
+    expect(facts).toMatchObject({ status: "imported", lines_new: 0, from_date: "2026-03-04" });
   });
 
   test("a file with an unknown header: refused in one sentence, and no row is stored", async () => {
@@ -248,6 +258,20 @@ test("a file that the object store has lost: refused with the next step", async 
   expect(refused).toMatchObject({ status: "refused", status_code: "file_lost" });
 });
 
+test("the request of an upload, repeated after its import was refused: the same import", async () => {
+  const accountId = await world.addAccount();
+  const openFile = (): AsyncIterable<Uint8Array> => oneChunk(Buffer.of());
+  const file = { fileName: "empty.csv", objectName: randomUUID(), sizeBytes: 0, sha256: hash("sha256", randomUUID()) };
+  const request = { caller: operator(world), accountId, ...file };
+  const create = () => createImport({ database: world.database, openFile }, request);
+  const first = await create();
+  expect(first).toMatchObject({ isNew: true, import: { status: "refused", statusCode: "empty_file" } });
+  expect(await create()).toEqual(first);
+  const other = await createImport({ database: world.database, openFile }, { ...request, objectName: randomUUID() });
+  expect(other).toMatchObject({ isNew: true, import: { status: "refused" } });
+  expect(other.import.importId).not.toBe(first.import.importId);
+});
+
 test("no copy of the file answers: its import waits again at once, however often, and no attempt is counted", async () => {
   const importId = await world.upload(await world.addAccount(), statementOf([{ id: "a" }]));
   const openFile = (): never => {
@@ -273,6 +297,7 @@ describe("the log lines of an import that could not be carried out have the id o
       accountId,
       uploadedBy: 1,
       readAs: as,
+      refusal: null,
     });
     return inserted?.import_id as number;
   };

@@ -6,6 +6,7 @@ import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { STATEMENT_FILE_BYTES } from "../../services/bus/messages/statement-imports.ts";
 import { send } from "../support/http.ts";
 import { addOperator, logIn, type Person } from "../support/people.ts";
 import { addOrganization } from "../support/second-organization.ts";
@@ -107,6 +108,28 @@ describe("an uploaded statement", () => {
     await untilEnded(body.import_id);
   });
 
+  test.each([
+    ["no bytes, declared", "", SANDBOX],
+    ["no bytes, not declared", "", ""],
+    ["white space alone, declared", " \n\n\t\r\n", SANDBOX],
+    ["white space alone, not declared", " \n\n\t\r\n", ""],
+  ])("an empty file, %s: refused in one sentence", async (_, content, declared) => {
+    const { status, body } = await upload({ accountId: await addAccount(), content, declared });
+    expect(status, JSON.stringify(body)).toBe(201);
+    const status_detail = "The file is empty: download it from the provider again.";
+    expect(await untilEnded(body.import_id)).toMatchObject({
+      status: "refused",
+      status_code: "empty_file",
+      status_detail,
+      candidates: null,
+    });
+  });
+
+  test("a file with its header and no row: imported without a line", async () => {
+    const { body } = await upload({ accountId: await addAccount(), content: HEADER, declared: SANDBOX });
+    expect(await untilEnded(body.import_id)).toMatchObject({ status: "imported", lines_new: 0, malformed: 0 });
+  });
+
   test("an unknown kind: the answer gives the reason, and no format is guessed", async () => {
     const { body } = await upload({ accountId: await addAccount(), content: Buffer.from([0x25, 0, 0, 0, 7]) });
     expect(body).toMatchObject({ status: "needs_format", candidates: { formats: [], refusal: { code: "not_text" } } });
@@ -177,6 +200,22 @@ describe("a large upload", () => {
     const answer = await upload({ accountId: await addAccount(), content, declared: SANDBOX });
     expect(answer.body.sha256).toBe(createHash("sha256").update(content).digest("hex"));
     expect(await untilEnded(answer.body.import_id)).toMatchObject({ status: "imported", lines_new: 10_000 });
+  });
+
+  test("of one byte more than 2 GiB: refused before it is sent", async () => {
+    const { hostname, port } = new URL(system.baseUrl);
+    const sending = httpRequest({
+      hostname,
+      port,
+      method: "POST",
+      path: `${API}accounts/${await addAccount()}/imports/?file_name=statement`,
+      headers: { authorization: `Bearer ${operator.token}`, "content-length": STATEMENT_FILE_BYTES + 1 },
+    });
+    sending.on("error", () => undefined);
+    sending.flushHeaders();
+    const [response] = (await once(sending, "response")) as [IncomingMessage];
+    expect([response.statusCode, await text(response)]).toEqual([413, expect.stringContaining("body_too_large")]);
+    sending.destroy();
   });
 
   test("leaves the connection open for the next request", async () => {

@@ -61,6 +61,8 @@ export type StatementRefusal =
   /** The file has NUL bytes, or bytes that are not text in the declared encoding. */
   | "not_text"
   | "truncated"
+  /** The file has no text, or only white space. */
+  | "empty_file"
   | "archive_refused"
   | "too_large"
   /** The dates can be read in two ways, and the mapping does not say which. */

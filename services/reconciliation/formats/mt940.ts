@@ -13,6 +13,7 @@ import { type Field, FieldReader } from "./mt940/fields.ts";
 import { readInformation } from "./mt940/information.ts";
 import { headerRecord, lineRecord, malformedRecord, NEXT_FILE, totalRecord } from "./records.ts";
 import { SeenStatements } from "./seen-statements.ts";
+import { type Days, daysOfBalances, withDay } from "./statement-days.ts";
 
 export const MT940: StatementFormat = {
   name: "mt940",
@@ -26,6 +27,8 @@ export const MT940: StatementFormat = {
 interface Balance {
   readonly minor: bigint;
   readonly currency: string;
+  /** Undefined where the date is not in the calendar. */
+  readonly on: string | undefined;
 }
 
 interface Statement {
@@ -40,6 +43,8 @@ interface Statement {
   /** The currency of the opening balance, also when the rest of it cannot be read: the entries name no currency. */
   currency: string | undefined;
   sumMinor: bigint;
+  /** The first and the last day of its entries. */
+  days: Days | undefined;
   closing: Balance | undefined;
   hasClosing: boolean;
 }
@@ -170,6 +175,7 @@ class Mt940Reader {
       return;
     }
     statement.sumMinor += line.amountMinor;
+    statement.days = withDay(statement.days, line.bookedOn);
     yield entryRecord(statement, statement.currency, entry, line);
   }
 
@@ -185,6 +191,7 @@ class Mt940Reader {
       yield malformedRecord({ position: statement.position, column: ":62F:", reason, raw: statement.reference });
     }
     if (closing === undefined) return;
+    yield* daysRecords(statement, closing);
     const openingMinor = opening?.currency === closing.currency ? opening.minor : 0n;
     const sumMinor = statement.currency === closing.currency ? statement.sumMinor : 0n;
     yield totalRecord({
@@ -207,6 +214,7 @@ function statementOf({ lines, position }: Field): Statement {
     openingField: "",
     currency: undefined,
     sumMinor: 0n,
+    days: undefined,
     closing: undefined,
     hasClosing: false,
   };
@@ -219,6 +227,15 @@ function shownReference({ reference, number }: Statement): string {
 
 function named(what: string, statement: Statement): string {
   return `${what} ${shownReference(statement)}`;
+}
+
+/** Known only at the end of the statement. */
+function* daysRecords(statement: Statement, { on: closingOn }: Balance): Generator<StatementRecord> {
+  const { account, currency, opening, days } = statement;
+  if (closingOn === undefined) return;
+  const { from, to } = daysOfBalances(opening?.on, closingOn, days);
+  const statementReference = shownReference(statement);
+  yield headerRecord({ statementReference, account, currency, fromDate: from, toDate: to });
 }
 
 /** "C260302EUR1234,56". A date that is not in the calendar is reported, and the balance counts all the same. */
@@ -236,8 +253,9 @@ function readBalance(value: string): {
   if (mark === undefined) return { reason: "The balance is not of the form mark, date, currency and amount." };
   const reading = readAmount(amount, currency);
   if ("reason" in reading) return { currency, reason: reading.reason };
-  const balance = { minor: mark === "D" ? -reading.minor : reading.minor, currency };
-  if (shortDate(date) === undefined) return { balance, currency, reason: `The date ${date} is not in the calendar.` };
+  const on = shortDate(date);
+  const balance = { minor: mark === "D" ? -reading.minor : reading.minor, currency, on };
+  if (on === undefined) return { balance, currency, reason: `The date ${date} is not in the calendar.` };
   return { balance, currency };
 }
 

@@ -62,7 +62,7 @@ const columns = (sql: Queryable) => sql`
   case when withdrawn_by is not null then jsonb_build_object('by', withdrawn_by, 'reason', withdrawal_reason,
     'atMs', floor(extract(epoch from withdrawn_at) * 1000)) end as withdrawn`;
 
-/** Undefined when the account has an import of these bytes already. */
+/** Undefined when the account has an import of these bytes already, or the request is repeated. */
 export async function insertImport(
   sql: Queryable,
   file: {
@@ -74,31 +74,51 @@ export async function insertImport(
     readonly objectName: string;
     readonly uploadedBy: number;
     readonly readAs: ReadAs | undefined;
+    /** Why it is refused at once. */
+    readonly refusal: { readonly code: string; readonly detail: string } | null;
   },
 ): Promise<ImportRow | undefined> {
-  const { readAs } = file;
+  const { readAs, refusal } = file;
+  const status = refusal === null ? (readAs === undefined ? "needs_format" : "waiting") : "refused";
   const [row] = await sql<ImportRow[]>`
     insert into statement_imports (organization_id, account_id, sha256, file_name, size_bytes, object_name, uploaded_by, status,
-        format, format_version, encoding, mapping_id, request_id)
-      values (${file.organizationId}, ${file.accountId}, decode(${file.sha256}, 'hex'), ${file.fileName}, ${file.sizeBytes},
-        ${file.objectName}, ${file.uploadedBy}, ${readAs === undefined ? "needs_format" : "waiting"},
+        status_code, status_detail, ended_at, format, format_version, encoding, mapping_id, request_id)
+      select ${file.organizationId}, ${file.accountId}, decode(${file.sha256}, 'hex'), ${file.fileName}, ${file.sizeBytes},
+        ${file.objectName}, ${file.uploadedBy}, ${status},
+        ${refusal?.code ?? null}, ${refusal?.detail ?? null}, case when ${refusal !== null} then now() end,
         ${readAs?.format ?? null}, ${readAs?.formatVersion ?? null}, ${readAs?.encoding ?? null}, ${readAs?.mappingId ?? null},
-        ${currentRequestId() ?? null})
+        ${currentRequestId() ?? null}
+      where not exists (${importOfObject(sql, file)})
       on conflict (account_id, sha256) where status not in ('refused', 'withdrawn') do nothing
       returning ${columns(sql)}`;
   return row;
 }
 
-/** The import of these bytes that is neither refused nor withdrawn. */
-export async function findImportOfFile(
-  sql: Queryable,
-  { accountId, sha256 }: { readonly accountId: number; readonly sha256: string },
-): Promise<ImportRow | undefined> {
+interface UploadedBytes {
+  readonly organizationId: number;
+  readonly accountId: number;
+  readonly sha256: string;
+  readonly objectName: string;
+}
+
+/** The import that this request has created before, else the import of these bytes that is neither refused nor withdrawn. */
+export async function findImportOfFile(sql: Queryable, file: UploadedBytes): Promise<ImportRow | undefined> {
   const [row] = await sql<ImportRow[]>`
     select ${columns(sql)} from statement_imports
-    where account_id = ${accountId} and sha256 = decode(${sha256}, 'hex') and status not in ('refused', 'withdrawn')`;
+    where import_id in (${importOfObject(sql, file)} union all
+      select import_id from statement_imports
+      where account_id = ${file.accountId} and sha256 = decode(${file.sha256}, 'hex') and status not in ('refused', 'withdrawn'))
+    order by object_name = ${file.objectName} desc nulls last limit 1`;
   return row;
 }
+
+/** A request that is repeated names the same bytes in the object store, also when the import was refused meanwhile. */
+const importOfObject = (
+  sql: Queryable,
+  { organizationId, accountId, objectName }: Omit<UploadedBytes, "sha256">,
+) => sql`
+  select import_id from statement_imports
+  where organization_id = ${organizationId} and account_id = ${accountId} and object_name = ${objectName}`;
 
 export async function findImport(sql: Queryable, key: ImportKey): Promise<ImportRow | undefined> {
   const [row] = await sql<ImportRow[]>`

@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Closing } from "../../../services/bus/messages/reconciliation-periods.ts";
@@ -65,9 +66,9 @@ async function verify(fileRows: readonly string[], key = closing.signature.publi
   return await runScript([file, "--key", key]);
 }
 
-async function runScript(argument: readonly string[]): Promise<Verdict> {
+async function runScript(argument: readonly string[], nodeOptions: readonly string[] = []): Promise<Verdict> {
   const options = { cwd: folder.path, env: {} };
-  const command = [join(folder.path, "verify-closing.mjs"), ...argument];
+  const command = [...nodeOptions, join(folder.path, "verify-closing.mjs"), ...argument];
   try {
     const { stdout, stderr } = await promisify(execFile)(process.execPath, command, options);
     return { status: 0, output: stdout + stderr };
@@ -256,6 +257,24 @@ test("a file without its last line feed, and the key before the file: the script
   expect(await runScript(["--key", closing.signature.publicKey, file])).toMatchObject({ status: 0 });
   writeFileSync(file, rows.slice(0, -1).join("\n"));
   expect(await runScript(["--key", closing.signature.publicKey, file])).toMatchObject({ status: 1 });
+});
+
+// With Node 18 the script once ended with "Not verified" for a closing that is valid.
+test("on a Node that lacks what Node 18 lacks: the script verifies an unchanged file, and no other one", async () => {
+  const older = join(folder.path, "older.mjs");
+  const lacks = ["toSorted", "toReversed", "toSpliced", "with"].map((name) => `delete Array.prototype.${name};`);
+  writeFileSync(
+    older,
+    [...lacks, "delete Object.groupBy; delete Promise.withResolvers; delete Array.fromAsync;"].join("\n"),
+  );
+  const onOlder = (argument: readonly string[]) => runScript(argument, ["--import", pathToFileURL(older).href]);
+  const file = join(folder.path, "older.ndjson");
+  writeRows(file, rows);
+  expect(await onOlder([file, "--key", closing.signature.publicKey])).toMatchObject({ status: 0 });
+  writeRows(file, rows.slice(0, -1));
+  const { status, output } = await onOlder(["--key", closing.signature.publicKey, file]);
+  expect(output).toContain("The closing has 3 issues, and the file has 2");
+  expect(status).toBe(1);
 });
 
 const withSignature = (sign: () => string) => (row: string) => row.replace(/"value":"[^"]*"/, `"value":"${sign()}"`);

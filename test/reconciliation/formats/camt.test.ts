@@ -140,10 +140,8 @@ describe("camt.053 versions 02 and 04", () => {
 
   it("reads several statements, prefixes, an extension of the bank and CDATA", async () => {
     const reading = await read(CAMT_053, sample("camt/statements-v04.xml"));
-    expect(reading.headers.map(({ account, currency }) => [account, currency])).toEqual([
-      ["CH9300762011623852957", undefined],
-      ["0001-22", "EUR"],
-    ]);
+    const accounts = reading.headers.map(({ account, currency }) => JSON.stringify([account, currency ?? null]));
+    expect([...new Set(accounts)]).toEqual(['["CH9300762011623852957",null]', '["0001-22","EUR"]']);
     expect(reading.totals.map(({ statedMinor, computedMinor }) => [statedMinor, computedMinor])).toEqual([
       [43359n, 43359n],
       [700n, 700n],
@@ -154,6 +152,28 @@ describe("camt.053 versions 02 and 04", () => {
       feeMinor: undefined,
       text: "Gross: 490.00 Fees: -6.41 <TWINT>",
     });
+  });
+
+  it("has the days of its balances where it names none, also without an entry", async () => {
+    const { headers } = await read(CAMT_053, sample("camt/statements-v04.xml"));
+    expect(headers[0]).toMatchObject({ fromDate: undefined, toDate: undefined });
+    expect(headers[1]).toMatchObject({ fromDate: "2026-03-02", toDate: "2026-03-02" });
+    const daysOf = async (opening: string, closing: string) => {
+      const balances = [
+        ["OPBD", opening],
+        ["CLBD", closing],
+      ].map(
+        ([type, on]) =>
+          `<Bal><Tp><CdOrPrtry><Cd>${type}</Cd></CdOrPrtry></Tp><Amt Ccy="EUR">1</Amt><CdtDbtInd>CRDT</CdtDbtInd><Dt><Dt>${on}</Dt></Dt></Bal>`,
+      );
+      const text = `<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.08"><BkToCstmrStmt><Stmt><Id>S</Id>${balances.join("")}</Stmt></BkToCstmrStmt></Document>`;
+      const { fromDate, toDate } = (await read(CAMT_053, text)).headers.at(-1) ?? {};
+      return [fromDate, toDate];
+    };
+    expect(await daysOf("2026-02-28", "2026-03-15")).toEqual(["2026-03-01", "2026-03-15"]);
+    expect(await daysOf("2026-03-15", "2026-03-15")).toEqual(["2026-03-15", "2026-03-15"]);
+    expect(await daysOf("2026-02-30", "2026-03-15")).toEqual(["2026-03-15", "2026-03-15"]);
+    expect(await daysOf("2026-03-01", "2026-02-30")).toEqual([undefined, undefined]);
   });
 
   it("leaves a batch that does not add up as one line", async () => {

@@ -10,10 +10,9 @@ const PLAIN = sample("mt940/plain.sta");
 describe("MT940 in blocks", () => {
   it("reads each statement with its header and its total, which holds", async () => {
     const reading = await read(MT940, TWO);
-    expect(reading.headers).toEqual([
-      header("STARTUMS 00042/001", "12345678/0001234567"),
-      header("STARTUMS 00043/001", "12345678/0001234567"),
-    ]);
+    const days = { fromDate: "2026-03-02", toDate: "2026-03-02" };
+    const [first, second] = ["00042", "00043"].map((nth) => header(`STARTUMS ${nth}/001`, "12345678/0001234567"));
+    expect(reading.headers).toEqual([first, { ...first, ...days }, second, { ...second, ...days }]);
     expect(reading.totals).toEqual([
       { name: "closing balance of STARTUMS 00042/001", currency: "EUR", statedMinor: 103510n, computedMinor: 103510n },
       { name: "closing balance of STARTUMS 00043/001", currency: "EUR", statedMinor: 103510n, computedMinor: 103510n },
@@ -144,7 +143,7 @@ describe("MT940 plain", () => {
 
   it("removes control characters of a transmission, and joins an entry that is wrapped", async () => {
     const reading = await read(MT940, sample("mt940/controls.sta"));
-    expect(reading.headers).toMatchObject([{ statementReference: "STARTUMS 00027/00001" }]);
+    expect(reading.headers[0]).toMatchObject({ statementReference: "STARTUMS 00027/00001" });
     expect(reading.lines).toMatchObject([
       { amountMinor: 2700n, merchantReference: "100323-03-100323", providerReference: "32-P1-TCS49518" },
       { amountMinor: 3000n, providerType: "N062", text: "Test?" },
@@ -164,6 +163,30 @@ describe("MT940 plain", () => {
       { merchantReference: "01916", providerReference: "", text: "ALGEMENE TUSSENREKENING KOSTEN > 5 EUR" },
     ]);
     expect(reading.totals).toMatchObject([{ statedMinor: 244896n, computedMinor: 244896n }]);
+  });
+});
+
+describe("the days of an MT940", () => {
+  const daysOf = async (opening: string, closing: string, entries = "") => {
+    const text = `:20:A\n:25:1\n:28C:1/1\n:60F:C${opening}EUR10,00\n${entries}:62F:C${closing}EUR10,00\n-\n`;
+    const { fromDate, toDate } = (await read(MT940, text)).headers.at(-1) ?? {};
+    return [fromDate, toDate];
+  };
+
+  it("are those after the opening balance, up to the closing balance, also without an entry", async () => {
+    expect(await daysOf("260228", "260315")).toEqual(["2026-03-01", "2026-03-15"]);
+    expect(await daysOf("260315", "260315")).toEqual(["2026-03-15", "2026-03-15"]);
+    expect(await daysOf("260314", "260315")).toEqual(["2026-03-15", "2026-03-15"]);
+  });
+
+  it("contain those of its entries", async () => {
+    const entries = ":61:260302C0,00NTRFNONREF\n:61:260317C0,00NTRFNONREF\n";
+    expect(await daysOf("260314", "260315", entries)).toEqual(["2026-03-02", "2026-03-17"]);
+  });
+
+  it("are that of the closing balance where the opening balance is later, years older, or on no day", async () => {
+    for (const opening of ["260320", "000101", "260231"])
+      expect(await daysOf(opening, "260315")).toEqual(["2026-03-15", "2026-03-15"]);
   });
 });
 
@@ -278,7 +301,8 @@ describe("MT940 traps", () => {
       first.replaceAll("C260302EUR10,00", "C260303EUR10,00"),
     ];
     const records = await recordsOf(MT940, [first, ...others, first].join(""));
-    const types = (count: number) => Array.from({ length: count }, () => ["header", "line", "line", "total"]).flat();
+    const types = (count: number) =>
+      Array.from({ length: count }, () => ["header", "line", "line", "header", "total"]).flat();
     expect(records.map(({ type }) => type)).toEqual([...types(4), "next_file", ...types(1)]);
   });
 

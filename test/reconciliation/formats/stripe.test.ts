@@ -129,7 +129,7 @@ describe("Stripe's balance changes from activity", () => {
 
   it("refuses an empty file, and an export without a column of dates", async () => {
     const header = "balance_transaction_id,reporting_category,currency,gross,fee,net";
-    await expect(parseText(stripeActivity, "")).rejects.toMatchObject({ code: "truncated" });
+    await expect(parseText(stripeActivity, "")).rejects.toMatchObject({ code: "empty_file" });
     await expect(parseText(stripeActivity, `${header}\n`)).rejects.toMatchObject({ code: "unknown_header" });
   });
 });

@@ -16,6 +16,7 @@ const texts = dictionary({
     line_too_long: "A line of the file is too long to be read.",
     not_text: "The file is no text, or has another encoding. Declare the right one.",
     truncated: "The end of the file is missing. Download it again.",
+    empty_file: "The file is empty. Download it again.",
     archive_refused: "The archive cannot be read. Unpack it and import the statement itself.",
     too_large: "The file is too large. Ask for a shorter time.",
     ambiguous_dates: "Days and months of this file can be mixed up. Say in a mapping which comes first.",
@@ -39,6 +40,7 @@ const texts = dictionary({
     line_too_long: "Eine Zeile der Datei ist zu lang.",
     not_text: "Die Datei ist kein Text oder hat eine andere Kodierung. Geben Sie die richtige an.",
     truncated: "Das Ende der Datei fehlt. Laden Sie sie noch einmal herunter.",
+    empty_file: "Die Datei ist leer. Laden Sie sie noch einmal herunter.",
     archive_refused: "Das Archiv ist nicht lesbar. Entpacken Sie es und importieren Sie den Auszug selbst.",
     too_large: "Die Datei ist zu groß. Fordern Sie einen kürzeren Zeitraum an.",
     ambiguous_dates:

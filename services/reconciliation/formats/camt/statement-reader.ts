@@ -4,6 +4,7 @@ import { type StatementRecord, StatementRefusedError } from "../format.ts";
 import { FORMAT_LIMITS } from "../limits.ts";
 import { headerRecord, lineRecord, malformedRecord, NEXT_FILE, totalRecord } from "../records.ts";
 import { SeenStatements } from "../seen-statements.ts";
+import { type Days, daysOfBalances, withDay } from "../statement-days.ts";
 import { ElementBuilder, sourceOf, textAt, type XmlElement } from "./element.ts";
 import { readEntry, TOO_LARGE } from "./entry.ts";
 import { type CamtMessage, checkNamespace } from "./messages.ts";
@@ -27,6 +28,8 @@ interface Statement {
   fromDate: string | undefined;
   toDate: string | undefined;
   hasHeader: boolean;
+  /** Of its entries. */
+  days: Days | undefined;
   readonly numbers: string[];
   summary: XmlElement | undefined;
   readonly balances: Balance[];
@@ -160,6 +163,7 @@ export class StatementReader {
       fromDate: undefined,
       toDate: undefined,
       hasHeader: false,
+      days: undefined,
       numbers: [],
       summary: undefined,
       balances: [],
@@ -207,7 +211,10 @@ export class StatementReader {
       return;
     }
     statement.sums.add(entry.amountMinor, entry.currency, entry.isBooked);
-    for (const line of entry.lines) this.#records.push(lineRecord({ ...line, position: this.#nextPosition() }));
+    for (const line of entry.lines) {
+      statement.days = withDay(statement.days, line.bookedOn);
+      this.#records.push(lineRecord({ ...line, position: this.#nextPosition() }));
+    }
   }
 
   #header(statement: Statement): void {
@@ -220,12 +227,23 @@ export class StatementReader {
 
   #endStatement(statement: Statement): void {
     this.#header(statement);
+    this.#days(statement);
     const totals = [
       ...balanceTotals(statement.balances, statement.sums),
       ...summaryTotals(statement.summary, statement.currency, statement.sums),
     ];
     for (const total of totals) this.#records.push(totalRecord({ ...total, name: named(total.name, statement.id) }));
     this.#statement = undefined;
+  }
+
+  /** Many banks name no days: those of the balances count, which may be written after the entries. */
+  #days({ id, account, currency, fromDate, toDate, balances, days }: Statement): void {
+    const dated = balances.filter(({ date }) => date !== "").toSorted((a, b) => (a.date < b.date ? -1 : 1));
+    const closing = dated.findLast(({ type }) => type === "CLBD");
+    if (closing === undefined || (fromDate !== undefined && toDate !== undefined)) return;
+    const opening = dated.find(({ type }) => type === "OPBD" || type === "PRCD");
+    const { from, to } = daysOfBalances(opening?.date, closing.date, days);
+    this.#records.push(headerRecord({ statementReference: id, account, currency, fromDate: from, toDate: to }));
   }
 
   #malformed(column: string, reason: string, element: XmlElement): void {

@@ -5,6 +5,7 @@
  */
 import { StatementRefusedError } from "../format.ts";
 import { FORMAT_LIMITS } from "../limits.ts";
+import { emptyFile } from "../statement-text.ts";
 import type { CsvRow, HeaderRule } from "./read-csv.ts";
 
 export interface DictionaryEntry<Field extends string> {
@@ -136,7 +137,7 @@ function unknownHeader<Field extends string>(
   lines: readonly (readonly string[])[],
   dictionary: HeaderDictionary<Field>,
 ): StatementRefusedError {
-  if (lines.length === 0) return new StatementRefusedError("truncated", "The file is empty; upload the whole file.");
+  if (lines.length === 0) return emptyFile();
   const compared = lines.flatMap((line) => dictionary.entries.map((entry) => compare(line, entry)));
   const [closest] = compared.toSorted((a, b) => b.known - a.known || a.missing.length - b.missing.length);
   const known = new Set(dictionary.entries.flatMap((entry) => [...keysOf(entry)]));
