@@ -11,7 +11,7 @@ import type { Handler } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Queryable, Transaction } from "../db/pool.ts";
 import { personActor, recordEvents } from "../db/provider-audit-log.ts";
-import { checkReason, getIssue as getIssueOfAny, issueConflict } from "../issues/life-cycle.ts";
+import { getIssue as getIssueOfAny, issueConflict } from "../issues/life-cycle.ts";
 import type { IssueRow } from "../issues/sql/issues.ts";
 import type { ProvidersDeps } from "./deps.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
@@ -76,7 +76,6 @@ export const setAttributionLimit: Handler<LimitsDeps, typeof bus.setAttributionL
   const { caller, currency, aloneUpToMinor, reason } = request;
   const { database } = deps;
   requirePermission(caller, "organization.manage");
-  checkReason(reason);
   if (currencyExponent(currency) === undefined) {
     const detail = "Must be the ISO 4217 code of a currency.";
     const errors = [{ pointer: "/currency", code: "unknown_currency" as const, detail }];
