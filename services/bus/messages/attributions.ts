@@ -12,6 +12,7 @@ import { z } from "zod";
 import { AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
+import { currencySchema } from "./currency.ts";
 import { issueSchema } from "./issues.ts";
 import { reasonSchema as reason } from "./sentence.ts";
 
@@ -67,7 +68,7 @@ export const setAttributionLimit = once(
   "providers.setAttributionLimit",
   z.object({
     caller,
-    currency: z.string(),
+    currency: currencySchema,
     aloneUpToMinor: z.string().regex(AMOUNT_MINOR_PATTERN).nullable(),
     reason,
   }),
