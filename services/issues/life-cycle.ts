@@ -70,7 +70,7 @@ export const assignIssue: Handler<IssuesDeps, typeof bus.assignIssue> = async ({
     const before = requireIssue(await sql.lockIssue(tx, { organizationId, issueId }));
     requireUnresolved(before);
     if (before.assignee_id === assigneeId) return before;
-    const after = await sql.setAssignee(tx, issueId, assigneeId);
+    const after = await sql.assignIssue(tx, issueId, assigneeId);
     const action = assigneeId === null ? "unassigned" : "assigned";
     const data = { kind: before.kind, assignee_id: assigneeId, prior: priorOf(before) };
     await recordSteps(tx, [{ issue: before, actor: personActor(caller), action, data }]);
@@ -91,7 +91,7 @@ export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async 
       const detail = `An issue has ${ISSUE_LIMITS.comments} comments at most.`;
       throw issueConflict("too_many_comments", detail);
     }
-    const row = await comments.insertComment(tx, { organizationId, issueId, authorId, authorName, text });
+    const row = await comments.commentIssue(tx, { organizationId, issueId, authorId, authorName, text });
     const data = { kind: issue.kind, comment_id: row.comment_id };
     await recordSteps(tx, [{ issue, actor: personActor(caller), action: "commented", data }]);
     return row;

@@ -31,7 +31,7 @@ export async function stationExists(
  * A station's events after a version, oldest first. A commit's events are never divided between two pages, so there
  * may be a few more than `limit`.
  */
-export async function selectStationEvents(
+export async function listStationEvents(
   database: Database,
   page: {
     readonly organizationId: number;

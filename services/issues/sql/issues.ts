@@ -182,7 +182,7 @@ export async function reopenIssue(sql: Transaction, issueId: number): Promise<Is
   return row;
 }
 
-export async function setAssignee(sql: Transaction, issueId: number, assigneeId: number | null): Promise<IssueRow> {
+export async function assignIssue(sql: Transaction, issueId: number, assigneeId: number | null): Promise<IssueRow> {
   const [row] = await sql<[IssueRow]>`
     update issues set assignee_id = ${assigneeId}, status = ${assigneeId === null ? "open" : "assigned"}
     where issue_id = ${issueId} returning ${issueColumns(sql)}`;
