@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { AMOUNT_PATTERN } from "../../machines/currency.ts";
 import { FIELD_ERROR_CODES } from "../../services/bus/field-errors.ts";
+import { currencySchema as currencyOnTheBus } from "../../services/bus/messages/currency.ts";
 import { nameSchema as nameOnTheBus } from "../../services/bus/messages/name.ts";
 import { reasonSchema as reasonOnTheBus } from "../../services/bus/messages/sentence.ts";
 import { ERRORS, PUBLISHED_ERROR_CODES } from "./errors.ts";
@@ -48,6 +49,9 @@ export const currencySchema = z
   .string()
   .regex(/^[A-Z]{3}$/)
   .meta({ examples: ["EUR"] });
+
+/** The code of an active currency, in a request. */
+export const activeCurrencySchema = currencyOnTheBus.meta({ examples: ["EUR"] });
 
 const fieldErrorSchema = z.object({
   pointer: z.string().meta({ description: "JSON pointer (RFC 6901) to the field.", examples: ["/outcome"] }),

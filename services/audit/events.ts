@@ -6,22 +6,22 @@ import { firstPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { waitUntilCopied } from "./copy/progress.ts";
 import type { AuditDeps } from "./deps.ts";
-import { hasLaterEvents, selectStationEvents, stationExists } from "./sql/events.ts";
+import * as sql from "./sql/events.ts";
 
 /** Refuses with `permission_denied`, or with `not_found` for a station of another organization. */
 export const listStationEvents: Handler<AuditDeps, typeof messages.listStationEvents> = async (deps, request) => {
   const { caller, stationId, sinceVersion, limit } = request;
   const { organizationId } = caller;
   requirePermission(caller, "organization.manage", "reconciliation.manage");
-  if (!(await stationExists(deps.database, { organizationId, stationId }))) {
+  if (!(await sql.stationExists(deps.database, { organizationId, stationId }))) {
     throw new RefusedError({ code: "not_found" });
   }
   // While the copy lags, `events` and `hasMore` are those of the copy; a later request gets the rest.
   await waitUntilCopied(deps, stationId);
-  const found = await selectStationEvents(deps.database, { organizationId, stationId, sinceVersion, limit });
+  const found = await sql.listStationEvents(deps.database, { organizationId, stationId, sinceVersion, limit });
   const events = wholeCommits(found);
   const version = events.at(-1)?.version ?? sinceVersion;
-  return { events, hasMore: await hasLaterEvents(deps.database, { stationId, version }) };
+  return { events, hasMore: await sql.hasLaterEvents(deps.database, { stationId, version }) };
 };
 
 /** As many events as one message can carry. A page has all events of a commit or none, because the next page begins after a version. */

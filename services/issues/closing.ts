@@ -10,7 +10,6 @@ import { RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { personActor } from "../db/provider-audit-log.ts";
 import {
-  checkReason,
   type IssuesDeps,
   issueConflict,
   requireIssue,
@@ -47,7 +46,6 @@ export const hasMoney = (issue: sql.IssueRow): boolean => issue.money_names.leng
 /** Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict` with a reason of `ISSUE_CONFLICTS`. */
 export const closeIssue: Handler<ClosingDeps, typeof bus.closeIssue> = async (deps, request) => {
   requirePermission(request.caller, "reconciliation.manage");
-  checkReason(request.reason);
   return { issue: toIssue(await close(deps, request)) };
 };
 
@@ -99,7 +97,6 @@ function isRepetition(
 export const closeIssues: Handler<ClosingDeps, typeof bus.closeIssues> = async (deps, request) => {
   const { caller, filter, throughId, reason } = request;
   requirePermission(caller, "reconciliation.manage");
-  checkReason(reason);
   const { organizationId } = caller;
   const limit = BOUNDS.issuesClosedAtOnce + 1;
   const found = await sql.listUnresolved(deps.database, { organizationId, filter, throughId, limit });

@@ -1,11 +1,10 @@
 /** Issues as people read them and work on them: lists, one issue with its history, assignment and comments. */
-import type { z } from "zod";
 import { currencyExponent } from "../../machines/currencies.ts";
 import { FOR_FIELD_ERRORS, fieldErrors } from "../bus/field-errors.ts";
 import { malformedReason } from "../bus/malformed-reasons.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
-import { detailsSchema, reasonSchema } from "../bus/messages/sentence.ts";
+import { reasonSchema } from "../bus/messages/sentence.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
@@ -78,7 +77,7 @@ export const assignIssue: Handler<IssuesDeps, typeof bus.assignIssue> = async ({
     const before = requireIssue(await sql.lockIssue(tx, { organizationId, issueId }));
     requireUnresolved(before);
     if (before.assignee_id === assigneeId) return before;
-    const after = await sql.setAssignee(tx, issueId, assigneeId);
+    const after = await sql.assignIssue(tx, issueId, assigneeId);
     const action = assigneeId === null ? "unassigned" : "assigned";
     const data = { kind: before.kind, assignee_id: assigneeId, prior: priorOf(before) };
     await recordSteps(tx, [{ issue: before, actor: personActor(caller), action, data }]);
@@ -92,8 +91,6 @@ export const assignIssue: Handler<IssuesDeps, typeof bus.assignIssue> = async ({
 export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async ({ database }, request) => {
   const { caller, issueId, text, creation } = request;
   requirePermission(caller, "reconciliation.manage");
-  const { error, data: written } = detailsSchema.safeParse(text, FOR_FIELD_ERRORS);
-  if (error !== undefined) throw invalid("/text", error.issues);
   const { organizationId, userId: authorId, name: authorName } = caller;
   const create = async (tx: Transaction): Promise<comments.CommentRow> => {
     const issue = requireIssue(await sql.lockIssue(tx, { organizationId, issueId }));
@@ -101,7 +98,7 @@ export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async 
       const detail = `An issue has ${ISSUE_LIMITS.comments} comments at most.`;
       throw issueConflict("too_many_comments", detail);
     }
-    const row = await comments.insertComment(tx, { organizationId, issueId, authorId, authorName, text: written });
+    const row = await comments.commentIssue(tx, { organizationId, issueId, authorId, authorName, text });
     const data = { kind: issue.kind, comment_id: row.comment_id };
     await recordSteps(tx, [{ issue, actor: personActor(caller), action: "commented", data }]);
     return row;
@@ -115,12 +112,8 @@ export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async 
 /** A person must give a reason, because a later reader of the audit log cannot ask. Throws `invalid_request`. */
 export function checkReason(reason: string): void {
   const { error } = reasonSchema.safeParse(reason, FOR_FIELD_ERRORS);
-  if (error !== undefined) throw invalid("/reason", error.issues);
-}
-
-function invalid(pointer: string, found: readonly z.core.$ZodIssue[]): RefusedError {
-  const errors = fieldErrors(found, () => pointer);
-  return new RefusedError({ code: "invalid_request", errors });
+  if (error === undefined) return;
+  throw new RefusedError({ code: "invalid_request", errors: fieldErrors(error.issues, () => "/reason") });
 }
 
 /** Why an issue cannot be resolved so: a reason for a program and a sentence for a person. */

@@ -8,10 +8,9 @@ import type * as bus from "../bus/messages/attributions.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as issueMessages from "../bus/messages/issues.ts";
 import type { Handler } from "../bus/operation.ts";
-import { RefusedError } from "../bus/refusals.ts";
 import type { Queryable, Transaction } from "../db/pool.ts";
 import { personActor, recordEvents } from "../db/provider-audit-log.ts";
-import { checkReason, getIssue as getIssueOfAny, issueConflict } from "../issues/life-cycle.ts";
+import { getIssue as getIssueOfAny, issueConflict } from "../issues/life-cycle.ts";
 import type { IssueRow } from "../issues/sql/issues.ts";
 import type { ProvidersDeps } from "./deps.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
@@ -63,7 +62,7 @@ export const listAttributionLimits: Handler<LimitsDeps, typeof bus.listAttributi
   const { database } = deps;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const [rows, currencies] = await Promise.all([
-    sql.listLimits(database, organizationId),
+    sql.listAttributionLimits(database, organizationId),
     sql.listCurrencies(database, organizationId),
   ]);
   const known = new Map(rows.map((row) => [row.currency, row]));
@@ -76,12 +75,6 @@ export const setAttributionLimit: Handler<LimitsDeps, typeof bus.setAttributionL
   const { caller, currency, aloneUpToMinor, reason } = request;
   const { database } = deps;
   requirePermission(caller, "organization.manage");
-  checkReason(reason);
-  if (currencyExponent(currency) === undefined) {
-    const detail = "Must be the ISO 4217 code of a currency.";
-    const errors = [{ pointer: "/currency", code: "unknown_currency" as const, detail }];
-    throw new RefusedError({ code: "invalid_request", errors });
-  }
   const { organizationId } = caller;
   const row = await database.begin(async (tx) => {
     await sql.lockLimits(tx, organizationId);
@@ -93,7 +86,7 @@ export const setAttributionLimit: Handler<LimitsDeps, typeof bus.setAttributionL
     const now =
       aloneUpToMinor === null
         ? await sql.removeLimit(tx, { organizationId, currency })
-        : await sql.setLimit(tx, { organizationId, currency, aloneUpToMinor, by: caller, reason });
+        : await sql.setAttributionLimit(tx, { organizationId, currency, aloneUpToMinor, by: caller, reason });
     const data = { currency, reason, from: before?.alone_up_to_minor ?? null, to: aloneUpToMinor };
     const subject = { kind: "organization" as const, id: organizationId };
     await recordEvents(tx, [

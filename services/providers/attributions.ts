@@ -19,14 +19,7 @@ import { askStation } from "../bus/station-client.ts";
 import { insertOutbox, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
 import { personActor } from "../db/provider-audit-log.ts";
-import {
-  checkReason,
-  issueConflict,
-  requireIssue,
-  requireUnattributed,
-  requireUnresolved,
-  toIssue,
-} from "../issues/life-cycle.ts";
+import { issueConflict, requireIssue, requireUnattributed, requireUnresolved, toIssue } from "../issues/life-cycle.ts";
 import { announceIssues, priorOf, recordSteps } from "../issues/recording.ts";
 import { type IssueKey, type IssueRow, lockIssue, resolveIssue } from "../issues/sql/issues.ts";
 import { forRequest } from "../runtime/log.ts";
@@ -51,7 +44,6 @@ export async function attributeIssue(
 ): Promise<ReplyOf<typeof bus.attributeIssue>> {
   const { caller, issueId, orderId, reason } = request;
   requirePermission(caller, "reconciliation.manage");
-  checkReason(reason);
   const key = { organizationId: caller.organizationId, issueId };
   const before = await readFinished(deps, key);
   if (isRepetition(before, request)) return { issue: toIssue(before) };

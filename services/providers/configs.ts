@@ -12,7 +12,6 @@ import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Json, Queryable, Transaction } from "../db/pool.ts";
 import { type ProviderActor, personActor, recordEvents } from "../db/provider-audit-log.ts";
-import { checkReason } from "../issues/life-cycle.ts";
 import { type PreparedConfig, ProviderError } from "./adapters/adapter.ts";
 import { announceConfig } from "./choices.ts";
 import type { ProvidersDeps } from "./deps.ts";
@@ -79,9 +78,7 @@ export async function createProviderConfig(
   return { config: await toConfig(deps.database, config), barrier, newSecrets: { ...prepared.newSecrets } };
 }
 
-function check(deps: ProvidersDeps, { kind, mode, name, secrets = {}, reason }: Request): void {
-  checkName(name);
-  if (reason !== undefined) checkReason(reason);
+function check(deps: ProvidersDeps, { kind, mode, secrets = {} }: Request): void {
   if (kind === "sandbox" && mode === "live") {
     refuseFields({
       pointer: "/mode",
@@ -145,8 +142,6 @@ function refusalOfProvider(kind: sql.ConfigRow["kind"], error: ProviderError): R
 export const changeProviderConfig: Handler<ProvidersDeps, typeof bus.changeProviderConfig> = async (deps, request) => {
   const { caller, configId, name, settings, status, reason } = request;
   requirePermission(caller, "organization.manage");
-  if (name !== undefined) checkName(name);
-  if (reason !== undefined) checkReason(reason);
   const { organizationId } = caller;
   const config = await deps.database.begin(async (tx) => {
     const known = await sql.findConfig(tx, { organizationId, configId });
@@ -204,15 +199,6 @@ export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProvi
   const { caller, configId, name, secret: suppliedSecret, overlapMs, reason } = request;
   requirePermission(caller, "organization.manage");
   if (suppliedSecret !== undefined) checkSecret("/secret", suppliedSecret);
-  if (reason !== undefined) checkReason(reason);
-  if (overlapMs > BOUNDS.secretOverlapMs) {
-    refuseFields({
-      pointer: "/overlap_seconds",
-      code: "too_large",
-      limit: BOUNDS.secretOverlapMs / 1_000,
-      detail: "an old secret is taken for seven days at most",
-    });
-  }
   const { organizationId } = caller;
   const known = await sql.findConfig(deps.database, { organizationId, configId });
   if (known === undefined) throw new RefusedError({ code: "not_found" });
@@ -311,14 +297,6 @@ function operatorFor(organizationId: number): Caller {
 
 function refuseFields(...errors: FieldError[]): never {
   throw new RefusedError({ code: "invalid_request", errors });
-}
-
-function checkName(name: string): void {
-  const isFine =
-    name.trim() !== "" && name.length <= BOUNDS.nameCharacters && name.isWellFormed() && !name.includes("\0");
-  const { nameCharacters: limit } = BOUNDS;
-  const code = name.trim() === "" ? "missing" : name.length > limit ? "too_long" : "not_text";
-  if (!isFine) refuseFields({ pointer: "/name", code, limit, detail: `a name has 1 to ${limit} characters` });
 }
 
 /** Secrets are keys: printable ASCII, too long to guess. */

@@ -9,14 +9,7 @@ import type { Handler, ReplyOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { personActor, SYSTEM } from "../db/provider-audit-log.ts";
-import {
-  checkReason,
-  issueConflict,
-  requireIssue,
-  requireUnattributed,
-  requireUnresolved,
-  toIssue,
-} from "../issues/life-cycle.ts";
+import { issueConflict, requireIssue, requireUnattributed, requireUnresolved, toIssue } from "../issues/life-cycle.ts";
 import { announceIssues, recordSteps } from "../issues/recording.ts";
 import { type IssueKey, lockIssue } from "../issues/sql/issues.ts";
 import {
@@ -36,7 +29,6 @@ import * as sql from "./sql/proposals.ts";
 export const proposeAttribution: Handler<ProvidersDeps, typeof bus.proposeAttribution> = async (deps, request) => {
   const { caller, issueId, orderId, reason } = request;
   requirePermission(caller, "reconciliation.manage");
-  checkReason(reason);
   const key = { organizationId: caller.organizationId, issueId };
   const isMine = (last: sql.ProposalRow | undefined): boolean =>
     last?.proposed_by === caller.userId && last.order_id === orderId && last.reason === reason;
@@ -91,7 +83,6 @@ export const confirmAttribution: Handler<ProvidersDeps, typeof bus.confirmAttrib
 export const rejectAttribution: Handler<ProvidersDeps, typeof bus.rejectAttribution> = async (deps, request) => {
   const { caller, issueId, proposalId, reason } = request;
   requirePermission(caller, "reconciliation.manage");
-  checkReason(reason);
   const named = { organizationId: caller.organizationId, issueId, proposalId };
   return await decide(deps, { caller, named, status: "rejected", reason, require: requireOther });
 };

@@ -1,5 +1,4 @@
 /** The catalogue that tills offer. It is no order truth: an order takes a copy of an item's name and price. */
-import { currencyExponent } from "../../machines/currencies.ts";
 import { amountFitsWire } from "../../machines/currency.ts";
 import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
@@ -123,12 +122,12 @@ export const deleteCatalogueItem: RegistryHandler<typeof catalogue.deleteCatalog
 };
 
 function requirePrice(unitAmountMinor: string, currency: string): void {
-  const pointer = currencyExponent(currency) === undefined ? "/currency" : "/unit_amount";
-  if (pointer === "/unit_amount" && amountFitsWire(BigInt(unitAmountMinor), currency)) return;
-  const code = pointer === "/currency" ? "unknown_currency" : "not_of_currency";
-  const detail =
-    pointer === "/currency" ? "This is no active ISO 4217 currency." : "This currency cannot have this price.";
-  throw new RefusedError({ code: "invalid_request", errors: [{ pointer, code, detail }] });
+  if (amountFitsWire(BigInt(unitAmountMinor), currency)) return;
+  const detail = "This currency cannot have this price.";
+  throw new RefusedError({
+    code: "invalid_request",
+    errors: [{ pointer: "/unit_amount", code: "not_of_currency", detail }],
+  });
 }
 
 /** Locks the oldest filial, so that two requests at the limit are counted one after the other. */

@@ -245,7 +245,7 @@ export const revokeCertificationArtifact: RegistryHandler<typeof messages.revoke
     const statement = revocationStatement({ envelope, leafIndex, reason, revokedAt: now });
     const [revocationIndex] = await appendStatements(tx, key, [statement]);
     const revokedBy = { userId, name };
-    await sql.insertRevocation(tx, { artifactId, leafIndex: revocationIndex as number, revokedBy, reason });
+    await sql.revokeCertificationArtifact(tx, { artifactId, leafIndex: revocationIndex as number, revokedBy, reason });
     const data = { artifact_id: artifactId, capability: artifact.capability, reason };
     await recordEvent(tx, ownerEvent(caller, "certification_revoked", { kind: "device", id: deviceId }, data));
     return existing(await sql.getCertificationArtifact(tx, organizationId, artifactId));

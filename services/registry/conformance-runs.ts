@@ -59,7 +59,7 @@ export const startConformanceRun: RegistryHandler<typeof messages.startConforman
     const session = await mintSession(tx, user, LIMITS.sessionLifetimeMs);
     const { sessionId } = session.entry;
     const { leaseMs } = LIMITS;
-    const created = await sql.createConformanceRun(tx, { organizationId, sandboxId, userId, sessionId, leaseMs });
+    const created = await sql.startConformanceRun(tx, { organizationId, sandboxId, userId, sessionId, leaseMs });
     await sql.deleteOlderRuns(tx, organizationId, LIMITS.kept);
     const subject = { kind: "session", id: sessionId } as const;
     await recordEvent(tx, ownerEvent(session.entry, "session_opened", subject, { conformance_run_id: created.run_id }));
@@ -91,6 +91,6 @@ export const getConformanceRun: RegistryHandler<typeof messages.getConformanceRu
 export const endConformanceRun: RegistryHandler<typeof messages.endConformanceRun> = async (deps, request) => {
   const { caller, runId } = request;
   requirePermission(caller, "organization.manage");
-  await sql.askEnd(deps.sql, caller.organizationId, runId);
+  await sql.endConformanceRun(deps.sql, caller.organizationId, runId);
   return { run: runMessage(existing(await sql.getConformanceRun(deps.sql, caller.organizationId, runId))) };
 };

@@ -36,7 +36,7 @@ import * as sql from "./sql/sandboxes.ts";
 import { endSessions } from "./sql/sessions.ts";
 import * as stations from "./sql/stations.ts";
 import * as users from "./sql/users.ts";
-import { requireActiveCurrency, stationMessage, stationPut } from "./stations.ts";
+import { stationMessage, stationPut } from "./stations.ts";
 import { sessionEndRows, stationActor, userMessage } from "./users.ts";
 
 const DEVICES = {
@@ -117,7 +117,6 @@ export const getSandbox: RegistryHandler<typeof sandboxes.getSandbox> = async (d
 export const seedSandboxStation: RegistryHandler<typeof sandboxes.seedSandboxStation> = async (deps, request) => {
   const { caller, filialId, configId, ownsConfig, name, currency, creation } = request;
   requirePermission(caller, "organization.manage");
-  requireActiveCurrency(currency);
   const { organizationId } = caller;
   const password = await newPassword(deps, organizationId);
   const create = async (tx: Transaction) => {

@@ -1,6 +1,5 @@
 /** Stations as their owner sets them up. Each change goes to the station's actor by the outbox. */
 import type { Actor } from "../../machines/actor.ts";
-import { currencyExponent } from "../../machines/currencies.ts";
 import { take } from "../../machines/pure-transition.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { type StationStatus, stationStandingMachine } from "../../machines/standing.ts";
@@ -32,16 +31,6 @@ const stationDescription = (row: sql.StationRow): StationDescription => ({
   status: row.status,
   revision: row.revision,
 });
-
-/** Refuses with `invalid_request`. */
-export function requireActiveCurrency(currency: string): void {
-  if (currencyExponent(currency) !== undefined) return;
-  const detail = "This is no active ISO 4217 currency.";
-  throw new RefusedError({
-    code: "invalid_request",
-    errors: [{ pointer: "/currency", code: "unknown_currency", detail }],
-  });
-}
 
 export const stationMessage = (row: sql.StationRow): stations.Station => ({
   ...stationDescription(row),
@@ -78,7 +67,6 @@ export const getStation: RegistryHandler<typeof stations.getStation> = async (de
 export const createStation: RegistryHandler<typeof stations.createStation> = async (deps, request) => {
   const { caller, filialId, name, currency, creation } = request;
   requirePermission(caller, "organization.manage");
-  requireActiveCurrency(currency);
   const { organizationId } = caller;
   const create = async (tx: Transaction): Promise<sql.StationRow> => {
     existing(await getFilial(tx, organizationId, filialId), "filial_id");

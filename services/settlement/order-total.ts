@@ -2,51 +2,30 @@
 import { AMOUNT_PATTERN, amountFitsWire, formatAmount } from "../../machines/currency.ts";
 import type { FieldError } from "../bus/field-errors.ts";
 import type { Order } from "../bus/messages/orders.ts";
+import { RefusedError } from "../bus/refusals.ts";
 
 export type OrderLine = Order["lines"][number];
 
 /** The largest amount that the contract's pattern can carry, for a person ("Limits" 3). */
 const AMOUNT_LIMIT_SENTENCE = "an amount has at most ten integer digits and two fraction digits";
 
-/** Σ quantity × unit amount, in minor units, or the fields that make the lines unacceptable. */
-export function orderTotal(
-  lines: readonly OrderLine[],
-  currency: string,
-): { readonly totalMinor: bigint } | { readonly errors: readonly FieldError[] } {
-  const errors = lines.flatMap((line, index) => lineErrors(line, index, currency));
-  if (errors.length > 0) return { errors };
+/** Σ quantity × unit amount, in minor units. Throws `invalid_request` with a pointer to each amount that is too large. */
+export function orderTotal(lines: readonly OrderLine[], currency: string): bigint {
+  const errors = lines.flatMap(({ unitAmountMinor }, index) =>
+    fitsContract(BigInt(unitAmountMinor), currency)
+      ? []
+      : [tooLarge(`/lines/${index}/unit_amount`, AMOUNT_LIMIT_SENTENCE)],
+  );
   const totalMinor = lines.reduce((sum, line) => sum + BigInt(line.quantity) * BigInt(line.unitAmountMinor), 0n);
-  if (!fitsContract(totalMinor, currency)) {
-    return {
-      errors: [
-        { pointer: "/lines", code: "amount_too_large", detail: `the total is too large: ${AMOUNT_LIMIT_SENTENCE}` },
-      ],
-    };
-  }
-  return { totalMinor };
+  if (errors.length === 0 && !fitsContract(totalMinor, currency))
+    errors.push(tooLarge("/lines", `the total is too large: ${AMOUNT_LIMIT_SENTENCE}`));
+  if (errors.length > 0) throw new RefusedError({ code: "invalid_request", errors });
+  return totalMinor;
 }
 
-function lineErrors(line: OrderLine, index: number, currency: string): readonly FieldError[] {
-  const errors: FieldError[] = [];
-  if (!isStorableText(line.name)) {
-    errors.push({
-      pointer: `/lines/${index}/name`,
-      code: "not_text",
-      detail: "the name holds characters that are not text",
-    });
-  }
-  if (!fitsContract(BigInt(line.unitAmountMinor), currency)) {
-    errors.push({ pointer: `/lines/${index}/unit_amount`, code: "amount_too_large", detail: AMOUNT_LIMIT_SENTENCE });
-  }
-  return errors;
-}
+const tooLarge = (pointer: string, detail: string): FieldError => ({ pointer, code: "amount_too_large", detail });
 
 /** The table has the currency's decimals; the pattern is the contract's. */
 function fitsContract(amountMinor: bigint, currency: string): boolean {
   return amountFitsWire(amountMinor, currency) && AMOUNT_PATTERN.test(formatAmount(amountMinor, currency));
-}
-
-/** PostgreSQL's text cannot contain a NUL or half of a surrogate pair. */
-export function isStorableText(text: string): boolean {
-  return !text.includes("\0") && text.isWellFormed();
 }

@@ -20,7 +20,7 @@ import { insertOutbox, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
 import type { SettlementDeps } from "./deps.ts";
 import { SETTLEMENT_LIMITS } from "./limits.ts";
-import { isStorableText, type OrderLine, orderTotal } from "./order-total.ts";
+import { type OrderLine, orderTotal } from "./order-total.ts";
 import * as sql from "./sql/orders.ts";
 
 type OpenOrder = RequestOf<typeof orders.openOrder>;
@@ -35,7 +35,6 @@ class KeyTakenError extends Error {}
  */
 export async function openOrder(deps: SettlementDeps, request: OpenOrder): Promise<ReplyOf<typeof orders.openOrder>> {
   requirePermission(request.caller, "payments.collect");
-  requireUsableKey(request.idempotencyKey);
   const order = (await findOpening(deps, request)) ?? (await openNow(deps, request));
   return { order, barrier: await notifyStation(deps, order, request.caller) };
 }
@@ -57,7 +56,7 @@ async function insertNew(transaction: Transaction, request: OpenOrder): Promise<
   const station = await requireOpenStation(transaction, { organizationId, stationId });
   const { currency } = station;
   const ownLines = await resolveLines(transaction, { organizationId, ...station }, lines);
-  const totalMinor = requireTotal(ownLines, currency);
+  const totalMinor = orderTotal(ownLines, currency);
   const order = await sql.openOrder(transaction, {
     organizationId,
     stationId,
@@ -82,13 +81,6 @@ async function findOpening(deps: SettlementDeps, request: OpenOrder): Promise<or
   if (earlier === undefined) return undefined;
   if (earlier.order.stationId === stationId && isDeepStrictEqual(earlier.askedLines, lines)) return earlier.order;
   throw new RefusedError({ code: "idempotency_key_reused" });
-}
-
-function requireUsableKey(key: string | undefined): void {
-  if (key === undefined) return;
-  if (key.length > 0 && key.length <= BOUNDS.idempotencyKeyCharacters && isStorableText(key)) return;
-  const detail = `an idempotency key has 1 to ${BOUNDS.idempotencyKeyCharacters} characters`;
-  throw new RefusedError({ code: "invalid_request", errors: [{ pointer: "", code: "invalid", detail }] });
 }
 
 /** Refuses with `permission_denied` or `not_found`; an order of another organization is not found. */
@@ -130,7 +122,7 @@ export const changeOrder: Handler<SettlementDeps, typeof orders.changeOrder> = a
     const station = await requireOpenStation(transaction, { organizationId, stationId: before.stationId });
     const ownLines = await resolveLines(transaction, { organizationId, ...station }, lines);
     if (isDeepStrictEqual(before.lines, ownLines)) return before;
-    const totalMinor = requireTotal(ownLines, before.currency);
+    const totalMinor = orderTotal(ownLines, before.currency);
     const changed = await sql.changeOrder(transaction, before, { lines: ownLines, totalMinor });
     await insertNotice(transaction, changed, actorOf(caller));
     return changed;
@@ -205,13 +197,6 @@ async function resolveLines(
   });
   if (errors.length > 0) throw new RefusedError({ code: "invalid_request", errors });
   return resolved;
-}
-
-/** The lines' total in minor units. Throws `invalid_request`. */
-function requireTotal(lines: readonly OrderLine[], currency: string): bigint {
-  const total = orderTotal(lines, currency);
-  if ("errors" in total) throw new RefusedError({ code: "invalid_request", errors: [...total.errors] });
-  return total.totalMinor;
 }
 
 /** The caller as the station log names it. */

@@ -5,6 +5,7 @@ import { orderLinesBodySchema } from "../../gateway/api/cashier/orders.ts";
 import { registerDevice } from "../../services/bus/messages/devices.ts";
 import { nameSchema } from "../../services/bus/messages/name.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";
+import { changeProviderConfig } from "../../services/bus/messages/provider-configs.ts";
 import { renameStation } from "../../services/bus/messages/stations.ts";
 import { createUser } from "../../services/bus/messages/users.ts";
 
@@ -21,6 +22,8 @@ const NAME_FIELDS: Readonly<Record<string, (name: string) => boolean>> = {
   "a person on the bus": (name) =>
     createUser.request.safeParse({ caller, email: "a@b.example", role: "cashier", password: "p".repeat(12), name })
       .success,
+  "a provider's config on the bus": (name) =>
+    changeProviderConfig.request.safeParse({ caller, configId: 1, name }).success,
   "a line on the bus": (name) =>
     openOrder.request.safeParse({ caller, stationId: 1, lines: [{ name, quantity: 1, unitAmountMinor: "100" }] })
       .success,

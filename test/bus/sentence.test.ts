@@ -5,6 +5,8 @@ import { createProviderConfigBodySchema } from "../../gateway/api/backoffice/pro
 import { offerServingTaskBodySchema } from "../../gateway/api/backoffice/serving-tasks.ts";
 import { closeIssueBodySchema } from "../../gateway/api/reconciliation/issues.ts";
 import { pauseFilialRobotics, resumeFilialRobotics } from "../../services/bus/messages/filial-robotics.ts";
+import { attributeIssue, closeIssue, commentIssue } from "../../services/bus/messages/issues.ts";
+import { changeProviderConfig } from "../../services/bus/messages/provider-configs.ts";
 import { detailsSchema, reasonSchema } from "../../services/bus/messages/sentence.ts";
 import { cancelServingTask, offerServingTask } from "../../services/bus/messages/serving-tasks.ts";
 import { checkReason } from "../../services/issues/life-cycle.ts";
@@ -30,12 +32,18 @@ const REASONS: Readonly<Record<string, Check>> = {
     expect(createProviderConfigBodySchema.safeParse(config).success).toBe(true);
     return createProviderConfigBodySchema.safeParse({ ...config, reason }).success;
   },
-  "the issues' services": (reason) => isAccepted(() => checkReason(reason)),
+  "an import's decision": (reason) => isAccepted(() => checkReason(reason)),
+  "a closing on the bus": (reason) => closeIssue.request.safeParse({ caller, issueId: 1, reason }).success,
+  "an attribution on the bus": (reason) =>
+    attributeIssue.request.safeParse({ caller, issueId: 1, orderId: 1, reason }).success,
+  "a provider's change on the bus": (reason) =>
+    changeProviderConfig.request.safeParse({ caller, configId: 1, reason }).success,
   "a cancellation on the bus": (reason) => cancelServingTask.request.safeParse({ caller, taskId: 1, reason }).success,
   "a pause on the bus": (reason) => pauseFilialRobotics.request.safeParse({ caller, filialId: 1, reason }).success,
   "its end on the bus": (reason) => resumeFilialRobotics.request.safeParse({ caller, filialId: 1, reason }).success,
 };
 const DETAILS: Readonly<Record<string, Check>> = {
+  "a comment on the bus": (text) => commentIssue.request.safeParse({ caller, issueId: 1, text }).success,
   "the API": (details) =>
     offerServingTaskBodySchema.safeParse({ consumer_id: 1, ...offer, destination: { name: "A", details } }).success,
   "the bus": (details) => {

@@ -1,79 +1,76 @@
 /** Broken reports, decisions, standing, displays, throttles and settlements. */
 import {
   accept,
+  acceptsAt,
+  acceptsAtTill,
+  acceptsReport,
   atDevice,
+  atReport,
   type BrokenService,
   broken,
+  createsIntent,
   goodAt,
-  inner,
-  intentReads,
+  inIntent,
+  inOrder,
+  inReport,
+  inReportedAssignment,
+  inTransaction,
   isAt,
   isCashier,
-  orderReads,
   refuse,
-  reportRefusal,
+  refusesAtTill,
   requestOf,
   statusOf,
 } from "./broken-service.ts";
 
 const displayFields = ["order_display_number", "amount", "currency", "qr_payload", "intent_status", "server_time"];
 const reportFields = ["outcome", "provider_reference", "provider_code", "reported_at"];
+const reportAfterEnd = (change: (body: Record<string, unknown>) => void) =>
+  atReport(({ status, body }) => {
+    if (status === 409 && body !== undefined) change(body);
+  });
+const displayInstead = (from: string, to: string) =>
+  goodAt("GET", "display/", (body) => {
+    if (body["state"] === from) body["state"] = to;
+  });
 
 export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
   // Report.
-  broken(
-    "a foreign intent can be reported",
-    "report.not_assigned",
-    atDevice("POST", "assignment/report/", (answer) => {
-      if (answer.status === 404) accept(answer, {});
-    }),
-  ),
+  broken("a foreign intent can be reported", "report.not_assigned", acceptsReport(404)),
   broken(
     "a foreign intent has another code",
     "report.not_assigned",
-    atDevice("POST", "assignment/report/", (answer) => {
+    atReport((answer) => {
       if (answer.status === 404) refuse(answer, 404, "not_found");
     }),
   ),
-  broken(
-    "any outcome is taken",
-    "report.outcome_vocabulary",
-    atDevice("POST", "assignment/report/", (answer) => {
-      if (answer.status === 400) accept(answer, {});
-    }),
-  ),
+  broken("any outcome is taken", "report.outcome_vocabulary", acceptsReport(400)),
   broken(
     "the report's answer has server_time",
     "report.accepted",
-    atDevice("POST", "assignment/report/", (answer) => {
-      const assignment = inner(answer, "assignment");
-      if (assignment !== undefined) assignment["server_time"] = new Date().toISOString();
-    }),
+    inReportedAssignment((assignment) => (assignment["server_time"] = new Date().toISOString())),
   ),
   broken(
     "the report's answer has no assignment",
     "report.accepted",
-    goodAt("POST", "assignment/report/", (body) => delete body["assignment"]),
+    atReport(({ body }) => delete body?.["assignment"]),
   ),
   broken(
     "the report's answer has no report",
     "report.outcome",
-    goodAt("POST", "assignment/report/", (body) => delete body["report"]),
+    atReport(({ body }) => delete body?.["report"]),
   ),
   ...reportFields.map((field) =>
     broken(
       `the report has no ${field}`,
       `report.${field}`,
-      goodAt("POST", "assignment/report/", (body) => {
-        delete (body["report"] as Record<string, unknown>)[field];
-      }),
+      inReport((report) => delete report[field]),
     ),
   ),
   broken(
     "the provider's code is changed",
     "report.provider_code",
-    goodAt("POST", "assignment/report/", (body) => {
-      const report = body["report"] as Record<string, unknown>;
+    inReport((report) => {
       report["provider_code"] = String(report["provider_code"]).trim().toLowerCase();
     }),
   ),
@@ -81,33 +78,31 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
   broken(
     "a reported success marks the order paid",
     "report.processing",
-    orderReads((order) => {
+    inOrder((order) => {
       if (order["status"] === "open") order["status"] = "paid";
     }),
   ),
   broken(
     "settling is not offered after a success",
     "report.shown_to_cashier",
-    intentReads((intent) => (intent["settle_offered"] = false)),
+    inIntent((intent) => (intent["settle_offered"] = false)),
   ),
   broken(
     "the cashier does not see the report",
     "report.shown_to_cashier",
-    intentReads((intent) => (intent["reports"] = [])),
+    inIntent((intent) => (intent["reports"] = [])),
   ),
   broken(
     "a repeated report gets another answer",
     "report.same_key",
-    goodAt("POST", "assignment/report/", (body) => {
-      (body["report"] as Record<string, unknown>)["reported_at"] = new Date(
-        Date.now() + Math.round(performance.now()),
-      ).toISOString();
+    inReport((report) => {
+      report["reported_at"] = new Date(Date.now() + Math.round(performance.now())).toISOString();
     }),
   ),
   broken(
     "a repeated report is refused",
     "report.same_key",
-    atDevice("POST", "assignment/report/", (answer, passing, memory) => {
+    atReport((answer, passing, memory) => {
       const key = String(requestOf(passing)["client_idempotency_key"]);
       if (memory.has(key)) refuse(answer, 409, "intent_not_actionable");
       memory.set(key, true);
@@ -116,47 +111,36 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
   broken(
     "a repeated report is counted twice",
     "report.same_key",
-    intentReads((intent) => (intent["report_count"] = 2)),
+    inIntent((intent) => (intent["report_count"] = 2)),
   ),
   broken(
     "a device changes the amount",
     "report.no_money_field",
-    orderReads((order) => (order["total"] = "0.01")),
+    inOrder((order) => (order["total"] = "0.01")),
   ),
 
   // The cashier's decision.
   broken(
     "the attestation has another reference",
     "attest.settles",
-    orderReads((order) => {
-      const transaction = order["transaction"] as Record<string, unknown> | null;
-      if (transaction !== null) transaction["reference"] = "";
-    }),
+    inTransaction((transaction) => (transaction["reference"] = "")),
   ),
   broken(
     "an attestation leaves the order open",
     "attest.settles",
-    orderReads((order) => (order["status"] = "open")),
+    inOrder((order) => (order["status"] = "open")),
   ),
-  broken("an attestation is refused", "attest.settles", (passing, answer) => {
-    if (isCashier(passing, "POST", /\/attest\/$/)) refuse(answer, 409, "evidence_required");
-  }),
-  broken(
-    "a settled intent takes a report",
-    "report.after_settled",
-    reportRefusal((answer) => accept(answer, {})),
-  ),
+  broken("an attestation is refused", "attest.settles", refusesAtTill("POST", /\/attest\/$/, 409, "evidence_required")),
+  broken("a settled intent takes a report", "report.after_settled", acceptsReport(409)),
   broken(
     "the refusal names no status",
     "report.after_settled",
-    reportRefusal((answer) => delete answer.body?.["status"]),
+    reportAfterEnd((body) => delete body["status"]),
   ),
   broken(
     "the refusal has another code",
     "report.after_settled",
-    reportRefusal((answer) => {
-      if (answer.body !== undefined) answer.body["code"] = "conflict";
-    }),
+    reportAfterEnd((body) => (body["code"] = "conflict")),
   ),
   broken("a settled collection is still handed out", "assignment.gone", (passing, answer, memory) => {
     if (isCashier(passing, "POST", /\/attest\/$/)) memory.set("settled", true);
@@ -166,7 +150,7 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
   broken(
     "a decline cancels the intent",
     "report.declined",
-    intentReads((intent) => {
+    inIntent((intent) => {
       const [report] = intent["reports"] as Record<string, unknown>[];
       if (report?.["outcome"] === "reported_declined" && intent["status"] === "processing")
         intent["status"] = "cancelled";
@@ -175,26 +159,23 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
   broken(
     "settling is not offered after a decline",
     "report.declined",
-    intentReads((intent) => {
+    inIntent((intent) => {
       const [report] = intent["reports"] as Record<string, unknown>[];
       if (report?.["outcome"] === "reported_declined") intent["settle_offered"] = false;
     }),
   ),
-  broken("a decline frees the order for a second collection", "report.declined", (passing, answer) => {
-    if (isCashier(passing, "POST", /\/intents\/$/) && answer.status === 409) {
-      answer.status = 201;
-      answer.body = { intent_id: 1, intent_display_number: 1 };
-    }
-  }),
-  broken("the cashier cannot cancel", "cancel.by_cashier", (passing, answer) => {
-    if (isCashier(passing, "POST", /\/cancel\/$/)) refuse(answer, 409, "settlement_in_progress");
-  }),
+  broken("a decline frees the order for a second collection", "report.declined", createsIntent(409)),
+  broken(
+    "the cashier cannot cancel",
+    "cancel.by_cashier",
+    refusesAtTill("POST", /\/cancel\/$/, 409, "settlement_in_progress"),
+  ),
   broken("a cancelled intent goes on", "cancel.by_cashier", statusOf("cancelled", "processing")),
   broken(
     "a cancelled intent is called settled",
     "report.after_cancelled",
-    reportRefusal((answer) => {
-      if (answer.body?.["status"] === "cancelled") answer.body["status"] = "succeeded";
+    reportAfterEnd((body) => {
+      if (body["status"] === "cancelled") body["status"] = "succeeded";
     }),
   ),
 
@@ -213,36 +194,16 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
       if (answer.status === 403) refuse(answer, 403, "forbidden");
     }),
   ),
-  broken(
-    "a suspended device may report",
-    "standing.report_refused",
-    atDevice("POST", "assignment/report/", (answer) => {
-      if (answer.status === 403) accept(answer, {});
-    }),
-  ),
+  broken("a suspended device may report", "standing.report_refused", acceptsReport(403)),
   broken(
     "a frozen station's devices are served",
     "kill_switch.station",
-    atDevice("GET", "assignment/", (answer) => {
-      if (answer.body?.["code"] === "station_frozen") accept(answer, { assignment: null });
-    }),
+    acceptsAt("GET", "assignment/", "station_frozen", { assignment: null }),
   ),
 
   // Display.
-  broken(
-    "the display has a state that the contract lacks",
-    "display.idle",
-    goodAt("GET", "display/", (body) => {
-      if (body["state"] === "idle") body["state"] = "ready";
-    }),
-  ),
-  broken(
-    "the display never shows the total",
-    "display.total",
-    goodAt("GET", "display/", (body) => {
-      if (body["state"] === "total") body["state"] = "idle";
-    }),
-  ),
+  broken("the display has a state that the contract lacks", "display.idle", displayInstead("idle", "ready")),
+  broken("the display never shows the total", "display.total", displayInstead("total", "idle")),
   broken(
     "the display shows another amount",
     "display.total",
@@ -269,20 +230,8 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
     "display.qr",
     goodAt("GET", "display/", (body) => (body["qr_payload"] = "")),
   ),
-  broken(
-    "an unchanged display is 200",
-    "display.not_modified",
-    atDevice("GET", "display/", (answer) => {
-      if (answer.status === 304) accept(answer, { state: "idle" });
-    }),
-  ),
-  broken(
-    "the display never shows that it is paid",
-    "display.paid",
-    goodAt("GET", "display/", (body) => {
-      if (body["state"] === "paid") body["state"] = "idle";
-    }),
-  ),
+  broken("an unchanged display is 200", "display.not_modified", acceptsAt("GET", "display/", 304, { state: "idle" })),
+  broken("the display never shows that it is paid", "display.paid", displayInstead("paid", "idle")),
 
   // Throttle and settlement.
   broken("there is no throttle", "throttle.per_credential", (_passing, answer) => {
@@ -294,26 +243,17 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
   broken(
     "cash settles another amount",
     "settle.cash",
-    orderReads((order) => {
-      const transaction = order["transaction"] as Record<string, unknown> | null;
-      if (transaction?.["route"] === "cash") transaction["amount"] = "25.00";
-    }),
+    inTransaction((transaction) => (transaction["amount"] = "25.00"), "cash"),
   ),
   broken(
     "the terminal's reference is lost",
     "settle.attested_terminal",
-    orderReads((order) => {
-      const transaction = order["transaction"] as Record<string, unknown> | null;
-      if (transaction?.["route"] === "attested_terminal") transaction["reference"] = "";
-    }),
+    inTransaction((transaction) => (transaction["reference"] = ""), "attested_terminal"),
   ),
-  broken("a paid order is collected again", "settle.order_once", (passing, answer) => {
-    if (isCashier(passing, "POST", /\/intents\/$/) && answer.body?.["code"] === "order_already_paid") {
-      answer.status = 201;
-      answer.body = { intent_id: 1 };
-    }
-  }),
-  broken("a device's credential opens the till", "settle.cashier_only", (passing, answer) => {
-    if (isCashier(passing, "GET", /\/lease\/$/) && answer.status === 401) accept(answer, { lease: null });
-  }),
+  broken("a paid order is collected again", "settle.order_once", createsIntent("order_already_paid")),
+  broken(
+    "a device's credential opens the till",
+    "settle.cashier_only",
+    acceptsAtTill("GET", /\/lease\/$/, 401, { lease: null }),
+  ),
 ];

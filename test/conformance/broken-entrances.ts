@@ -1,12 +1,17 @@
 /** Broken enrollment, snapshots, heartbeats and assignments. */
 import {
   accept,
+  acceptsAt,
+  asksForChanges,
   atDevice,
   type BrokenService,
   broken,
+  callUnchanged,
   goodAt,
-  intentReads,
-  isCashier,
+  hasCredential,
+  inAssignment,
+  inIntent,
+  inRoutes,
   isGood,
   refuse,
   requestOf,
@@ -36,6 +41,7 @@ const snapshotFields = [
   "blocked_reason",
   "server_time",
 ];
+const assignmentHas = (field: string, value: unknown) => inAssignment((assignment) => (assignment[field] = value));
 
 export const BROKEN_ENTRANCES: readonly BrokenService[] = [
   // Enrollment.
@@ -87,31 +93,21 @@ export const BROKEN_ENTRANCES: readonly BrokenService[] = [
   broken(
     "me answers without a credential",
     "auth.bearer_needed",
-    atDevice("GET", "me/", (answer, { headers }) => {
-      if (headers["authorization"] === undefined) accept(answer, {});
-    }),
+    acceptsAt("GET", "me/", 401, {}, (passing) => !hasCredential(passing)),
   ),
   broken(
     "a missing credential is 403",
     "auth.bearer_needed",
-    atDevice("GET", "display/", (answer, { headers }) => {
-      if (headers["authorization"] === undefined) refuse(answer, 403, "forbidden");
+    atDevice("GET", "display/", (answer, passing) => {
+      if (!hasCredential(passing)) refuse(answer, 403, "forbidden");
     }),
   ),
   broken(
     "any credential may send heartbeats",
     "auth.foreign_credential",
-    atDevice("POST", "heartbeat/", (answer, { headers }) => {
-      if (answer.status === 401 && headers["authorization"] !== undefined) accept(answer, {});
-    }),
+    acceptsAt("POST", "heartbeat/", 401, {}, hasCredential),
   ),
-  broken(
-    "a revoked credential stays valid",
-    "auth.revoked",
-    atDevice("GET", "me/", (answer, { headers }) => {
-      if (answer.status === 401 && headers["authorization"] !== undefined) accept(answer, {});
-    }),
-  ),
+  broken("a revoked credential stays valid", "auth.revoked", acceptsAt("GET", "me/", 401, {}, hasCredential)),
 
   // Snapshot, heartbeat, presence.
   ...snapshotFields.map((field) =>
@@ -159,10 +155,11 @@ export const BROKEN_ENTRANCES: readonly BrokenService[] = [
       if (/form/.test(headers["content-type"] ?? "")) refuse(answer, 415, "unsupported_media_type");
     }),
   ),
-  broken("smart POS is never offered", "presence.live_offered", (passing, answer) => {
-    if (isCashier(passing, "GET", /\/routes\/$/) && isGood(answer))
-      for (const each of (answer.body?.["routes"] ?? []) as Record<string, unknown>[]) each["offered"] = false;
-  }),
+  broken(
+    "smart POS is never offered",
+    "presence.live_offered",
+    inRoutes((route) => (route["offered"] = false)),
+  ),
 
   // Assignment.
   broken(
@@ -180,7 +177,7 @@ export const BROKEN_ENTRANCES: readonly BrokenService[] = [
   broken(
     "the intent has another amount than the order",
     "intent.created",
-    intentReads((intent) => (intent["amount"] = "0.01")),
+    inIntent((intent) => (intent["amount"] = "0.01")),
   ),
   broken("an intent is presented before it is fetched", "intent.created", statusOf("created", "presented")),
   broken("a fetched assignment is not presented", "assignment.fetched", statusOf("presented", "created")),
@@ -193,50 +190,17 @@ export const BROKEN_ENTRANCES: readonly BrokenService[] = [
     broken(
       `the assignment has no ${field}`,
       `assignment.${field}`,
-      goodAt("GET", "assignment/", (body) => {
-        delete (body["assignment"] as Record<string, unknown> | null)?.[field];
-      }),
+      inAssignment((assignment) => delete assignment[field]),
     ),
   ),
-  broken(
-    "the amount has three decimals",
-    "assignment.amount",
-    goodAt("GET", "assignment/", (body) => {
-      const assignment = body["assignment"] as Record<string, unknown> | null;
-      if (assignment !== null) assignment["amount"] = "25.500";
-    }),
-  ),
-  broken(
-    "the amount is a number",
-    "assignment.amount",
-    goodAt("GET", "assignment/", (body) => {
-      const assignment = body["assignment"] as Record<string, unknown> | null;
-      if (assignment !== null) assignment["amount"] = 25.5;
-    }),
-  ),
-  broken(
-    "the assignment has another amount",
-    "assignment.order_truth",
-    goodAt("GET", "assignment/", (body) => {
-      const assignment = body["assignment"] as Record<string, unknown> | null;
-      if (assignment !== null) assignment["amount"] = "26.50";
-    }),
-  ),
-  broken(
-    "the assignment has another currency",
-    "assignment.order_truth",
-    goodAt("GET", "assignment/", (body) => {
-      const assignment = body["assignment"] as Record<string, unknown> | null;
-      if (assignment !== null) assignment["currency"] = "USD";
-    }),
-  ),
+  broken("the amount has three decimals", "assignment.amount", assignmentHas("amount", "25.500")),
+  broken("the amount is a number", "assignment.amount", assignmentHas("amount", 25.5)),
+  broken("the assignment has another amount", "assignment.order_truth", assignmentHas("amount", "26.50")),
+  broken("the assignment has another currency", "assignment.order_truth", assignmentHas("currency", "USD")),
   broken(
     "the deadline has passed at once",
     "assignment.deadline",
-    goodAt("GET", "assignment/", (body) => {
-      const assignment = body["assignment"] as Record<string, unknown> | null;
-      if (assignment !== null) assignment["expires_at"] = "2020-01-01T00:00:00.000Z";
-    }),
+    assignmentHas("expires_at", "2020-01-01T00:00:00.000Z"),
   ),
   broken(
     "an unchanged assignment is 200",
@@ -248,10 +212,8 @@ export const BROKEN_ENTRANCES: readonly BrokenService[] = [
   broken(
     "any If-None-Match is 304",
     "assignment.not_modified",
-    atDevice("GET", "assignment/", (answer, { headers }) => {
-      if (headers["if-none-match"] === undefined) return;
-      answer.status = 304;
-      answer.body = undefined;
+    atDevice("GET", "assignment/", (answer, passing) => {
+      if (asksForChanges(passing)) callUnchanged(answer);
     }),
   ),
   broken(

@@ -1,23 +1,36 @@
 /** Services that break a rule of the contract in a case that its sentence does not name: another state, party or time. */
 import {
   accept,
+  acceptsAt,
+  acceptsAtTill,
+  acceptsReport,
+  asksForChanges,
+  atCashier,
   atDevice,
+  atReport,
   type Breaks,
   type BrokenService,
   broken,
+  callUnchanged,
+  createsIntent,
   goodAt,
+  INTENT,
+  inAssignment,
+  inIntent,
   inner,
-  intentReads,
+  inReport,
+  inReportsOfIntent,
+  inRoutes,
+  inTransaction,
   isAt,
   isCashier,
   isGood,
-  orderReads,
+  isReport,
   refuse,
+  refusesAtTill,
   requestOf,
+  statusOf,
 } from "./broken-service.ts";
-
-const DEVICE = "/api/payments/v1/devices/";
-const ENTRY = "POST /api/payments/v1/devices/enroll/";
 
 /** Stores the effect of a cashier's request, and later changes what devices or cashiers read. */
 const once =
@@ -26,20 +39,26 @@ const once =
     if (happens(passing, answer, memory)) memory.set("happened", true);
     else if (memory.has("happened")) then(passing, answer, memory);
   };
-const blockedAs =
-  (code: string, path: string, change: (answer: Parameters<Breaks>[1]) => void): Breaks =>
-  (passing, answer) => {
-    if (passing.path === DEVICE + path && answer.body?.["code"] === code) change(answer);
-  };
 const reportedAs = (outcome: string, other: string): Breaks =>
-  goodAt("POST", "assignment/report/", (body, passing) => {
-    if (requestOf(passing)["outcome"] === outcome) (body["report"] as Record<string, unknown>)["outcome"] = other;
+  inReport((report, passing) => {
+    if (requestOf(passing)["outcome"] === outcome) report["outcome"] = other;
   });
+/** The answer to the claim of a code whose lifetime the check has shortened. */
+const expiredCode =
+  (change: (answer: Parameters<Breaks>[1]) => void): Breaks =>
+  (passing, answer, memory) => {
+    const { code, lifetime_seconds: lifetime } = requestOf(passing);
+    if (passing.path.endsWith("/enrollment-codes/") && lifetime !== undefined)
+      memory.set("expiring", answer.body?.["code"]);
+    if (isAt(passing, "POST", "enroll/") && code === memory.get("expiring")) change(answer);
+  };
+const byDevice = ({ headers }: Parameters<Breaks>[0]): boolean =>
+  headers["authorization"]?.startsWith("Bearer dp_") === true;
 const ENDED = /\/(?:attest|cancel)\/$/;
 const handsOutAfterEnd = (status: string): Breaks => {
   const handsOut = goodAt("GET", "assignment/", (body) => (body["assignment"] ??= { intent_id: 1 }));
   return (passing, answer, memory) => {
-    if (isCashier(passing, "GET", /\/intents\/\d+\/$/) && answer.body?.["status"] === status) memory.set("ended", true);
+    if (isCashier(passing, "GET", INTENT) && answer.body?.["status"] === status) memory.set("ended", true);
     if (memory.has("ended")) handsOut(passing, answer, memory);
   };
 };
@@ -49,24 +68,20 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   broken(
     "a code is not required",
     "enroll.code_required",
-    atDevice("POST", "enroll/", (answer, passing) => {
-      if (answer.status === 400 && requestOf(passing)["code"] === undefined) accept(answer, { credential: "dp_x" });
+    acceptsAt("POST", "enroll/", 400, { credential: "dp_x" }, (passing) => requestOf(passing)["code"] === undefined),
+  ),
+  broken(
+    "an expired code has another status",
+    "enroll.expired_alike",
+    expiredCode((answer) => {
+      if (!isGood(answer)) answer.status = 410;
     }),
   ),
-  broken("an expired code has another status", "enroll.expired_alike", (passing, answer, memory) => {
-    if (passing.path.endsWith("/enrollment-codes/") && requestOf(passing)["lifetime_seconds"] !== undefined)
-      memory.set("expiring", answer.body?.["code"]);
-    const isExpired =
-      `${passing.method} ${passing.path}` === ENTRY && requestOf(passing)["code"] === memory.get("expiring");
-    if (isExpired && !isGood(answer)) answer.status = 410;
-  }),
-  broken("an expired code can be claimed", "enroll.expired_alike", (passing, answer, memory) => {
-    if (passing.path.endsWith("/enrollment-codes/") && requestOf(passing)["lifetime_seconds"] !== undefined)
-      memory.set("expiring", answer.body?.["code"]);
-    const isExpired =
-      `${passing.method} ${passing.path}` === ENTRY && requestOf(passing)["code"] === memory.get("expiring");
-    if (isExpired) accept(answer, { credential: "dp_x", scopes: [], device: {} });
-  }),
+  broken(
+    "an expired code can be claimed",
+    "enroll.expired_alike",
+    expiredCode((answer) => accept(answer, { credential: "dp_x", scopes: [], device: {} })),
+  ),
   broken(
     "a device is enrolled without scopes",
     "enroll.result_fields",
@@ -75,16 +90,12 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   broken(
     "a credential is good without its scheme",
     "auth.bearer_scheme",
-    atDevice("GET", "me/", (answer, { headers }) => {
-      if (answer.status === 401 && headers["authorization"]?.startsWith("dp_")) accept(answer, {});
-    }),
+    acceptsAt("GET", "me/", 401, {}, ({ headers }) => headers["authorization"]?.startsWith("dp_") === true),
   ),
   broken(
     "a credential is good as a password",
     "auth.bearer_scheme",
-    atDevice("GET", "me/", (answer, { headers }) => {
-      if (answer.status === 401 && headers["authorization"]?.startsWith("Basic ")) accept(answer, {});
-    }),
+    acceptsAt("GET", "me/", 401, {}, ({ headers }) => headers["authorization"]?.startsWith("Basic ") === true),
   ),
   broken(
     "a cashier's session is good at a display",
@@ -107,8 +118,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
     (passing, answer, memory) => {
       const { handoff_target: target } = requestOf(passing);
       if (passing.method === "PATCH" && target !== undefined) memory.set("blank", target === "");
-      if (memory.get("blank") === true && isCashier(passing, "GET", /\/routes\/$/))
-        for (const each of (answer.body?.["routes"] ?? []) as Record<string, unknown>[]) each["offered"] = false;
+      if (memory.get("blank") === true) inRoutes((route) => (route["offered"] = false))(passing, answer, memory);
     },
   ),
   broken(
@@ -132,19 +142,8 @@ export const BROKEN_RULES: readonly BrokenService[] = [
       body["server_time"] = new Date(Date.parse(String(body["server_time"])) - 5_000).toISOString();
     }),
   ),
-  broken(
-    "a summary may be text",
-    "heartbeat.summary",
-    atDevice("POST", "heartbeat/", (answer) => {
-      if (answer.status === 400) accept(answer, {});
-    }),
-  ),
-  broken("a silent device is handed a collection", "presence.silent_not_collected", (passing, answer) => {
-    if (isCashier(passing, "POST", /\/intents\/$/) && answer.body?.["code"] === "route_not_offered") {
-      answer.status = 201;
-      answer.body = { intent_id: 1 };
-    }
-  }),
+  broken("a summary may be text", "heartbeat.summary", acceptsAt("POST", "heartbeat/", 400)),
+  broken("a silent device is handed a collection", "presence.silent_not_collected", createsIntent("route_not_offered")),
   broken("a heartbeat does not restore the route", "presence.heartbeat_restores", (passing, answer, memory) => {
     if (!isCashier(passing, "GET", /\/routes\/$/)) return;
     const routes = (answer.body?.["routes"] ?? []) as Record<string, unknown>[];
@@ -165,17 +164,14 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   broken("a device that polls its assignment is live", "presence.silent_withdrawn", (passing, answer, memory) => {
     if (isAt(passing, "GET", "assignment/")) memory.set("polledAtMs", performance.now());
     const isLive = performance.now() - Number(memory.get("polledAtMs") ?? -Infinity) < 25_000;
-    if (!isLive || !isCashier(passing, "GET", /\/routes\/$/)) return;
-    for (const each of (answer.body?.["routes"] ?? []) as Record<string, unknown>[]) each["offered"] = true;
+    if (isLive) inRoutes((route) => (route["offered"] = true))(passing, answer, memory);
   }),
 
   // Assignments.
   broken("a cancelled collection is called unchanged", "assignment.cancelled", (passing, answer, memory) => {
     if (isCashier(passing, "POST", /\/cancel\/$/)) memory.set("cancelled", true);
-    if (!memory.has("cancelled") || !isAt(passing, "GET", "assignment/")) return;
-    if (passing.headers["if-none-match"] === undefined) return;
-    answer.status = 304;
-    answer.body = undefined;
+    const isFetched = isAt(passing, "GET", "assignment/") && asksForChanges(passing);
+    if (isFetched && memory.has("cancelled")) callUnchanged(answer);
   }),
   broken(
     "each fetch moves the deadline",
@@ -192,17 +188,13 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   broken("a heartbeat presents the collection", "intent.created", (passing, answer, memory) => {
     if (isCashier(passing, "POST", /\/intents\/$/)) memory.set("collecting", true);
     else if (memory.has("collecting") && isAt(passing, "POST", "heartbeat/")) memory.set("beaten", true);
-    if (memory.has("beaten"))
-      intentReads((intent) => {
-        if (intent["status"] === "created") intent["status"] = "presented";
-      })(passing, answer, memory);
+    if (memory.has("beaten")) statusOf("created", "presented")(passing, answer, memory);
   }),
   broken(
     "the assignment's status is the one of before the fetch",
     "assignment.presented",
-    goodAt("GET", "assignment/", (body) => {
-      const assignment = body["assignment"] as Record<string, unknown> | null;
-      if (assignment?.["status"] === "presented") assignment["status"] = "created";
+    inAssignment((assignment) => {
+      if (assignment["status"] === "presented") assignment["status"] = "created";
     }),
   ),
   broken("a cancelled collection is still handed out", "assignment.cancelled", handsOutAfterEnd("cancelled")),
@@ -210,7 +202,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   broken(
     "an intent lapses minutes after its deadline",
     "expiry.expires",
-    intentReads((intent) => {
+    inIntent((intent) => {
       if (intent["status"] === "expired")
         intent["ended_at"] = new Date(Date.parse(String(intent["expires_at"])) + 120_000).toISOString();
     }),
@@ -219,19 +211,15 @@ export const BROKEN_RULES: readonly BrokenService[] = [
     "an expired intent keeps its order",
     "expiry.collected_again",
     once(
-      (passing, answer) => isCashier(passing, "GET", /\/intents\/\d+\/$/) && answer.body?.["status"] === "expired",
-      (passing, answer) => {
-        if (isCashier(passing, "POST", /\/intents\/$/)) refuse(answer, 409, "collection_active");
-      },
+      (passing, answer) => isCashier(passing, "GET", INTENT) && answer.body?.["status"] === "expired",
+      refusesAtTill("POST", /\/intents\/$/, 409, "collection_active"),
     ),
   ),
   broken("the intent's amount follows its order", "intent.snapshotted", (passing, answer, memory) => {
     if (isCashier(passing, "PUT", /\/lines\/$/)) memory.set("total", answer.body?.["total"]);
-    intentReads((intent) => (intent["amount"] = memory.get("total") ?? intent["amount"]))(passing, answer, memory);
+    inIntent((intent) => (intent["amount"] = memory.get("total") ?? intent["amount"]))(passing, answer, memory);
   }),
-  broken("an order that has changed is settled", "intent.snapshotted", (passing, answer) => {
-    if (isCashier(passing, "POST", /\/attest\/$/) && answer.status === 409) accept(answer, {});
-  }),
+  broken("an order that has changed is settled", "intent.snapshotted", acceptsAtTill("POST", /\/attest\/$/, 409)),
 
   // Reports.
   broken(
@@ -252,36 +240,33 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   broken(
     "the cashier sees a success where the outcome is unknown",
     "report.unknown",
-    intentReads((intent) => {
-      for (const report of (intent["reports"] ?? []) as Record<string, unknown>[])
-        if (report["outcome"] === "reported_unknown") report["outcome"] = "reported_success";
+    inReportsOfIntent((report) => {
+      if (report["outcome"] === "reported_unknown") report["outcome"] = "reported_success";
     }),
   ),
   broken(
     "a report without a reference has no field for it",
     "report.declined",
-    goodAt("POST", "assignment/report/", (body, passing) => {
-      if (requestOf(passing)["provider_reference"] === undefined)
-        delete (body["report"] as Record<string, unknown>)["provider_reference"];
+    inReport((report, passing) => {
+      if (requestOf(passing)["provider_reference"] === undefined) delete report["provider_reference"];
     }),
   ),
   broken(
     "a report without a code has null for it",
     "report.declined",
-    goodAt("POST", "assignment/report/", (body, passing) => {
-      if (requestOf(passing)["provider_code"] === undefined)
-        (body["report"] as Record<string, unknown>)["provider_code"] = null;
+    inReport((report, passing) => {
+      if (requestOf(passing)["provider_code"] === undefined) report["provider_code"] = null;
     }),
   ),
   broken(
     "the cashier's view has no reports at all",
     "report.shown_to_cashier",
-    intentReads((intent) => delete intent["reports"]),
+    inIntent((intent) => delete intent["reports"]),
   ),
   broken(
     "a repeated report shows the assignment of now",
     "report.same_key",
-    atDevice("POST", "assignment/report/", (answer, passing, memory) => {
+    atReport((answer, passing, memory) => {
       const key = `key ${String(requestOf(passing)["client_idempotency_key"])}`;
       const assignment = inner(answer, "assignment");
       if (assignment !== undefined && memory.has(key)) assignment["expires_at"] = new Date().toISOString();
@@ -293,7 +278,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
     "report.same_key_later",
     once(
       (passing) => isCashier(passing, "POST", ENDED),
-      atDevice("POST", "assignment/report/", (answer) => {
+      atReport((answer) => {
         if (isGood(answer)) {
           refuse(answer, 409, "intent_not_actionable");
           Object.assign(answer.body ?? {}, { status: "succeeded" });
@@ -304,14 +289,14 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   broken(
     "the id of an intent may be text",
     "report.required_fields",
-    atDevice("POST", "assignment/report/", (answer, passing) => {
+    atReport((answer, passing) => {
       if (typeof requestOf(passing)["intent_id"] === "string") refuse(answer, 404, "handoff_not_assigned");
     }),
   ),
   broken(
     "a reported intent has an end",
     "report.processing",
-    intentReads((intent) => {
+    inIntent((intent) => {
       if (intent["status"] === "processing") intent["ended_at"] = new Date().toISOString();
     }),
   ),
@@ -319,7 +304,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   broken(
     "a second report takes the place of the first",
     "report.no_money_field",
-    intentReads((intent) => {
+    inIntent((intent) => {
       const reports = intent["reports"] as unknown[];
       intent["reports"] = reports.slice(-1);
     }),
@@ -330,59 +315,51 @@ export const BROKEN_RULES: readonly BrokenService[] = [
     "a decline cannot be attested",
     "attest.after_decline",
     once(
-      (passing, answer) =>
-        isAt(passing, "POST", "assignment/report/") && inner(answer, "report")?.["outcome"] === "reported_declined",
-      (passing, answer) => {
-        if (isCashier(passing, "POST", /\/attest\/$/)) refuse(answer, 409, "evidence_required");
-      },
+      (passing, answer) => isReport(passing) && inner(answer, "report")?.["outcome"] === "reported_declined",
+      refusesAtTill("POST", /\/attest\/$/, 409, "evidence_required"),
     ),
   ),
-  broken("a collection without a report is attested", "attest.needs_evidence", (passing, answer) => {
-    if (isCashier(passing, "POST", /\/attest\/$/) && answer.body?.["code"] === "evidence_required") accept(answer, {});
-  }),
-  broken("a device's credential attests", "settle.cashier_only", (passing, answer) => {
-    const isDevice = passing.headers["authorization"]?.startsWith("Bearer dp_") === true;
-    if (isDevice && isCashier(passing, "POST", /\/attest\/$/)) accept(answer, {});
-  }),
-  broken("a device's credential cancels", "settle.cashier_only", (passing, answer) => {
-    const isDevice = passing.headers["authorization"]?.startsWith("Bearer dp_") === true;
-    if (isDevice && isCashier(passing, "POST", /\/cancel\/$/)) accept(answer, {});
-  }),
-  broken("an owner collects without the payment permission", "settle.cashier_only", (passing, answer) => {
-    if (isCashier(passing, "POST", /\/attest\/$/) && answer.status === 403) accept(answer, {});
-  }),
+  broken(
+    "a collection without a report is attested",
+    "attest.needs_evidence",
+    acceptsAtTill("POST", /\/attest\/$/, "evidence_required"),
+  ),
+  ...["attest", "cancel"].map((decision) =>
+    broken(`a device's credential may ${decision}`, "settle.cashier_only", (passing, answer) => {
+      if (byDevice(passing) && isCashier(passing, "POST", new RegExp(`/${decision}/$`))) accept(answer, {});
+    }),
+  ),
+  broken(
+    "an owner collects without the payment permission",
+    "settle.cashier_only",
+    acceptsAtTill("POST", /\/attest\/$/, 403),
+  ),
   broken(
     "a sale has another currency",
     "settle.cash",
-    orderReads((order) => {
-      const transaction = order["transaction"] as Record<string, unknown> | null;
-      if (transaction !== null) transaction["currency"] = "USD";
-    }),
+    inTransaction((transaction) => (transaction["currency"] = "USD")),
   ),
   broken(
     "a QR payment settles another amount",
     "qr.confirmed_by_provider",
-    orderReads((order) => {
-      const transaction = order["transaction"] as Record<string, unknown> | null;
-      if (transaction?.["route"] === "dynamic_qr") transaction["amount"] = "24.00";
-    }),
+    inTransaction((transaction) => (transaction["amount"] = "24.00"), "dynamic_qr"),
   ),
   broken("a duplicate callback is another sale", "qr.duplicate_callback", (passing, answer, memory) => {
-    orderReads((order) => {
-      const transaction = order["transaction"] as Record<string, unknown> | null;
-      if (transaction?.["route"] !== "dynamic_qr") return;
-      transaction["transaction_id"] = Number(transaction["transaction_id"]) + Number(memory.get("sales") ?? 0);
-      memory.set("sales", Number(memory.get("sales") ?? 0) + 1);
-    })(passing, answer, memory);
+    inTransaction((transaction) => {
+      const sales = Number(memory.get("sales") ?? 0);
+      transaction["transaction_id"] = Number(transaction["transaction_id"]) + sales;
+      memory.set("sales", sales + 1);
+    }, "dynamic_qr")(passing, answer, memory);
   }),
-  broken("an amount may have eleven digits", "amount.limits", (passing, answer) => {
-    if (isCashier(passing, "POST", /\/orders\/$/) && passing.requestText.includes("10000000000.00"))
-      accept(answer, { order_id: 1 });
-  }),
-  broken("an amount may have three decimals", "amount.limits", (passing, answer) => {
-    if (isCashier(passing, "POST", /\/orders\/$/) && passing.requestText.includes("0.001"))
-      accept(answer, { order_id: 1 });
-  }),
+  ...Object.entries({ "eleven digits": "10000000000.00", "three decimals": "0.001" }).map(([digits, amount]) =>
+    broken(
+      `an amount may have ${digits}`,
+      "amount.limits",
+      atCashier("POST", /\/orders\/$/, (answer, { requestText }) => {
+        if (requestText.includes(amount)) accept(answer, { order_id: 1 });
+      }),
+    ),
+  ),
 
   // Throttles, standing and kill switches.
   broken("all devices of a station have one throttle", "throttle.per_credential", (passing, answer, memory) => {
@@ -399,25 +376,23 @@ export const BROKEN_RULES: readonly BrokenService[] = [
       if (answer.body?.["blocked_reason"] === "device_suspended") refuse(answer, 403, "device_suspended");
     }),
   ),
-  broken(
-    "a frozen station's companion may report",
-    "standing.report_refused",
-    blockedAs("station_frozen", "assignment/report/", (answer) => accept(answer, {})),
-  ),
+  broken("a frozen station's companion may report", "standing.report_refused", acceptsReport("station_frozen")),
   broken(
     "a frozen station's display is served",
     "kill_switch.station",
-    blockedAs("station_frozen", "display/", (answer) => accept(answer, { state: "idle" })),
+    acceptsAt("GET", "display/", "station_frozen", { state: "idle" }),
   ),
   broken(
     "a suspended station's companion is served",
     "standing.station_suspended",
-    blockedAs("station_suspended", "assignment/", (answer) => accept(answer, { assignment: null })),
+    acceptsAt("GET", "assignment/", "station_suspended", { assignment: null }),
   ),
   broken(
     "a suspended station has the reason of a device",
     "standing.station_suspended",
-    blockedAs("station_suspended", "assignment/", (answer) => refuse(answer, 403, "device_suspended")),
+    atDevice("GET", "assignment/", (answer) => {
+      if (answer.body?.["code"] === "station_suspended") refuse(answer, 403, "device_suspended");
+    }),
   ),
   broken(
     "a frozen device's snapshot has no reason",
@@ -426,20 +401,19 @@ export const BROKEN_RULES: readonly BrokenService[] = [
       if (body["blocked_reason"] === "device_frozen") body["blocked_reason"] = "";
     }),
   ),
-  broken("a freeze withdraws cash", "kill_switch.station", (passing, answer) => {
-    if (!isCashier(passing, "GET", /\/routes\/$/)) return;
-    const routes = (answer.body?.["routes"] ?? []) as Record<string, unknown>[];
-    const isFrozen = routes.some(({ reason }) => reason === "station_frozen");
-    for (const each of routes) if (isFrozen) each["offered"] = false;
-  }),
+  broken(
+    "a freeze withdraws cash",
+    "kill_switch.station",
+    inRoutes((route, routes) => {
+      if (routes.some(({ reason }) => reason === "station_frozen")) route["offered"] = false;
+    }),
+  ),
 
   // Display.
   broken("a paid display is called unchanged", "display.paid", (passing, answer, memory) => {
     if (!isAt(passing, "GET", "display/")) return;
     if (answer.body?.["state"] === "qr") memory.set("qr", true);
-    if (!memory.has("qr") || passing.headers["if-none-match"] === undefined) return;
-    answer.status = 304;
-    answer.body = undefined;
+    if (memory.has("qr") && asksForChanges(passing)) callUnchanged(answer);
   }),
   broken(
     "a display keeps a capability that it no longer has",
@@ -473,9 +447,7 @@ export const KEEPING_SERVICES: readonly (Pick<BrokenService, "name" | "breaks"> 
   {
     name: "a reset leaves the credentials valid",
     leaves: "a credential is valid",
-    breaks: atDevice("GET", "me/", (answer) => {
-      if (answer.status === 401) accept(answer, {});
-    }),
+    breaks: acceptsAt("GET", "me/", 401),
   },
   {
     name: "a reset leaves the station leased",
@@ -496,9 +468,7 @@ export const KEEPING_SERVICES: readonly (Pick<BrokenService, "name" | "breaks"> 
   {
     name: "a reset leaves the cashier logged in",
     leaves: "the cashier's session is open",
-    breaks: (passing, answer) => {
-      if (isCashier(passing, "GET", /\/stations\/$/) && answer.status === 401) accept(answer, { stations: [] });
-    },
+    breaks: acceptsAtTill("GET", /\/stations\/$/, 401, { stations: [] }),
   },
   {
     name: "a reset leaves a collection open",

@@ -1,16 +1,26 @@
 /** Services whose answers have the right form and a false content, or that accept what they must refuse. */
 import {
   accept,
+  acceptsAt,
+  acceptsAtTill,
+  acceptsReport,
+  asksForChanges,
   atDevice,
+  atReport,
   type BrokenService,
   broken,
+  callUnchanged,
   goodAt,
-  inner,
-  intentReads,
+  hasCredential,
+  inReport,
+  inReportedAssignment,
+  inReportsOfIntent,
+  inRoutes,
+  inTransaction,
   isAt,
   isCashier,
   isGood,
-  orderReads,
+  isReport,
   refuse,
   requestOf,
 } from "./broken-service.ts";
@@ -57,32 +67,19 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
   broken(
     "a display may read assignments",
     "scopes.by_kind",
-    atDevice("GET", "assignment/", (answer) => {
-      if (answer.body?.["code"] === "scope_denied") accept(answer, { assignment: null });
-    }),
+    acceptsAt("GET", "assignment/", "scope_denied", { assignment: null }),
   ),
-  broken(
-    "a display may report",
-    "scopes.by_kind",
-    atDevice("POST", "assignment/report/", (answer) => {
-      if (answer.body?.["code"] === "scope_denied") accept(answer, {});
-    }),
-  ),
+  broken("a display may report", "scopes.by_kind", acceptsReport("scope_denied")),
   broken(
     "a revoked credential may still send heartbeats",
     "auth.revoked",
-    atDevice("POST", "heartbeat/", (answer, { headers }) => {
-      if (answer.status === 401 && headers["authorization"] !== undefined) accept(answer, {});
-    }),
+    acceptsAt("POST", "heartbeat/", 401, {}, hasCredential),
   ),
   broken(
     "a revoked credential may still read the assignment",
     "auth.revoked",
-    atDevice("GET", "assignment/", (answer, { headers }) => {
-      if (answer.status === 401 && headers["authorization"] !== undefined) accept(answer, { assignment: null });
-    }),
+    acceptsAt("GET", "assignment/", 401, { assignment: null }, hasCredential),
   ),
-
   broken("a 401 does not name the way to authenticate", "auth.bearer_needed", (_passing, answer) => {
     delete answer.headers["www-authenticate"];
   }),
@@ -137,13 +134,10 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
     goodAt("GET", "assignment/", (body) => (body["server_time"] = "2020-01-01T00:00:00.000Z")),
   ),
   broken("a reported assignment is called unchanged", "assignment.changed", (passing, answer, memory) => {
-    if (isAt(passing, "POST", "assignment/report/") && isGood(answer)) memory.set("reported", true);
-    if (!isAt(passing, "GET", "assignment/") || !memory.has("reported")) return;
-    if (passing.headers["if-none-match"] === undefined) return;
-    answer.status = 304;
-    answer.body = undefined;
+    if (isReport(passing) && isGood(answer)) memory.set("reported", true);
+    const isFetched = isAt(passing, "GET", "assignment/") && asksForChanges(passing);
+    if (isFetched && memory.has("reported")) callUnchanged(answer);
   }),
-
   broken(
     "the answer 304 has another ETag",
     "assignment.not_modified",
@@ -156,21 +150,17 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
   broken(
     "a report needs no intent",
     "report.required_fields",
-    atDevice("POST", "assignment/report/", (answer, passing) => {
-      if (answer.status === 400 && requestOf(passing)["intent_id"] === undefined) accept(answer, {});
-    }),
+    acceptsReport(400, (passing) => requestOf(passing)["intent_id"] === undefined),
   ),
   broken(
     "a report needs no outcome",
     "report.required_fields",
-    atDevice("POST", "assignment/report/", (answer, passing) => {
-      if (answer.status === 400 && requestOf(passing)["outcome"] === undefined) accept(answer, {});
-    }),
+    acceptsReport(400, (passing) => requestOf(passing)["outcome"] === undefined),
   ),
   broken(
     "a report needs a key",
     "report.cancelled",
-    atDevice("POST", "assignment/report/", (answer, passing) => {
+    atReport((answer, passing) => {
       const hasNoKey = requestOf(passing)["client_idempotency_key"] === undefined;
       if (isGood(answer) && hasNoKey) refuse(answer, 400, "invalid_request");
     }),
@@ -178,76 +168,56 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
   broken(
     "an unknown outcome is refused",
     "report.unknown",
-    atDevice("POST", "assignment/report/", (answer, passing) => {
+    atReport((answer, passing) => {
       if (requestOf(passing)["outcome"] === "reported_unknown") refuse(answer, 400, "invalid_request");
     }),
   ),
   broken(
     "the same key with another outcome is another report",
     "report.same_key",
-    atDevice("POST", "assignment/report/", (answer, passing) => {
-      const report = inner(answer, "report");
-      if (report !== undefined) report["outcome"] = requestOf(passing)["outcome"];
-    }),
+    inReport((report, passing) => (report["outcome"] = requestOf(passing)["outcome"])),
   ),
   broken(
     "the report's time is that of the epoch",
     "report.reported_at",
-    goodAt("POST", "assignment/report/", (body) => {
-      (body["report"] as Record<string, unknown>)["reported_at"] = "1970-01-01T00:00:00.000Z";
-    }),
+    inReport((report) => (report["reported_at"] = "1970-01-01T00:00:00.000Z")),
   ),
   ...(["currency", "expires_at", "order_display_number", "handoff_target"] as const).map((field) =>
     broken(
       `the report's assignment has another ${field}`,
       "report.accepted",
-      atDevice("POST", "assignment/report/", (answer) => {
-        const assignment = inner(answer, "assignment");
-        if (assignment !== undefined) assignment[field] = "another";
-      }),
+      inReportedAssignment((assignment) => (assignment[field] = "another")),
     ),
   ),
   broken(
     "an intent of another route can be reported",
     "report.other_route",
-    atDevice("POST", "assignment/report/", (answer, passing) => {
-      if (answer.status === 404 && requestOf(passing)["intent_id"] !== 999_999_999) accept(answer, {});
-    }),
+    acceptsReport(404, (passing) => requestOf(passing)["intent_id"] !== 999_999_999),
   ),
 
   // The cashier's decision.
-  broken("a settled intent can be cancelled", "attest.settles", (passing, answer) => {
-    if (isCashier(passing, "POST", /\/cancel\/$/) && !isGood(answer)) accept(answer, {});
-  }),
+  broken("a settled intent can be cancelled", "attest.settles", acceptsAtTill("POST", /\/cancel\/$/)),
   broken("each attestation is another transaction", "attest.settles", (passing, answer, memory) => {
     if (isCashier(passing, "POST", /\/attest\/$/)) memory.set("count", Number(memory.get("count") ?? 0) + 1);
-    orderReads((order) => {
-      const transaction = order["transaction"] as Record<string, unknown> | null;
-      if (transaction !== null) transaction["transaction_id"] = memory.get("count");
-    })(passing, answer, memory);
+    inTransaction((transaction) => (transaction["transaction_id"] = memory.get("count")))(passing, answer, memory);
   }),
-  broken("a cancelled intent can be attested", "cancel.by_cashier", (passing, answer) => {
-    if (isCashier(passing, "POST", /\/attest\/$/) && !isGood(answer)) accept(answer, {});
-  }),
+  broken("a cancelled intent can be attested", "cancel.by_cashier", acceptsAtTill("POST", /\/attest\/$/)),
 
   // Standing.
-  broken("a suspended companion's route is offered", "standing.device_suspended", (passing, answer) => {
-    if (isCashier(passing, "GET", /\/routes\/$/) && isGood(answer))
-      for (const each of (answer.body?.["routes"] ?? []) as Record<string, unknown>[]) each["offered"] = true;
-  }),
+  broken(
+    "a suspended companion's route is offered",
+    "standing.device_suspended",
+    inRoutes((route) => (route["offered"] = true)),
+  ),
   broken(
     "a suspended display is served",
     "standing.display_suspended",
-    atDevice("GET", "display/", (answer) => {
-      if (answer.status === 403 && answer.body?.["code"] === "device_suspended") accept(answer, { state: "idle" });
-    }),
+    acceptsAt("GET", "display/", "device_suspended", { state: "idle" }),
   ),
   broken(
     "a frozen device is served",
     "kill_switch.device",
-    atDevice("GET", "assignment/", (answer) => {
-      if (answer.body?.["code"] === "device_frozen") accept(answer, { assignment: null });
-    }),
+    acceptsAt("GET", "assignment/", "device_frozen", { assignment: null }),
   ),
   broken("a resumed device stays blocked", "standing.device_suspended", (passing, answer, memory) => {
     if (answer.body?.["blocked_reason"] === "device_suspended") memory.set("blocked", true);
@@ -266,11 +236,13 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
     "display.total",
     goodAt("GET", "display/", (body) => (body["intent_status"] = "processing")),
   ),
-  broken("a changed display is called unchanged", "display.total", (passing, answer) => {
-    if (!isAt(passing, "GET", "display/") || passing.headers["if-none-match"] === undefined) return;
-    answer.status = 304;
-    answer.body = undefined;
-  }),
+  broken(
+    "a changed display is called unchanged",
+    "display.total",
+    atDevice("GET", "display/", (answer, passing) => {
+      if (asksForChanges(passing)) callUnchanged(answer);
+    }),
+  ),
   broken(
     "the paid display names another order",
     "display.paid",
@@ -306,8 +278,6 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
   broken(
     "an intent's reports are shown without their reference",
     "report.shown_to_cashier",
-    intentReads((intent) => {
-      for (const report of (intent["reports"] ?? []) as Record<string, unknown>[]) report["provider_reference"] = "";
-    }),
+    inReportsOfIntent((report) => (report["provider_reference"] = "")),
   ),
 ];

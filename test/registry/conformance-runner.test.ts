@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { ConformanceRunner } from "../../services/registry/conformance-runner.ts";
 import type { RegistryDeps } from "../../services/registry/deps.ts";
-import { createConformanceRun, deleteOlderRuns } from "../../services/registry/sql/conformance-runs.ts";
+import { deleteOlderRuns, startConformanceRun } from "../../services/registry/sql/conformance-runs.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 
@@ -61,7 +61,7 @@ test("older runs: of all runs, the one that has just begun included, no more tha
     const facts = { organizationId: 2, userId: 1, sessionId: 1, leaseMs: 60_000 };
     for (let sandbox = 1; sandbox <= 4; sandbox += 1) {
       await tx`update conformance_runs set status = 'passed', ended_at = now() where organization_id = 2`;
-      await createConformanceRun(tx, { ...facts, sandboxId: sandbox });
+      await startConformanceRun(tx, { ...facts, sandboxId: sandbox });
       await deleteOlderRuns(tx, 2, 3);
     }
     return await tx`select sandbox_id from conformance_runs where organization_id = 2 order by run_id`;

@@ -5,6 +5,7 @@ import * as bus from "../../../services/bus/messages/attributions.ts";
 import { ApiError, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { backofficeRoute } from "../../http/route.ts";
 import {
+  activeCurrencySchema,
   currencySchema,
   exactAmountSchema,
   idSchema,
@@ -37,7 +38,7 @@ const limitSchema = z
 const limitsSchema = z.object({ attribution_limits: z.array(limitSchema) });
 const setBodySchema = z
   .strictObject({
-    currency: currencySchema,
+    currency: activeCurrencySchema,
     alone_up_to: z
       .string()
       .regex(/^\d{1,10}(?:\.\d{1,3})?$/)

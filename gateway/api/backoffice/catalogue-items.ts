@@ -1,6 +1,5 @@
 /** The catalogue: the items that tills offer. For another organization's item, the error is `not_found`. */
 import { z } from "zod";
-import { currencyExponent } from "../../../machines/currencies.ts";
 import { formatAmount } from "../../../machines/currency.ts";
 import * as messages from "../../../services/bus/messages/catalogue-items.ts";
 import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";
@@ -9,6 +8,7 @@ import { hasMoreAfter, pageAfterQuery, pageOnWire, queryId } from "../../http/pa
 import { priceMinor, priceSchema } from "../../http/price.ts";
 import { backofficeRoute } from "../../http/route.ts";
 import {
+  activeCurrencySchema,
   amountSchema,
   currencySchema,
   idSchema,
@@ -63,7 +63,7 @@ const createBodySchema = z
     name: nameSchema,
     category: categorySchema.default(""),
     unit_amount: priceSchema,
-    currency: currencySchema,
+    currency: activeCurrencySchema,
     filial_id: filialIdSchema.default(null),
   })
   .meta({
@@ -107,10 +107,6 @@ const listCatalogueItems: SessionHandler<undefined, z.infer<typeof querySchema>>
 const createCatalogueItem: SessionHandler<z.infer<typeof createBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const { name, category, unit_amount, currency, filial_id: filialId } = body;
-  if (currencyExponent(currency) === undefined) {
-    const detail = "This is no active ISO 4217 currency.";
-    throw new ApiError("invalid_request", { errors: [{ pointer: "/currency", code: "unknown_currency", detail }] });
-  }
   const unitAmountMinor = requirePriceMinor(unit_amount, currency);
   const creation = creationOf(context, "catalogue_item");
   const request = { caller, filialId, name, category, unitAmountMinor, currency, creation };

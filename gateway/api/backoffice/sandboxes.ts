@@ -23,6 +23,7 @@ import {
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
 import { backofficeRoute } from "../../http/route.ts";
 import {
+  activeCurrencySchema,
   currencySchema,
   idSchema,
   nameSchema,
@@ -99,7 +100,7 @@ const freshSandboxSchema = z
 const sandboxesSchema = z.object({ sandboxes: z.array(sandboxSchema), has_more: hasMoreAfter });
 const querySchema = z.strictObject(pageAfterQuery);
 const seedBodySchema = z
-  .strictObject({ filial_id: idSchema, name: nameSchema, currency: currencySchema })
+  .strictObject({ filial_id: idSchema, name: nameSchema, currency: activeCurrencySchema })
   .meta({ id: "SeedSandbox", examples: [{ filial_id: 1, name: "Test counter", currency: "EUR" }] });
 
 const resetBodySchema = z

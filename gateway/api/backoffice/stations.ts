@@ -6,7 +6,14 @@ import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter } from "../../http/page.ts";
 import { backofficeRoute } from "../../http/route.ts";
-import { currencySchema, idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import {
+  activeCurrencySchema,
+  currencySchema,
+  idSchema,
+  nameSchema,
+  timestampSchema,
+  toTimestamp,
+} from "../../http/shared-schemas.ts";
 import { stationPageQuerySchema } from "./station-page.ts";
 
 export const stationStatusSchema = z.enum(STATION_STATUSES).meta({ id: "StationStatus" });
@@ -39,7 +46,7 @@ export const stationSchema = z
   });
 const stationsSchema = z.object({ stations: z.array(stationSchema), has_more: hasMoreAfter });
 const createBodySchema = z
-  .strictObject({ filial_id: idSchema, name: nameSchema, currency: currencySchema })
+  .strictObject({ filial_id: idSchema, name: nameSchema, currency: activeCurrencySchema })
   .meta({ id: "CreateStation", examples: [{ filial_id: 1, name: "Counter 1", currency: "EUR" }] });
 const renameBodySchema = z
   .strictObject({ name: nameSchema })

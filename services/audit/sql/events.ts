@@ -31,7 +31,7 @@ export async function stationExists(
  * A station's events after a version, oldest first. A page has all events of a commit or none, so it may have a few more than
  * `limit`.
  */
-export async function selectStationEvents(
+export async function listStationEvents(
   database: Database,
   page: {
     readonly organizationId: number;

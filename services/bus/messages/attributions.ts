@@ -12,7 +12,9 @@ import { z } from "zod";
 import { AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
+import { currencySchema } from "./currency.ts";
 import { issueSchema } from "./issues.ts";
+import { reasonSchema as reason } from "./sentence.ts";
 
 const id = z.int().positive();
 const oneIssue = z.object({ issue: issueSchema });
@@ -20,7 +22,7 @@ const oneIssue = z.object({ issue: issueSchema });
 /** Only one proposal of an issue can wait at a time. Refuses as `attributeIssue`. */
 export const proposeAttribution = once(
   "providers.proposeAttribution",
-  z.object({ caller, issueId: id, orderId: id, reason: z.string() }),
+  z.object({ caller, issueId: id, orderId: id, reason }),
   oneIssue,
 );
 /**
@@ -34,7 +36,7 @@ export const confirmAttribution = repeatable(
 );
 export const rejectAttribution = repeatable(
   "providers.rejectAttribution",
-  z.object({ caller, issueId: id, proposalId: id, reason: z.string() }),
+  z.object({ caller, issueId: id, proposalId: id, reason }),
   oneIssue,
 );
 export const withdrawAttribution = repeatable(
@@ -66,9 +68,9 @@ export const setAttributionLimit = once(
   "providers.setAttributionLimit",
   z.object({
     caller,
-    currency: z.string(),
+    currency: currencySchema,
     aloneUpToMinor: z.string().regex(AMOUNT_MINOR_PATTERN).nullable(),
-    reason: z.string(),
+    reason,
   }),
   z.object({ limit: attributionLimitSchema }),
 );

@@ -3,18 +3,18 @@
  * `not_found`. Amounts are minor units as strings of digits.
  */
 import { z } from "zod";
-import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
+import { AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { creationSchema as creation } from "./creation.ts";
+import { currencySchema } from "./currency.ts";
 import { nameSchema as name } from "./name.ts";
 
 const id = z.int().positive();
 const unitAmountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
 /** The heading on the cashier's screen; empty for none. */
 const category = z.union([z.literal(""), name]);
-const currency = z.string().length(BOUNDS.currencyCharacters);
 
 export const catalogueItemSchema = z.object({
   itemId: id,
@@ -58,7 +58,7 @@ export const createCatalogueItem = once(
     name,
     category,
     unitAmountMinor,
-    currency,
+    currency: currencySchema,
     creation: creation.optional(),
   }),
   itemReply,

@@ -11,3 +11,10 @@ export const creationSchema = z.object({
   digest: z.string().min(1).max(BOUNDS.digestCharacters),
 });
 export type Creation = z.infer<typeof creationSchema>;
+
+/** The key of another request whose repetition has no second effect. PostgreSQL's text has no NUL and no half of a surrogate pair. */
+export const idempotencyKeySchema = z
+  .string()
+  .min(1)
+  .max(BOUNDS.idempotencyKeyCharacters)
+  .regex(/^[^\0\p{Cs}]*$/u);

@@ -14,6 +14,7 @@ import { malformedReasonSchema } from "../malformed-reasons.ts";
 import { once, repeatable } from "../operation.ts";
 import { actorSchema, callerSchema as caller } from "./caller.ts";
 import { creationSchema as creation } from "./creation.ts";
+import { detailsSchema, reasonSchema as reason } from "./sentence.ts";
 
 const id = z.int().positive();
 const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
@@ -289,7 +290,7 @@ export const assignIssue = once(
 );
 export const commentIssue = once(
   "providers.commentIssue",
-  z.object({ caller, issueId: id, text: z.string(), creation: creation.optional() }),
+  z.object({ caller, issueId: id, text: detailsSchema, creation: creation.optional() }),
   z.object({ comment: issueCommentSchema }),
 );
 /**
@@ -300,7 +301,7 @@ export const commentIssue = once(
  */
 export const attributeIssue = repeatable(
   "providers.attributeIssue",
-  z.object({ caller, issueId: id, orderId: id, reason: z.string() }),
+  z.object({ caller, issueId: id, orderId: id, reason }),
   oneIssue,
 );
 /**
@@ -311,7 +312,7 @@ export const attributeIssue = repeatable(
  */
 export const closeIssue = once(
   "providers.closeIssue",
-  z.object({ caller, issueId: id, reason: z.string(), evidenceHash: z.string().optional() }),
+  z.object({ caller, issueId: id, reason, evidenceHash: z.string().optional() }),
   oneIssue,
 );
 const refused = z.array(z.object({ issueId: id, reason: z.string() }));
@@ -322,7 +323,7 @@ const refused = z.array(z.object({ issueId: id, reason: z.string() }));
  */
 export const closeIssues = once(
   "providers.closeIssues",
-  z.object({ caller, filter: issueFilterSchema, throughId: id.optional(), reason: z.string() }),
+  z.object({ caller, filter: issueFilterSchema, throughId: id.optional(), reason }),
   z.object({
     closedIds: z.array(id),
     refused,

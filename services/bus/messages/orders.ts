@@ -6,6 +6,7 @@ import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
 import { once, repeatable, repeatableWithKey } from "../operation.ts";
 import { pageBefore } from "../page.ts";
 import { barrierSchema, callerSchema } from "./caller.ts";
+import { idempotencyKeySchema } from "./creation.ts";
 import { nameSchema } from "./name.ts";
 
 const id = z.int().positive();
@@ -58,7 +59,7 @@ export const openOrder = repeatableWithKey(
     caller: callerSchema,
     stationId: id,
     lines: askedLinesSchema,
-    idempotencyKey: z.string().optional(),
+    idempotencyKey: idempotencyKeySchema.optional(),
   }),
   orderWithBarrier,
 );

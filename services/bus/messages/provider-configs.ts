@@ -3,14 +3,17 @@
  * `organization.manage`.
  */
 import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter, pageBefore } from "../page.ts";
 import { actorSchema, barrierSchema, callerSchema as caller } from "./caller.ts";
 import { auditLogSearch, throughId } from "./events.ts";
+import { nameSchema } from "./name.ts";
+import { reasonSchema } from "./sentence.ts";
 
 const id = z.int().positive();
-/** The reason, for the audit log. */
-const reason = z.string().optional();
+/** For the audit log. */
+const reason = reasonSchema.optional();
 
 /** The kinds of providers: each has an adapter. */
 export const PROVIDER_KINDS = ["sandbox", "emvco_generic"] as const;
@@ -49,7 +52,7 @@ export const createProviderConfig = once(
     filialId: id,
     kind: z.enum(PROVIDER_KINDS),
     mode: z.enum(PROVIDER_MODES),
-    name: z.string(),
+    name: nameSchema,
     settings: z.record(z.string(), z.unknown()),
     secrets: z.record(z.string(), z.string()).optional(),
     reason,
@@ -61,7 +64,7 @@ export const changeProviderConfig = once(
   z.object({
     caller,
     configId: id,
-    name: z.string().optional(),
+    name: nameSchema.optional(),
     settings: z.record(z.string(), z.unknown()).optional(),
     status: z.enum(["active", "disabled"]).optional(),
     reason,
@@ -98,7 +101,7 @@ export const rotateProviderSecret = once(
     configId: id,
     name: z.string(),
     secret: z.string().optional(),
-    overlapMs: z.int().min(0),
+    overlapMs: z.int().min(0).max(BOUNDS.secretOverlapMs),
     reason,
   }),
   z.object({ config: providerConfigSchema, newSecrets: z.record(z.string(), z.string()) }),

@@ -4,11 +4,11 @@
  * `not_found`.
  */
 import { z } from "zod";
-import { BOUNDS } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { barrierSchema, callerSchema as caller } from "./caller.ts";
 import { creationSchema as creation } from "./creation.ts";
+import { currencySchema } from "./currency.ts";
 import { deviceSchema } from "./devices.ts";
 import { nameSchema as name } from "./name.ts";
 import { stationSchema } from "./stations.ts";
@@ -62,7 +62,7 @@ export const seedSandboxStation = once(
     /** Whether the config was created for this sandbox. */
     ownsConfig: z.boolean(),
     name,
-    currency: z.string().length(BOUNDS.currencyCharacters),
+    currency: currencySchema,
     creation: creation.optional(),
   }),
   freshSandbox,

@@ -9,6 +9,7 @@ import { repeatable, repeatableWithKey } from "../operation.ts";
 import { pageAfter, pageBefore } from "../page.ts";
 import { callerSchema } from "./caller.ts";
 import { consumerCallerSchema } from "./consumers.ts";
+import { idempotencyKeySchema } from "./creation.ts";
 import { nameSchema as name } from "./name.ts";
 import { detailsSchema, reasonSchema as reason } from "./sentence.ts";
 
@@ -57,7 +58,7 @@ export const offerServingTask = repeatableWithKey(
     manifest: z.array(manifestLineSchema).min(1).max(BOUNDS.orderLines),
     destination: destinationSchema,
     validForMs: z.int().min(BOUNDS.offerLifetimeMs.min).max(BOUNDS.offerLifetimeMs.max),
-    idempotencyKey: z.string().max(BOUNDS.idempotencyKeyCharacters).optional(),
+    idempotencyKey: idempotencyKeySchema.optional(),
   }),
   taskReply,
 );

@@ -3,11 +3,11 @@
  * `organization.manage`. Another organization's id is `not_found`.
  */
 import { z } from "zod";
-import { BOUNDS } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { barrierSchema, callerSchema as caller } from "./caller.ts";
 import { creationSchema as creation } from "./creation.ts";
+import { currencySchema } from "./currency.ts";
 import { nameSchema as name } from "./name.ts";
 import { stationDescriptionSchema } from "./station-commands.ts";
 
@@ -39,7 +39,7 @@ export const createStation = once(
     caller,
     filialId: id,
     name,
-    currency: z.string().length(BOUNDS.currencyCharacters),
+    currency: currencySchema,
     creation: creation.optional(),
   }),
   stationReply,

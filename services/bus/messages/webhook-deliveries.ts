@@ -3,11 +3,11 @@
  * deliveries to it. Both can request another attempt.
  */
 import { z } from "zod";
-import { BOUNDS } from "../bounds.ts";
 import { repeatable, repeatableWithKey } from "../operation.ts";
 import { pageAfter, pageBefore } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { consumerCallerSchema as consumer } from "./consumers.ts";
+import { idempotencyKeySchema } from "./creation.ts";
 import { ROBOTICS_EVENT_TYPES } from "./robotics-events.ts";
 
 const id = z.int().positive();
@@ -119,20 +119,12 @@ export const listConsumerWebhookDeliveries = repeatable(
  */
 export const redeliverWebhook = repeatableWithKey(
   "webhooks.redeliverWebhook",
-  z.object({
-    consumer,
-    deliveryId: id,
-    idempotencyKey: z.string().min(1).max(BOUNDS.idempotencyKeyCharacters).optional(),
-  }),
+  z.object({ consumer, deliveryId: id, idempotencyKey: idempotencyKeySchema.optional() }),
   z.object({ delivery: deliverySchema }),
 );
 /** As `redeliverWebhook`, for the owner. Needs `organization.manage`. */
 export const resendWebhookDelivery = repeatableWithKey(
   "webhooks.resendWebhookDelivery",
-  z.object({
-    caller,
-    deliveryId: id,
-    idempotencyKey: z.string().min(1).max(BOUNDS.idempotencyKeyCharacters).optional(),
-  }),
+  z.object({ caller, deliveryId: id, idempotencyKey: idempotencyKeySchema.optional() }),
   z.object({ delivery: deliverySchema }),
 );

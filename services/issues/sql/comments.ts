@@ -17,7 +17,7 @@ export async function countComments(sql: Transaction, issueId: number): Promise<
   return row.count;
 }
 
-export async function insertComment(
+export async function commentIssue(
   sql: Transaction,
   comment: IssueKey & { readonly authorId: number; readonly authorName: string; readonly text: string },
 ): Promise<CommentRow> {

@@ -194,7 +194,7 @@ export async function reopenIssues(sql: Transaction, issueIds: readonly number[]
     where issue_id = any(${[...issueIds]}::bigint[]) returning ${issueColumns(sql)}`;
 }
 
-export async function setAssignee(sql: Transaction, issueId: number, assigneeId: number | null): Promise<IssueRow> {
+export async function assignIssue(sql: Transaction, issueId: number, assigneeId: number | null): Promise<IssueRow> {
   const [row] = await sql<[IssueRow]>`
     update issues set assignee_id = ${assigneeId}, status = ${assigneeId === null ? "open" : "assigned"}
     where issue_id = ${issueId} returning ${issueColumns(sql)}`;

@@ -14,7 +14,7 @@ const columns = (sql: Queryable) => sql`
   currency, alone_up_to_minor::text as alone_up_to_minor, changed_by, changed_by_name, changed_at, reason`;
 
 /** The organization's limits, in the order of the currencies. */
-export async function listLimits(sql: Queryable, organizationId: number): Promise<readonly LimitRow[]> {
+export async function listAttributionLimits(sql: Queryable, organizationId: number): Promise<readonly LimitRow[]> {
   return await sql<LimitRow[]>`
     select ${columns(sql)} from attribution_limits where organization_id = ${organizationId} order by currency`;
 }
@@ -40,7 +40,7 @@ export async function lockLimits(sql: Transaction, organizationId: number): Prom
   await sql`select pg_advisory_xact_lock(hashtextextended('attribution limits of ' || ${organizationId}::bigint, 0))`;
 }
 
-export async function setLimit(
+export async function setAttributionLimit(
   sql: Transaction,
   limit: {
     readonly organizationId: number;

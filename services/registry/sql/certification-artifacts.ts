@@ -105,7 +105,7 @@ export async function getCertificationArtifact(
   return row;
 }
 
-export async function insertRevocation(
+export async function revokeCertificationArtifact(
   sql: Transaction,
   revocation: {
     readonly artifactId: number;

@@ -35,7 +35,7 @@ const columns = (sql: Queryable) => sql`
   jsonb_array_length(jsonb_path_query_array(checks, '$[*] ? (@.outcome == "failed")')) as failed,
   jsonb_array_length(jsonb_path_query_array(checks, '$[*] ? (@.outcome == "not_run")')) as not_run`;
 
-export async function createConformanceRun(
+export async function startConformanceRun(
   sql: Transaction,
   run: {
     readonly organizationId: number;
@@ -98,7 +98,7 @@ export async function getConformanceRun(
   return row;
 }
 
-export async function askEnd(sql: Queryable, organizationId: number, runId: number): Promise<void> {
+export async function endConformanceRun(sql: Queryable, organizationId: number, runId: number): Promise<void> {
   await sql`
     update conformance_runs set end_asked_at = coalesce(end_asked_at, now())
     where organization_id = ${organizationId} and run_id = ${runId} and status = 'running'`;

@@ -108,13 +108,14 @@ describe("the catalogue", () => {
       const refused = await cashier.refused("invalid_request", "POST", `stations/${stationId}/orders/`, { body });
       expect(refused.body.errors).toMatchObject([{ pointer }]);
     }
-    for (const [change, pointer] of [
-      [{ currency: "JPY" }, "/unit_amount"],
-      [{ currency: "XXX" }, "/currency"],
+    for (const [change, error] of [
+      [{ currency: "JPY" }, { pointer: "/unit_amount", code: "not_of_currency" }],
+      [{ currency: "XXX" }, { pointer: "/currency", code: "unknown_currency" }],
+      [{ currency: "eur" }, { pointer: "/currency", code: "wrong_format" }],
     ] as const) {
       const body = { ...cake, ...change };
       const refused = await owner.refused("invalid_request", "POST", "catalogue-items/", { body });
-      expect(refused.body.errors).toMatchObject([{ pointer }]);
+      expect(refused.body.errors).toMatchObject([error]);
     }
     await owner.refused("not_found", "POST", "catalogue-items/", { body: { ...cake, filial_id: 987_654 } });
   });
