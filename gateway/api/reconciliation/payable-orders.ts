@@ -15,9 +15,7 @@ const payableOrderSchema = z
   })
   .meta({ id: "PayableOrder" });
 const payableOrdersSchema = z.object({
-  orders: z
-    .array(payableOrderSchema)
-    .meta({ description: `The newest first, up to ${bus.LISTED_PAYABLE_ORDERS}.` }),
+  orders: z.array(payableOrderSchema).meta({ description: `The newest first, up to ${bus.LISTED_PAYABLE_ORDERS}.` }),
 });
 
 /** Errors: `not_found`, `conflict` with a reason. */
