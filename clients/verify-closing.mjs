@@ -26,7 +26,9 @@ class NotVerified extends Error {}
 export function canonicalJson(value) {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (value === null || typeof value !== "object") return JSON.stringify(value);
-  const names = Object.keys(value).sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  const names = Object.keys(value);
+  // Node 18 has no `toSorted`.
+  names.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   return `{${names.map((name) => `${JSON.stringify(name)}:${canonicalJson(value[name])}`).join(",")}}`;
 }
 
@@ -88,7 +90,11 @@ class Totals {
 /** Counts a text that is no amount as 0: it was changed, and the hash of the lines detects that. */
 const minorOf = (text) => (/^-?\d+$/.test(text) ? BigInt(text) : 0n);
 
-const inOrder = (list) => list.map(canonicalJson).sort().join();
+function inOrder(list) {
+  const items = list.map(canonicalJson);
+  items.sort();
+  return items.join();
+}
 
 function readHead(text, publicKey) {
   const { statement, signature, ...rest } = parse(text, 1) ?? {};
