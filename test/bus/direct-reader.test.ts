@@ -1,11 +1,11 @@
 /** Reads by direct get: a request may reach the copy of a stalled server, which never answers. */
 import type { NatsConnection } from "nats";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { readBatch } from "../../services/bus/direct-reader.ts";
-import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { QUIET } from "../support/quiet-log.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
+import type { TestServer } from "../support/servers.ts";
+import { startPreparedBus } from "../support/start-bus.ts";
 
 const STREAM = "STATION_LOG_0";
 const READ = { stream: STREAM, from: 1, most: 10 };
@@ -14,14 +14,10 @@ let nats: TestServer;
 let bus: Bus;
 
 beforeAll(async () => {
-  nats = await startNats();
-  bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
-  await ensureStreams(bus, { replicas: 1, logs: 1 });
+  const started = await startPreparedBus();
+  ({ nats, bus } = started);
   for (const station of [1, 2, 3]) await bus.js.publish(`station.log.0.00.${station}`, "commit");
-});
-afterAll(async () => {
-  await bus.close();
-  await nats.stop();
+  return started.stop;
 });
 
 /** The same connection, but its first requests never arrive; it counts all requests. */

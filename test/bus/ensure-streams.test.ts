@@ -1,28 +1,22 @@
 /** The streams: `migrate` alone creates and changes them, and each process checks them at its start. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { beforeAll, describe, expect, it } from "vitest";
+import type { Bus } from "../../services/bus/connection.ts";
 import { checkStreams, ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { LAYOUT_VERSION } from "../../services/bus/stream-config.ts";
 import { BUCKETS, STATEMENT_FILES, STREAMS } from "../../services/bus/streams.ts";
 import { STATION_LOG } from "../support/one-log.ts";
-import { QUIET } from "../support/quiet-log.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
+import { startBus } from "../support/start-bus.ts";
 
 /** A new connection for each group of tests. */
-let nats: TestServer;
 let bus: Bus;
-async function startBus(): Promise<void> {
-  nats = await startNats();
-  bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
-}
-async function stopBus(): Promise<void> {
-  await bus.close();
-  await nats.stop();
+async function newBus(): Promise<() => Promise<void>> {
+  const started = await startBus();
+  bus = started.bus;
+  return started.stop;
 }
 
 describe("ensureStreams", () => {
-  beforeAll(startBus);
-  afterAll(stopBus);
+  beforeAll(newBus);
 
   const names = [
     STATION_LOG.name,
@@ -64,8 +58,7 @@ describe("ensureStreams", () => {
 });
 
 describe("the check of the streams", () => {
-  beforeAll(startBus);
-  afterAll(stopBus);
+  beforeAll(newBus);
   const refusal = (sentence: string) => ({
     code: "bus_not_migrated",
     message: expect.stringMatching(new RegExp(`${sentence}: run .npm run migrate., and start again\\.$`)) as string,

@@ -1,26 +1,22 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import type { Bus } from "../../services/bus/connection.ts";
 import { type Feed, openFeed } from "../../services/bus/feed.ts";
 import { StationLogs } from "../../services/bus/streams.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
 import { QUIET } from "../support/quiet-log.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
+import type { TestServer } from "../support/servers.ts";
+import { startPreparedBus } from "../support/start-bus.ts";
 import { eventually } from "../support/wait-for.ts";
 
 let nats: TestServer;
 let bus: Bus;
 let feed: Feed | undefined;
 beforeEach(async () => {
-  nats = await startNats();
-  bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
-  await ensureStreams(bus, { replicas: 1, logs: 1 });
+  const started = await startPreparedBus();
+  ({ nats, bus } = started);
+  return started.stop;
 });
-afterEach(async () => {
-  feed?.stop();
-  await bus.close();
-  await nats.stop();
-});
+afterEach(() => feed?.stop());
 
 const store = (station: number, text: string) => bus.js.publish(`station.log.0.00.${station}`, text);
 

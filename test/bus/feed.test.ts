@@ -1,10 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Bus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { type Feed, type FeedMessage, openFeed } from "../../services/bus/feed.ts";
 import { QUIET } from "../support/quiet-log.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
+import type { TestServer } from "../support/servers.ts";
+import { startBus } from "../support/start-bus.ts";
 import { eventually } from "../support/wait-for.ts";
 
 const textOf = (message: FeedMessage | undefined): string => Buffer.from(message?.data ?? []).toString();
@@ -14,8 +15,9 @@ describe("a feed", () => {
   let bus: Bus;
   const feeds: Feed[] = [];
   beforeAll(async () => {
-    nats = await startNats();
-    bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+    const started = await startBus();
+    ({ nats, bus } = started);
+    return started.stop;
   });
   beforeEach(async () => {
     await ensureStreams(bus, { replicas: 1, logs: 1 });
@@ -23,10 +25,6 @@ describe("a feed", () => {
   });
   afterEach(() => {
     for (const feed of feeds.splice(0)) feed.stop();
-  });
-  afterAll(async () => {
-    await bus.close();
-    await nats.stop();
   });
 
   const store = async (station: number, text: string): Promise<number> =>

@@ -1,28 +1,24 @@
 /** The barrier that a writer gets from the relay: when the relay answers, when none runs, and when one starts meanwhile. */
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Bus } from "../../services/bus/connection.ts";
 import { flushKeys } from "../../services/bus/flush-outbox.ts";
 import type { Barrier } from "../../services/bus/messages/caller.ts";
 import { flushOutbox } from "../../services/bus/messages/outbox.ts";
 import { type Serving, serve } from "../../services/bus/operation.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { HANGS } from "../support/hangs.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
+import { startBus } from "../support/start-bus.ts";
 
 const TIMEOUT_MS = 600;
 const log = createLog({ service: "test", level: "silent" });
-let nats: TestServer;
 let bus: Bus;
 let relay: Serving | undefined;
 beforeAll(async () => {
-  nats = await startNats();
-  bus = await connectBus({ url: nats.url, name: "test", log });
+  const started = await startBus();
+  bus = started.bus;
+  return started.stop;
 });
 afterEach(() => relay?.unsubscribe());
-afterAll(async () => {
-  await bus.close();
-  await nats.stop();
-});
 
 async function startRelay(answer: (key: string) => Promise<Barrier>): Promise<void> {
   relay = serve({ nc: bus.nc, log, queue: "relay" }, flushOutbox, ({ key }) => answer(key));

@@ -1,23 +1,22 @@
 /** The reply of `serve` when a handler calls another service or refuses by itself, and the request id of both. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { z } from "zod";
-import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import type { Bus } from "../../services/bus/connection.ts";
 import { call, repeatable, serve } from "../../services/bus/operation.ts";
 import { type BusRefusal, RefusedError } from "../../services/bus/refusals.ts";
 import { currentRequestId, forRequest } from "../../services/runtime/log.ts";
 import { QUIET } from "../support/quiet-log.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
+import { startBus } from "../support/start-bus.ts";
 
 const inner = repeatable("test.inner", z.object({}), z.object({}));
 const outer = repeatable("test.outer", z.object({}), z.object({}));
-let nats: TestServer;
 let bus: Bus;
 let refusal: BusRefusal = { code: "busy", retryAfterMs: 5 };
 let effects = 0;
 
 beforeAll(async () => {
-  nats = await startNats();
-  bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+  const started = await startBus();
+  bus = started.bus;
   const responder = { nc: bus.nc, log: QUIET, queue: "test" };
   serve(responder, inner, async () => {
     throw new RefusedError(refusal);
@@ -27,10 +26,7 @@ beforeAll(async () => {
     return await call(bus.nc, inner, {});
   });
   await bus.nc.flush();
-});
-afterAll(async () => {
-  await bus.close();
-  await nats.stop();
+  return started.stop;
 });
 
 it("serve: a handler calls a busy service after an effect; the caller gets unavailable", async () => {

@@ -3,13 +3,13 @@ import { JetStreamApiError } from "@nats-io/jetstream";
 import { errors } from "nats";
 import { pino } from "pino";
 import { Registry } from "prom-client";
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { PARTITION_COUNT } from "../../machines/partition.ts";
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import type { StationState } from "../../machines/station/state.ts";
-import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import type { Bus } from "../../services/bus/connection.ts";
 import { call, repeatable, serve } from "../../services/bus/operation.ts";
 import { outageReason } from "../../services/bus/outage.ts";
 import { UnavailableError } from "../../services/bus/refusals.ts";
@@ -27,8 +27,8 @@ import { StationLog } from "../../services/stations/station-log.ts";
 import { Withdrawals, type WithdrawalsDeps } from "../../services/stations/withdrawals.ts";
 import { freePort } from "../support/free-port.ts";
 import { ONE_LOG } from "../support/one-log.ts";
-import { QUIET } from "../support/quiet-log.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
+import type { TestServer } from "../support/servers.ts";
+import { startBus } from "../support/start-bus.ts";
 
 interface Line {
   readonly msg: string;
@@ -44,15 +44,12 @@ const REQUESTS = 4;
 let nats: TestServer;
 let bus: Bus;
 beforeAll(async () => {
-  nats = await startNats();
-  bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+  const started = await startBus();
+  ({ nats, bus } = started);
+  return started.stop;
 });
 beforeEach(() => {
   lines.length = 0;
-});
-afterAll(async () => {
-  await bus.close();
-  await nats.stop();
 });
 
 test("an error of JetStream: an election is an outage, a wrong request is none", () => {

@@ -1,27 +1,23 @@
 /** A feed proves that it has everything that was stored before a moment. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { beatHeaders, bucketBeats } from "../../services/bus/beats.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { openFeed } from "../../services/bus/feed.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
 import { Proofs } from "../../services/bus/proofs.ts";
 import { CREDENTIALS } from "../../services/bus/streams.ts";
 import { QUIET } from "../support/quiet-log.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
+import type { TestServer } from "../support/servers.ts";
+import { startPreparedBus } from "../support/start-bus.ts";
 
 const PREFIX = `$KV.${CREDENTIALS.name}.`;
 
 let nats: TestServer;
 let bus: Bus;
 beforeAll(async () => {
-  nats = await startNats();
-  bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
-  await ensureStreams(bus, { replicas: 1, logs: 1 });
-});
-afterAll(async () => {
-  await bus.close();
-  await nats.stop();
+  const started = await startPreparedBus();
+  ({ nats, bus } = started);
+  return started.stop;
 });
 
 const follow = (onMessage: (subject: string) => void, of = bus) =>

@@ -1,24 +1,19 @@
 /** Statement files in the object store of a real NATS server. */
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import type { Bus } from "../../services/bus/connection.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
 import { deleteFile, FileLostError, listOldFiles, readFile, storeFile } from "../../services/bus/statement-files.ts";
-import { QUIET } from "../support/quiet-log.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
+import type { TestServer } from "../support/servers.ts";
+import { startPreparedBus } from "../support/start-bus.ts";
 
 let nats: TestServer;
 let bus: Bus;
 beforeAll(async () => {
-  nats = await startNats();
-  bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
-  await ensureStreams(bus, { replicas: 1, logs: 1 });
-});
-afterAll(async () => {
-  await bus.close();
-  await nats.stop();
+  const started = await startPreparedBus();
+  ({ nats, bus } = started);
+  return started.stop;
 });
 
 async function* pieces(...parts: readonly Uint8Array[]): AsyncIterable<Uint8Array> {

@@ -1,14 +1,13 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Msg, Subscription } from "nats";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Bus } from "../../services/bus/connection.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
 import type { StationFailure, StationRequest, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { stationCommandSubject } from "../../services/bus/subjects.ts";
-import { QUIET } from "../support/quiet-log.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
+import { startBus } from "../support/start-bus.ts";
 
 const REQUEST: StationRequest = {
   commandId: "test:1",
@@ -18,18 +17,14 @@ const REQUEST: StationRequest = {
 const DONE: StationResponse = { reply: { ok: true, type: "accepted" }, intent: null, sequence: 5 };
 
 describe("asking a station", () => {
-  let nats: TestServer;
   let bus: Bus;
   let owner: Subscription | undefined;
   beforeAll(async () => {
-    nats = await startNats();
-    bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
+    const started = await startBus();
+    bus = started.bus;
+    return started.stop;
   });
   afterEach(() => owner?.unsubscribe());
-  afterAll(async () => {
-    await bus.close();
-    await nats.stop();
-  });
 
   /** Answers as the owner of the partition, one answer after another; with undefined, it sends no answer. */
   const answering = (answers: readonly (StationResponse | StationFailure | undefined)[]): string[] => {

@@ -1,28 +1,25 @@
 import { Kvm } from "@nats-io/kv";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import { COMPLETE_KEYS } from "../../services/bus/bucket-completeness.ts";
-import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import type { Bus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { SWITCHES } from "../../services/bus/streams.ts";
 import { followSwitches } from "../../services/bus/switches-replica.ts";
 import { noteComplete } from "../../services/relay/buckets.ts";
 import { noteBucketsComplete } from "../support/buckets-complete.ts";
 import { QUIET } from "../support/quiet-log.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
+import type { TestServer } from "../support/servers.ts";
+import { startPreparedBus } from "../support/start-bus.ts";
 import { eventually } from "../support/wait-for.ts";
 
 describe("the replica of the kill switches", () => {
   let nats: TestServer;
   let bus: Bus;
   beforeAll(async () => {
-    nats = await startNats();
-    bus = await connectBus({ url: nats.url, name: "test", log: QUIET });
-    await ensureStreams(bus, { replicas: 1, logs: 1 });
-  });
-  afterAll(async () => {
-    await bus.close();
-    await nats.stop();
+    const started = await startPreparedBus();
+    ({ nats, bus } = started);
+    return started.stop;
   });
 
   it("contains the switches that are on, at its start and after each change, also after an outage", async () => {

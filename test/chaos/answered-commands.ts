@@ -5,6 +5,7 @@ import type { z } from "zod";
 import type { intentSchema } from "../../gateway/api/cashier/intent-json.ts";
 import type { orderSchema } from "../../gateway/api/cashier/orders.ts";
 import type { ApiClient, Request } from "../support/api-client.ts";
+import { oneLine } from "../support/people.ts";
 import type { ChaosStation } from "./chaos-world.ts";
 import { RetryingClient } from "./retrying-client.ts";
 
@@ -23,7 +24,6 @@ interface AnsweredCommand {
 }
 
 const key = (): string => randomBytes(12).toString("base64url");
-const lines = (unit_amount: string) => ({ lines: [{ name: "Soup", quantity: 1, unit_amount }] });
 
 /** Returns status and body without the request id, which differs in each error. */
 async function send({ client, path, request }: Pick<AnsweredCommand, "client" | "path" | "request">): Promise<string> {
@@ -58,7 +58,7 @@ export class AnsweredCommands {
   async attestChangedOrder(station: ChaosStation): Promise<object> {
     const { order, intent } = await this.#begin(station);
     await this.#report(station, intent);
-    await this.#cashier.good("PUT", `orders/${order.order_id}/lines/`, { body: lines("8.00") });
+    await this.#cashier.good("PUT", `orders/${order.order_id}/lines/`, { body: oneLine("8.00") });
     return await this.#decide<object>("attest", station, intent);
   }
 
@@ -73,7 +73,7 @@ export class AnsweredCommands {
   }
 
   async #begin({ path }: ChaosStation): Promise<{ order: Order; intent: Intent }> {
-    const opening = { key: key(), body: lines("7.50") };
+    const opening = { key: key(), body: oneLine("7.50") };
     const order = await this.#sendRepeatedly<Order>("open an order", this.#cashier, `${path}/orders/`, opening);
     const creation = { key: key(), body: { order_id: order.order_id, route: "smart_pos" } };
     const title = "begin a collection";

@@ -13,7 +13,7 @@ import { type GatewayProcess, startGatewayProcess } from "../gateway/gateway-pro
 import { type ApiClient, apiClient } from "../support/api-client.ts";
 import { enrollSandboxDevice, type TestDevice } from "../support/devices.ts";
 import type { Answer, Refused } from "../support/http.ts";
-import { logIn } from "../support/people.ts";
+import { oneLine, openTill } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 
@@ -39,10 +39,9 @@ let sql: postgres.Sql;
 beforeAll(async () => {
   system = await sharedSystem();
   second = await startGatewayProcess(system.nats.url);
-  const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  cashiers = [cashier, apiClient(`${second.baseUrl}/api/cashier/v1/`, cashier.token)];
-  station = `stations/${system.sandbox.stations[0]?.stationId}`;
-  await cashier.good("POST", `${station}/lease/`);
+  const till = await openTill(system);
+  station = till.station;
+  cashiers = [till.cashier, apiClient(`${second.baseUrl}/api/cashier/v1/`, till.cashier.token)];
   companion = await enrollSandboxDevice(system, "smart_pos_companion");
   sql = postgres(system.database.url, { max: 1 });
 });
@@ -52,11 +51,9 @@ afterAll(async () => {
   await system.stop();
 });
 
-const lines = (unit_amount: string) => ({ lines: [{ name: "Soup", quantity: 1, unit_amount }] });
-
 async function begin(route: string, price: string): Promise<{ order: Order; intent: Intent }> {
   const [cashier] = cashiers;
-  const order = await cashier.good<Order>("POST", `${station}/orders/`, { body: lines(price) });
+  const order = await cashier.good<Order>("POST", `${station}/orders/`, { body: oneLine(price) });
   const intent = await cashier.good<Intent>("POST", `${station}/intents/`, {
     body: { order_id: order.order_id, route },
   });
@@ -97,7 +94,7 @@ describe("an intent attested many times at once", () => {
 
   it("records and returns the device's reference, whatever the cashier typed", async () => {
     await companion.good("POST", "heartbeat/", { body: {} });
-    const { order_id } = await cashiers[0].good<Order>("POST", `${station}/orders/`, { body: lines("4.00") });
+    const { order_id } = await cashiers[0].good<Order>("POST", `${station}/orders/`, { body: oneLine("4.00") });
     const path = `${station}/intents/`;
     await expect
       .poll(async () => (await cashiers[0].call("GET", `${station}/routes/`)).text)
@@ -126,7 +123,7 @@ describe("an order that changes during an attestation", () => {
         late(LONGEST_HEAD_START_MS.void, () =>
           isVoided
             ? cashiers[1].call<Order & Refused>("POST", `${orderPath}void/`)
-            : cashiers[1].call<Order & Refused>("PUT", `${orderPath}lines/`, { body: lines("6.00") }),
+            : cashiers[1].call<Order & Refused>("PUT", `${orderPath}lines/`, { body: oneLine("6.00") }),
         ),
       ]);
       const end = [attested, changed].map(({ status, body }) => (status === 200 ? "done" : body.code)).join(" / ");

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
-import { logIn } from "../support/people.ts";
+import { openTill } from "../support/people.ts";
 import { programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
@@ -41,9 +41,7 @@ test("enroll, simulate, watch and report: one collection by command", async () =
   const simulated = devices("simulate", "--file", till, "--outcome", "reported_declined");
   const watched = devices("watch", "--file", join(folder.path, "display.json"), "--code", codeOf("customer_display"));
   await watched.waitFor(/idle/);
-  const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const station = `stations/${system.sandbox.stations[0]?.stationId}`;
-  await cashier.good("POST", `${station}/lease/`);
+  const { cashier, station } = await openTill(system);
   const lines = [{ name: "Soup", quantity: 2, unit_amount: "6.25" }];
   const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
   // A collection that exists at the first poll may have been launched before a restart, so the companion reports unknown.

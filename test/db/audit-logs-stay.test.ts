@@ -1,23 +1,19 @@
 /** Entries of an audit log are permanent: no statement changes or deletes one row or all rows. */
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
-import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { beforeAll, expect, test } from "vitest";
+import type { Database } from "../../services/db/pool.ts";
+import { openClone } from "../support/open-clone.ts";
 
-let database: TestDatabase;
 let sql: Database;
 
 beforeAll(async () => {
-  database = await cloneDatabase();
-  sql = openDatabase({ url: database.url });
+  const clone = await openClone();
+  sql = clone.sql;
   await sql`insert into organizations (name) values ('Bistro')`;
   const event = { actor_id: 1, actor_name: "Ana", action: "done", subject_id: 1 };
   await sql`insert into registry_events ${sql({ ...event, organization_id: 1, actor_kind: "owner", subject_kind: "organization" })}`;
   await sql`insert into provider_events ${sql({ ...event, organization_id: 1, actor_role: "owner", subject_kind: "provider_issue" })}`;
   await sql`insert into robotics_trail ${sql({ ...event, organization_id: 1, actor_kind: "owner", subject_kind: "serving_task" })}`;
-});
-afterAll(async () => {
-  await closeDatabase(sql);
-  await database.drop();
+  return clone.stop;
 });
 
 test.each(["registry_events", "provider_events", "robotics_trail"])(

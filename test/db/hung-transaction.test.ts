@@ -1,31 +1,28 @@
 /** A process that hangs within a transaction, like a stopped or swapped-out process: others still get its locks. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { DATABASE_LIMITS } from "../../services/db/limits.ts";
 import { credentialKey, insertOutbox } from "../../services/db/outbox.ts";
 import { closeDatabase, type Database, openDatabase, type Transaction } from "../../services/db/pool.ts";
-import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { openClone } from "../support/open-clone.ts";
 
 const LOCK = 4_711;
 /** Marks the last statement that reaches PostgreSQL. */
 const MARK = "the_last_one";
 
-let database: TestDatabase;
+let url: string;
 let others: Database;
 beforeAll(async () => {
-  database = await cloneDatabase();
-  others = openDatabase({ url: database.url });
-});
-afterAll(async () => {
-  await closeDatabase(others);
-  await database.drop();
+  const clone = await openClone();
+  ({ url, sql: others } = clone);
+  return clone.stop;
 });
 
 /** A pool of a process that hangs as soon as PostgreSQL has received the mark: from then on it sends nothing. */
 async function openHanging(mark = MARK): Promise<{ readonly pool: Database; readonly hasHung: Promise<void> }> {
   const sockets = new Set<Socket>();
-  const target = new URL(database.url);
+  const target = new URL(url);
   const { promise: hasHung, resolve: hang } = Promise.withResolvers<void>();
   const server = createServer((client) => {
     const upstream = connect(Number(target.port), target.hostname);
@@ -45,7 +42,7 @@ async function openHanging(mark = MARK): Promise<{ readonly pool: Database; read
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const own = new URL(database.url);
+  const own = new URL(url);
   own.port = String((server.address() as AddressInfo).port);
   const pool = openDatabase({ url: own.href, maxConnections: 1 });
   onTestFinished(async () => {

@@ -1,23 +1,19 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { insertOutbox, type OutboxRow, sessionKey, stationKey } from "../../services/db/outbox.ts";
-import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import type { Database } from "../../services/db/pool.ts";
 import { HOLDS_LOCKS } from "../support/held-locks.ts";
-import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { openClone } from "../support/open-clone.ts";
 
-let database: TestDatabase;
 let sql: Database;
 
 beforeAll(async () => {
-  database = await cloneDatabase();
-  sql = openDatabase({ ...HOLDS_LOCKS, url: database.url });
+  const clone = await openClone(HOLDS_LOCKS);
+  sql = clone.sql;
+  return clone.stop;
 });
 beforeEach(async () => {
   await sql`truncate outbox restart identity`;
-});
-afterAll(async () => {
-  await closeDatabase(sql);
-  await database.drop();
 });
 
 const row = (stationId: number): OutboxRow => ({

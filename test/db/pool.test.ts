@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { DATABASE_LIMITS } from "../../services/db/limits.ts";
-import { closeDatabase, type Database, openDatabase, parseSafeInteger } from "../../services/db/pool.ts";
-import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { type Database, parseSafeInteger } from "../../services/db/pool.ts";
+import { openClone } from "../support/open-clone.ts";
 
-let database: TestDatabase;
 let sql: Database;
 
 beforeAll(async () => {
-  database = await cloneDatabase();
-  sql = openDatabase({ url: database.url });
-});
-afterAll(async () => {
-  await closeDatabase(sql);
-  await database.drop();
+  const clone = await openClone();
+  sql = clone.sql;
+  return clone.stop;
 });
 
 describe("the pool", () => {

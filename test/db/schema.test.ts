@@ -1,21 +1,17 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { describeSchema } from "../../services/db/describe-schema.ts";
-import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
-import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import type { Database } from "../../services/db/pool.ts";
+import { openClone } from "../support/open-clone.ts";
 
 const SCHEMA_FILE = join(import.meta.dirname, "..", "..", "services", "db", "schema.sql");
 
-let database: TestDatabase;
 let sql: Database;
 beforeAll(async () => {
-  database = await cloneDatabase();
-  sql = openDatabase({ url: database.url, maxConnections: 1 });
-});
-afterAll(async () => {
-  await closeDatabase(sql);
-  await database.drop();
+  const clone = await openClone({ maxConnections: 1 });
+  sql = clone.sql;
+  return clone.stop;
 });
 
 test("schema.sql: equals the result of the migrations", async () => {

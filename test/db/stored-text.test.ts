@@ -1,9 +1,9 @@
 /** Text that PostgreSQL cannot hold is stored and read back verbatim. */
 import * as fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { beforeAll, describe, expect, it } from "vitest";
+import type { Database } from "../../services/db/pool.ts";
 import { readStoredJson, readStoredText, storedJson, storedText } from "../../services/db/stored-text.ts";
-import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { openClone } from "../support/open-clone.ts";
 
 const UNSAFE = ["\0", "\uD83C", "\uDF75", "🍵", "\uFDD0", "\uFDD00000", "\uFDD0", "\u202E\n\\u0000", "a\uD800\0\uDC00"];
 const anyText = fc.string({
@@ -13,15 +13,11 @@ const anyText = fc.string({
   ),
 });
 
-let testDatabase: TestDatabase;
 let database: Database;
 beforeAll(async () => {
-  testDatabase = await cloneDatabase();
-  database = openDatabase({ url: testDatabase.url, maxConnections: 1 });
-});
-afterAll(async () => {
-  await closeDatabase(database);
-  await testDatabase.drop();
+  const clone = await openClone({ maxConnections: 1 });
+  database = clone.sql;
+  return clone.stop;
 });
 
 describe("stored text", () => {

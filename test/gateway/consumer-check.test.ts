@@ -1,34 +1,30 @@
 /** How the gateway identifies a robotics consumer: what it requests on the bus, and what it refuses without a request. */
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { ConsumerCheck } from "../../gateway/http/caller-checks.ts";
 import { ApiError } from "../../gateway/http/handler-context.ts";
 import type { RequestFacts } from "../../gateway/http/request-head.ts";
 import { CONSUMER_RATE, CredentialThrottle, UNKNOWN_CONSUMER_RATE } from "../../gateway/read-model/throttles.ts";
-import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import type { Bus } from "../../services/bus/connection.ts";
 import { authenticateConsumer, type ConsumerCaller } from "../../services/bus/messages/consumers.ts";
 import { call, serve } from "../../services/bus/operation.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
+import { startBus } from "../support/start-bus.ts";
 import { SILENT } from "./gateway-world.ts";
 
 const GOOD = `rc_${"g".repeat(43)}`;
 const CONSUMER: ConsumerCaller = { consumerId: 1, name: "Fleet", organizationId: 2, filialId: 3, mode: "test" };
 
-let nats: TestServer;
 let bus: Bus;
 /** The scripted robotics service: whether it knows every credential, and the requests that it received. */
 let service: { knows: boolean; suspended?: boolean; requests: unknown[] };
 beforeAll(async () => {
-  nats = await startNats();
-  bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
+  const started = await startBus();
+  bus = started.bus;
   serve({ nc: bus.nc, log: SILENT, queue: "robotics" }, authenticateConsumer, async (request) => {
     service.requests.push(request);
     if (service.suspended === true) return { consumer: null, suspended: true };
     return { consumer: service.knows ? CONSUMER : null };
   });
-});
-afterAll(async () => {
-  await bus.close();
-  await nats.stop();
+  return started.stop;
 });
 
 function startCheck() {

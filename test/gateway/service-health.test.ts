@@ -1,20 +1,19 @@
 /** What the gateway reports about services that do not answer. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
 import { ServicesHealth } from "../../gateway/service-health.ts";
-import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import type { Bus } from "../../services/bus/connection.ts";
 import { registryHealth, relayHealth, type ServiceHealth } from "../../services/bus/messages/health.ts";
 import { serve } from "../../services/bus/operation.ts";
-import { startNats, type TestServer } from "../support/servers.ts";
+import { startBus } from "../support/start-bus.ts";
 import { SILENT } from "./gateway-world.ts";
 
-let nats: TestServer;
 let bus: Bus;
 let doesHang = false;
 
 beforeAll(async () => {
-  nats = await startNats();
-  bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
+  const started = await startBus();
+  bus = started.bus;
   const answer = async (health: ServiceHealth): Promise<ServiceHealth> => {
     if (doesHang) await new Promise((resolve) => setTimeout(resolve, LIMITS.healthAnswerMs));
     return health;
@@ -23,10 +22,7 @@ beforeAll(async () => {
   serve(responder, relayHealth, async () => await answer({ databaseReady: true, fault: "delivery_late" }));
   serve(responder, registryHealth, async () => await answer({ databaseReady: false, fault: "database_unreachable" }));
   await bus.nc.flush();
-});
-afterAll(async () => {
-  await bus.close();
-  await nats.stop();
+  return started.stop;
 });
 
 describe("the gateway's check of the services", () => {

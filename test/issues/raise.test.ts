@@ -1,21 +1,17 @@
 /** Raising an issue of the same identity, once or many thousands of times in one statement. */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { closeDatabase, type Database, openDatabase, type Transaction } from "../../services/db/pool.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Database, Transaction } from "../../services/db/pool.ts";
 import { endIssues } from "../../services/issues/sql/ending.ts";
 import { CANDIDATE_COLUMNS, type RaisedIssue, raiseIssues } from "../../services/issues/sql/raise.ts";
-import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { openClone } from "../support/open-clone.ts";
 
-let database: TestDatabase;
 let sql: Database;
 
 beforeAll(async () => {
-  database = await cloneDatabase();
-  sql = openDatabase({ url: database.url });
+  const clone = await openClone();
+  sql = clone.sql;
   await sql`insert into organizations (name) values ('Bistro')`;
-});
-afterAll(async () => {
-  await closeDatabase(sql);
-  await database.drop();
+  return clone.stop;
 });
 
 interface Difference {

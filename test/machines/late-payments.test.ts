@@ -2,11 +2,10 @@
 import { describe, expect, it } from "vitest";
 import { unclearCollections } from "../../gateway/api/cashier/unclear-collections.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
-import { aQrCounter, aServedCounter, type Scenario } from "./scenario.ts";
+import { aFetchedCounter, aQrCounter, aServedCounter, type Scenario } from "./scenario.ts";
 
 const EARLIER = { intentId: 1_001 };
 const asked = (reason: string) => ({ ok: false, code: "money_may_have_moved", reason, earlierIntentId: 1_001 });
-const fetched = (): Scenario => aServedCounter().picks("smart_pos").fetches();
 const inCash = (counter: Scenario): Scenario => counter.picks("cash", { confirms: true });
 const paidInCash = (counter: Scenario): Scenario => inCash(counter.cancels()).attests().settles();
 const shown = (): Scenario => aQrCounter().picks("dynamic_qr").givesQr();
@@ -25,7 +24,7 @@ const unclear = ({ station }: Scenario) =>
 
 describe("a late success after the maximum number of unknown outcomes", () => {
   const flooded = (): Scenario => {
-    const counter = fetched().cancels();
+    const counter = aFetchedCounter().cancels();
     for (let turn = 0; turn < STATE_LIMITS.lateEvidencePerIntent; turn += 1)
       counter.reports("reported_unknown", { code: `T${turn}` });
     return counter;
@@ -87,7 +86,7 @@ describe("a further payment after the cashier's confirmation", () => {
   });
 
   it("a companion's success with another reference: the attestation asks again, the same one once more does not", () => {
-    const counter = inCash(fetched().cancels().reports("reported_success", { reference: "RRN-1" }));
+    const counter = inCash(aFetchedCounter().cancels().reports("reported_success", { reference: "RRN-1" }));
     expect(counter.reports("reported_success", { ...EARLIER, reference: "RRN-1" }).happened).toEqual([]);
     expect(counter.reports("reported_success", { ...EARLIER, reference: "RRN-2" }).attests().reply).toEqual(
       asked("late_success"),
@@ -97,13 +96,13 @@ describe("a further payment after the cashier's confirmation", () => {
   it("the success that was reported before the end: kept, without a new confirmation; another one asks", () => {
     const success = (counter: Scenario, reference: string) =>
       counter.reports("reported_success", { ...EARLIER, reference });
-    const first = (): Scenario => inCash(success(fetched(), "RRN-1").cancels());
+    const first = (): Scenario => inCash(success(aFetchedCounter(), "RRN-1").cancels());
     expect(success(first(), "RRN-1").attests().happened).toEqual(["settlement_started"]);
     expect(success(success(first(), "RRN-2"), "RRN-1").attests().reply).toEqual(asked("late_success"));
   });
 
   it("more successes than the bound: each asks again once the one before is confirmed, and otherwise commits nothing", () => {
-    const counter = inCash(fetched().cancels());
+    const counter = inCash(aFetchedCounter().cancels());
     for (let turn = 0; turn < 3 * STATE_LIMITS.lateEvidencePerIntent; turn += 1) {
       counter.reports("reported_success", { ...EARLIER, reference: `RRN-${turn}` });
       expect([counter.happened, counter.attests().reply]).toEqual([["late_evidence_kept"], asked("late_success")]);
@@ -117,7 +116,7 @@ describe("a further payment after the cashier's confirmation", () => {
 
 describe("a full list of reasons", () => {
   it("many orders with weaker evidence: a reported payment stays named", () => {
-    const counter = fetched().cancels().reports("reported_success", { reference: "RRN-1" }).uses();
+    const counter = aFetchedCounter().cancels().reports("reported_success", { reference: "RRN-1" }).uses();
     for (let turn = 1; turn <= 2 * STATE_LIMITS.unclearCollections; turn += 1)
       counter
         .order({ orderId: 600 + turn })
@@ -168,7 +167,7 @@ describe("a collection that has left the state", () => {
     ["its order is known yet", STATE_LIMITS.endedIntents - 1],
     ["its order is forgotten too", 2 * STATE_LIMITS.knownOrders],
   ])("%s: its reason stays, and a late success is named there and the paid order is not unclear", (_what, orders) => {
-    const counter = left(fetched(), orders);
+    const counter = left(aFetchedCounter(), orders);
     expect(unclear(counter)).toEqual([[1_001, "handoff_presented"]]);
     counter.reports("reported_success", { ...EARLIER, reference: "RRN-9" });
     expect([counter.happened, unclear(counter), counter.station.unclearCollections]).toEqual([
@@ -187,7 +186,7 @@ describe("a collection that has left the state", () => {
   });
 
   it("it was silent and reports a decline: the reason is removed", () => {
-    const counter = left(fetched()).reports("reported_declined", EARLIER);
+    const counter = left(aFetchedCounter()).reports("reported_declined", EARLIER);
     expect([counter.happened, unclear(counter)]).toEqual([["late_evidence_kept", "unclear_resolved"], []]);
   });
 
@@ -199,7 +198,7 @@ describe("a collection that has left the state", () => {
   });
 
   it("its order is open: the next collection asks", () => {
-    const counter = fetched().cancels();
+    const counter = aFetchedCounter().cancels();
     const { intent } = counter;
     collectsOthers(counter, 2 * STATE_LIMITS.knownOrders);
     counter.recalled = intent;
@@ -208,7 +207,7 @@ describe("a collection that has left the state", () => {
   });
 
   it("many others with weaker evidence follow: the success stays, within the bound", () => {
-    const counter = left(fetched()).reports("reported_success", EARLIER);
+    const counter = left(aFetchedCounter()).reports("reported_success", EARLIER);
     for (let turn = 1; turn <= 2 * STATE_LIMITS.olderReasons; turn += 1) {
       const order = { orderId: 700 + turn, orderDisplayNumber: turn };
       counter.order(order).picks("smart_pos").fetches().cancels();

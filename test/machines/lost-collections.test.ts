@@ -3,17 +3,18 @@ import { describe, expect, it } from "vitest";
 import { collectionsOf } from "../../machines/station/lost-collections.ts";
 import type { LostCollections } from "../../machines/station/state.ts";
 import {
+  aFetchedCounter,
   aQrCounter,
   aServedCounter,
   COMPANION_DEVICE,
   ORDER,
   REGISTRY,
+  reasonsOf,
   Scenario,
   STATION,
   STATION_ID,
 } from "./scenario.ts";
 
-const fetched = (): Scenario => aServedCounter().picks("smart_pos").fetches();
 const shown = (): Scenario => aQrCounter().picks("dynamic_qr").waits(300).givesQr();
 const NOTHING: LostCollections = { unclear: [], reasons: [], unclearThrough: 0, nextIntentNumber: 1 };
 
@@ -29,19 +30,16 @@ function afterLoss(counter: Scenario): Scenario {
     .leased();
 }
 
-const reasonsOf = (counter: Scenario) =>
-  counter.station.unclearCollections.map(({ intentId, reason }) => [intentId, reason]);
-
 describe("a log that is lost completely", () => {
   it.each([
-    ["a silent hand-off that was cancelled", () => fetched().cancels(), "handoff_presented"],
-    ["a hand-off that was fetched", fetched, "handoff_presented"],
+    ["a silent hand-off that was cancelled", () => aFetchedCounter().cancels(), "handoff_presented"],
+    ["a hand-off that was fetched", aFetchedCounter, "handoff_presented"],
     [
       "a hand-off that no device has fetched as far as is known",
       () => aServedCounter().picks("smart_pos"),
       "handoff_presented",
     ],
-    ["a success that was reported", () => fetched().reports("reported_success"), "success_reported"],
+    ["a success that was reported", () => aFetchedCounter().reports("reported_success"), "success_reported"],
     ["a QR that was shown and cancelled", () => shown().cancels(), "qr_presented"],
     ["a QR that is shown", shown, "qr_presented"],
     ["a QR that is being asked for", () => aQrCounter().picks("dynamic_qr"), "qr_presented"],
@@ -55,13 +53,13 @@ describe("a log that is lost completely", () => {
 
   it.each([
     ["cash that was not attested", () => aServedCounter().picks("cash")],
-    ["a hand-off that was declined and cancelled", () => fetched().reports("reported_declined").cancels()],
+    ["a hand-off that was declined and cancelled", () => aFetchedCounter().reports("reported_declined").cancels()],
   ])("%s: the next collection does not ask", (_what, before) => {
     expect(afterLoss(before()).picks("cash").happened).toEqual(["intent_created"]);
   });
 
   it("the description and the collections are one commit: no collection comes between them", () => {
-    const counter = restore(new Scenario(), collectionsOf(fetched().station));
+    const counter = restore(new Scenario(), collectionsOf(aFetchedCounter().station));
     expect(counter.commits.map(({ events }) => events)).toMatchObject([
       [
         { type: "station_changed" },
@@ -76,7 +74,7 @@ describe("a log that is lost completely", () => {
   });
 
   it("a reason of a paid order: listed again, without a new question", () => {
-    const before = fetched().cancels().picks("cash", { confirms: true }).attests().settles();
+    const before = aFetchedCounter().cancels().picks("cash", { confirms: true }).attests().settles();
     const counter = afterLoss(before);
     expect(reasonsOf(counter)).toEqual([]);
     expect(counter.station.olderReasons).toEqual([
@@ -85,7 +83,7 @@ describe("a log that is lost completely", () => {
   });
 
   it("reasons of several ended collections: the oldest collection first", () => {
-    const ended = [1, 2].map(() => fetched().reports("reported_declined").cancels().station.ended[0]);
+    const ended = [1, 2].map(() => aFetchedCounter().reports("reported_declined").cancels().station.ended[0]);
     const [newest, oldest] = ended.map((intent, index) => {
       if (intent === undefined) throw new Error("none has ended");
       return { ...intent, intentId: 1_002 - index, reasonSinceEnd: "late_success" as const };
@@ -103,7 +101,7 @@ describe("a log that is lost completely", () => {
 
 describe("a log that has lost its end", () => {
   it("a hand-off that is active again and was fetched: its end makes the next collection ask", () => {
-    const lost = collectionsOf(fetched().station);
+    const lost = collectionsOf(aFetchedCounter().station);
     const counter = restore(aServedCounter().picks("smart_pos"), lost);
     expect(counter.intent).toMatchObject({ status: "created", moneyMayHaveMoved: "handoff_presented" });
     expect(reasonsOf(counter.cancels())).toEqual([[1_001, "handoff_presented"]]);
@@ -120,12 +118,12 @@ describe("a log that has lost its end", () => {
       ...NOTHING,
       unclear: [{ orderId: ORDER.orderId, intentId: 1_001, reason: "handoff_presented" }],
     };
-    const counter = restore(fetched().reports("reported_success"), lost);
+    const counter = restore(aFetchedCounter().reports("reported_success"), lost);
     expect(counter.intent).toMatchObject({ moneyMayHaveMoved: "success_reported" });
   });
 
   it("a report after the end: the ended collection has its reason again, and its order asks", () => {
-    const ended = () => fetched().reports("reported_declined").cancels();
+    const ended = () => aFetchedCounter().reports("reported_declined").cancels();
     const lost = collectionsOf(ended().reports("reported_success").station);
     const counter = restore(ended(), lost);
     expect(counter.station.ended[0]).toMatchObject({ reasonSinceEnd: "late_success" });
@@ -142,8 +140,8 @@ describe("a log that has lost its end", () => {
   });
 
   it("the same collections once more: nothing happens, and a confirmation stays valid", () => {
-    const lost = collectionsOf(fetched().cancels().station);
-    const counter = afterLoss(fetched().cancels()).picks("cash", { confirms: true, intentId: 1_002 });
+    const lost = collectionsOf(aFetchedCounter().cancels().station);
+    const counter = afterLoss(aFetchedCounter().cancels()).picks("cash", { confirms: true, intentId: 1_002 });
     expect(restore(counter, lost).happened).toEqual([]);
     expect(counter.attests({ intentId: 1_002 }).happened).toEqual(["settlement_started"]);
   });

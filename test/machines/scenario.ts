@@ -338,3 +338,10 @@ export function aQrCounter(): Scenario {
 export function aServedCounter(): Scenario {
   return aCounter().leased().order().waits(1_000);
 }
+
+/** Its companion has fetched a collection. */
+export const aFetchedCounter = (): Scenario => aServedCounter().picks("smart_pos").fetches();
+
+/** The intents that leave an order unclear, each with its reason. */
+export const reasonsOf = ({ station }: Scenario) =>
+  station.unclearCollections.map(({ intentId, reason }) => [intentId, reason]);

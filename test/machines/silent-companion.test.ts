@@ -1,13 +1,18 @@
 /** A companion that has fetched a collection and then reports nothing: the guest may have paid, so the next collection asks. */
 import { describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
-import { aQrCounter, aServedCounter, COMPANION, COMPANION_DEVICE, type Scenario } from "./scenario.ts";
+import {
+  aFetchedCounter,
+  aQrCounter,
+  aServedCounter,
+  COMPANION,
+  COMPANION_DEVICE,
+  reasonsOf,
+  type Scenario,
+} from "./scenario.ts";
 
 const SILENT = [[1_001, "handoff_presented"]];
 const LIFETIME_MS = 180_000;
-const fetched = (): Scenario => aServedCounter().picks("smart_pos").fetches();
-const reasonsOf = (counter: Scenario) =>
-  counter.station.unclearCollections.map(({ intentId, reason }) => [intentId, reason]);
 const frozen = (counter: Scenario): Scenario => counter.freezes({ devices: new Set([COMPANION.id]) });
 
 describe("a hand-off that was presented and ends without a report", () => {
@@ -35,7 +40,7 @@ describe("a hand-off that was presented and ends without a report", () => {
       (counter: Scenario) => counter.describesDevice({ ...COMPANION_DEVICE, status: "revoked", revision: 2 }).cancels(),
     ],
   ])("%s: the next collection of the order asks for confirmation and names the reason", (_what, ends) => {
-    const counter = ends(fetched());
+    const counter = ends(aFetchedCounter());
     expect(reasonsOf(counter)).toEqual(SILENT);
     counter.freezes({}).leased();
     const refusal = { ok: false, code: "money_may_have_moved", reason: "handoff_presented", earlierIntentId: 1_001 };
@@ -48,11 +53,13 @@ describe("a hand-off that was presented and ends without a report", () => {
   });
 
   it("its deadline is found overdue by the next collection: that collection asks", () => {
-    expect(fetched().waits(LIFETIME_MS).leased().picks("cash").reply).toMatchObject({ code: "money_may_have_moved" });
+    expect(aFetchedCounter().waits(LIFETIME_MS).leased().picks("cash").reply).toMatchObject({
+      code: "money_may_have_moved",
+    });
   });
 
   it("the order is paid after the confirmation: no collection is unclear any more", () => {
-    const counter = fetched().cancels().picks("cash", { confirms: true }).attests().settles();
+    const counter = aFetchedCounter().cancels().picks("cash", { confirms: true }).attests().settles();
     expect(counter.station.unclearCollections).toEqual([]);
   });
 
@@ -63,12 +70,12 @@ describe("a hand-off that was presented and ends without a report", () => {
   it.each(["reported_declined", "reported_cancelled"] as const)(
     "reported %s before the end: the next collection does not ask",
     (outcome) => {
-      expect(fetched().reports(outcome).cancels().picks("cash").happened).toEqual(["intent_created"]);
+      expect(aFetchedCounter().reports(outcome).cancels().picks("cash").happened).toEqual(["intent_created"]);
     },
   );
 
   it("reported an unknown outcome before the end: the next collection asks with that reason", () => {
-    const counter = fetched().reports("reported_declined").reports("reported_unknown").cancels();
+    const counter = aFetchedCounter().reports("reported_declined").reports("reported_unknown").cancels();
     expect(counter.picks("cash").reply).toMatchObject({ code: "money_may_have_moved", reason: "outcome_unknown" });
   });
 });
@@ -77,7 +84,7 @@ describe("a report that comes after the silent end", () => {
   it.each(["reported_declined", "reported_cancelled"] as const)(
     "%s: it is refused, kept, and the next collection does not ask",
     (outcome) => {
-      const counter = fetched().waits(LIFETIME_MS).ticks().reports(outcome, { code: "51" });
+      const counter = aFetchedCounter().waits(LIFETIME_MS).ticks().reports(outcome, { code: "51" });
       expect(counter.reply).toEqual({ ok: false, code: "intent_not_actionable", status: "expired" });
       expect(counter.happened).toEqual(["late_evidence_kept", "unclear_resolved"]);
       expect(counter.leased().picks("cash").happened).toEqual(["intent_created"]);
@@ -85,20 +92,20 @@ describe("a report that comes after the silent end", () => {
   );
 
   it("a decline that finds the deadline overdue: the collection expires and is cleared in one commit", () => {
-    const counter = fetched().waits(LIFETIME_MS).reports("reported_declined");
+    const counter = aFetchedCounter().waits(LIFETIME_MS).reports("reported_declined");
     expect(counter.happened).toEqual(["intent_expired", "late_evidence_kept", "unclear_resolved"]);
     expect(counter.station.unclearCollections).toEqual([]);
   });
 
   it("a success: the reason becomes stronger, and a later decline does not remove it", () => {
-    const counter = fetched().cancels().reports("reported_success", { reference: "RRN-1" });
+    const counter = aFetchedCounter().cancels().reports("reported_success", { reference: "RRN-1" });
     expect([counter.happened, reasonsOf(counter)]).toEqual([["late_evidence_kept"], [[1_001, "late_success"]]]);
     expect(counter.reports("reported_declined").happened).toEqual(["late_evidence_kept"]);
     expect(counter.picks("cash").reply).toMatchObject({ code: "money_may_have_moved", reason: "late_success" });
   });
 
   it("an unknown outcome: the next collection still asks, and a later decline does not remove it", () => {
-    const counter = fetched().cancels().reports("reported_unknown");
+    const counter = aFetchedCounter().cancels().reports("reported_unknown");
     expect(reasonsOf(counter)).toEqual([[1_001, "late_evidence"]]);
     counter.reports("reported_declined");
     expect(counter.picks("cash").reply).toMatchObject({ code: "money_may_have_moved", reason: "late_evidence" });
@@ -109,32 +116,32 @@ describe("a report that comes after the silent end", () => {
       [1_001, "late_evidence"],
       [1_001, "late_success"],
     ];
-    const counter = fetched().cancels().reports("reported_unknown").reports("reported_success");
+    const counter = aFetchedCounter().cancels().reports("reported_unknown").reports("reported_success");
     expect(reasonsOf(counter)).toEqual(late);
     expect(counter.picks("cash").reply).toMatchObject({ reason: "late_success" });
-    const reversed = fetched().cancels().reports("reported_success").reports("reported_unknown");
+    const reversed = aFetchedCounter().cancels().reports("reported_success").reports("reported_unknown");
     expect(reversed.picks("cash").reply).toMatchObject({ reason: "late_success" });
   });
 
   it("from a blocked device: a decline clears nothing until the block ends, a success counts at once", () => {
-    const declined = frozen(fetched().cancels()).reports("reported_declined", { key: "k" });
+    const declined = frozen(aFetchedCounter().cancels()).reports("reported_declined", { key: "k" });
     expect([declined.happened, reasonsOf(declined)]).toEqual([["late_evidence_kept"], SILENT]);
     // The report is stored already; the same report is accepted once the block has ended.
     expect(declined.freezes({}).reports("reported_declined", { key: "k" }).happened).toEqual(["unclear_resolved"]);
     expect(declined.station.unclearCollections).toEqual([]);
-    const success = frozen(fetched().cancels()).reports("reported_success");
+    const success = frozen(aFetchedCounter().cancels()).reports("reported_success");
     expect(reasonsOf(success)).toEqual([[1_001, "late_success"]]);
   });
 
   it("the same decline once more: nothing happens, and the reply is the same", () => {
-    const counter = fetched().cancels().reports("reported_declined", { key: "k" });
+    const counter = aFetchedCounter().cancels().reports("reported_declined", { key: "k" });
     const { reply } = counter;
     expect(counter.reports("reported_declined", { key: "k" }).repeated).toBe(true);
     expect([counter.reports("reported_declined").happened, counter.reply]).toEqual([[], reply]);
   });
 
   it("about an intent that the host had to recall: a decline clears it too", () => {
-    const counter = fetched().cancels();
+    const counter = aFetchedCounter().cancels();
     const { intent: recalled } = counter;
     for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash", { confirms: true }).cancels();
     counter.recalled = recalled;
@@ -146,14 +153,18 @@ describe("a report that comes after the silent end", () => {
   });
 
   it("about another collection than the silent one: the silent collection stays unclear", () => {
-    const counter = fetched().cancels().picks("smart_pos", { confirms: true }).fetches().reports("reported_declined");
+    const counter = aFetchedCounter()
+      .cancels()
+      .picks("smart_pos", { confirms: true })
+      .fetches()
+      .reports("reported_declined");
     expect(reasonsOf(counter.cancels().reports("reported_declined"))).toEqual(SILENT);
   });
 });
 
 describe("two collections of one order that may both have moved money", () => {
   it("the newer one is silent and the older one reported a success: the success is named", () => {
-    const counter = fetched().reports("reported_success").cancels();
+    const counter = aFetchedCounter().reports("reported_success").cancels();
     counter.picks("smart_pos", { confirms: true }).fetches().cancels();
     expect(counter.picks("cash").reply).toEqual({
       ok: false,
@@ -165,7 +176,7 @@ describe("two collections of one order that may both have moved money", () => {
 });
 
 describe("a silent hand-off whose order was voided or paid by another route", () => {
-  const voided = (): Scenario => fetched().order({ status: "voided", revision: 2 });
+  const voided = (): Scenario => aFetchedCounter().order({ status: "voided", revision: 2 });
 
   it("a late decline: removes the reason of the collection", () => {
     const counter = voided();
@@ -204,7 +215,7 @@ describe("an order that another collection has paid", () => {
   ] as const)(
     "the earlier collection %s: it keeps its reason, and a late success is named there",
     (_what, reports, reason) => {
-      const counter = paidInCash(reports(fetched()));
+      const counter = paidInCash(reports(aFetchedCounter()));
       expect([reasonOf(counter), reasonsOf(counter)]).toEqual([reason, []]);
       counter.reports("reported_success", { intentId: 1_001, reference: "RRN-9" });
       expect([counter.happened, reasonOf(counter), reasonsOf(counter)]).toEqual([
@@ -218,7 +229,7 @@ describe("an order that another collection has paid", () => {
   );
 
   it("the earlier collection was silent, and declines late: its reason is removed", () => {
-    const counter = paidInCash(fetched()).reports("reported_declined", { intentId: 1_001 });
+    const counter = paidInCash(aFetchedCounter()).reports("reported_declined", { intentId: 1_001 });
     expect([counter.happened, reasonOf(counter)]).toEqual([["late_evidence_kept", "unclear_resolved"], ""]);
   });
 
@@ -231,7 +242,9 @@ describe("an order that another collection has paid", () => {
   });
 
   it("an unknown outcome after a reported success: the success stays the reason", () => {
-    const counter = paidInCash(fetched().reports("reported_success")).reports("reported_unknown", { intentId: 1_001 });
+    const counter = paidInCash(aFetchedCounter().reports("reported_success")).reports("reported_unknown", {
+      intentId: 1_001,
+    });
     expect(reasonOf(counter)).toBe("success_reported");
   });
 });

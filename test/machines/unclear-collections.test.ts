@@ -1,11 +1,18 @@
 /** A reason why money may have moved stays after later events: differing payments, displaced reports, blocked devices. */
 import { describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
-import { aQrCounter, aServedCounter, COMPANION, COMPANION_DEVICE, ORDER, QR, type Scenario } from "./scenario.ts";
+import {
+  aQrCounter,
+  aServedCounter,
+  COMPANION,
+  COMPANION_DEVICE,
+  ORDER,
+  QR,
+  reasonsOf,
+  type Scenario,
+} from "./scenario.ts";
 
 const shown = (): Scenario => aQrCounter().picks("dynamic_qr").waits(300).givesQr().waits(5_000);
-const unclearOf = (counter: Scenario) =>
-  counter.station.unclearCollections.map(({ intentId, reason }) => [intentId, reason]);
 const DIFFERS = [[1_001, "money_differs"]];
 
 describe("a payment that differs from the registered one", () => {
@@ -24,7 +31,7 @@ describe("a payment that differs from the registered one", () => {
     ["the deadline passes", (counter: Scenario) => counter.waits(180_000).ticks()],
   ])("the order stays unclear when %s", (_what, ends) => {
     const counter = ends(shown().differs());
-    expect(unclearOf(counter)).toEqual(DIFFERS);
+    expect(reasonsOf(counter)).toEqual(DIFFERS);
     expect(counter.leased().picks("cash").reply).toMatchObject({
       code: "money_may_have_moved",
       earlierIntentId: 1_001,
@@ -42,7 +49,7 @@ describe("a payment that differs from the registered one", () => {
 
   it("an ended intent: its order is unclear at once, also after the provider's decline", () => {
     const counter = shown().fails("payment_declined").differs();
-    expect([counter.happened, unclearOf(counter)]).toEqual([["money_differs"], DIFFERS]);
+    expect([counter.happened, reasonsOf(counter)]).toEqual([["money_differs"], DIFFERS]);
   });
 
   it("kept beside earlier reasons, and another collection of the order removes neither", () => {
@@ -51,21 +58,21 @@ describe("a payment that differs from the registered one", () => {
       [1_001, "qr_presented"],
       [1_001, "money_differs"],
     ];
-    expect(unclearOf(counter)).toEqual(both);
+    expect(reasonsOf(counter)).toEqual(both);
     counter.picks("dynamic_qr", { confirms: true }).givesQr({ reference: "PAY-2" }).cancels();
-    expect(unclearOf(counter)).toEqual([...both, [1_002, "qr_presented"]]);
-    expect(unclearOf(counter.clears(1_002))).toEqual(both);
-    expect(unclearOf(counter.clears(1_001))).toEqual([]);
+    expect(reasonsOf(counter)).toEqual([...both, [1_002, "qr_presented"]]);
+    expect(reasonsOf(counter.clears(1_002))).toEqual(both);
+    expect(reasonsOf(counter.clears(1_001))).toEqual([]);
   });
 
   it("a payment that is only late: late money, and reported again after it was cleared", () => {
     const LATE = [1_001, "late_money"];
     const counter = shown().fails("payment_declined").confirms();
-    expect(unclearOf(counter)).toEqual([LATE]);
-    expect([counter.differs("late_money").happened, unclearOf(counter)]).toEqual([[], [LATE]]);
+    expect(reasonsOf(counter)).toEqual([LATE]);
+    expect([counter.differs("late_money").happened, reasonsOf(counter)]).toEqual([[], [LATE]]);
     // Once it was cleared, it is reported again.
-    expect([counter.clears().differs("late_money").happened, unclearOf(counter)]).toEqual([["money_differs"], [LATE]]);
-    expect(unclearOf(counter.differs("amount_mismatch"))).toEqual([LATE, ...DIFFERS]);
+    expect([counter.clears().differs("late_money").happened, reasonsOf(counter)]).toEqual([["money_differs"], [LATE]]);
+    expect(reasonsOf(counter.differs("amount_mismatch"))).toEqual([LATE, ...DIFFERS]);
   });
 
   it("reported once while it holds, and again under the same id after it was cleared", () => {
@@ -74,15 +81,15 @@ describe("a payment that differs from the registered one", () => {
     expect(counter.clears().differs("amount_mismatch", { key: "a" }).happened).toEqual(["money_differs"]);
     counter.fails("provider_expired");
     expect(counter.differs("amount_mismatch", { key: "a" }).happened).toEqual([]);
-    expect(unclearOf(counter.clears().differs("amount_mismatch", { key: "a" }))).toEqual(DIFFERS);
+    expect(reasonsOf(counter.clears().differs("amount_mismatch", { key: "a" }))).toEqual(DIFFERS);
   });
 
   it("cleared only by the provider's report, before the end and after it", () => {
     const before = shown().differs().clears();
     expect([before.happened, before.intent?.moneyMayHaveMoved]).toEqual([["unclear_resolved"], ""]);
-    expect(unclearOf(before.fails("provider_expired"))).toEqual([]);
+    expect(reasonsOf(before.fails("provider_expired"))).toEqual([]);
     const after = shown().differs().fails("provider_expired");
-    expect(unclearOf(after)).toEqual(DIFFERS);
+    expect(reasonsOf(after)).toEqual(DIFFERS);
     expect(after.clears().picks("cash").happened).toEqual(["intent_created"]);
   });
 
@@ -99,20 +106,20 @@ describe("a payment that differs from the registered one", () => {
     for (let made = 0; made < STATE_LIMITS.replies; made += 1) counter.picks("cash", { confirms: true }).cancels();
     expect(counter.differs("amount_mismatch", { intentId }).reply).toMatchObject({ code: "intent_unknown" });
     counter.recalled = recalled;
-    expect(unclearOf(counter.differs("amount_mismatch", { intentId }))).toEqual(DIFFERS);
+    expect(reasonsOf(counter.differs("amount_mismatch", { intentId }))).toEqual(DIFFERS);
   });
 
   it("a dropped intent: the provider's report still clears it, and a decline no longer does", () => {
     const counter = shown().cancels();
     for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash", { confirms: true }).cancels();
     const refused = counter.fails("provider_expired", { intentId: 1_001 }).reply;
-    expect([refused, unclearOf(counter)]).toEqual([{ ok: false, code: "intent_unknown" }, [[1_001, "qr_presented"]]]);
-    expect(unclearOf(counter.clears(1_001))).toEqual([]);
+    expect([refused, reasonsOf(counter)]).toEqual([{ ok: false, code: "intent_unknown" }, [[1_001, "qr_presented"]]]);
+    expect(reasonsOf(counter.clears(1_001))).toEqual([]);
   });
 
   it("the provider clears it for its own payments only: a companion's report stays", () => {
     const counter = aServedCounter().picks("smart_pos").fetches().reports("reported_success").cancels().clears();
-    expect([counter.happened, unclearOf(counter)]).toEqual([[], [[1_001, "success_reported"]]]);
+    expect([counter.happened, reasonsOf(counter)]).toEqual([[], [[1_001, "success_reported"]]]);
   });
 
   it("accepted from a provider only, and only about a QR", () => {
@@ -129,7 +136,7 @@ describe("a report that money may have moved", () => {
     const counter = aServedCounter().picks("smart_pos").fetches().reports(outcome);
     for (let made = 0; made <= STATE_LIMITS.activeReports; made += 1) counter.reports("reported_declined");
     expect(counter.intent?.reports.map((report) => report.outcome)).not.toContain(outcome);
-    expect(unclearOf(counter.cancels())).toEqual([[1_001, reason]]);
+    expect(reasonsOf(counter.cancels())).toEqual([[1_001, reason]]);
   });
 });
 
@@ -156,7 +163,7 @@ describe("a report of a blocked device", () => {
       },
     ]);
     expect(counter.intent).toMatchObject({ status: "presented", reportCount: 0, moneyMayHaveMoved: "late_success" });
-    expect(unclearOf(counter.cancels())).toEqual([[1_001, "late_success"]]);
+    expect(reasonsOf(counter.cancels())).toEqual([[1_001, "late_success"]]);
   });
 
   it.each([
@@ -179,11 +186,11 @@ describe("a report of a blocked device", () => {
     for (let turn = 0; turn < 26; turn += 1) report("reported_success", `RRN-${turn}`, `success:${turn}`);
     expect(kept).toHaveLength(2 * STATE_LIMITS.lateEvidencePerIntent);
     if (counter.station.intent !== null) counter.cancels();
-    expect(unclearOf(counter)).toEqual([[1_001, "late_success"]]);
+    expect(reasonsOf(counter)).toEqual([[1_001, "late_success"]]);
   });
 
   it("a collection that has ended: its order is unclear at once, and a decline makes no order unclear", () => {
-    expect(unclearOf(frozen().cancels().reports("reported_unknown"))).toEqual([[1_001, "late_evidence"]]);
+    expect(reasonsOf(frozen().cancels().reports("reported_unknown"))).toEqual([[1_001, "late_evidence"]]);
     const declined = frozen().reports("reported_declined");
     expect([declined.happened, declined.intent?.moneyMayHaveMoved]).toEqual([["late_evidence_kept"], ""]);
   });
@@ -319,7 +326,7 @@ describe("an order whose amount changes", () => {
       { type: "intent_overtaken", intentId: 1_001, orderId: 501, reason: "order_changed", moneyMayHaveMoved: true },
     ]);
     expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_changed" });
-    expect([counter.station.unreportedEnds, unclearOf(counter)]).toEqual([[1_001], [[1_001, "qr_presented"]]]);
+    expect([counter.station.unreportedEnds, reasonsOf(counter)]).toEqual([[1_001], [[1_001, "qr_presented"]]]);
     expect(counter.display).toMatchObject({ state: "total", amount: "13.00", qr_payload: "" });
     expect(counter.picks("dynamic_qr").reply).toMatchObject({ code: "money_may_have_moved", earlierIntentId: 1_001 });
     expect(counter.clears(1_001).picks("dynamic_qr").happened).toEqual(["intent_created"]);
@@ -328,7 +335,7 @@ describe("an order whose amount changes", () => {
   it("a QR that is not there yet: ends, and nothing can have been paid", () => {
     const counter = changed(aQrCounter().picks("dynamic_qr"));
     expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_changed", moneyMayHaveMoved: "" });
-    expect([counter.station.unreportedEnds, unclearOf(counter)]).toEqual([[1_001], []]);
+    expect([counter.station.unreportedEnds, reasonsOf(counter)]).toEqual([[1_001], []]);
   });
 
   it("another currency: ends it too; other lines of the same total: do not", () => {

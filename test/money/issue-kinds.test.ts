@@ -8,7 +8,7 @@ import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { postCallback } from "../providers/emvco-callback.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
 import type { Answer } from "../support/http.ts";
-import { addOperator, logIn, newOrder, type Person } from "../support/people.ts";
+import { addOperator, logIn, newOrder, openTill, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 
@@ -40,10 +40,8 @@ let configId: number;
 beforeAll(async () => {
   system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
-  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  ({ cashier, station } = await openTill(system));
   operator = await addOperator(system.baseUrl, owner, "rita@issues.example");
-  station = `stations/${system.sandbox.stations[0]?.stationId}`;
-  await cashier.good("POST", `${station}/lease/`);
   const { provider_config } = await owner.good<{ provider_config: { config_id: number } }>(
     "POST",
     "provider-configs/",

@@ -1,28 +1,24 @@
 /** The providers service deletes its records when their retention has ended, and not before. */
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { beforeAll, expect, test } from "vitest";
+import type { Database } from "../../services/db/pool.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { providersRetention } from "../../services/providers/retention.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { removeExpired } from "../../services/runtime/retention.ts";
-import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { openClone } from "../support/open-clone.ts";
 
 const { callbackRetentionDays, variantRetentionDays, taskRetentionDays, refusalRetentionDays, refusalRows } =
   PROVIDER_LIMITS;
-let owned: TestDatabase;
 let database: Database;
 beforeAll(async () => {
-  owned = await cloneDatabase();
-  database = openDatabase({ url: owned.url });
+  const clone = await openClone();
+  database = clone.sql;
   await database`insert into organizations (name) values ('Organization')`;
   await database`insert into filials (organization_id, name) values (1, 'Filial')`;
   await database`
     insert into provider_configs (organization_id, filial_id, kind, mode, name, settings)
     values (1, 1, 'emvco_generic', 'test', 'Acquirer', '{}')`;
-});
-afterAll(async () => {
-  await closeDatabase(database);
-  await owned.drop();
+  return clone.stop;
 });
 
 const remove = () => removeExpired(providersRetention({ database }), createLog({ service: "test", level: "silent" }));

@@ -1,23 +1,18 @@
 /** More tasks at once than a process works on: the others wait in the process, and not until their claim has ended. */
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { beforeAll, expect, test } from "vitest";
+import type { Database } from "../../services/db/pool.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { addProviderMetrics } from "../../services/providers/metrics.ts";
 import { startTaskRunner } from "../../services/providers/task-runner.ts";
 import { createLog } from "../../services/runtime/log.ts";
-import { cloneDatabase } from "../support/servers.ts";
+import { openClone } from "../support/open-clone.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 let database: Database;
-let drop: () => Promise<void>;
 beforeAll(async () => {
-  const cloned = await cloneDatabase();
-  drop = cloned.drop;
-  database = openDatabase({ url: cloned.url, maxConnections: 3 });
-});
-afterAll(async () => {
-  await closeDatabase(database);
-  await drop();
+  const clone = await openClone({ maxConnections: 3 });
+  database = clone.sql;
+  return clone.stop;
 });
 
 test("many tasks of both lanes at once: the waiting ones begin as soon as others have ended, each once", async () => {

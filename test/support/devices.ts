@@ -2,6 +2,7 @@
 import { randomInt } from "node:crypto";
 import { expect, vi } from "vitest";
 import { type ApiClient, apiClient } from "./api-client.ts";
+import { HANGS } from "./hangs.ts";
 import { send } from "./http.ts";
 import type { TestSystem } from "./system.ts";
 
@@ -64,4 +65,15 @@ export async function reportOnce(device: TestDevice, outcome: string, reference:
     client_idempotency_key: `${assignment.intent_id} ${reference}`,
   };
   await device.good("POST", "assignment/report/", { body });
+}
+
+/** Waits until the station offers `smart_pos`. Sends one heartbeat at most, because the device has its usual throttle. */
+export async function untilOffered(cashier: ApiClient, station: string, companion: TestDevice): Promise<void> {
+  const isOffered = async (): Promise<boolean> => {
+    const path = `${station}/routes/`;
+    const { routes } = await cashier.good<{ routes: { route: string; offered: boolean }[] }>("GET", path);
+    return routes.some(({ route, offered }) => route === "smart_pos" && offered);
+  };
+  if (!(await isOffered())) await companion.good("POST", "heartbeat/", { body: {} });
+  await vi.waitUntil(isOffered, HANGS);
 }

@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import { type ApiClient, apiClient } from "./api-client.ts";
 import { send } from "./http.ts";
-import type { LogIn } from "./system.ts";
+import type { LogIn, TestSystem } from "./system.ts";
 
 export interface Person extends ApiClient {
   readonly token: string;
@@ -42,13 +42,26 @@ export async function addOperator(
   return await logIn(baseUrl, "reconciliation", details);
 }
 
-/** A cashier opens an order of one line at `station`, such as `stations/7`. Returns the order's id. */
+/** The sandbox's cashier, logged in, has the lease of the first station. `station` is its path, such as `stations/7`. */
+export async function openTill(
+  system: Pick<TestSystem, "baseUrl" | "cashier" | "sandbox">,
+): Promise<{ readonly cashier: Person; readonly station: string }> {
+  const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  const station = `stations/${system.sandbox.stations[0]?.stationId}`;
+  await cashier.good("POST", `${station}/lease/`);
+  return { cashier, station };
+}
+
+/** The body of a request for an order of one line. */
+export const oneLine = (unit_amount: string, name = "Soup") => ({ lines: [{ name, quantity: 1, unit_amount }] });
+
+/** A cashier opens an order of one line. Returns the order's id. */
 export async function newOrder(
   cashier: ApiClient,
   station: string,
   unit_amount: string,
-  name = "Soup",
+  name?: string,
 ): Promise<number> {
-  const body = { lines: [{ name, quantity: 1, unit_amount }] };
-  return (await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body })).order_id;
+  const request = { body: oneLine(unit_amount, name) };
+  return (await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, request)).order_id;
 }

@@ -1,29 +1,25 @@
 /** Which owner a full process may release: one without requests in progress or waiting deliveries. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import type { Database } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { startClock } from "../../services/webhook-signer/clock.ts";
 import { createSender } from "../../services/webhook-signer/http/sender.ts";
 import { OutcomeWriter } from "../../services/webhook-signer/sending/outcome-writer.ts";
 import { OwnerSender } from "../../services/webhook-signer/sending/owner-sender.ts";
 import { Slots } from "../../services/webhook-signer/sending/slots.ts";
-import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { openClone } from "../support/open-clone.ts";
 import { addOwner } from "./due-owner.ts";
 import { waitFor } from "./signer-world.ts";
 import { answering, OK, removeFolder, startTarget } from "./target/raw-target.ts";
 
-let server: TestDatabase;
 let database: Database;
 beforeAll(async () => {
-  server = await cloneDatabase();
-  database = openDatabase({ url: server.url, maxConnections: 4 });
+  const clone = await openClone({ maxConnections: 4 });
+  database = clone.sql;
+  return clone.stop;
 });
-afterAll(async () => {
-  await closeDatabase(database);
-  await server.drop();
-  removeFolder();
-});
+afterAll(removeFolder);
 
 test("an owner is idle after a poll when none of its deliveries is in progress or waits for a slot", async () => {
   let answer = (): void => undefined;

@@ -1,26 +1,22 @@
 /** A process takes an owner and its answer is lost: PostgreSQL names it as the holder, and named another process before. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import type { Database } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { startClock } from "../../services/webhook-signer/clock.ts";
 import { createSender } from "../../services/webhook-signer/http/sender.ts";
 import { startOwners } from "../../services/webhook-signer/sending/owners.ts";
-import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { openClone } from "../support/open-clone.ts";
 import { addOwner } from "./due-owner.ts";
 import { waitFor } from "./signer-world.ts";
 import { OK, removeFolder, startTarget } from "./target/raw-target.ts";
 
-let server: TestDatabase;
 let database: Database;
 beforeAll(async () => {
-  server = await cloneDatabase();
-  database = openDatabase({ url: server.url, maxConnections: 4 });
+  const clone = await openClone({ maxConnections: 4 });
+  database = clone.sql;
+  return clone.stop;
 });
-afterAll(async () => {
-  await closeDatabase(database);
-  await server.drop();
-  removeFolder();
-});
+afterAll(removeFolder);
 
 test("a lost answer to the lease: the process sends none of the deliveries that another process has sent meanwhile", async () => {
   const waiting: (() => void)[] = [];

@@ -1,8 +1,8 @@
 /** The effect of an attempt's outcome on its delivery, also of one written twice, or after the outcome of a later holder. */
 import { randomBytes } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { type DeliveryStep, nextDelivery } from "../../machines/webhook-delivery.ts";
-import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import type { Database } from "../../services/db/pool.ts";
 import { deliveryStep, endedAs, type StepRow, stepColumns } from "../../services/webhook-signer/sql/deliveries.ts";
 import {
   type Decided,
@@ -13,16 +13,15 @@ import {
   writeDecided,
   writeOutcomes,
 } from "../../services/webhook-signer/sql/outcomes.ts";
-import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { openClone } from "../support/open-clone.ts";
 
-let server: TestDatabase;
 let sql: Database;
 let ids: { organization_id: number; consumer_id: number; endpoint_id: number };
 let attempts = 0;
 
 beforeAll(async () => {
-  server = await cloneDatabase();
-  sql = openDatabase({ url: server.url, maxConnections: 4 });
+  const clone = await openClone({ maxConnections: 4 });
+  sql = clone.sql;
   [ids] = await sql<[typeof ids]>`
     with o as (insert into organizations (name) values ('Organization') returning organization_id),
     f as (insert into filials (organization_id, name) select organization_id, 'Filial' from o
@@ -33,10 +32,7 @@ beforeAll(async () => {
     insert into webhook_endpoints (organization_id, consumer_id, filial_id, url)
     select organization_id, consumer_id, filial_id, 'https://example.com/' from c
     returning organization_id, consumer_id, endpoint_id`;
-});
-afterAll(async () => {
-  await closeDatabase(sql);
-  await server.drop();
+  return clone.stop;
 });
 
 interface State {

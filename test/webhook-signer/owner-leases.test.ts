@@ -1,18 +1,17 @@
 /** Which owners a process takes when more are free than it takes at once. */
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import { beforeAll, expect, test } from "vitest";
+import type { Database } from "../../services/db/pool.ts";
 import { releaseOwners, takeOwners } from "../../services/webhook-signer/sql/owners.ts";
-import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { openClone } from "../support/open-clone.ts";
 
 const OWNERS = 2_000;
-let server: TestDatabase;
 let sql: Database;
 /** All of them, each with due deliveries. */
 let owners: readonly number[];
 beforeAll(async () => {
-  server = await cloneDatabase();
-  sql = openDatabase({ url: server.url, maxConnections: 2 });
+  const clone = await openClone({ maxConnections: 2 });
+  sql = clone.sql;
   await sql`
     with o as (insert into organizations (name) select 'Organization' from generate_series(1, ${OWNERS}::int)
       returning organization_id),
@@ -30,10 +29,7 @@ beforeAll(async () => {
   await sql`analyze`;
   const rows = await sql<{ id: number }[]>`select organization_id as id from webhook_endpoints order by 1`;
   owners = rows.map(({ id }) => id);
-});
-afterAll(async () => {
-  await closeDatabase(sql);
-  await server.drop();
+  return clone.stop;
 });
 
 test("the owners with the smallest free ids after the given one are taken, so that each owner gets its turn", async () => {

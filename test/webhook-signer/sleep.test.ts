@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
-import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
+import type { Database } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { type Clock, startClock } from "../../services/webhook-signer/clock.ts";
 import { createSender } from "../../services/webhook-signer/http/sender.ts";
@@ -13,7 +13,7 @@ import { OutcomeWriter } from "../../services/webhook-signer/sending/outcome-wri
 import { OwnerSender, type OwnerSenderDeps } from "../../services/webhook-signer/sending/owner-sender.ts";
 import { startOwners } from "../../services/webhook-signer/sending/owners.ts";
 import { Slots } from "../../services/webhook-signer/sending/slots.ts";
-import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
+import { openClone } from "../support/open-clone.ts";
 import { addOwner } from "./due-owner.ts";
 import { parseSignature } from "./receiver.ts";
 import { waitFor } from "./signer-world.ts";
@@ -24,19 +24,17 @@ const awake = performance.now.bind(performance);
 const log = createLog({ service: "test", level: "silent" });
 const sender = createSender({});
 let sleptMs = 0;
-let server: TestDatabase;
 let database: Database;
 beforeAll(async () => {
-  server = await cloneDatabase();
-  database = openDatabase({ url: server.url, maxConnections: 4 });
+  const clone = await openClone({ maxConnections: 4 });
+  database = clone.sql;
   performance.now = () => awake() - sleptMs;
+  return clone.stop;
 });
 afterEach(() => Object.assign(SIGNER_LIMITS, originalLimits));
 afterAll(async () => {
   performance.now = awake;
   await sender.close();
-  await closeDatabase(database);
-  await server.drop();
   removeFolder();
 });
 

@@ -1,7 +1,7 @@
 /** The samples of the device kit as programs, against the real service. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { logIn } from "../../support/people.ts";
+import { openTill } from "../../support/people.ts";
 import { programEnvironment, type RunningProgram, runProgram } from "../../support/running-program.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
@@ -41,9 +41,7 @@ describe("the samples of the device kit", () => {
     const companion = start("companion", "smart_pos_companion");
     const display = start("display", "customer_display");
     await Promise.all([companion.waitFor(/ready/), display.waitFor(/Welcome/)]);
-    const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-    const station = `stations/${system.sandbox.stations[0]?.stationId}`;
-    await cashier.good("POST", `${station}/lease/`);
+    const { cashier, station } = await openTill(system);
     const lines = [{ name: "Soup", quantity: 2, unit_amount: "6.25" }];
     const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
     const intent = await vi.waitUntil(async () => {

@@ -6,7 +6,7 @@ import { closeDatabase, type Database, openDatabase } from "../../../services/db
 import { postCallback } from "../../providers/emvco-callback.ts";
 import { emvcoSettings } from "../../support/emvco-settings.ts";
 import type { Answer, Refused } from "../../support/http.ts";
-import { logIn, newOrder, type Person } from "../../support/people.ts";
+import { logIn, newOrder, openTill, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
@@ -126,9 +126,7 @@ describe("the owner's list of provider configs", () => {
 
 describe("an order for which money may have moved", () => {
   it("another collection: the refusal names the earlier collection and the reason", async () => {
-    const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-    const station = `stations/${system.sandbox.stations[0]?.stationId ?? 0}`;
-    await cashier.good("POST", `${station}/lease/`);
+    const { cashier, station } = await openTill(system);
     // The provider of this amount never reports the result.
     const order_id = await newOrder(cashier, station, "12.12");
     const qr = { body: { order_id, route: "dynamic_qr" } };

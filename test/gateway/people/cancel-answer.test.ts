@@ -3,10 +3,9 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
-import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
-import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
+import { enrollSandboxDevice, type TestDevice, untilOffered } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
-import { logIn, newOrder, type Person } from "../../support/people.ts";
+import { newOrder, openTill, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
@@ -22,10 +21,8 @@ let station: string;
 beforeAll(async () => {
   // The provider decides so late that the guest's payment is still open when the cashier cancels.
   system = await sharedSystem({ sandboxProvider: true });
-  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  ({ cashier, station } = await openTill(system));
   companion = await enrollSandboxDevice(system, "smart_pos_companion");
-  station = `stations/${system.sandbox.stations[0]?.stationId}`;
-  await cashier.good("POST", `${station}/lease/`);
 });
 afterAll(() => system.stop());
 
@@ -44,13 +41,7 @@ async function presented(intent: Intent): Promise<Intent> {
 }
 
 async function handedOver(): Promise<Intent> {
-  const isOffered = async (): Promise<boolean> => {
-    const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
-    return routes.some(({ route, offered }) => route === "smart_pos" && offered);
-  };
-  // One heartbeat for all tests, because the device has its usual throttle.
-  if (!(await isOffered())) await companion.good("POST", "heartbeat/", { body: {} });
-  await vi.waitUntil(isOffered, HANGS);
+  await untilOffered(cashier, station, companion);
   return collect("smart_pos", "9.00");
 }
 

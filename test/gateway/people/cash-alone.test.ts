@@ -7,7 +7,7 @@ import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { openTill, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
 type Order = z.infer<typeof orderSchema>;
@@ -23,9 +23,7 @@ beforeAll(async () => {
   system = await startSystem({ services: ["registry", "settlement", "relay"] });
   for (const service of ["audit", "providers", "robotics", "webhooks"])
     system.bus.nc.subscribe(`${service}.>`, { callback: (_, { subject }) => void requests.push(subject) });
-  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  station = `stations/${system.sandbox.stations[0]?.stationId}`;
-  await cashier.good("POST", `${station}/lease/`);
+  ({ cashier, station } = await openTill(system));
 });
 afterAll(() => system.stop());
 

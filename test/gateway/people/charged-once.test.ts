@@ -3,11 +3,12 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
+import type { intentsSchema } from "../../../gateway/api/cashier/intents.ts";
 import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
-import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
-import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
+import { STATE_LIMITS } from "../../../machines/settings.ts";
+import { enrollSandboxDevice, type TestDevice, untilOffered } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
-import { logIn, newOrder, type Person } from "../../support/people.ts";
+import { logIn, newOrder, openTill, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
@@ -21,11 +22,8 @@ let station: string;
 
 beforeAll(async () => {
   system = await sharedSystem();
-  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  ({ cashier, station } = await openTill(system));
   companion = await enrollSandboxDevice(system, "smart_pos_companion");
-  station = `stations/${system.sandbox.stations[0]?.stationId}`;
-  await cashier.good("POST", `${station}/lease/`);
-  await companion.good("POST", "heartbeat/", { body: {} });
 });
 afterAll(() => system.stop());
 
@@ -36,10 +34,7 @@ const attestPath = ({ intent_id }: Intent): string => `${station}/intents/${inte
 
 /** A hand-off that its companion fetched and that the cashier cancelled, after this report of the companion. */
 async function cancelled(outcome?: string): Promise<Intent> {
-  await vi.waitUntil(async () => {
-    const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
-    return routes.some(({ route, offered }) => route === "smart_pos" && offered);
-  }, HANGS);
+  await untilOffered(cashier, station, companion);
   const intent = await collect(await newOrder(cashier, station, "9.00"), "smart_pos");
   await companion.good("GET", "assignment/");
   if (outcome !== undefined)
@@ -109,4 +104,32 @@ describe("a success reported after another collection has paid the order", () =>
       expect(await read(cash)).toMatchObject({ status: "succeeded", money_may_have_moved: "" });
     },
   );
+});
+
+describe("a collection that has left its station's state, and whose order another one has paid", () => {
+  it("a late success: the collection stays unclear, and its order and the live view show it", async () => {
+    const payInCash = async (order_id: number): Promise<void> => {
+      await cashier.good("POST", attestPath(await collect(order_id, "cash", true)));
+    };
+    const earlier = await cancelled();
+    const { order_id, intent_id } = earlier;
+    await payInCash(order_id);
+    for (let turn = 0; turn < STATE_LIMITS.endedIntents; turn += 1)
+      await payInCash(await newOrder(cashier, station, "9.00"));
+    await vi.waitFor(async () => {
+      const { intents } = await cashier.good<z.infer<typeof intentsSchema>>("GET", `${station}/intents/`);
+      expect(intents.map((each) => each.intent_id)).not.toContain(intent_id);
+    }, HANGS);
+
+    const shown = async (reason: string): Promise<void> => {
+      await vi.waitFor(async () => expect(await read(earlier)).toMatchObject({ money_may_have_moved: reason }), HANGS);
+      const unclear_collections = [{ intent_id, order_id, reason }];
+      expect(await cashier.good("GET", `orders/${order_id}/`)).toMatchObject({ status: "paid", unclear_collections });
+      const live = await cashier.good("GET", `${station}/live/`);
+      expect(live).toMatchObject({ unclear_collections: expect.arrayContaining(unclear_collections) as unknown });
+    };
+    await shown("handoff_presented");
+    await reportLate(earlier, "reported_success");
+    await shown("late_success");
+  });
 });

@@ -11,7 +11,7 @@ import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
 import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
 import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, openTill, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
@@ -34,14 +34,10 @@ const LINES = {
 
 beforeAll(async () => {
   system = await sharedSystem();
-  [cashier, owner] = await Promise.all([
-    logIn(system.baseUrl, "cashier", system.cashier),
-    logIn(system.baseUrl, "backoffice", system.owner),
-  ]);
+  ({ cashier, station } = await openTill(system));
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
   companion = await enrollSandboxDevice(system, "smart_pos_companion");
   display = await enrollSandboxDevice(system, "customer_display");
-  station = `stations/${system.sandbox.stations[0]?.stationId}`;
-  await cashier.good("POST", `${station}/lease/`);
 });
 afterAll(() => system.stop());
 

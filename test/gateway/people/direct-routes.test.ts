@@ -6,7 +6,7 @@ import type { intentsSchema } from "../../../gateway/api/cashier/intents.ts";
 import type { orderSchema, ordersSchema } from "../../../gateway/api/cashier/orders.ts";
 import type { routesSchema } from "../../../gateway/api/cashier/routes.ts";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, oneLine, openTill, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
@@ -20,16 +20,13 @@ let otherStation: string;
 
 beforeAll(async () => {
   system = await sharedSystem();
-  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  station = `stations/${system.sandbox.stations[0]?.stationId}`;
+  ({ cashier, station } = await openTill(system));
   otherStation = `stations/${system.sandbox.stations[1]?.stationId}`;
-  await cashier.good("POST", `${station}/lease/`);
 });
 afterAll(() => system.stop());
 
-const lines = (unit_amount: string) => ({ lines: [{ name: "Soup", quantity: 1, unit_amount }] });
 const openOrder = (amount = "9.90", at = station): Promise<Order> =>
-  cashier.good("POST", `${at}/orders/`, { body: lines(amount) });
+  cashier.good("POST", `${at}/orders/`, { body: oneLine(amount) });
 const readOrder = (order: Order): Promise<Order> => cashier.good("GET", `orders/${order.order_id}/`);
 const collect = (order: Order, route: string): Promise<Intent> =>
   cashier.good("POST", `${station}/intents/`, { body: { order_id: order.order_id, route } });
@@ -124,7 +121,7 @@ describe("an order that changes during its collection", () => {
   it("a changed amount: not settled, because the guest was shown another amount", async () => {
     const order = await openOrder("10.00");
     const intent = await collect(order, "cash");
-    const changed = await cashier.good<Order>("PUT", `orders/${order.order_id}/lines/`, { body: lines("11.00") });
+    const changed = await cashier.good<Order>("PUT", `orders/${order.order_id}/lines/`, { body: oneLine("11.00") });
     expect(changed).toMatchObject({ total: "11.00", revision: order.revision + 1 });
     const refused = await cashier.refused("order_changed", "POST", path(intent, "attest/"));
     expect(refused).toMatchObject({ status: 409, body: { status: "created" } });
@@ -165,7 +162,7 @@ describe("a refused request about an order", () => {
     const voided = await openOrder();
     await cashier.good("POST", `orders/${voided.order_id}/void/`);
     for (const { order_id } of [paid, voided]) {
-      const change = await cashier.refused("conflict", "PUT", `orders/${order_id}/lines/`, { body: lines("1") });
+      const change = await cashier.refused("conflict", "PUT", `orders/${order_id}/lines/`, { body: oneLine("1") });
       expect(change.status).toBe(409);
     }
     expect((await cashier.refused("conflict", "POST", `orders/${paid.order_id}/void/`)).status).toBe(409);
@@ -177,7 +174,7 @@ describe("a refused request about an order", () => {
       ["PUT", "lines/"],
       ["POST", "void/"],
     ] as const) {
-      const sending = method === "PUT" ? { body: lines("1") } : {};
+      const sending = method === "PUT" ? { body: oneLine("1") } : {};
       expect((await cashier.refused("not_found", method, `orders/999999/${tail}`, sending)).status).toBe(404);
     }
   });

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import type { orderSchema, ordersSchema } from "../../../gateway/api/cashier/orders.ts";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, oneLine, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
@@ -29,8 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
-const lines = (unit_amount: string) => ({ lines: [{ name: "Soup", quantity: 1, unit_amount }] });
-const openOrder = (): Promise<Order> => cashier.good("POST", `${station}/orders/`, { body: lines("2.00") });
+const openOrder = (): Promise<Order> => cashier.good("POST", `${station}/orders/`, { body: oneLine("2.00") });
 const create = (order: Order, key: string, more = {}) =>
   cashier.call<Intent>("POST", `${station}/intents/`, {
     key,
@@ -40,7 +39,7 @@ const step = (intent: Intent, name: string): string => `${station}/intents/${int
 
 describe("the opening of an order with a key", () => {
   it("sent several times at once: one order", async () => {
-    const sending = { key: "order-1", body: lines("4.00") };
+    const sending = { key: "order-1", body: oneLine("4.00") };
     const answers = await Promise.all(
       Array.from({ length: 5 }, () => cashier.call<Order>("POST", `${station}/orders/`, sending)),
     );
@@ -52,17 +51,17 @@ describe("the opening of an order with a key", () => {
   });
 
   it("repeated after the order has changed: the first answer", async () => {
-    const sending = { key: "order-2", body: lines("4.00") };
+    const sending = { key: "order-2", body: oneLine("4.00") };
     const first = await cashier.good<Order>("POST", `${station}/orders/`, sending);
-    await cashier.good("PUT", `orders/${first.order_id}/lines/`, { body: lines("5.00") });
+    await cashier.good("PUT", `orders/${first.order_id}/lines/`, { body: oneLine("5.00") });
     expect(await cashier.good<Order>("POST", `${station}/orders/`, sending)).toEqual(first);
   });
 
   it("with another body: refused; at another station or for another person: counts as another key", async () => {
-    const first = await cashier.good<Order>("POST", `${station}/orders/`, { key: "order-3", body: lines("4.00") });
-    const other = { key: "order-3", body: lines("4.01") };
+    const first = await cashier.good<Order>("POST", `${station}/orders/`, { key: "order-3", body: oneLine("4.00") });
+    const other = { key: "order-3", body: oneLine("4.01") };
     expect((await cashier.refused("idempotency_key_reused", "POST", `${station}/orders/`, other)).status).toBe(422);
-    const elsewhere = { key: "order-3", body: lines("4.00") };
+    const elsewhere = { key: "order-3", body: oneLine("4.00") };
     const there = await cashier.good<Order>("POST", `${otherStation}/orders/`, elsewhere);
     expect([there.order_id === first.order_id, there.station_id === first.station_id]).toEqual([false, false]);
     const bens = await ben.good<Order>("POST", `${station}/orders/`, elsewhere);
@@ -153,7 +152,7 @@ describe("attestation and cancellation with a key", () => {
 
 describe("an invalid key", () => {
   it("refused, and the error names the header", async () => {
-    const sending = { key: "k".repeat(256), body: lines("1.00") };
+    const sending = { key: "k".repeat(256), body: oneLine("1.00") };
     const refused = await cashier.refused("invalid_request", "POST", `${station}/orders/`, sending);
     expect(refused.body.errors?.[0]?.detail).toMatch(/Idempotency-Key/);
   });

@@ -4,7 +4,7 @@ import { closeDatabase, type Database, openDatabase } from "../../../services/db
 import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
 import type { Refused } from "../../support/http.ts";
 import { STATION_LOG } from "../../support/one-log.ts";
-import { logIn, newOrder, type Person } from "../../support/people.ts";
+import { newOrder, openTill, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
 const WITHIN_A_MINUTE = { timeout: 60_000, interval: 200 };
@@ -19,10 +19,8 @@ beforeAll(async () => {
   // The audit service does not run, so nothing is copied.
   system = await startSystem({ services: ["registry", "settlement", "providers", "relay"] });
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
-  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  ({ cashier, station } = await openTill(system));
   companion = await enrollSandboxDevice(system, "smart_pos_companion");
-  station = `stations/${system.sandbox.stations[0]?.stationId}`;
-  await cashier.good("POST", `${station}/lease/`);
   await companion.good("POST", "heartbeat/", { body: {} });
 });
 afterAll(async () => {

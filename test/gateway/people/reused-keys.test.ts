@@ -8,7 +8,7 @@ import { creationHeaderSchema } from "../../../gateway/http/command-id.ts";
 import { routes } from "../../../gateway/routes.ts";
 import type { ApiClient } from "../../support/api-client.ts";
 import { addFleet, offerBody, type TestFleet } from "../../support/fleets.ts";
-import { logIn, type Person } from "../../support/people.ts";
+import { logIn, oneLine, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
@@ -35,8 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
-const soup = (unit_amount: string) => ({ lines: [{ name: "Soup", quantity: 1, unit_amount }] });
-const openOrder = (): Promise<Order> => ada.good("POST", `${station}/orders/`, { body: soup("2.00") });
+const openOrder = (): Promise<Order> => ada.good("POST", `${station}/orders/`, { body: oneLine("2.00") });
 const acquire = (who: Person, body = {}, key?: string): Promise<Lease> =>
   who.good("POST", `${station}/lease/`, key === undefined ? { body } : { body, key });
 
@@ -58,9 +57,9 @@ const reuses: Readonly<Record<string, () => Promise<Reuse>>> = {
   cashier_open_order: async () => ({
     by: ada,
     path: `${station}/orders/`,
-    body: soup("2.00"),
+    body: oneLine("2.00"),
     others: [
-      soup("2.01"),
+      oneLine("2.01"),
       { lines: [{ name: "Tea", quantity: 1, unit_amount: "2.00" }] },
       { lines: [{ name: "Soup", quantity: 2, unit_amount: "2.00" }] },
     ],

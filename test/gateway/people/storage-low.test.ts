@@ -10,7 +10,7 @@ import { routes } from "../../../gateway/routes.ts";
 import { enrollDevice } from "../../support/devices.ts";
 import { addFleet } from "../../support/fleets.ts";
 import { send } from "../../support/http.ts";
-import { logIn, newOrder, type Person } from "../../support/people.ts";
+import { logIn, newOrder, openTill, type Person } from "../../support/people.ts";
 import { mountSmallDisk } from "../../support/small-disk.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
@@ -32,10 +32,8 @@ let station: string;
 beforeAll(async () => {
   system = await startSystem({ environment: ENVIRONMENT, webhookSigner: true });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
-  cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+  ({ cashier, station } = await openTill(system));
   ({ credential: fleetCredential } = await addFleet(system.baseUrl, owner, system.sandbox.filialId));
-  station = `stations/${system.sandbox.stations[0]?.stationId}`;
-  await cashier.good("POST", `${station}/lease/`);
   // A device can be suspended once it has enrolled.
   await enrollDevice(system.baseUrl, system.sandbox.stations[0]?.devices[0]?.enrollmentCode ?? "none");
 });
