@@ -14,6 +14,6 @@ export const ISSUE_LIMITS = {
   steps: 100,
   /** Issues in one event on the bus: at a hundred bytes each, the event is far smaller than a message may be. */
   issuesPerEvent: 200,
-  /** How often the service reads the metrics of unresolved issues: one index scan. */
-  summaryMs: 15_000,
+  /** How long a scrape waits for the metrics of unresolved issues: half of Prometheus' time-out of 10 s. */
+  summaryMs: 5_000,
 } as const;

@@ -235,13 +235,15 @@ describe("kill switches", () => {
     await said("Give a reason first.");
     const reason = hostileText(HOSTILE, "The card reader is missing.");
     await dialog().getByLabel("Reason").fill(reason);
+    // Enter confirms no dangerous action.
+    await page.keyboard.press("Enter");
     await press("Freeze", dialog());
     await page.getByRole("cell", { name: reason }).waitFor(SHOWN);
     await vi.waitFor(async () => expect(await offered()).toEqual(["cash"]), SHOWN);
     await expectAccessible(page, "back-frozen-station");
     await press("End the freeze");
     await dialog().getByLabel("Reason").fill("It is over.");
-    await press("End the freeze", dialog());
+    await page.keyboard.press("Enter");
     await said("Nothing is frozen");
     await vi.waitFor(async () => expect(await offered()).toEqual(before), SHOWN);
   });

@@ -329,7 +329,6 @@ describe("a display that may not act", () => {
     await page.getByText("This display is not paired any more").waitFor();
     await expectAccessible(page, "display-unpaired");
     await page.goto(addressWith(await newCode(owner, deviceId)));
-    await page.reload();
     await isShown(page, "idle");
     await context.close();
   });

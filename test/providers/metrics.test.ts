@@ -1,6 +1,7 @@
 /** The metrics of the providers service, each after the events that it counts. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as callbackMessages from "../../services/bus/messages/callbacks.ts";
+import * as issueMessages from "../../services/bus/messages/issues.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
@@ -132,6 +133,29 @@ describe("issues", () => {
       await notify(configId, paidBody(money));
     });
     expect(grown).toEqual(prefixed("providers_issues_total", { unmatched_money: 1, amount_over: 1 }));
+  });
+
+  test("that wait for a person are shown by kind, with the age of the oldest", async () => {
+    const { place, configId } = await addScheme();
+    await notify(configId, stray("T-7"));
+    const [issue] = await world.database<{ issue_id: number; waiting: number }[]>`
+      update issues set opened_at = now() - interval '2 hours'
+      where issue_id = (select max(issue_id) from issues where organization_id = ${place.organizationId})
+      returning issue_id, (select count(*)::int from issues where status = 'open' and kind = 'unmatched_money') as waiting`;
+    if (issue === undefined) throw new Error("There is no issue.");
+    const shown = async () => {
+      const series = await world.scrape();
+      const count = (kind: string) => metricSum(series, "issues_unresolved", { kind });
+      return {
+        unmatched: count("unmatched_money"),
+        tips: count("tip"),
+        hours: Math.floor((metricSum(series, "issues_oldest_unresolved_age_seconds") ?? 0) / 3_600),
+      };
+    };
+    expect(await shown()).toEqual({ unmatched: issue.waiting, tips: 0, hours: 2 });
+    const closing = { caller: place.operator, issueId: issue.issue_id, reason: "Paid back" };
+    await world.ask(issueMessages.closeIssue, closing);
+    expect(await shown()).toEqual({ unmatched: issue.waiting - 1, tips: 0, hours: 0 });
   });
 
   test("issues that a station raises are counted as well", async () => {

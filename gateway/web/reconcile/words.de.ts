@@ -172,7 +172,8 @@ export const de: Like<typeof en> = {
         time: `Uhrzeit: ${value} Punkte`,
         terminal: `Terminal: ${value} Punkte`,
         reference: `Referenz im Text: ${value} Punkte`,
-        daysApart: `${value} Tage auseinander`,
+        daysApart:
+          value === "0" ? "Am selben Tag" : value === "1" ? "Einen Tag auseinander" : `${value} Tage auseinander`,
         minutesApart: `${value} Minuten auseinander`,
         payments: `${value} Zahlungen zusammen`,
         lines: `${value} Zeilen zusammen`,

@@ -164,7 +164,7 @@ export const en = {
         time: `Time: ${value} points`,
         terminal: `Terminal: ${value} points`,
         reference: `Reference in the text: ${value} points`,
-        daysApart: `${value} days apart`,
+        daysApart: value === "0" ? "On the same day" : value === "1" ? "One day apart" : `${value} days apart`,
         minutesApart: `${value} minutes apart`,
         payments: `${value} payments together`,
         lines: `${value} lines together`,

@@ -8,7 +8,7 @@ import type { ComponentChild, ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { isUnknown, type Result } from "../../shared/call.ts";
-import { Dialog } from "../../shared/dialog.tsx";
+import { Question as Confirmation, Dialog } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
 import { Choice, Field, focusFault } from "../../shared/field.tsx";
 import { fieldFault } from "../../shared/field-error-texts.ts";
@@ -99,7 +99,14 @@ function QuestionDialog({ question }: { readonly question: Question<unknown> }) 
   };
   const isMissing = asksReason && reason.value.trim() === "";
   return (
-    <Dialog title={title} onClose={() => closeAfter(failure.peek())}>
+    <Confirmation
+      title={title}
+      action={action}
+      isDangerous={isDangerous}
+      onConfirm={confirm}
+      onClose={() => closeAfter(failure.peek())}
+      disabledBecause={isMissing ? shellWords().reasonMissing : null}
+    >
       {text.map((paragraph) => (
         <p key={paragraph}>{paragraph}</p>
       ))}
@@ -115,19 +122,7 @@ function QuestionDialog({ question }: { readonly question: Question<unknown> }) 
         />
       )}
       {failure.value !== null && <FailureNotice failure={failure.value} />}
-      <div class="row row-spread">
-        <Button local onClick={() => closeAfter(failure.peek())}>
-          {sharedWords().cancel}
-        </Button>
-        <Button
-          kind={isDangerous ? "danger" : "main"}
-          onClick={confirm}
-          disabledBecause={isMissing ? shellWords().reasonMissing : null}
-        >
-          {action}
-        </Button>
-      </div>
-    </Dialog>
+    </Confirmation>
   );
 }
 
