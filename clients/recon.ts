@@ -210,7 +210,7 @@ function close(issueId: number, { reason, json }: Options): Work {
 }
 
 function undo(issues: readonly string[], { json }: Options): Work {
-  const [first, ...others] = issues.length === 0 ? [undefined] : issues;
+  const [first, ...others] = issues;
   const issueId = idOf(first, "the issue");
   if (others.length > 0) return undoAll([issueId, ...others.map((other) => idOf(other, "the issue"))], json === true);
   return async ({ act }) => {

@@ -6,7 +6,7 @@ export interface Days {
 }
 
 const DAY_MS = 24 * 3_600_000;
-/** A statement with an older opening balance says nothing about the days since then. */
+/** Of a longer time only the day of the closing balance and those of the entries count. */
 const LONGEST_MS = 366 * DAY_MS;
 
 /**
@@ -14,10 +14,10 @@ const LONGEST_MS = 366 * DAY_MS;
  * those of the entries.
  */
 export function daysOfBalances(opening: string | undefined, closing: string, entries: Days | undefined): Days {
-  const lengthMs = opening === undefined ? 0 : Date.parse(closing) - Date.parse(opening);
-  const isLonger = lengthMs > DAY_MS && lengthMs <= LONGEST_MS;
-  const first = isLonger ? new Date(Date.parse(closing) - lengthMs + DAY_MS).toISOString().slice(0, 10) : closing;
-  return withDay(withDay(entries, first), closing);
+  const afterMs = opening === undefined ? Number.NaN : Date.parse(opening) + DAY_MS;
+  const lengthMs = Date.parse(closing) - afterMs;
+  const isKnown = lengthMs >= 0 && lengthMs < LONGEST_MS;
+  return withDay(withDay(entries, closing), isKnown ? new Date(afterMs).toISOString().slice(0, 10) : closing);
 }
 
 export function withDay(days: Days | undefined, day: string): Days {

@@ -8,7 +8,7 @@ import type { ComponentChild, ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { isUnknown, type Result } from "../../shared/call.ts";
-import { Question as Confirmation, Dialog } from "../../shared/dialog.tsx";
+import { Dialog, Question } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
 import { Choice, Field, focusFault } from "../../shared/field.tsx";
 import { fieldFault } from "../../shared/field-error-texts.ts";
@@ -60,7 +60,7 @@ export function announce(done: string, reply: unknown): void {
   toast(isEffective(reply) ? done : `${done} ${shellWords().notEffective}`);
 }
 
-interface Question<T> {
+interface QuestionOptions<T> {
   readonly title: string;
   /** What happens; each entry is a paragraph. */
   readonly text: readonly string[];
@@ -76,11 +76,11 @@ interface Question<T> {
   readonly after?: (reply: T) => unknown;
 }
 
-export function ask<T>(question: Question<T>): void {
-  showDialog(<QuestionDialog question={question as Question<unknown>} />);
+export function ask<T>(question: QuestionOptions<T>): void {
+  showDialog(<QuestionDialog question={question as QuestionOptions<unknown>} />);
 }
 
-function QuestionDialog({ question }: { readonly question: Question<unknown> }) {
+function QuestionDialog({ question }: { readonly question: QuestionOptions<unknown> }) {
   const reason = useSignal("");
   const failure = useSignal<Failure | null>(null);
   const { title, text, action, isDangerous = false, asksReason = false } = question;
@@ -99,7 +99,7 @@ function QuestionDialog({ question }: { readonly question: Question<unknown> }) 
   };
   const isMissing = asksReason && reason.value.trim() === "";
   return (
-    <Confirmation
+    <Question
       title={title}
       action={action}
       isDangerous={isDangerous}
@@ -122,7 +122,7 @@ function QuestionDialog({ question }: { readonly question: Question<unknown> }) 
         />
       )}
       {failure.value !== null && <FailureNotice failure={failure.value} />}
-    </Confirmation>
+    </Question>
   );
 }
 
@@ -150,7 +150,7 @@ interface Form<T> {
   readonly fields: readonly FormField[];
   readonly action: string;
   /**
-   * The key has the same meaning as in `Question`. Changed values are a new request with a new key. `changed` has only the
+   * The key has the same meaning as in `QuestionOptions`. Changed values are a new request with a new key. `changed` has only the
    * values that the person has changed: the others may be newer than what the form shows.
    */
   readonly run: (values: FormValues, key: string, changed: FormValues) => Promise<Result<T>>;
