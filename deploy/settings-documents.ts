@@ -1,8 +1,8 @@
 /** The documents that list the settings of all processes: made from the schemas, and compared with them by a test. */
 import { join } from "node:path";
 import { GATEWAY_DESCRIPTION } from "../gateway/settings.ts";
-import { describeServices, SERVICES } from "../services/catalogue.ts";
 import { type SettingDescription, settingsOf, whenNotSet } from "../services/runtime/settings-help.ts";
+import { describeServices, SERVICES } from "../services/service-list.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..");
 

@@ -109,7 +109,7 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
 
 /**
  * Whether the cluster could not store the heartbeat because it elects a leader. The gateway then publishes the heartbeat to
- * the station's host, and the stream lacks it. That does no harm: a device counts as silent after three missing heartbeats.
+ * the station's host, and the stream lacks it. That does no harm: a device counts as silent only after two and a half intervals.
  */
 function isElecting(bus: Bus, error: unknown): boolean {
   return bus.nc.info?.cluster !== undefined && bus.isUp() && !(error instanceof JetStreamApiError);

@@ -26,7 +26,8 @@
  * state.
  *
  * `settling` means that a settlement is committed: from there neither CANCEL nor EXPIRE is possible (I7). When the payment
- * seam refuses, the intent returns to the state from which it was attested. A report never ends an intent (I3).
+ * seam refuses, the intent returns to `processing` if it has a report or a confirmation, else to the state from which the
+ * cashier attested it. A report never ends an intent (I3).
  *
  * SETTLED outside `settling` is a race between two hosts: the seam refused one host's request, and later paid the other
  * host's earlier request. The seam's record decides, so an intent that has not ended succeeds.

@@ -4,7 +4,7 @@
  */
 import type { AmountMinor } from "./currency.ts";
 
-/** How the money is collected (design §5). */
+/** The routes: how the money is collected. */
 export const ROUTES = ["smart_pos", "dynamic_qr", "attested_terminal", "cash"] as const;
 export type Route = (typeof ROUTES)[number];
 
@@ -155,7 +155,7 @@ export interface IntentRecord {
   readonly route: Route;
   readonly orderId: number;
   readonly orderDisplayNumber: number;
-  /** The order's revision at that moment. An older description of the order does not affect this intent. */
+  /** The order's revision at the creation. An older description of the order does not affect this intent. */
   readonly orderRevision: number;
   readonly amountMinor: AmountMinor;
   readonly currency: string;

@@ -1,6 +1,6 @@
 /**
  * One pure step of an XState machine from a stored state. The program never starts an actor, because an actor would act before
- * the commit (reference "XState on a server").
+ * the commit.
  *
  * XState's `transition()` function builds an actor for each call (about 30 µs). The machine's `transition` method does the same
  * computation in a scope from its caller (about 6 µs). So this module keeps one inert scope per machine. A test checks that

@@ -1,5 +1,5 @@
 /**
- * The states of a serving task (contract, "Events"; design §4). The service offers a task to one consumer's fleet. The
+ * The states of a serving task (contract, "Events"; design §9). The service offers a task to one consumer's fleet. The
  * fleet accepts it before the offer's deadline, or the offer expires. The owner may cancel a task until it has ended.
  *
  *   ┌─────────┐ ─ACCEPT─► ┌──────────┐ ─COMPLETE─► (completed)
@@ -9,7 +9,7 @@
  */
 import { setup, transition } from "xstate";
 
-/** Where a task leads from and to (design §4). */
+/** Where a task leads from and to (design §9). */
 export const TASK_LEGS = ["kitchen_to_table", "kitchen_to_pickup", "table_to_kitchen", "courier"] as const;
 export type TaskLeg = (typeof TASK_LEGS)[number];
 

@@ -1,4 +1,4 @@
-/** The settings of the machines that an operator may change, in milliseconds. The defaults are in the design, §4. */
+/** The settings of the machines that an operator may change, in milliseconds. */
 export interface MachineSettings {
   /** How long a payment intent stays collectable when its creator sets no deadline. */
   readonly intentLifetimeMs: number;

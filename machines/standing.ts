@@ -48,7 +48,7 @@ export const deviceStandingMachine = setup({ types: { events: {} as DeviceStandi
   },
 });
 
-/** Why a device may not act now. If several reasons apply, the first counts (design §4, "blocked_reason"). */
+/** Why a device may not act now. If several reasons apply, `blockedReason` names the first in this order. */
 export const BLOCKED_REASONS = [
   "device_suspended",
   "device_frozen",

@@ -1,9 +1,10 @@
 /** Runs one or several services in this process: `node services/main.ts registry settlement audit relay`. */
-import { checkSettings, describeServices, needsDatabase, SERVICES, servicesHelp } from "./catalogue.ts";
+
 import { exitWith } from "./runtime/lifecycle.ts";
 import { type ReachDatabase, runServices } from "./runtime/run-services.ts";
 import { requireDatabaseUrl } from "./runtime/settings.ts";
 import { helpText } from "./runtime/settings-help.ts";
+import { checkSettings, describeServices, needsDatabase, SERVICES, servicesHelp } from "./service-list.ts";
 
 /** PostgreSQL has to answer before a service starts, except for the actor hosts, which do not need it. */
 const reachDatabase: ReachDatabase = async (names, { settings, signal, metrics, connections, log }) => {

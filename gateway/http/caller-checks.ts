@@ -1,7 +1,7 @@
 /**
  * Who sends a request, by kind of caller: a person with a session, the operator with the platform key, a robotics
  * consumer, or a device. Each check throws an `ApiError` or returns the caller. A program sends a person's session as a
- * bearer token and a page sends it as a cookie. The gateway accepts a cookie only from the service's pages (design §5).
+ * bearer token and a page sends it as a cookie. The gateway accepts a cookie only from the service's pages.
  */
 
 import { hash, timingSafeEqual } from "node:crypto";

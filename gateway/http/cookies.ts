@@ -1,7 +1,7 @@
 /** The cookies of pages: one has the session's token, the other identifies the browser at a log-in. */
 import { BOUNDS } from "../../services/bus/bounds.ts";
 
-/** Has the session's token, which programs send as a bearer token (design §5). */
+/** Has the session's token, which programs send as a bearer token. */
 const SESSION_COOKIE = "dp_session";
 /**
  * Has one token for each person who has logged in with this browser, newest first. It grants no access. With it, failed log-ins

@@ -44,7 +44,7 @@ export interface Rendered extends RenderedText {
   unchangedInARow: number;
 }
 
-/** No cache may answer a poll, and the answer depends on the device (design §4). */
+/** No cache may answer a poll, and the answer depends on the device. */
 const COMMON_HEADERS = "Cache-Control: private, no-cache\r\nVary: Authorization\r\nX-Content-Type-Options: nosniff";
 
 /** The end of a body, after the value of `server_time`. */

@@ -30,7 +30,7 @@ export interface DeadlineInput {
   readonly recordedConfirmation: RecordedConfirmation;
 }
 
-/** Applies every deadline that is due at `atMs`, in the order of their times. */
+/** Applies the deadlines that are due at `atMs`: first the intent's, then the lease's. */
 export function applyDeadlines(
   before: StationState,
   input: DeadlineInput,

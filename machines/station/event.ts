@@ -80,8 +80,8 @@ export type StationEvent =
       readonly providerCode: string;
       /** The intent's status when the report arrived. */
       readonly status: IntentStatus;
-      /** Why the device was blocked. Empty when it was not: the intent had ended. Missing in older events. */
-      readonly blockedReason?: BlockedReason | "";
+      /** Why the device was blocked. Empty when it was not: the intent had ended. */
+      readonly blockedReason: BlockedReason | "";
     }
   | {
       readonly type: "settlement_started";

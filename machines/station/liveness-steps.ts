@@ -1,4 +1,4 @@
-/** The steps of the liveness feed. A station commits only the changes between online and offline (design §3). */
+/** The steps of the liveness feed. A station commits only the changes between online and offline. */
 import { type LivenessEvent, type LivenessState, livenessMachine } from "../liveness.ts";
 import { take } from "../pure-transition.ts";
 import type { StationEvent } from "./event.ts";

@@ -18,7 +18,7 @@ export interface StepInput {
   readonly actor: Actor;
   /** The id of the HTTP request that caused the command, for logs. */
   readonly requestId?: string | undefined;
-  /** The host's clock. It may be earlier than times in the committed state, but only by the clock skew. */
+  /** The time of the bus, as the host knows it, and never before the station's newest commit. */
   readonly atMs: number;
   readonly switches: KillSwitches;
   readonly settings: MachineSettings;

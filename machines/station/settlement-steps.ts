@@ -31,8 +31,8 @@ export function finishSettlement(state: StationState, command: Command<"settleme
 }
 
 /**
- * The seam has refused, because the order has changed. The intent returns to its former state, unpaid, and the cashier decides
- * again. If a deadline passed in the meantime, or the order was paid or voided, the intent ends now.
+ * The seam has refused: the order has changed, or the payment has settled another order. The intent stays unpaid, and the
+ * cashier decides again. If a deadline passed in the meantime, or the order was paid or voided, the intent ends now.
  */
 export function refuseSettlement(
   state: StationState,

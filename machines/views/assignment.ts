@@ -1,4 +1,4 @@
-/** The assignment of a companion: its active intent, or null (design §4, "assignment"). */
+/** The assignment of a companion: its active intent, or null (SPEC.md, "Views as decision tables"). */
 import { formatAmount } from "../currency.ts";
 import { isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
 import type { StationState } from "../station/state.ts";

@@ -1,6 +1,6 @@
-/** The routes that a station offers its cashier now, and the reason for each one that it does not (design §5, "Routes"). */
+/** The routes that a station offers its cashier now, and why it does not offer the others (SPEC.md, "Views as decision tables"). */
 import { ROUTES, type Route } from "../payment-intent.ts";
-import { blockedReason, type KillSwitches } from "../standing.ts";
+import { type BlockedReason, blockedReason, type KillSwitches } from "../standing.ts";
 import type { WithdrawalReason } from "../station/reply.ts";
 import type { StationDevice, StationState } from "../station/state.ts";
 
@@ -32,10 +32,12 @@ function providerReason({ provider }: StationState, switches: KillSwitches): Rou
   return switches.providers.has(provider.configId) ? "provider_frozen" : null;
 }
 
+type CompanionReason = BlockedReason | "device_offline" | "device_not_enrolled" | "capability_missing";
+
 /** A companion, and why it cannot get a smart POS collection now; null when it can. */
 export interface CompanionOffer {
   readonly device: StationDevice;
-  readonly reason: WithdrawalReason | null;
+  readonly reason: CompanionReason | null;
 }
 
 export function companionOffers(state: StationState, switches: KillSwitches): readonly CompanionOffer[] {
@@ -50,7 +52,7 @@ export function companionOffers(state: StationState, switches: KillSwitches): re
  */
 function smartPosOffer(state: StationState, switches: KillSwitches): RouteOffer {
   const route = "smart_pos";
-  const withdrawn: { readonly rank: number; readonly reason: WithdrawalReason; readonly device: StationDevice }[] = [];
+  const withdrawn: { readonly rank: number; readonly reason: CompanionReason; readonly device: StationDevice }[] = [];
   for (const { device, reason } of companionOffers(state, switches)) {
     if (reason === null) return { route, reason: null, sinceMs: null };
     withdrawn.push({ rank: rankOf(device, reason), reason, device });
@@ -77,11 +79,23 @@ const RANKS = {
   capabilityMissing: 5,
 } as const;
 
-function rankOf({ liveness }: StationDevice, reason: WithdrawalReason): number {
-  if (reason === "device_offline") return liveness.lastSeenAtMs === null ? RANKS.neverOnline : RANKS.wentOffline;
-  if (reason === "device_not_enrolled") return RANKS.notEnrolled;
-  if (reason === "capability_missing") return RANKS.capabilityMissing;
-  return liveness.state === "online" ? RANKS.blockedOnline : RANKS.blockedOffline;
+function rankOf({ liveness }: StationDevice, reason: CompanionReason): number {
+  switch (reason) {
+    case "device_offline":
+      return liveness.lastSeenAtMs === null ? RANKS.neverOnline : RANKS.wentOffline;
+    case "device_not_enrolled":
+      return RANKS.notEnrolled;
+    case "capability_missing":
+      return RANKS.capabilityMissing;
+    case "device_suspended":
+    case "device_frozen":
+    case "station_suspended":
+    case "station_closed":
+    case "station_frozen":
+    case "organization_frozen":
+    case "platform_frozen":
+      return liveness.state === "online" ? RANKS.blockedOnline : RANKS.blockedOffline;
+  }
 }
 
 /** The companion for a smart POS collection, and why it cannot get one: the preferred one, or the first that can. */
@@ -95,7 +109,7 @@ export function chooseCompanion(
   return offers.find(({ reason }) => reason === null);
 }
 
-function companionReason(state: StationState, device: StationDevice, switches: KillSwitches): WithdrawalReason | null {
+function companionReason(state: StationState, device: StationDevice, switches: KillSwitches): CompanionReason | null {
   if (device.status === "pending") return "device_not_enrolled";
   const { capabilities, liveness } = device;
   if (!capabilities.includes("handoff_present") || !capabilities.includes("outcome_report"))

@@ -4,6 +4,7 @@
  */
 import { createInbox, type Msg, type MsgHdrs, type NatsConnection, type Subscription } from "nats";
 import type { Bus } from "./connection.ts";
+import { NO_MESSAGE } from "./jetstream-codes.ts";
 
 export interface ReadMessage {
   readonly subject: string;
@@ -125,9 +126,6 @@ export async function readNext(
   if (code !== 0) throw new NoCopyAnswersError(stream);
   return asRead(message);
 }
-
-/** JetStream's error for a query that finds no message. */
-const NO_MESSAGE = 10_037;
 
 interface LeaderAnswer {
   readonly message?: { readonly seq: number; readonly data?: string };

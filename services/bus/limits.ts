@@ -197,8 +197,8 @@ export const BUS_LIMITS = {
    */
   feedReadAgainMs: 100,
   /**
-   * Callers that need a proof within this time share one: each proof costs a write to the stream, and anybody may send an
-   * unknown credential.
+   * Callers that need a proof within this time share one: each proof costs a write to the stream, and any client may send
+   * an unknown credential.
    */
   shareProofMs: 20,
   /** How long such a proof may take. It comes back within milliseconds, and after 1.5 s a replica is stale. */

@@ -115,7 +115,7 @@ async function answers(nc: NatsConnection): Promise<boolean> {
   return (await within(flushed, BUS_LIMITS.quorumAnswerMs)) ?? false;
 }
 
-/** Chooses the next server for the client: once the one to go to, or once another one than the one that is left. */
+/** Chooses the server of the client's next connection: the server that was named, or any but the one that the process leaves. */
 export class ServerChoice {
   #left: string | undefined;
   #next: string | undefined;

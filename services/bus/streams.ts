@@ -26,7 +26,7 @@ export interface WorkStreamDefinition extends StreamFacts {
 export type StreamDefinition = StateStreamDefinition | WorkStreamDefinition;
 
 /**
- * The last heartbeat of each device: the bus stores it and republishes it to the owning host (design §3). And the last
+ * The last heartbeat of each device: the bus stores it and republishes it to the owning host (design §2.5). And the last
  * time at which each companion asked for its assignment: the gateways write and read it.
  */
 export const LIVENESS: StateStreamDefinition = {
@@ -34,7 +34,7 @@ export const LIVENESS: StateStreamDefinition = {
   name: "LIVENESS",
   subjects: [HEARTBEATS_ALL, POLLS_ALL],
   maxMessagesPerSubject: 1,
-  republish: { source: "station.heartbeat.>", destination: "station.heard.>" },
+  republish: { source: "station.heartbeat.>", destination: "station.presence.>" },
 };
 
 /**

@@ -45,7 +45,7 @@ async function migrateAll(options: MigrateOptions): Promise<readonly string[]> {
   const folder = options.folder ?? MIGRATIONS_FOLDER;
   await refuseUnusable(options.databaseUrl, folder);
   const applied = await run(options.databaseUrl, folder);
-  // Once more: a newer program may have migrated while this one waited for the lock.
+  // Checks again: a newer program may have migrated while this one waited for the lock.
   await refuseUnusable(options.databaseUrl, folder);
   for (const name of applied) options.log(`applied migration ${name}`);
   return applied;

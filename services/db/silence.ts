@@ -1,7 +1,7 @@
 /**
- * Whether this process reaches PostgreSQL. A network may lose what one process sends to PostgreSQL while another process reaches
- * it. So a process that gets no answer from PostgreSQL does not report that it works on a request, and its caller asks another process
- * (`bus/exchange.ts`).
+ * Whether this process reaches PostgreSQL. A network may lose what one process sends to PostgreSQL while
+ * another process reaches it. So a process that gets no answer from PostgreSQL does not report that it works on a
+ * request, and its caller asks another process (`bus/exchange.ts`).
  */
 import { DATABASE_LIMITS } from "./limits.ts";
 import { answeredAtMs, type Database } from "./pool.ts";

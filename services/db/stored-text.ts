@@ -16,6 +16,11 @@ export function readStoredText(stored: string): string {
   return stored.replaceAll(STORED, (_mark, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)));
 }
 
+/** Readable text for a text column, where the original is stored elsewhere: each such character becomes U+FFFD. */
+export function storableText(text: string): string {
+  return text.replaceAll("\0", "\uFFFD").toWellFormed();
+}
+
 /** JSON for a jsonb column, with all its text as `storedText`. */
 export function storedJson(value: unknown): string {
   return JSON.stringify(value, (_key, part: unknown) => (typeof part === "string" ? storedText(part) : part));

@@ -1,10 +1,8 @@
 /** Issues as people read them and work on them: lists, one issue with its history, assignment and comments. */
 import { currencyExponent } from "../../machines/currencies.ts";
-import { FOR_FIELD_ERRORS, fieldErrors } from "../bus/field-errors.ts";
 import { malformedReason } from "../bus/malformed-reasons.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
-import { reasonSchema } from "../bus/messages/sentence.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
@@ -108,13 +106,6 @@ export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async 
   const comment = await createOnce(database, creation, { create, again, idOf: (row) => row.comment_id });
   return { comment: toComment(comment) };
 };
-
-/** A person must give a reason, because a later reader of the audit log cannot ask. Throws `invalid_request`. */
-export function checkReason(reason: string): void {
-  const { error } = reasonSchema.safeParse(reason, FOR_FIELD_ERRORS);
-  if (error === undefined) return;
-  throw new RefusedError({ code: "invalid_request", errors: fieldErrors(error.issues, () => "/reason") });
-}
 
 /** Why an issue cannot be resolved so: a reason for a program and a sentence for a person. */
 export function issueConflict(reason: (typeof bus.ISSUE_CONFLICTS)[number], detail: string): RefusedError {

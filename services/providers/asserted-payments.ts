@@ -13,10 +13,10 @@ import {
   type AssertionSource,
   addEvidence,
   difficultyOf,
+  evidenceText,
   type Misfit,
   nameOf,
   raiseIssue,
-  storedText,
   type Written,
   writeNothing,
 } from "./issue-recording.ts";
@@ -55,7 +55,7 @@ export async function lockAssertedPayment(
 ): Promise<LockedPayment> {
   const { configId, organizationId } = source;
   const { reference, providerReference } = money;
-  const said = storedText(money.said);
+  const said = evidenceText(money.said);
   const named = { configId, providerReference };
   // The lock comes first, so that no other transaction decides about the same money meanwhile.
   const [, payment, resolutions, isElsewhere] = await Promise.all([

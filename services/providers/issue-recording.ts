@@ -168,11 +168,11 @@ function evidenceOf(
   { learnedFrom }: Pick<AssertionSource, "learnedFrom">,
   { said, amountMinor, currency, account }: AssertedPayment,
 ): FurtherEvidence {
-  return { said: storedText(said), learnedFrom, amountMinor, currency, account };
+  return { said: evidenceText(said), learnedFrom, amountMinor, currency, account };
 }
 
 /** The provider's text as further evidence stores it. */
-export function storedText(said: string): string {
+export function evidenceText(said: string): string {
   return said.slice(0, PROVIDER_LIMITS.furtherEvidenceCharacters).toWellFormed();
 }
 

@@ -323,7 +323,7 @@ const ASKED_TO_CLEAR = { asked: true } as const;
  * while an issue is open, or when the provider has asserted money since.
  *
  * A notice and the request to clear have no fixed order, so clearing may undo a notice that came first. Where that is
- * possible, the newest notice is sent once more.
+ * possible, the newest notice is sent again.
  */
 async function clearAtStation(deps: ProvidersDeps, task: Task, payment: PaymentRow): Promise<TaskResult> {
   const { intent_id: intentId } = payment;
@@ -354,7 +354,7 @@ async function obstacleToClearing(
   return (await findOpenIssueOf(database, intentId)) === undefined ? undefined : "issue_open";
 }
 
-/** Notifies the station once more of the newest issue, under another command id, so that it counts again. */
+/** Notifies the station again of the newest issue, under another command id, so that it counts again. */
 async function notifyAgain(deps: ProvidersDeps, payment: PaymentRow): Promise<void> {
   const { intent_id: intentId, assertions } = payment;
   const issue = (await findOpenIssueOf(deps.database, intentId)) ?? (await newestNotified(deps, intentId));

@@ -88,8 +88,8 @@ async function requireFilial(
 }
 
 /**
- * Runs follow when the change decides which payments the statements of this account, or of those beside it, should show. Refuses with `permission_denied`, `not_found`
- * (the account or the filial), `invalid_request`, or `conflict`.
+ * Runs follow when the change decides which payments the statements of this account, or of those beside it, should show. Refuses
+ * with `permission_denied`, `not_found` (the account or the filial), `invalid_request`, or `conflict`.
  */
 export async function changeStatementAccount(
   { database }: ReconciliationDeps,

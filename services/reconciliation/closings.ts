@@ -11,7 +11,6 @@ import { existing, RefusedError } from "../bus/refusals.ts";
 import { isLockTimeout } from "../db/lock-timeout.ts";
 import type { Transaction } from "../db/pool.ts";
 import { WorkStoppedError } from "../db/stoppable.ts";
-import { checkReason } from "../issues/life-cycle.ts";
 import type { SigningKey } from "../runtime/signing-key.ts";
 import { canonicalJson } from "./canonical-json.ts";
 
@@ -33,9 +32,8 @@ const FORMAT_VERSION = 1;
 
 /** Refuses with `permission_denied`, `not_found`, `invalid_request`, `busy`, or `conflict` with a reason of `CLOSING_CONFLICTS`. */
 export async function closePeriod(deps: ClosingDeps, request: CloseRequest): Promise<ReplyOf<typeof bus.closePeriod>> {
-  const { caller, accountId, kind, fromDate, reason } = request;
+  const { caller, accountId, kind, fromDate } = request;
   requirePermission(caller, "reconciliation.manage");
-  checkReason(reason);
   const period = { ...periodOf(kind, fromDate), accountId };
   const { organizationId } = caller;
   await requireAccount(deps, { organizationId, accountId });

@@ -4,9 +4,9 @@ import type { candidatesSchema } from "../bus/messages/statement-imports.ts";
 import { peeked } from "./file-rows.ts";
 import { archivedFiles, isArchive } from "./formats/archive.ts";
 import { decode, detectEncoding, type Encoding } from "./formats/decode.ts";
-import { refuseOtherFile } from "./formats/file-kinds.ts";
 import { StatementRefusedError } from "./formats/format.ts";
 import { FORMAT_LIMITS } from "./formats/limits.ts";
+import { refuseOtherFile } from "./formats/refused-files.ts";
 import { detectFormats, refuseOtherReport } from "./formats/registry.ts";
 import { emptyFile } from "./formats/statement-text.ts";
 

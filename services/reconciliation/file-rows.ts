@@ -1,6 +1,6 @@
 /** Reads the rows of an uploaded file, which may be an archive of files. */
 import { archivedRows, isArchive, type Move } from "./formats/archive.ts";
-import { refuseOtherFile } from "./formats/file-kinds.ts";
+import { refuseOtherFile } from "./formats/refused-files.ts";
 
 /** The rows of a file, or of all files of an archive with `between` between them. Throws `StatementRefusedError`. */
 export async function* fileRows<Row>(

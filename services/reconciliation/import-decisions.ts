@@ -12,7 +12,6 @@ import { isLockTimeout } from "../db/lock-timeout.ts";
 import type { Transaction } from "../db/pool.ts";
 import { personActor, SYSTEM } from "../db/provider-audit-log.ts";
 import { WorkStoppedError } from "../db/stoppable.ts";
-import { checkReason } from "../issues/life-cycle.ts";
 import { announceIssues, recordSteps } from "../issues/recording.ts";
 import { forRequest } from "../runtime/log.ts";
 import { type Repeated, repeat, within } from "../runtime/repeat.ts";
@@ -26,7 +25,7 @@ export type DecisionDeps = Pick<ReconciliationDeps, "database" | "longDatabase" 
 type DecisionRequest = RequestOf<typeof bus.releaseImport>;
 type Reply = ReplyOf<typeof bus.releaseImport>;
 
-/** Refuses with `permission_denied`, `not_found`, `invalid_request`, `busy`, or `conflict` with a reason of `IMPORT_CONFLICTS`. */
+/** Refuses with `permission_denied`, `not_found`, `busy`, or `conflict` with a reason of `IMPORT_CONFLICTS`. */
 export async function releaseImport(deps: DecisionDeps, request: DecisionRequest): Promise<Reply> {
   const released = await decide(deps, request, async (tx, row, decision) => {
     if (row.released_by === decision.by && row.release_reason === decision.reason) return row;
@@ -72,7 +71,6 @@ async function decide(
   work: (tx: Transaction, row: sql.DecidedRow, decision: Decision) => Promise<sql.DecidedRow>,
 ): Promise<sql.DecidedRow> {
   requirePermission(caller, "reconciliation.manage");
-  checkReason(reason);
   const { organizationId, userId: by } = caller;
   const { lockWaitMs: waitMs, retryMs: retryAfterMs } = DECISION_LIMITS;
   try {

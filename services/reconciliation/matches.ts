@@ -8,7 +8,6 @@ import { readPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { personActor, recordEvents } from "../db/provider-audit-log.ts";
-import { checkReason } from "../issues/life-cycle.ts";
 import * as sql from "./sql/matches.ts";
 import { wantRun } from "./sql/wanted-runs.ts";
 
@@ -56,7 +55,6 @@ export async function confirmMatch(
   { caller, lineIds, paymentKeys, reason }: ConfirmRequest,
 ): Promise<ReplyOf<typeof bus.confirmMatch>> {
   requirePermission(caller, "reconciliation.manage");
-  checkReason(reason);
   const { organizationId } = caller;
   const asked = { lineIds: [...new Set(lineIds)], paymentKeys: [...new Set(paymentKeys)] };
   if (asked.lineIds.length > 1 && asked.paymentKeys.length > 1) {
@@ -91,7 +89,6 @@ export async function rejectMatch(
   { caller, lineId, paymentKey, reason }: RequestOf<typeof bus.rejectMatch>,
 ): Promise<ReplyOf<typeof bus.rejectMatch>> {
   requirePermission(caller, "reconciliation.manage");
-  checkReason(reason);
   const { organizationId } = caller;
   return await database.begin(async (tx) => {
     await sql.lockDecisions(tx, organizationId);

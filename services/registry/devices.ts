@@ -129,7 +129,7 @@ export const registerDevice: RegistryHandler<typeof devices.registerDevice> = as
 };
 
 /** Locks the station, so that two registrations cannot both take its last place. */
-async function requireRoomAtStation(tx: Transaction, organizationId: number, stationId: number): Promise<void> {
+export async function requireRoomAtStation(tx: Transaction, organizationId: number, stationId: number): Promise<void> {
   const station = existing(await lockStation(tx, organizationId, stationId), "station_id");
   if (station.status === "closed") {
     throw new RefusedError({ code: "conflict", detail: "A closed station takes no devices." });

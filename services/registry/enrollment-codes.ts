@@ -66,7 +66,7 @@ const SCOPES: Readonly<Record<DeviceKind, readonly string[]>> = {
   customer_display: ["device:read", "device:heartbeat", "display:read"],
 };
 
-/** A new credential. It contains the partition of its station, by which a load balancer can select a gateway (design §3). */
+/** A new credential. It contains the partition of its station, by which a load balancer can select a gateway. */
 export function mintDeviceCredential(stationId: number): { readonly credential: string; readonly hash: Buffer } {
   const credential = `dp_${partitionToken(partitionOf(stationId))}_${randomBytes(32).toString("base64url")}`;
   return { credential, hash: hashSecret(credential) };

@@ -22,7 +22,7 @@ import {
 } from "../db/outbox.ts";
 import type { Queryable, Transaction } from "../db/pool.ts";
 import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
-import { capabilitiesFor, deviceMessage, devicePut, moveLockedDevice } from "./devices.ts";
+import { capabilitiesFor, deviceMessage, devicePut, moveLockedDevice, requireRoomAtStation } from "./devices.ts";
 import { issueCode } from "./enrollment-codes.ts";
 import { ownerEvent, userActor } from "./events.ts";
 import { endFreeze } from "./kill-switches.ts";
@@ -280,7 +280,10 @@ async function resetDevice(change: Change, sandbox: sql.SandboxRow, kind: Device
   const { caller, tx } = change;
   const deviceId = kind === "customer_display" ? sandbox.display_id : sandbox.companion_id;
   const device = existing(await devices.lockDevice(tx, caller.organizationId, deviceId));
-  if (device.status === "revoked") return registerDevice(change, sandbox.station_id, kind);
+  if (device.status === "revoked") {
+    await requireRoomAtStation(tx, caller.organizationId, sandbox.station_id);
+    return registerDevice(change, sandbox.station_id, kind);
+  }
   await restoreSettings(change, device, sandbox.kept_settings ?? []);
   const { row, event, outboxRows } = await moveLockedDevice(tx, { caller, device, move: "RESET" });
   change.events.push(event);

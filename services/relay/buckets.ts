@@ -7,14 +7,13 @@ import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
 import { headers, type MsgHdrs } from "nats";
 import { COMPLETE_KEYS, type CompletenessNotice } from "../bus/bucket-completeness.ts";
 import type { Bus } from "../bus/connection.ts";
+import { WRONG_LAST_SEQUENCE } from "../bus/jetstream-codes.ts";
 import type { SwitchEntry } from "../bus/messages/kill-switches.ts";
 import { type BucketDefinition, SWITCHES } from "../bus/streams.ts";
 import { RELAY_LIMITS } from "./limits.ts";
 
 type Writer = Pick<Bus, "js" | "jsm">;
 
-/** The server's code for "wrong last sequence", when the expectation about a subject's last message does not hold. */
-const WRONG_LAST_SEQUENCE = 10_071;
 const OPERATION = "KV-Operation";
 const SWITCH_REVISION = "Switch-Revision";
 

@@ -1,6 +1,6 @@
 /**
- * Orders. Each operation checks the permission and the organization. A write needs a station that is open for sale. It needs
- * no lease: the lease guards collections, and a waiter may write orders while a cashier collects.
+ * Orders. Each operation checks the permission and the organization. Opening and changing need a station that is neither
+ * suspended nor closed; voiding does not. No write needs a lease: a waiter may write orders while a cashier collects.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../machines/actor.ts";

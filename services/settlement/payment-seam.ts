@@ -3,13 +3,14 @@ import { createHash } from "node:crypto";
 import type { Route } from "../../machines/payment-intent.ts";
 import type * as intents from "../bus/messages/intents.ts";
 import type { Handler } from "../bus/operation.ts";
+import { storableText } from "../db/stored-text.ts";
 import type { SettlementDeps } from "./deps.ts";
 import { SETTLEMENT_LIMITS } from "./limits.ts";
 import * as sql from "./sql/payment-seam.ts";
 
 /** Settles an intent once, however often the host asks. One wide log line has the outcome. */
 export const settleIntent: Handler<SettlementDeps, typeof intents.settleIntent> = async (deps, request) => {
-  // No character in a payment key may prevent the end of a settlement.
+  // No character in a match key may prevent the end of a settlement.
   const storable = request.moneyKey === undefined ? request : { ...request, moneyKey: storableText(request.moneyKey) };
   const outcome = await sql.settleIntent(deps.database, storable, comparedReference(request.route, request.reference));
   const { intentId, attestationId, stationId, orderId, route, amountMinor, currency, moneyKey } = request;
@@ -21,12 +22,7 @@ export const settleIntent: Handler<SettlementDeps, typeof intents.settleIntent> 
   return earlier === undefined ? { settled: false, code } : { settled: false, code, earlier };
 };
 
-/** Text that PostgreSQL can store: a NUL and half of a surrogate pair become the replacement character. */
-function storableText(text: string): string {
-  return text.replaceAll("\0", "\uFFFD").toWellFormed();
-}
-
-/** The routes whose reference names a payment at a terminal. A provider's payment has a payment key instead. */
+/** The routes whose reference names a payment at a terminal. A provider's payment has a match key instead. */
 const COMPARED: Readonly<Record<Route, boolean>> = {
   attested_terminal: true,
   smart_pos: true,

@@ -15,6 +15,7 @@ import { z } from "zod";
 import { PARTITION_COUNT } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
 import { type Feed, type FeedMessage, openFeed } from "../bus/feed.ts";
+import { NO_MESSAGE, WRONG_LAST_SEQUENCE } from "../bus/jetstream-codes.ts";
 import { Failures } from "../bus/outage.ts";
 import type { Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";
@@ -54,11 +55,6 @@ interface OwnRecord {
   readonly holds: ReadonlySet<number>;
   readonly isLeaving: boolean;
 }
-
-/** JetStream's error for a condition that does not hold: the record is not the one that was written last. */
-const WRONG_LAST_SEQUENCE = 10071;
-/** JetStream's error for a subject without a message. */
-const NO_MESSAGE = 10037;
 
 interface LeaseAnswer {
   readonly seq?: number;

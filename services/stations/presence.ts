@@ -1,6 +1,6 @@
 /**
  * Which devices of a partition send heartbeats. Heartbeats stay in memory here (and in LIVENESS); only a change between
- * online and offline becomes a command (design §3). The host uses the time of the bus, so that no wrong clock can make a
+ * online and offline becomes a command. The host uses the time of the bus, so that no wrong clock can make a
  * device silent.
  *
  *   a heartbeat, not online ──► device_seen       online, silent for too long, none stored ──► device_silent

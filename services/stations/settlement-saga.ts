@@ -174,7 +174,7 @@ export class SettlementSaga {
   }
 }
 
-/** The payment key of the provider's payment, the same for every attestation, so that the payment settles once (design §2.4). */
+/** The match key of the provider's payment, the same for every attestation, so that the payment settles once (design §2.4). */
 function paymentKeyOf({ intentId, provider }: PaymentIntent): { readonly moneyKey?: string } {
   if (provider === null) return {};
   const { configId, providerReference } = provider;

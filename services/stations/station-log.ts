@@ -5,6 +5,7 @@ import { type Commit, decodeCommit, encodeCommit } from "../../machines/station/
 import { nextDeadlineMs } from "../../machines/station/deadlines.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { type Bus, BusDownError } from "../bus/connection.ts";
+import { NO_MESSAGE, WRONG_LAST_SEQUENCE } from "../bus/jetstream-codes.ts";
 import type { StationLogs } from "../bus/streams.ts";
 import { turnPublisher } from "../bus/turn-publisher.ts";
 import { STATION_LIMITS } from "./limits.ts";
@@ -28,12 +29,8 @@ const EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence";
 /** Names the subject that the expected sequence is of, where it is not the message's own. */
 const EXPECTED_SEQUENCE_SUBJECT = "Nats-Expected-Last-Subject-Sequence-Subject";
 
-/** JetStream's error for an expected sequence that is not the subject's last one. */
-const WRONG_LAST_SEQUENCE = 10071;
 /** JetStream's errors while another append under a condition on the same subject is under way; only a cluster has them. */
 const IN_FLIGHT: readonly (number | undefined)[] = [10163, 10164];
-/** JetStream's error for a subject without a message. */
-const NO_MESSAGE = 10037;
 
 /** On which a server that has become the leader of a stream reports it; the last token is the stream. */
 const LEADER_ELECTED = "$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED";

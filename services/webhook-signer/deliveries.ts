@@ -106,7 +106,7 @@ async function redeliver(
     const isNew = idempotencyKey === undefined || (await sql.insertRedelivery(tx, { deliveryId, idempotencyKey }));
     if (!isNew) return row;
     if (row.event_type === messages.TEST_EVENT_TYPE) {
-      const detail = "This is an owner's test; it is not sent again. The owner can test the endpoint once more.";
+      const detail = "This is an owner's test; it is not sent again. The owner can test the endpoint again.";
       throw new RefusedError({ code: "conflict", detail });
     }
     const event = { type: "REQUEST", atMs: row.now_ms, nextDueAtMs: row.next_due_at_ms } as const;

@@ -132,7 +132,7 @@ function read(message: JsMsg, log: Log): ArrivedEvent | undefined {
   try {
     return { ...publishedRoboticsEventSchema.parse(message.json()), requestId };
   } catch (error) {
-    // This event will never be readable, and must not block the others.
+    // It must not block the others. So a new type of event takes two versions (CONTRIBUTING.md): this one drops it for good.
     const facts = { err: error, sequence: message.seq, requestId };
     log.error(facts, "an event of robotics does not match its schema and is left out");
     message.term();

@@ -1,4 +1,4 @@
-/** A NATS server, a database and the audit service on them, with stations whose commits the test writes. */
+/** A NATS server, a database and audit services, with stations whose commits the test writes. */
 
 import { expect, vi } from "vitest";
 import type { z } from "zod";
@@ -42,7 +42,7 @@ export async function startAuditWorld(logs: StationLogs = ONE_LOG) {
     bus,
     database,
     ownerOf,
-    /** Starts one more audit service on a separate connection. Its `stop` may be called twice. */
+    /** Starts an audit service on a separate connection. Its `stop` may be called twice. */
     async startAudit({ log = silent, databaseUrl = testDatabase.url }: { log?: Log; databaseUrl?: string } = {}) {
       const serviceBus = await connectBus({ url: nats.url, name: "audit", log: silent });
       const settings = { natsUrl: nats.url, databaseUrl, logLevel: "silent" as const };
@@ -54,7 +54,7 @@ export async function startAuditWorld(logs: StationLogs = ONE_LOG) {
       services.push(service);
       return service;
     },
-    /** A station in a fresh organization, with a companion; nothing is committed yet. */
+    /** A station in a new organization, with a companion and without commits. */
     newStation: () => newStation(bus, database, logs),
     openStation: async () => await (await newStation(bus, database, logs)).open(),
     /** The timeline that the owner of the station reads. */
@@ -62,11 +62,11 @@ export async function startAuditWorld(logs: StationLogs = ONE_LOG) {
       call(bus.nc, getIntentTimeline, { caller: ownerOf(station), intentId }),
     ask: <TOperation extends Operation<z.ZodType, z.ZodType>>(operation: TOperation, request: RequestOf<TOperation>) =>
       call(bus.nc, operation, request) as Promise<ReplyOf<TOperation>>,
-    /** Resolves when everything that the logs have now is copied. */
+    /** Resolves when all commits in the logs are copied. */
     async untilCopied() {
       for (const { name, commits } of logs.all) {
         const newest = await bus.jsm.streams.getMessage(name, { last_by_subj: commits });
-        // A position beyond the end of the log: the copier has not noticed yet that the log has lost its end.
+        // A position after the end of the log means that the copier has not noticed yet that the log has lost its end.
         await vi.waitFor(async () => {
           const rows = await database`select sequence from audit_position where stream = ${name}`;
           expect(rows).toEqual([{ sequence: newest?.seq ?? 0 }]);
@@ -103,7 +103,7 @@ export async function newStation(bus: Bus, sql: Database, logs: StationLogs = ON
   return new ScriptedStation(bus, facts, logs);
 }
 
-/** The copy of a station, in the order of the log: one `version.ordinal type` for each event. */
+/** The copied events of a station in the order of the log, each as `version.ordinal type`. */
 export async function copiedEvents(sql: Database, stationId: number): Promise<string[]> {
   const rows = await sql<{ version: number; ordinal: number; type: string }[]>`
     select version, ordinal, type from station_events where station_id = ${stationId} order by version, ordinal`;

@@ -65,7 +65,7 @@ describe("the notice of a commit", () => {
     notice.disarm();
   });
 
-  test("many commits: the server sends the first one alone", async () => {
+  test("many commits: the server sends only the first one", async () => {
     const notice = await armed();
     const before = bus.nc.stats().inMsgs;
     for (let count = 0; count < 100; count += 1) host.nc.publish(COMMIT, "a commit");

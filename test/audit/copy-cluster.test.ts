@@ -1,4 +1,4 @@
-/** The audit copy on a cluster: the server that the copier reads from dies, and so does the leader of the log. */
+/** The audit copy on a cluster: the copier's server and the leader of the log are killed, and a server is stalled. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -15,13 +15,13 @@ import type { ScriptedStation } from "./scripted-station.ts";
 
 const log = createLog({ service: "audit", level: "silent" });
 const ELECTION = { timeout: 30_000, interval: 20 };
-/** How long after the election the copy may be incomplete. */
+/** The longest time after the election until the copy is complete. */
 const RECOVERED_MS = 5_000;
 
-/** Each is read by several requests, of which a third goes to the stalled server. */
+/** The copier reads each collection by several requests, of which a third goes to the stalled server. */
 const COLLECTIONS = 12;
 
-/** A message that is not a commit, at the subject of a station that does not exist. */
+/** No station has this id. Messages at its subject are not commits. */
 const NO_STATION = 900_000;
 
 let cluster: NatsCluster;
@@ -41,7 +41,7 @@ beforeAll(async () => {
   await prepareBus(cluster.url(), testDatabase.url, { replicas: NODES.length, logs: 1 });
   database = openDatabase({ url: testDatabase.url });
   writer = await connectBus({ url: cluster.nodeUrl("n0"), name: "test", log });
-  // Not to the server of the writer, which no test ends.
+  // The reader does not use the server of the writer, which no test kills.
   const natsUrl = [cluster.nodeUrl("n1"), cluster.nodeUrl("n2")].join(",");
   reader = await connectBus({ url: natsUrl, name: "audit", log });
   const settings = { natsUrl, databaseUrl: testDatabase.url, logLevel: "silent" as const };
@@ -69,7 +69,7 @@ async function untilCopied(timeout: number): Promise<number> {
   return performance.now() - startedAtMs;
 }
 
-/** Resolves when the log takes an entry again. */
+/** Resolves when the log has a leader and stores a message. */
 async function elected(): Promise<void> {
   const subject = stationLogSubject(NO_STATION);
   await vi.waitFor(() => writer.js.publish(subject, "no commit", { timeout: 500, retries: 0 }), ELECTION);
@@ -101,13 +101,13 @@ async function kill(node: NodeName): Promise<void> {
 }
 
 describe("the audit copy on a cluster", () => {
-  it("the server that the copier is connected to is killed: complete within 5 s of the election", async () => {
+  it("the copier's server is killed: the copy is complete within 5 s of the election", async () => {
     await kill(serverOfReader());
   });
 
-  it("the leader of the log is killed: complete within 5 s of the election", async () => {
+  it("the leader of the log is killed: the copy is complete within 5 s of the election", async () => {
     const node = await leader();
-    // The writer's server must keep running.
+    // The writer's server must keep running, so another server becomes the leader.
     if (node === "n0") await writer.nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${STATION_LOG.name}`, "");
     await vi.waitFor(async () => expect(await leader()).not.toBe("n0"), ELECTION);
     await kill(await leader());

@@ -1,6 +1,6 @@
 /**
- * The audit copy has every commit once, whatever fails: the copier, NATS or PostgreSQL. The short form kills the copier and
- * stops PostgreSQL twice, the long form of `npm run soak` six times (FAULT_ROUNDS).
+ * The audit copy has every commit once when the copier, NATS or PostgreSQL fails. The short form kills the copier and stops
+ * PostgreSQL twice. The long form of `npm run soak` does so six times (FAULT_ROUNDS).
  */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -51,20 +51,20 @@ describe("a copier that is killed repeatedly", () => {
     return row?.sequence ?? 0;
   }
 
-  test("every commit is copied exactly once, and the copier that ends in order releases its hold", async () => {
+  test("every commit is copied exactly once, and a copier that ends on SIGTERM releases its hold", async () => {
     const stations: ScriptedStation[] = [];
     for (let index = 0; index < 8; index += 1) stations.push(await world.openStation());
     const [first] = stations as [ScriptedStation, ...ScriptedStation[]];
     const committed = (): number => stations.reduce((sum, { commits }) => sum + commits.length, 0);
     let extra = 0;
-    /** Makes one more collection, and waits until the running copier has copied it. */
+    /** Makes another collection, and waits until the running copier has copied it. */
     const untilItCopies = async (): Promise<void> => {
       const before = await position();
       extra += 1;
       await first.collectCash(900_000 + extra);
       await expect.poll(position, { interval: 2 }).toBeGreaterThan(before);
     };
-    // The log keeps 64 commits of a station. A round has fewer, so the next copier still finds them.
+    // The log keeps 64 commits of a station. A round has fewer commits, so the next copier finds all of them.
     const collect = async (station: ScriptedStation, round: number): Promise<void> => {
       for (let time = 0; time < 4; time += 1) {
         await station.collectCash(station.facts.stationId * 100 + round * 4 + time);
@@ -98,7 +98,7 @@ describe("a copier that is killed repeatedly", () => {
 });
 
 describe("NATS is killed", () => {
-  test("the copy goes on after its restart", async () => {
+  test("the copy continues after its restart", async () => {
     await world.startAudit();
     const station = await world.openStation();
     await station.collectCash(6_001);
@@ -112,13 +112,13 @@ describe("NATS is killed", () => {
   });
 });
 
-describe("NATS does not answer for seconds", () => {
+describe("NATS does not answer for three seconds", () => {
   const FAULTS = {
     stalled: { begin: () => world.nats.signal("SIGSTOP"), end: () => world.nats.signal("SIGCONT") },
     killed: { begin: () => world.nats.kill9(), end: () => world.nats.restart() },
   } as const;
 
-  // The server is killed before the copier has a position in the log.
+  // In the second case, the server is killed before the copier has a position in the log.
   test.each([
     { what: "stalled", commits: 1 },
     { what: "killed", commits: 0 },
@@ -132,7 +132,7 @@ describe("NATS does not answer for seconds", () => {
       if (commits > 0) await (await world.openStation()).collectCash(6_003);
       await world.untilCopied();
       await FAULTS[what].begin();
-      // The copier renews its hold several times.
+      // In this time, the copier renews its hold several times.
       await delay(3_000);
       expect(lines).toEqual(["the audit copy of STATION_LOG_0 does not work"]);
       await FAULTS[what].end();
@@ -144,9 +144,9 @@ describe("NATS does not answer for seconds", () => {
 });
 
 describe("PostgreSQL fails", () => {
-  /** After this idle time PostgreSQL ends a transaction: shorter than in production, so that the test need not wait ten seconds. */
+  /** PostgreSQL ends a transaction after this idle time. It is shorter than the ten seconds in production. */
   const IDLE_MS = 300;
-  /** Each test starts it again, and has a separate database, which is a copy of the server's first one. */
+  /** One server for all tests of this group. Each test has a separate database, a copy of the server's first one. */
   let postgres: TestServer;
   let databaseUrl: string;
   let database: Database;
@@ -177,7 +177,7 @@ describe("PostgreSQL fails", () => {
     return performance.now() - startedAtMs;
   };
 
-  test("killed: the copy goes on after its restart", async () => {
+  test("it is killed: the copy continues after its restart", async () => {
     const audit = await startAudit();
     const station = await world.openStation();
     await untilCopied(database, station);
@@ -189,7 +189,7 @@ describe("PostgreSQL fails", () => {
     await audit.stop();
   });
 
-  test("stopped for longer than a transaction may be idle, at any step: the copy goes on after it", async () => {
+  test("it is stalled at any step, for longer than a transaction may be idle: the copy continues after that", async () => {
     const audit = await startAudit();
     const station = await world.openStation();
     await untilCopied(database, station);
@@ -211,7 +211,7 @@ describe("PostgreSQL fails", () => {
     expect(await stopMs(audit)).toBeLessThan(2_000);
   });
 
-  test("stopped while the copier writes: the service still ends", async () => {
+  test("it is stalled while the copier writes: the service still ends on request", async () => {
     const audit = await startAudit();
     const station = await world.openStation();
     await untilCopied(database, station);
@@ -221,7 +221,7 @@ describe("PostgreSQL fails", () => {
         void (batchesRead += Number(message.json<{ batch?: number }>().batch !== undefined)),
     });
     await world.bus.nc.flush();
-    // The copier writes a batch after it has read it. A copier that was stopped during the renewal of its hold reads none.
+    // A copier that is stalled during the renewal of its hold reads no batch. One that has read a batch then writes it.
     for (let order = 9_001; batchesRead === 0; order += 1) {
       postgres.signalAll("SIGCONT");
       await untilCopied(database, station);

@@ -24,7 +24,7 @@ function recordingLog() {
 }
 
 describe("the audit copy", () => {
-  test("it has every event of every commit once, with who did it, when, and its place in the stream", async () => {
+  test("it has every event of every commit once, with its actor, time and sequence in the stream", async () => {
     const audit = await world.startAudit();
     const station = await world.openStation();
     await station.collect(1001, orderSnapshot(1));
@@ -51,7 +51,7 @@ describe("the audit copy", () => {
     await audit.stop();
   });
 
-  test("nothing is committed for a while: the copier rests, and still copies the next commit", async () => {
+  test("no commits for some time: the copier reads seldom, and copies the next commit", async () => {
     const audit = await world.startAudit();
     const station = await world.openStation();
     await world.untilCopied();
@@ -67,7 +67,7 @@ describe("the audit copy", () => {
     await audit.stop();
   });
 
-  test("the log has confirmations between the commits: they are not copied, and the copy is complete", async () => {
+  test("confirmations between the commits: not copied, and the copy is complete", async () => {
     const { log, lines } = recordingLog();
     const audit = await world.startAudit({ log });
     const station = await world.openStation();
@@ -85,7 +85,7 @@ describe("the audit copy", () => {
     expect(lines.filter(({ level }) => Number(level) >= 40)).toEqual([]);
   });
 
-  test("the copier restarts: it continues where it stopped, and a copy from the start adds nothing twice", async () => {
+  test("the copier restarts: it continues at its position, and a second copy from the start adds no event", async () => {
     const station = await world.openStation();
     const first = await world.startAudit();
     await station.collectCash(1101);
@@ -107,7 +107,7 @@ describe("the audit copy", () => {
     expect(await world.database`select * from station_events order by station_id, version, ordinal`).toEqual(before);
   });
 
-  test("there are several copiers: one copies, and another takes over when it stops", async () => {
+  test("several copiers: one copies, and another takes over when it stops", async () => {
     const station = await world.openStation();
     const audits = await Promise.all([world.startAudit(), world.startAudit(), world.startAudit()]);
     for (const [index, audit] of audits.entries()) {
@@ -121,7 +121,7 @@ describe("the audit copy", () => {
     await audits[2]?.stop();
   });
 
-  test("a text has characters that PostgreSQL cannot hold: the copy goes on and loses none of them", async () => {
+  test("texts with characters that PostgreSQL cannot store: events and intents are copied with all characters", async () => {
     const audit = await world.startAudit();
     const station = await (await world.newStation()).open({ name: "Terminal \0" });
     await station.collect(1301, orderSnapshot(1));
@@ -133,7 +133,7 @@ describe("the audit copy", () => {
       select data, actor_name from station_events where station_id = ${stationId} and type = 'outcome_reported'`;
     expect(readStoredJson(row?.["data"])).toMatchObject({ providerReference: "a\0b", providerCode: "\ud800" });
     expect(row?.["actor_name"]).toBe("Terminal \uFFFD");
-    // The intent keeps every character.
+    // The copied intent has every character.
     const copied = await findCopiedIntent(world.database, { stationId, intentId: 1301 });
     expect(copied?.intent.reports).toMatchObject([{ providerReference: "a\0b", providerCode: "\ud800" }]);
     await audit.stop();
@@ -141,13 +141,13 @@ describe("the audit copy", () => {
 });
 
 describe("a gap in the audit copy", () => {
-  test("the log no longer has the missed commits: the copy names them, and keeps what the newest state still has", async () => {
+  test("the log no longer has the missed commits: the copy has a gap, and the ended intents of the newest state", async () => {
     const station = await world.openStation();
     const first = await world.startAudit();
     await world.untilCopied();
     await first.stop();
     const copied = station.commits.length;
-    // 40 collections of three commits each: the stream keeps 64 of a station's messages.
+    // These are 40 collections of three commits each. The stream keeps 64 messages of a station.
     for (let index = 0; index < 40; index += 1) await station.collectCash(2000 + index);
     const { log, lines } = recordingLog();
     const second = await world.startAudit({ log });
@@ -167,17 +167,17 @@ describe("a gap in the audit copy", () => {
       { level: 50, stationId, fromVersion, toVersion },
     ]);
 
-    // Newer commits have replaced older ones, and the log has lost nothing.
+    // The log has lost nothing: newer commits have replaced older ones.
     const messages = lines.map((line) => line["msg"]);
     expect(messages).not.toContain("the station log has lost commits that its audit copy has");
 
-    // Collection 2017 ended within the gap; the state after it still had it.
+    // Collection 2017 ended within the gap. The state after the gap still had it.
     const found = await findCopiedIntent(world.database, { stationId, intentId: 2017 });
     expect(found?.intent).toMatchObject({ status: "succeeded", intentId: 2017 });
     await second.stop();
   });
 
-  test("a message in the log is no commit: the copier logs it and goes on", async () => {
+  test("messages in the log that are no commits: the copier logs each and continues", async () => {
     const { log, lines } = recordingLog();
     const audit = await world.startAudit({ log });
     const station = await world.openStation();
@@ -201,7 +201,7 @@ describe("a gap in the audit copy", () => {
   });
 });
 
-test("the newest message of the log is no commit: another copier goes on behind it and reports no loss", async () => {
+test("the newest message of the log is no commit: the next copier continues after it and reports no loss", async () => {
   const station = await world.openStation();
   const first = await world.startAudit();
   await world.bus.js.publish(stationLogSubject(station.facts.stationId + 500_000), "no commit");
@@ -217,7 +217,7 @@ test("the newest message of the log is no commit: another copier goes on behind 
   await second.stop();
 });
 
-test("the log ends before the copy: the copier reports the loss and copies from what they have in common", async () => {
+test("the position is after the end of the log: the copier reports a loss and copies all commits of the log", async () => {
   const station = await world.openStation();
   const { log, lines } = recordingLog();
   await world.database`update audit_position set sequence = 1000000`;
@@ -231,7 +231,7 @@ test("the log ends before the copy: the copier reports the loss and copies from 
   await audit.stop();
 });
 
-test("there are several logs: each is copied from a separate position, and a loss in one is none in the others", async () => {
+test("several logs: each has a separate position, and a wrong position of one log causes no loss in any", async () => {
   const logs = new StationLogs(3);
   const several = await startAuditWorld(logs);
   const { database, bus } = several;
@@ -250,7 +250,7 @@ test("there are several logs: each is copied from a separate position, and a los
   const positions = await database`select stream, sequence from audit_position order by stream`;
   expect(positions).toEqual(ends.toSorted((a, b) => a.stream.localeCompare(b.stream)));
 
-  // The position of the first log is beyond that log's end.
+  // The position of the first log is now after that log's end.
   await database`update audit_position set sequence = 1000 where stream = ${logs.all[0]?.name ?? ""}`;
   await several.startAudit();
   await Promise.all(stations.map((station, index) => station.collectCash(200 + index)));

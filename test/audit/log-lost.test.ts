@@ -1,4 +1,4 @@
-/** What the audit copy keeps when nats-server has lost its newest data. */
+/** The audit copy after nats-server has lost its newest data: it has the events of before and after the loss. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { listPayments } from "../../services/bus/messages/payments.ts";
@@ -21,7 +21,7 @@ async function lose(copy: string | undefined): Promise<void> {
   await ensureStreams(world.bus, { replicas: 1, logs: 1 });
 }
 
-/** The same events with the versions that they have in the copy, where those are ahead of the log's. */
+/** The same events with their versions in the copy, which are higher than those in the log by `ahead`. */
 function withCopyVersions(events: readonly string[], ahead: number): string[] {
   return events.map((event) => {
     const [version = "", rest = ""] = event.split(/\.(.*)/s);
@@ -34,7 +34,7 @@ const lostEvents = (station: ScriptedStation) => world.database`
   where station_id = ${station.facts.stationId} and type = 'log_lost' order by version`;
 
 describe("a log that has lost its end", () => {
-  test("the copy keeps the events of before and after the loss, one behind the other, and names the lost ones", async () => {
+  test("the copy has the events before the loss, then log_lost with the lost versions, then later events", async () => {
     const [station, untouched] = [await world.openStation(), await world.openStation()];
     await station.collectCash(101);
     await untouched.collectCash(102);
@@ -49,7 +49,7 @@ describe("a log that has lost its end", () => {
 
     await lose(copy);
     station.restore(kept);
-    // More than was lost, and at once: the stream is longer than before when the copier checks it.
+    // These are more commits than were lost, so the stream is longer than before when the copier checks it.
     for (let intentId = 105; intentId < 109; intentId += 1) await station.collectCash(intentId);
     await world.untilCopied();
 
@@ -66,7 +66,7 @@ describe("a log that has lost its end", () => {
     expect(await copiedEvents(world.database, untouched.facts.stationId)).toEqual(committedEvents(untouched));
   });
 
-  test("a second loss of the end, and of everything after it: the copy keeps all of it", async () => {
+  test("it loses its end twice and then all its data: the copy has all events", async () => {
     const station = await world.openStation();
     await station.collectCash(201);
     await world.untilCopied();
@@ -95,7 +95,7 @@ describe("a log that has lost its end", () => {
     const lostRound = [...collection, "log_lost"];
     expect(types).toEqual([...opening, ...collection, ...lostRound, ...lostRound, ...lostRound, ...opening]);
     expect(new Set(events).size).toBe(events.length);
-    // The last loss took the rest of the beginning and all of the last round.
+    // The last loss took the first commits and all of the last round.
     expect((await lostEvents(station)).map(({ data }) => data)).toEqual([
       { fromVersion: 8, toVersion: 10 },
       { fromVersion: 12, toVersion: 14 },
@@ -103,7 +103,7 @@ describe("a log that has lost its end", () => {
     ]);
   });
 
-  test("a log that only made room for newer commits, and whose server was killed: has lost nothing", async () => {
+  test("its server was killed, and newer commits have replaced older ones: no loss", async () => {
     const station = await world.openStation();
     await station.collectCash(301);
     await world.untilCopied();
@@ -119,7 +119,7 @@ describe("a log that has lost its end", () => {
 });
 
 describe("an intent that only the lost commits had", () => {
-  test("is succeeded when it was paid and expired when it was not, and its timeline states what happened", async () => {
+  test("when paid, it is succeeded; when not, it is expired, and its timeline has the loss", async () => {
     const station = await world.openStation();
     await world.untilCopied();
     const copy = copyData(world.nats);
@@ -136,7 +136,7 @@ describe("an intent that only the lost commits had", () => {
       log: createLog({ service: "settlement", level: "silent" }),
     };
     const recall = async (intentId: number) => (await findEndedIntent(deps, { stationId, intentId })).intent;
-    // The state still has it, so its end is not known yet.
+    // The station's state still has it as active, so it has no known end.
     await expect(recall(402)).rejects.toMatchObject({ refusal: { code: "unavailable" } });
 
     await lose(copy);

@@ -1,6 +1,6 @@
 /**
- * The list of payments and the overview: the list has all copied payments, every filter finds exactly the matching ones, and
- * both are fast among very many payments. `PAYMENT_ROWS=1000000` is the long form.
+ * The list of payments and the overview. The list has all copied payments, and every filter finds exactly the matching ones.
+ * Both are fast with very many payments. `PAYMENT_ROWS=1000000` is the long form.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../../services/bus/messages/caller.ts";
@@ -10,7 +10,7 @@ import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot } from "./scripted-station.ts";
 
 const ROWS = Number(process.env["PAYMENT_ROWS"] ?? 20_000);
-/** Rows of one statement, so that no statement reaches its time limit on a busy machine. */
+/** The rows of one statement: so few that no statement reaches its time limit on a busy machine. */
 const PIECE = 20_000;
 const BOUND_MS = 200;
 const DAY = "2026-11-19";
@@ -33,7 +33,7 @@ async function walk(caller: Caller, filter: PaymentsFilter, limit: number, pages
 }
 
 describe("the list of payments", () => {
-  test("follows each collection from its creation to its end, newest first", async () => {
+  test("has each collection from its creation to its end, newest first, and only for its owner", async () => {
     const station = await world.openStation();
     const caller = world.ownerOf(station);
     const listed = async () => {
@@ -70,7 +70,7 @@ describe("the list of payments", () => {
     await expect(world.ask(listPayments, { caller: powerless })).rejects.toThrow("permission_denied");
   });
 
-  test("the overview counts open payments and available devices, and sums up a day by route and hour", async () => {
+  test("its overview counts open collections and available devices, and sums up a day by route and hour", async () => {
     const station = await world.openStation();
     const caller = world.ownerOf(station);
     await station.collectCash(9_101);
@@ -79,7 +79,7 @@ describe("the list of payments", () => {
     expect((await world.ask(listPayments, { caller, isOpen: true })).payments).toMatchObject([{ intentId: 9_102 }]);
     expect((await world.ask(listPayments, { caller, isOpen: false })).payments).toMatchObject([{ intentId: 9_101 }]);
     const request = { caller, day: "2026-11-20", timeZone: "Europe/Berlin" };
-    // The script's clock is at noon UTC.
+    // The scripted station's clock is at noon UTC.
     const hours = [{ hour: 13, route: "cash", collections: 1, succeeded: 1, medianMs: 2_000 }];
     const counts = { stations: 1, devicesOnline: 1, devicesOffline: 0, openCollections: 1, openIssues: 0 };
     const routes = [{ route: "cash", medianMs: 2_000 }];
@@ -96,7 +96,7 @@ describe("the list of payments", () => {
 });
 
 describe("the overview of a day", () => {
-  test("has the median time of a route's successes over the whole day, not that of its hours' medians", async () => {
+  test("the median time of a route: over all successes of the day, not over the medians of its hours", async () => {
     const station = await world.openStation();
     const { organizationId, filialId, stationId } = station.facts;
     const ended = (hour: number, seconds: number, route: string, status = "succeeded") => ({
@@ -150,7 +150,7 @@ describe(`a list of ${ROWS} payments`, () => {
         'Station ' || n, 'EUR', n = 10
       from generate_series(1, 10) n returning station_id`;
     stationIds = stations.map(({ station_id }) => station_id);
-    // Created again at the end: to build an index is far faster than to fill it row by row.
+    // The indexes are created again at the end, because building an index is far faster than filling it row by row.
     const indexes = await world.database<{ name: string; definition: string }[]>`
       select indexname as name, indexdef as definition from pg_indexes
       where tablename = 'payments' and indexname <> 'payments_pkey'`;
@@ -185,20 +185,20 @@ describe(`a list of ${ROWS} payments`, () => {
     "a rare route": { route: "attested_terminal" },
     "a status": { status: "succeeded" },
     "a rare status": { status: "processing" },
-    "a status that none has": { status: "presented" },
+    "a status without payments": { status: "presented" },
     "an hour long ago": { fromMs: Date.parse(`${DAY}T01:00:00Z`), toMs: Date.parse(`${DAY}T02:00:00Z`) },
     "a cashier": { cashierId: 17 },
     "a narrow range of amounts": { currency: "EUR", leastMinor: "5000", mostMinor: "5010" },
     "a wide range of amounts": { currency: "EUR", leastMinor: "5000" },
-    "the start of many references": { search: "virt-" },
+    "the beginning of many references": { search: "virt-" },
     "a whole reference": { search: `RRN_${ROWS - 1 - ((ROWS - 1) % 6) + 5 - 6}` },
     "an order number": { search: "4711" },
-    "sign of a pattern": { search: "rrn%" },
-    "those that are open": { isOpen: true },
-    "those that have ended": { isOpen: false },
-    "stations for tests": { sandbox: true },
-    "other stations": { sandbox: false },
-    "a cashier's cancelled ones at a station": { cashierId: 25, status: "cancelled", stationId: stationIds[2] },
+    "a character of SQL patterns": { search: "rrn%" },
+    "open payments": { isOpen: true },
+    "ended payments": { isOpen: false },
+    "test stations": { sandbox: true },
+    "live stations": { sandbox: false },
+    "a cashier's cancelled payments at a station": { cashierId: 25, status: "cancelled", stationId: stationIds[2] },
   });
 
   const isNamed = (payment: Payment, filter: PaymentsFilter): boolean =>
@@ -217,7 +217,7 @@ describe(`a list of ${ROWS} payments`, () => {
       payment.reference.toLowerCase().startsWith(filter.search.toLowerCase()) ||
       String(payment.orderDisplayNumber) === filter.search);
 
-  test("page by page: has each payment once, newest first", async () => {
+  test("all pages: each payment is listed once, newest first", async () => {
     if (ROWS > PIECE) return;
     all = await walk(caller, {}, 500);
     expect(all).toHaveLength(ROWS);
@@ -236,7 +236,7 @@ describe(`a list of ${ROWS} payments`, () => {
         page = (await world.ask(listPayments, { caller, ...filter, limit: 100 })).payments;
         times.push(performance.now() - fromMs);
       }
-      // The quickest of three, because other work on the machine is not measured.
+      // The fastest of three counts, to leave out the time of other work on the machine.
       results[name] = Math.round(Math.min(...times));
       const expected = ROWS > PIECE ? page : all.filter((payment) => isNamed(payment, filter)).slice(0, 100);
       expect(
@@ -252,7 +252,7 @@ describe(`a list of ${ROWS} payments`, () => {
     expect(Object.entries(results).filter(([, ms]) => ms > BOUND_MS)).toEqual([]);
   });
 
-  test("an old page and the overview of a day: as fast as the newest page", async () => {
+  test("an old page, and the overview of a day: fast too, and the overview has all payments of the day", async () => {
     const [oldest] = await world
       .ask(listPayments, { caller, limit: 1, toMs: Date.parse(`${DAY}T03:00:00Z`) })
       .then(({ payments }) => payments);

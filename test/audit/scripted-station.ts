@@ -23,25 +23,25 @@ export interface StationFacts {
   readonly cashier: { readonly id: number; readonly name: string };
 }
 
-/** What the log contains of the station at one moment. */
+/** The station's place in the log at one moment. */
 export interface LogSnapshot {
   readonly state: StationState | null;
   readonly version: number;
   readonly sequence: number;
-  /** How many commits the station had. */
+  /** The number of the station's commits. */
   readonly commits: number;
 }
 
 export class ScriptedStation {
   readonly facts: StationFacts;
-  /** Every commit that was appended, with its place in the stream. */
+  /** Every appended commit with its sequence in the stream. */
   readonly commits: { commit: Commit; sequence: number }[] = [];
   /** The answer to each committed command, by command id. */
   readonly responses = new Map<string, StationResponse>();
   state: StationState | null = null;
   /** What the providers service has recorded about an overdue QR. */
   recordedConfirmation: RecordedConfirmation = "none";
-  /** The script's clock: one second passes with each command. */
+  /** The station's clock. One second passes with each command. */
   nowMs = Date.UTC(2026, 10, 20, 12, 0, 0);
   readonly #bus: Bus;
   readonly #logs: StationLogs;
@@ -61,7 +61,7 @@ export class ScriptedStation {
     return { kind: "device", id: this.facts.companionId };
   }
 
-  /** One step of the machine, appended when it has events. */
+  /** Makes one step of the machine, and appends it when it has events. */
   async do(
     command: StationCommand,
     actor: Actor,
@@ -97,19 +97,19 @@ export class ScriptedStation {
     return reply;
   }
 
-  /** What the log contains of the station now. */
+  /** The station's current place in the log. */
   snapshot(): LogSnapshot {
     return { state: this.state, version: this.#version, sequence: this.#sequence, commits: this.commits.length };
   }
 
-  /** Acts as if the log had lost everything after the snapshot: the next command applies to that state. */
+  /** Continues from the snapshot, as after a loss of everything after it: the next command applies to that state. */
   restore({ state, version, sequence }: LogSnapshot): void {
     this.state = state;
     this.#version = version;
     this.#sequence = sequence;
   }
 
-  /** Creates the station with a live companion; the cashier acquires the lease. */
+  /** Creates the station with a live companion and the cashier's lease. */
   async open(device: Partial<DeviceDescription> = {}): Promise<this> {
     const { organizationId, filialId, stationId, companionId } = this.facts;
     const registry: Actor = { kind: "registry", id: 0 };

@@ -22,7 +22,7 @@ test.each([1, 2, 3, 500])("station events: pages of %i contain every event exact
   await station.collectCash(10_000 + limit);
   await station.collect(20_000 + limit, orderSnapshot(1));
   station.nowMs += 3_600_000;
-  // A commit of two events: the overdue collection expires, and the next one begins.
+  // This commit has two events: the overdue collection expires, and the next one begins.
   await station.collect(30_000 + limit, orderSnapshot(2));
   const { stationId } = station.facts;
   const seen: string[] = [];
@@ -37,7 +37,7 @@ test.each([1, 2, 3, 500])("station events: pages of %i contain every event exact
   expect(committedEvents(station).some((event) => event.includes(".1 "))).toBe(true);
 });
 
-test("station events: a person's command that ends what is overdue: the actor of the ends is the system", async () => {
+test("station events: a person's command applies overdue deadlines; the actor of those events is the system", async () => {
   const station = await world.openStation();
   await station.do({ type: "lease_release" }, station.cashier);
   await station.do({ type: "lease_acquire", lifetimeMs: 60_000 }, station.cashier);

@@ -1,4 +1,4 @@
-/** Parts of a timeline that are not in the station's log: freezes, names of devices, references of provider payments. */
+/** Parts of a timeline from other sources than the station's log: freezes, device names, references of provider payments. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type AuditWorld, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot, type ScriptedStation } from "./scripted-station.ts";
@@ -32,7 +32,7 @@ async function recordRegistryEvent(
 }
 
 describe("timeline: freezes", () => {
-  test("a freeze that was on at any time of the collection: it is listed in order of time, and no other freeze is listed", async () => {
+  test("freezes that were on during the collection: listed in order of time; no other freeze is listed", async () => {
     const station = await world.openStation();
     const { stationId, organizationId, companionId } = station.facts;
     const here = ["station", stationId] as const;
@@ -110,7 +110,7 @@ describe("timeline: names of devices", () => {
     station.nowMs += 1_000;
     await recordRegistryEvent(station, "device_changed", device, renamed("Third name", "Renamed terminal"));
     expect((await sentencesOf(station, 1_301))[0]).toContain(" by smart POS on Second name.");
-    // After it has presented the collection: its name in the station's commit.
+    // After the device has presented the collection, the timeline has its name from the station's commit.
     await station.do({ type: "intent_present", intentId: 1_301 }, station.companion);
     expect((await sentencesOf(station, 1_301))[0]).toContain(" by smart POS on Counter terminal.");
   });
@@ -124,7 +124,7 @@ describe("timeline: names of devices", () => {
   });
 });
 
-test("timeline: the sentence about a differing payment states whether it had another reference or none", async () => {
+test("timeline: a payment with another reference or none: the sentence about it states which", async () => {
   const station = await world.openStation();
   const { organizationId } = world.ownerOf(station);
   const provider = { kind: "provider", id: 81 } as const;

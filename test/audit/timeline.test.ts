@@ -17,12 +17,12 @@ afterAll(() => world.stop());
 
 const timelineOf = (station: ScriptedStation, intentId: number) => world.timelineOf(station, intentId);
 
-/** A timeline as a person reads it: whether money moved, then the sentence. */
+/** The entries of a timeline, each as whether money moved and the sentence. */
 function sentencesOf({ entries }: Timeline): string[] {
   return entries.map((entry) => `${entry.moneyMoved}: ${entry.sentence}`);
 }
 
-/** The order and the transaction as the payment seam writes them; returns the transaction's id. */
+/** Writes order and transaction as the payment seam does. Returns the id of the transaction. */
 async function settle(station: ScriptedStation, intentId: number, reference: string): Promise<number> {
   const { organizationId, stationId } = station.facts;
   const [order] = await world.database<{ order_id: number }[]>`
@@ -34,7 +34,7 @@ async function settle(station: ScriptedStation, intentId: number, reference: str
 }
 
 describe("a timeline", () => {
-  test("a whole smart POS collection: it has each step as soon as the collection ends", async () => {
+  test("a smart POS collection has ended: it has each step from the creation to the transaction", async () => {
     const station = await world.openStation();
     await station.collect(101, orderSnapshot(1));
     await station.do({ type: "intent_present", intentId: 101 }, station.companion);
@@ -197,7 +197,7 @@ describe("a timeline", () => {
     );
   });
 
-  test("a second approval after a settlement: it warns that money may have moved twice", async () => {
+  test("a second approval after settlement: the summary warns that money may have moved twice", async () => {
     const station = await world.openStation();
     await station.collect(601, orderSnapshot(1));
     await station.report(601);
@@ -216,7 +216,7 @@ describe("a timeline", () => {
     await station.do(create, station.cashier);
     for (let index = 0; index < 520; index += 1) {
       await station.report(701, { providerReference: `N-${index}` }, String(index));
-      // The log keeps 64 commits of a station; a copier that falls further behind notes a gap.
+      // The log keeps 64 commits of a station. A copier that is later than that has a gap.
       if (index % 32 === 31) await world.untilCopied();
     }
     const timeline = await timelineOf(station, 701);
@@ -226,12 +226,12 @@ describe("a timeline", () => {
     expect(timeline.entries[1]?.data["providerReference"]).toBe("N-21");
   });
 
-  test("the copier is held up: the timeline waits for the newest commit and is complete", async () => {
+  test("the copier is late for a short time: the timeline waits for the newest commit and is complete", async () => {
     const station = await world.openStation();
     await station.collect(801, orderSnapshot(1));
     await world.untilCopied();
     const { asked } = await world.database.begin(async (sql) => {
-      // The copier writes this row first, so it waits for as long as it is locked here.
+      // The copier writes this row first, so it waits while the test locks the row.
       await sql`select from audit_position for update`;
       await station.report(801);
       const asking = timelineOf(station, 801);
@@ -247,21 +247,21 @@ describe("a timeline", () => {
     const station = await world.openStation();
     await station.collect(851, orderSnapshot(1));
     await world.untilCopied();
-    // Longer than the service's own transactions may be idle.
+    // This connection may be idle in a transaction for longer than those of the service.
     const holding = openDatabase({ url: world.databaseUrl, maxConnections: 1, idleInTransactionMs: 20_000 });
     await holding.begin(async (sql) => {
       await sql`select from audit_position for update`;
       await station.report(851);
       const timeline = await timelineOf(station, 851);
       expect(timeline.summary).toContain("The newest steps are still being copied; ask again in a moment.");
-      // An intent that is not copied yet may exist, so the answer is not `not_found`.
+      // The intent may exist without being copied yet, so the answer is not `not_found`.
       const asked = timelineOf(station, 999_999);
       await expect(asked).rejects.toMatchObject({ refusal: { code: "unavailable" } });
     });
     await closeDatabase(holding);
   });
 
-  test("an intent of another organization, or of none, is not found, and a caller without permission is refused", async () => {
+  test("another organization's or unknown intent: not_found; a caller without the permission: permission_denied", async () => {
     const station = await world.openStation();
     const foreign = await world.openStation();
     await station.collect(901, orderSnapshot(1));
@@ -371,7 +371,7 @@ describe("a timeline of a QR collection", () => {
     });
   });
 
-  test("a cashier's command brings in a recorded confirmation: the actor is the provider", async () => {
+  test("a cashier's command applies a recorded confirmation: the sentence names the provider, not the cashier", async () => {
     const station = await openQrStation();
     await present(station, 2351);
     station.nowMs += 3_600_000;
@@ -392,7 +392,7 @@ describe("a timeline of a QR collection", () => {
     });
   });
 
-  test("cancelled after the code was shown: money may have moved, until the provider reports what happened", async () => {
+  test("cancelled after the QR code was shown: money may have moved, until the provider reports the outcome", async () => {
     const station = await openQrStation();
     await present(station, 2501);
     await station.do({ type: "intent_cancel", intentId: 2501 }, station.cashier);
@@ -447,7 +447,7 @@ describe("a timeline of a QR collection", () => {
     ]);
   });
 
-  test("the order was paid in another way: this collection may have been paid as well", async () => {
+  test("the order was paid in another way: this collection may have been paid too", async () => {
     const station = await openQrStation();
     await present(station, 2851);
     const order = { ...orderSnapshot(2851), status: "paid", revision: 9 } as const;
@@ -463,7 +463,7 @@ describe("a timeline of a QR collection", () => {
     ]);
   });
 
-  test("the cashier collects again: it has the confirmation that the earlier collection may have moved money", async () => {
+  test("the cashier collects again: the second timeline has the confirmation about the first collection", async () => {
     const station = await openQrStation();
     await present(station, 2601);
     await station.do({ type: "intent_cancel", intentId: 2601 }, station.cashier);
@@ -482,7 +482,7 @@ describe("a timeline of a QR collection", () => {
     ]);
   });
 
-  test("the provider asserts a second payment after the first one settled: it names the second one", async () => {
+  test("the provider asserts a second payment after settlement: the timeline has the second payment", async () => {
     const station = await openQrStation();
     await present(station, 2701);
     await confirm(station, 2701);

@@ -14,7 +14,7 @@ export async function commitBytes({ bus, logs }: Pick<BenchWorld, "bus" | "logs"
   return message?.data.length ?? 0;
 }
 
-/** Appends messages with the expected last sequence of the subject, each after the acknowledgement of the one before. */
+/** Appends messages, each with the expected last sequence of the subject and after the acknowledgement of the previous one. */
 export async function appendChain(
   world: Pick<BenchWorld, "bus">,
   subject: string,
@@ -56,7 +56,7 @@ export async function withBareStream<T>(
   }
 }
 
-/** Measures this many chains side by side, as one chain for each station. */
+/** Measures this many chains side by side. Each chain is like the commits of one station. */
 export async function measureBare(
   world: BenchWorld,
   chains: number,

@@ -25,7 +25,7 @@ export interface BenchProcess {
   readonly pid: number;
   /** The message with which it reported ready, for example with its port. */
   readonly ready: Readonly<Record<string, unknown>>;
-  /** Sends it a message and resolves with its next one. */
+  /** Sends the process a message, and resolves with its next message. */
   ask<T>(): Promise<T>;
   /** Calls the listener with every message that the process sends from now on. */
   listen(listener: (message: unknown) => void): void;
@@ -35,7 +35,7 @@ export interface BenchProcess {
 export interface BenchWorld {
   readonly bus: Bus;
   readonly natsVersion: string;
-  /** Of one server, or of the three of a cluster. */
+  /** The process ids of the only server, or of the three servers of a cluster. */
   readonly natsPids: readonly number[];
   readonly logs: StationLogs;
   /** Undefined until `databaseUrl` has been asked for. */
@@ -46,7 +46,7 @@ export interface BenchWorld {
   stop(): Promise<void>;
 }
 
-/** The layout on one server; three copies of each stream need a cluster of three servers. */
+/** The layout on one server. Three copies of each stream would need a cluster of three servers. */
 const ONE_SERVER: BusLayout = { replicas: 1, logs: 1 };
 
 export async function startBenchWorld(
@@ -137,7 +137,7 @@ async function startServer(
   return { url, version, pids: [child.pid], stop: async () => void (await child.stop()) };
 }
 
-/** Without the links of the trials, whose proxies would use the CPU of the bench. */
+/** Starts a cluster without the links of the trials, whose proxies would use the CPU of the bench. */
 async function startCluster(binary: NatsBinary): Promise<BenchNats> {
   const cluster = await NatsCluster.start({ binary: binary.path, isDirect: true });
   return { url: cluster.url(), version: binary.version, pids: cluster.pids, stop: () => cluster.stop() };

@@ -22,11 +22,11 @@ export interface Burst {
 }
 
 export interface BurstMeasurement {
-  /** Until the last callback is answered; the CPU time is counted until the last display shows `paid`. */
+  /** The time until the last callback is answered. Its CPU time is counted until the last display shows `paid`. */
   readonly answered: Burst;
   readonly paidPerSecond: number;
   readonly untilPaid: Latency;
-  /** Callbacks that were answered before. */
+  /** Callbacks that repeat callbacks which were answered before. */
   readonly duplicates: Burst;
   readonly control: Burst;
 }
@@ -39,7 +39,7 @@ interface Round {
 }
 
 const CONNECTIONS = 32;
-/** How often duplicates and control repeat the same callbacks, so that their part lasts long enough to be measured. */
+/** Duplicates and control repeat the same callbacks this often, so that their part lasts long enough to be measured. */
 const REPETITIONS = 4;
 /** Waits for the audit copy and other delayed work, so that no part includes the cost of the part before it. */
 const SETTLE_MS = 500;
@@ -100,7 +100,7 @@ async function measureRound(
 interface Load {
   readonly port: number;
   readonly requests: readonly Buffer[];
-  /** Filled with the answers' bodies. */
+  /** The load adds the bodies of the answers to it. */
   readonly bodies?: string[];
   /** Work that belongs to the measurement and may end after the answers. */
   readonly until?: Promise<unknown>;

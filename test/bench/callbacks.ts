@@ -25,7 +25,7 @@ import { type Counter, forControl, makeCounters, type PaidCallback, presentQr, t
 export interface CallbackPlan {
   /** Collections of one station, one after the other. */
   readonly serialCollections: number;
-  /** Stations that are all paid at the same moment; `collectionsEach` is how often. */
+  /** Stations that are all paid at the same moment, `collectionsEach` times. */
   readonly stationsAtOnce: number;
   readonly collectionsEach: number;
   /** Stations of a burst: each has one registered payment when the callbacks begin. */
@@ -79,8 +79,8 @@ interface Times {
 }
 
 /**
- * Does this `count` times: every station shows a QR, then the provider confirms all of them at the same moment. After each
- * block the control gets the same callbacks in the same waves.
+ * Collects `count` times: every station shows a QR, then the provider confirms all of them at the same moment. After each
+ * block the control gets the same callbacks in the same groups.
  */
 async function collectInBlocks(
   qr: QrPlan,

@@ -20,7 +20,7 @@ export interface BenchStation {
 /** A collection is four commands and five appends: an attestation commits `settling` and then `succeeded`. */
 export const COMMANDS_PER_COLLECTION = 4;
 export const APPENDS_PER_COLLECTION = 5;
-/** Stations whose lease the caller holds. `ordersAt` returns how many orders to open at each, by its index. */
+/** Makes stations whose lease the caller holds. `ordersAt` returns how many orders to open at the station of an index. */
 export async function makeStations(
   { bus }: Pick<BenchWorld, "bus">,
   caller: Caller,
@@ -84,7 +84,7 @@ export async function ask(
   return response;
 }
 
-/** Of each command, in microseconds. */
+/** The durations of each command, in microseconds. */
 export type Timings = Record<"create" | "fetch" | "report" | "attest", number[]>;
 
 export async function collect(
@@ -113,7 +113,7 @@ export async function collect(
   await timed("attest", ask(bus, caller, stationId, `a:${id}`, { type: "intent_attest", intentId }));
 }
 
-/** At all stations at once, the orders from `from` on. */
+/** Collects the orders from `from` on, at all stations at once. */
 export async function collectAll(
   bus: BenchWorld["bus"],
   caller: Caller,

@@ -26,7 +26,7 @@ export interface CommandPlan {
   readonly world: BenchWorld;
   readonly stations: number;
   readonly collectionsPerStation: number;
-  /** One after the other on one station, for the round trip of a single command. */
+  /** Collections of one station, one after the other, which measure the round trip of a single command. */
   readonly serialCollections: number;
 }
 
@@ -35,7 +35,7 @@ export interface CommandMeasurement {
   readonly bareSerialP50Us: number;
   readonly commandsPerSecond: number;
   readonly appendsPerSecond: number;
-  /** Commands that need nothing but the actor: a device's reports. */
+  /** Reports of a device, which need only the actor. */
   readonly reportsPerSecond: number;
   readonly serialP50Us: Readonly<Record<"create" | "fetch" | "report" | "attest", number>>;
   /** The CPU time of each process per command. */
@@ -47,7 +47,7 @@ export interface CommandMeasurement {
 const CPU_USERS = ["host", "nats-server", "services", "PostgreSQL", "caller"] as const;
 type CpuUser = (typeof CPU_USERS)[number];
 
-/** Not counted: they warm up the compiled code and the database's plans. */
+/** These collections do not count: they warm up the compiled code and the database's plans. */
 const WARM_COLLECTIONS = 10;
 
 export async function measureCommands(plan: CommandPlan): Promise<CommandMeasurement> {

@@ -14,7 +14,7 @@ export interface CurvePoint {
   readonly residentBytes: number;
 }
 
-/** Devices that poll: the same number at each size, so that only the size of the replica differs. */
+/** The number of devices that poll. It is the same at each size, so that only the size of the replica differs. */
 const POLLING_DEVICES = 1_000;
 /** Polls of each device per round, within the throttle's burst of ten. */
 const POLLS_EACH = 8;

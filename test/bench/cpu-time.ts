@@ -27,7 +27,7 @@ const TICK_US = 10_000;
 
 /**
  * CPU time of a process and of its children so far, in microseconds. It includes children that have ended: PostgreSQL has one
- * process per connection, and starts its autovacuum now and then.
+ * process per connection, and starts its autovacuum from time to time.
  */
 export function familyCpuTimeUs(pid: number): number {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
@@ -44,7 +44,7 @@ function endedChildrenUs(pid: number): number {
   return (Number(userTicks) + Number(systemTicks)) * TICK_US;
 }
 
-/** A child process may end during the read. */
+/** The CPU time of a child process. It may end during the read. */
 function timeIfThere(pid: number): number {
   try {
     return cpuTimeUs(pid);

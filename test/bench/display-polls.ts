@@ -15,7 +15,7 @@ export async function measureDisplayPolls(
   const gateway = await startLoadedGateway(world, devices);
   const controlPort = await freePort();
   const control = await startControl(world, gateway.port, first, controlPort);
-  // Two polls of each credential a round: learning, warming and three rounds stay within the burst of ten.
+  // Each credential polls twice a round. So learning, the warm-up and three rounds stay within the throttle's burst of ten.
   const requestsPerRound = plan.credentials * 2;
   const measurement = await measurePolls({
     world,

@@ -8,13 +8,13 @@ import type { BenchProcess, BenchWorld } from "./bench-world.ts";
 import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
 
 export interface IdlePlan {
-  /** The time since the start of the last process: the engine compiles often used code for a minute or two. */
+  /** The pause after the start of the last process: the engine compiles frequently used code for a minute or two. */
   readonly calmMs: number;
   readonly measuredMs: number;
 }
 
 export interface IdleMeasurement {
-  /** CPU time of each process in milliseconds. */
+  /** The CPU time of each process, in milliseconds. */
   readonly untilReady: Readonly<Record<string, number>>;
   readonly eachSecond: Readonly<Record<string, number>>;
 }
@@ -35,7 +35,7 @@ export async function measureIdle(world: BenchWorld, { calmMs, measuredMs }: Idl
 
 type Named = readonly [name: string, process: BenchProcess];
 
-/** As `npm start` divides the services into processes; one after the other, so that none waits for another. */
+/** Starts the processes of `npm start`, one after the other, so that no process waits for another one. */
 async function startAll(world: BenchWorld): Promise<readonly Named[]> {
   const key = (): string => randomBytes(32).toString("base64url");
   const sandboxPort = String(await freePort());

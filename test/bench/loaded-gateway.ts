@@ -15,7 +15,7 @@ export interface LoadedGateway {
 const LOAD_LIMIT_MS = 180_000;
 const POLL_INTERVAL_MS = 100;
 
-/** Resolves when the gateway answers the last device with 200; rejects after three minutes. */
+/** Resolves when the gateway answers the last device with 200. Rejects after three minutes. */
 export async function startLoadedGateway(
   world: BenchWorld,
   devices: readonly PopulatedDevice[],

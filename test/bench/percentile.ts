@@ -5,7 +5,7 @@ export function percentile(samples: Float64Array | number[], share: number): num
   return samples[Math.min(samples.length - 1, Math.ceil(share * samples.length) - 1)] ?? Number.NaN;
 }
 
-/** The middle of a few values: one noisy round on a shared machine must not decide. */
+/** The middle of a few values, because one noisy round on a shared machine must not decide. */
 export function median(values: readonly number[]): number {
   return percentile([...values], 0.5);
 }

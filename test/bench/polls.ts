@@ -50,7 +50,7 @@ export async function learnEtags(port: number, devices: readonly PopulatedDevice
   return etags;
 }
 
-/** Every second poll has an ETag and is answered 304, like the poll of a display whose station does not change. */
+/** Every second poll has an ETag and gets 304, like the poll of a display whose station does not change. */
 export function mixedRequests(devices: readonly PopulatedDevice[], etags: readonly string[], count: number): Buffer[] {
   return Array.from({ length: count }, (_, index) => {
     const at = index % devices.length;

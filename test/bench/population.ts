@@ -20,7 +20,7 @@ export interface PopulatedDevice {
   readonly credential: string;
 }
 
-/** Messages that wait for their acknowledgement: enough to keep the server busy, few enough to notice its first error at once. */
+/** So many messages may wait for their acknowledgement. They keep the server busy, and its first error is noticed at once. */
 const MAX_UNACKNOWLEDGED = 512;
 
 /** Adds `count` stations from `firstStationId` on, each with one active display; every second one has an open order. */
@@ -45,7 +45,7 @@ export async function populate(bus: Bus, firstStationId: number, count: number):
   return devices;
 }
 
-/** The newest commit of such a station, encoded. */
+/** The newest commit of a station of the population, encoded. */
 export function commitOfStation(stationId: number): string {
   return encodeCommit(stationCommit(stationId, stationId));
 }

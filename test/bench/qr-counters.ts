@@ -24,11 +24,11 @@ export interface Counters {
 
 export interface Counter {
   readonly stationId: number;
-  /** Of its display. */
+  /** The credential of its display. */
   readonly credential: string;
 }
 
-/** A callback that asserts that the buyer has paid what a display shows. */
+/** A callback which asserts that the buyer has paid the order that a display shows. */
 export interface PaidCallback {
   readonly stationId: number;
   readonly orderDisplayNumber: number;

@@ -4,7 +4,7 @@ import { median } from "./percentile.ts";
 import type { Control, ReconciliationMeasurement, Work } from "./reconciliation.ts";
 
 const GOAL_SHARE = 0.5;
-/** The garbage collector runs at other moments in each process. */
+/** A memory counts as flat up to this ratio, because the garbage collector runs at other moments in each process. */
 const FLAT = 1.2;
 const MEBIBYTE = 1_048_576;
 const plain = { goal: "", met: undefined };
@@ -86,7 +86,7 @@ function matchingResults(matching: ReconciliationMeasurement["matching"]): Bench
   ];
 }
 
-/** The memory of each file beside that of the shortest one; the goal is that it does not grow with the file. */
+/** The memory of each file beside that of the shortest one. The goal is that memory does not grow with the file. */
 function memoryResults(memory: ReconciliationMeasurement["memory"]): BenchResult[] {
   const smallest = memory[0]?.peakBytes ?? Number.NaN;
   return memory.map(({ rows, peakBytes, seconds }, at) => ({

@@ -44,7 +44,7 @@ export interface ReconciliationMeasurement {
   readonly memory: readonly { readonly rows: number; readonly peakBytes: number; readonly seconds: number }[];
 }
 
-/** The plain table has no index. The indexed table has the indexes and checks of the product's table. Neither has a foreign key. */
+/** The plain table has no index. The indexed table has the indexes and checks of the product's table. None has foreign keys. */
 const CONTROLS = ["plain", "indexed"] as const;
 export type Control = (typeof CONTROLS)[number];
 const TABLES: Readonly<Record<Control, string>> = { plain: "bench_plain_lines", indexed: "bench_indexed_lines" };

@@ -3,13 +3,13 @@
 /** The account that the rows name. */
 export const STATEMENT_ACCOUNT = "acct_1";
 const HEADER = "line,payment_id,reference,account,amount,currency,paid_at\n";
-/** The rows are spread over the days of one month from this one. */
+/** The rows are spread over `DAYS` days from this one. */
 export const FIRST_DAY = "2026-03-01";
 const DAYS = 28;
 export const LAST_DAY = "2026-03-28";
 const FIRST_AMOUNT_MINOR = 1_000;
 const AMOUNTS = 5_000;
-/** About what the object store delivers at a time. */
+/** The object store delivers chunks of about this size. */
 const CHUNK_CHARACTERS = 128 * 1_024;
 
 export interface StatementFile {
@@ -31,7 +31,7 @@ export const rowOf = (prefix: string, n: number) => ({
   day: `${FIRST_DAY.slice(0, -2)}${String(1 + (n % DAYS)).padStart(2, "0")}`,
 });
 
-/** The same of a column `n`, as SQL. */
+/** The same values as SQL, from a column `n`. */
 export const ROW_SQL = {
   amountMinor: `${FIRST_AMOUNT_MINOR} + n % ${AMOUNTS}`,
   day: `date '${FIRST_DAY}' + (n % ${DAYS})::int`,
@@ -41,7 +41,7 @@ export const ROW_SQL = {
 export async function* fileBytes(name: string): AsyncIterable<Uint8Array> {
   const [prefix = "", rows = "", edition = ""] = name.split(".");
   const count = Number(rows);
-  // Only the column of line numbers differs, which is no part of a line's identity.
+  // Editions differ only in the column of line numbers, which is no part of a line's identity.
   const firstLine = Number(edition) * count;
   let text = HEADER;
   for (let n = 1; n <= count; n += 1) {

@@ -5,23 +5,23 @@ import { IMPORT_LIMITS } from "../../services/reconciliation/limits.ts";
 import { objectName, ROW_SQL, STATEMENT_ACCOUNT, type StatementFile } from "./statement-files.ts";
 
 export interface StatementWorld {
-  /** For statements over all rows. */
+  /** A connection for SQL statements over all rows. */
   readonly database: Database;
   readonly organizationId: number;
   /** The account of the only filial, which receives the payments by QR. */
   readonly accountId: number;
-  /** A file that waits for its import. */
+  /** Stores a file that waits for its import. Returns the import's id. */
   upload(file: StatementFile, accountId?: number): Promise<number>;
   addAccount(): Promise<number>;
-  /** Throws unless the import has stored so many new and known lines. */
+  /** Throws unless the import has stored these numbers of new and known lines. */
   requireLines(importId: number, expected: { readonly lines_new: number; readonly lines_known: number }): Promise<void>;
-  /** One settled QR payment for each row of the file, at its day and with its references. */
+  /** Stores a settled QR payment for each row of the file, at its day and with its references. */
   settlePayments(file: StatementFile): Promise<void>;
   stop(): Promise<void>;
 }
 
 const STATIONS = 20;
-/** Order numbers of a station fit into an integer; intent ids of the bench begin after those of the product. */
+/** The first intent id of the bench, after those of the product. Order numbers of a station fit into an integer. */
 const FIRST_INTENT = 1_000_000_000;
 
 export async function openStatementWorld(url: string): Promise<StatementWorld> {
@@ -69,7 +69,7 @@ interface Place {
   readonly organization_id: number;
   readonly filial_id: number;
   readonly config_id: number;
-  /** The first of the stations, whose ids follow one another. */
+  /** The id of the first station. The ids of the stations follow one another. */
   readonly station_id: number;
 }
 

@@ -11,7 +11,7 @@ import { commitOfStation } from "./population.ts";
 export interface VisibilityMeasurement {
   readonly commits: number;
   readonly commitsPerSecond: number;
-  /** Until the slower of the two replicas had it, from before publishing and from the acknowledgement. */
+  /** The time until the slower replica has the commit: from before it is published, and from its acknowledgement. */
   readonly fromPublishP50Us: number;
   readonly fromPublishP99Us: number;
   readonly fromAckP99Us: number;
@@ -20,7 +20,7 @@ export interface VisibilityMeasurement {
 }
 
 const REPLICAS = 2;
-/** Commits published together; a counter at its busiest, a thousand stations wide. */
+/** The bench publishes this many commits together: the load of a thousand stations at their busiest. */
 const BATCH = 4;
 const PAUSE_MS = 2;
 const STATIONS = 200;

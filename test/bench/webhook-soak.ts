@@ -1,6 +1,6 @@
 /**
- * `node test/bench/webhook-soak.ts [seconds]`: a signer under an even load, and whether
- * its memory grows. An hour's retries, connections and batches go by in a minute or two, because only their number counts.
+ * `node test/bench/webhook-soak.ts [seconds]`: checks whether the memory of a signer grows under an even load. The retries,
+ * connections and batches of an hour happen in a minute or two, because only their number counts.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { startBenchWorld } from "./bench-world.ts";
@@ -12,7 +12,7 @@ const OWNERS = 20;
 /** Several hundred deliveries a second: an hour of a busy chain within two minutes. */
 const EVENTS_PER_TURN = 200;
 const TURN_MS = 500;
-/** What a process needs at its working size is taken in the first part. */
+/** In this first part of the time the process takes the memory that it needs for its work. */
 const WARM_SHARE = 0.4;
 const MOST_GROWTH = 0.05;
 const printProgress = (line: string): void => void process.stderr.write(`${line}\n`);
@@ -27,7 +27,7 @@ while (Date.now() < endMs) {
   const turnEndMs = Date.now() + TURN_MS;
   await webhooks.publish(EVENTS_PER_TURN);
   published += EVENTS_PER_TURN;
-  // The receiver's list is emptied, so that only the signer's memory counts.
+  // Empties the list of the receiver, so that it does not grow.
   await webhooks.arrived();
   samples.push(residentBytes(webhooks.signer.pid));
   await delay(Math.max(0, turnEndMs - Date.now()));

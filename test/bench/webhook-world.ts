@@ -39,7 +39,7 @@ export interface WebhookWorld {
   setStatus(status: "active" | "paused"): Promise<void>;
   /** Stores events as delivered and publishes them on the bus, in place of the relay. */
   publish(count: number): Promise<void>;
-  /** Commits one event for the relay; returns its id. */
+  /** Commits one event for the relay. Returns its id. */
   emit(index: number): Promise<number>;
   countOf(status: string): Promise<number>;
   /** Resolves when at least `count` deliveries have the status. */
@@ -75,7 +75,7 @@ export async function startWebhookWorld(world: BenchWorld, plan: { readonly owne
   const relay = await world.startProcess("relay", "services/main.ts", ["relay"], environment);
   const owners: WebhookOwner[] = [];
   for (let at = 0; at < plan.owners; at += 1) owners.push(await addOwner({ world, database, url }));
-  // As the robotics service does after a commit: the relay publishes the event at once.
+  // Notifies the relay after a commit, as the robotics service does, so that the relay publishes the event at once.
   const announce = announcer(world.bus.nc, {
     warn: (reason: unknown) => void process.stderr.write(`${JSON.stringify(reason)}\n`),
   });

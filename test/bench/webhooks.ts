@@ -15,7 +15,7 @@ export interface WebhookMeasurement {
   readonly connections: number;
   readonly perSecond: number;
   readonly controlPerSecond: number;
-  /** CPU time of the sending process for one delivery, and PostgreSQL's beside it. */
+  /** The CPU time of the sending process for one delivery, and the CPU time of PostgreSQL. */
   readonly cpuUs: number;
   readonly controlCpuUs: number;
   readonly postgresCpuUs: number;

@@ -45,7 +45,7 @@ const loseAnswer = async (route: Route): Promise<void> => {
 };
 
 describe("an answer that is lost", () => {
-  test("the next click finds the thing that the first one made, and makes no second one", async () => {
+  test("the next click finds the thing that the first click has made, and makes no second thing", async () => {
     const page = await open("stations/");
     await page.route("**/filials/", loseAnswer, { times: 1 });
     await button(page, "Add a filial").click(SHOWN);
@@ -167,7 +167,7 @@ describe("the sandbox panel", () => {
 });
 
 describe("the code of a device", () => {
-  test("a device that claims its code closes only the dialog with the code, not a form that was opened meanwhile", async () => {
+  test("a device claims its code: the dialog with the code closes, and a form that was opened meanwhile stays", async () => {
     const body = { station_id: system.sandbox.stations[0]?.stationId, name: "Slow", kind: "customer_display" };
     const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
     const page = await open(`devices/?device=${deviceId}`);
@@ -271,7 +271,7 @@ describe("a German page", () => {
   });
 });
 
-describe("a state without a section", () => {
+describe("an address without a section", () => {
   test("an address that does not exist: a heading says so, and the page is accessible", async () => {
     const page = await open("nothing/");
     await page.getByRole("heading", { level: 1, name: "There is no such section" }).waitFor(SHOWN);

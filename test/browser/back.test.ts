@@ -351,7 +351,7 @@ describe("lists", () => {
     await said("The service has too much to do at the moment.");
     await press("Try again");
     await page.getByText("The service has too much to do at the moment.").waitFor({ state: "detached", ...SHOWN });
-    // The page that was missing is the last one.
+    // The page that had failed is the last one.
     expect(await page.getByRole("button", { name: "Show more" }).count()).toBe(0);
     await page.unrouteAll({ behavior: "ignoreErrors" });
   });
@@ -367,7 +367,7 @@ describe("lists", () => {
     await vi.waitFor(() => expect(new URL(page.url()).searchParams.get("search")).toBe("Table 4"), SHOWN);
   });
 
-  test("the overview of a day that is none: the page says so, and another day can be chosen", async () => {
+  test("the overview of a day that does not exist: the page says so, and another day can be chosen", async () => {
     await open("?day=2026-13-45");
     await said("Something that was entered is not valid.");
     await page.getByLabel("Day", { exact: true }).fill("2026-11-20", SHOWN);
@@ -409,7 +409,7 @@ describe("lists", () => {
     expect(await at.getByText("station created").count()).toBe(0);
     await press("Show more", at);
     await at.getByRole("row").nth(200).waitFor(SHOWN);
-    // Older pages stay on the screen when the page reads the list again by itself.
+    // Older entries stay on the screen when the page reads the list again automatically.
     const again = at.waitForResponse((answer) => answer.url().endsWith("/events/?limit=100"), SHOWN);
     await at.clock.fastForward(REFRESH_MS);
     await again;
@@ -516,7 +516,7 @@ describe("session", () => {
   test("a wrong password says so, in German too", async () => {
     const own = await browser.newContext({ ...STILL, locale: "de-DE", viewport: { width: 360, height: 740 } });
     const at = await own.newPage();
-    // The page starts without the service, and continues by itself.
+    // The page starts without the service, and continues when the service answers.
     await at.route("**/session/", (route) => route.abort(), { times: 1 });
     await at.goto(`${system.baseUrl}/back/`);
     await said("Der Dienst ist nicht erreichbar.", at);

@@ -10,11 +10,11 @@ import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts"
 
 const HOUR_MS = 3_600_000;
 const { DAY_HOURS } = process.env;
-/** How many hours each page runs. `DAY_HOURS=24` is the long form, with all pages; the short form has only the page that polls most. */
+/** How many hours each page runs. `DAY_HOURS=24` is the long form with all pages. The short form has the page that polls most. */
 const HOURS = Number(DAY_HOURS ?? 0.8);
 /** When the test takes the first reading: by then the code of each page is compiled and the browser's caches are full. */
 const EARLY_SHARE = 0.4;
-/** How long the page then leaks all answers on purpose: no longer than the time between the readings of the short form. */
+/** How long the page leaks all answers afterwards, on purpose: not longer than the time between the short form's readings. */
 const LEAKING_HOURS = 0.45;
 const ALL_HOURS = HOURS + LEAKING_HOURS;
 /** The longest that an hour of a page takes on a busy machine. */

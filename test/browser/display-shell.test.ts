@@ -145,7 +145,7 @@ describe("the shell of an older build", () => {
     await context.close();
   });
 
-  test("a display that was off during the upgrade: it loads the new build by itself, and never shows an old screen", async () => {
+  test("a display that was off during the upgrade: it loads the new build, and never shows an old screen", async () => {
     const { context, page } = await pairOld();
     const order_id = await newOrder(cashier, station, "12.50", "Tea");
     const collect = { body: { order_id, route: "cash" } };

@@ -88,7 +88,7 @@ const collect = async (order_id: number, route: string, at = station) =>
   (await cashier.good<{ intent_id: number }>("POST", `${at}/intents/`, { body: { order_id, route } })).intent_id;
 
 describe("pairing", () => {
-  test("a typed code pairs, a wrong one says why, and a reload stays paired", async () => {
+  test("a typed code: it pairs the display, a wrong code says why, and after a reload the display is still paired", async () => {
     const { code } = await register();
     const context = await browser.newContext({ locale: "de-DE", viewport: { width: 360, height: 640 } });
     const page = await context.newPage();
@@ -153,7 +153,7 @@ describe("pairing", () => {
     await context.close();
   });
 
-  test("a second tab waits, and goes on when the first one closes", async () => {
+  test("a second tab waits, and continues when the first tab closes", async () => {
     const { context, page } = await pair();
     const second = await context.newPage();
     await second.goto(`${system.baseUrl}/display/`);
@@ -233,7 +233,7 @@ describe("what a guest sees", () => {
     await context.close();
   });
 
-  test.concurrent("a change is on the screen with the next poll, within 2.1 s", async () => {
+  test.concurrent("a change of the order is on the screen with the next poll, within 2.1 s", async () => {
     const at = await newStation();
     const { context, page } = await pair({}, { at });
     const waits: number[] = [];
@@ -254,7 +254,7 @@ describe("what a guest sees", () => {
     await context.close();
   });
 
-  test("asks for a screen that stays on each time it becomes visible, and continues when the browser refuses", async () => {
+  test("each time it becomes visible, it asks that the screen stays on, and continues when the browser refuses", async () => {
     const { code } = await register();
     const context = await browser.newContext({ locale: "en-GB" });
     const page = await context.newPage();
@@ -335,7 +335,7 @@ describe("a display that may not act", () => {
 });
 
 describe("an outage", () => {
-  test("`paid` disappears, the display says that it is stale, and the right state is there within 3 s of the service", async () => {
+  test("`paid` disappears, the display says that it is stale, and the right state follows the service within 3 s", async () => {
     const { context, page } = await pair();
     const order = await openOrder();
     const intent = await collect(order, "cash");

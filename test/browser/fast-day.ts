@@ -8,7 +8,7 @@ import { drawn } from "./chromium.ts";
 /** An init script. The day begins with `beginDay()`; before that, time and service are real. */
 export const FAST_DAY = `
   const day = (window.day = { isFast: false, isPaused: false, isLeaking: false, aheadMs: 0, polls: 0, kept: [], pending: 0, answer: () => undefined });
-  // A page with a defect: it keeps all that it receives.
+  // For a page with a defect: it keeps everything that it receives.
   const keep = (text) => {
     if (day.isLeaking) day.kept.push([text, JSON.parse(text)]);
     return text;
@@ -89,7 +89,7 @@ export const FAST_DAY = `
     }
   };
 
-  // A station's live state: the messages that were received come again, each round about other collections.
+  // A station's live state: the received messages are repeated, and each round is about other collections.
   const Socket = window.WebSocket, sockets = new Set(), messages = [];
   const EVERY_MS = 10_000, LIFE_MS = 3_600_000;
   window.WebSocket = class extends EventTarget {
@@ -123,7 +123,7 @@ export const FAST_DAY = `
         day.polls += 1;
         this.dispatchEvent(new MessageEvent("message", { data: keep(JSON.stringify(state)) }));
       }, EVERY_MS);
-      // What the service says between two states.
+      // The message that the service sends between two states.
       this.beat = setInterval(() => {
         const data = JSON.stringify({ type: "current", server_time: new Date(Date.now()).toISOString() });
         this.dispatchEvent(new MessageEvent("message", { data }));

@@ -67,7 +67,7 @@ describe("two people at one browser", () => {
     ["/till/", () => system.cashier, "Sandbox Cashier", "Lee"],
     ["/reconcile/", () => of("Rita"), "Rita", "Sam"],
   ] as const)(
-    "%s: a tab never works for the next person under the name of the one before",
+    "%s: a tab never works for the next person under the name of the previous person",
     async (address, first, name, next) => {
       const tab = await open(address);
       await signIn(tab, first());
@@ -127,7 +127,7 @@ describe("two people at one browser", () => {
     const sent: string[] = [];
     await page.route("**/orders/", async (route) => {
       const method = route.request().method();
-      // The page also reads the list of open orders, now and then.
+      // The page also reads the list of open orders from time to time.
       if (method === "GET") return await route.continue();
       sent.push(method);
       await route.fulfill({ status: 503, json: { code: "busy", detail: "", request_id: "r" } });

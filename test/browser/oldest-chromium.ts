@@ -1,6 +1,6 @@
 /**
- * Chromium 71, the oldest one that the pages support (`BROWSERS` of `gateway/web/build.ts`). playwright-core needs a newer one,
- * so this one is driven by its debugging protocol. The package `chrome-aws-lambda` has the program.
+ * Chromium 71, the oldest one that the pages support (`BROWSERS` of `gateway/web/build.ts`). playwright-core needs a newer one.
+ * So this file drives it by its debugging protocol. The package `chrome-aws-lambda` has the program.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -14,7 +14,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const NAME = "chromium-71.0.3563.0";
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const PROGRAM = 0o755;
-/** The released Chromium 71 has it, and this build is from a month before. */
+/** The released Chromium 71 has `queueMicrotask`, but this build is from a month before. */
 const RELEASED = "self.queueMicrotask = (task) => void Promise.resolve().then(task);";
 const WHOLE = "body";
 /** The pages read some facts only every ten seconds, and the machine may be slow. */
@@ -25,8 +25,8 @@ export interface OldPage {
   readonly faults: readonly string[];
   open(url: string): Promise<void>;
   /**
-   * This and the functions below act in the page, or in the part of it that the selector names, or in a frame that it names. They
-   * wait for what they need. A button that moves is not clicked.
+   * This and the functions below act in the page, or in the part or the frame that the selector `within` names. They wait for
+   * what they need, for example until a button no longer moves.
    */
   click(name: RegExp, within?: string): Promise<void>;
   fill(label: string, value: string, within?: string): Promise<void>;
@@ -72,7 +72,7 @@ export async function startOldestBrowser(): Promise<OldBrowser> {
     },
     async close() {
       for (const connection of connections) connection.close();
-      // The browser's processes are a group, because it ends without them.
+      // Ends the whole group of processes: the browser alone would end without its other processes.
       process.kill(-browser.pid, "SIGKILL");
       await browser.ended;
       folder.remove();

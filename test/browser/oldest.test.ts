@@ -81,7 +81,7 @@ test("the reconciliation: an account is added, and each section opens", async ()
   expect(page.faults).toEqual([]);
 });
 
-test("the first minute: a cash order is paid, and the display shows the QR code of the next one", async () => {
+test("the first minute: a cash order is paid, and the display shows the QR code of the next order", async () => {
   const [, demo] = system.sandbox.stations;
   const { organizationId } = system.sandbox;
   const { token } = await call(system.bus.nc, createLoginLink, { organizationId, stationId: demo?.stationId ?? 0 });

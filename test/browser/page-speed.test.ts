@@ -1,4 +1,4 @@
-/** What the pages do in time: the first paint, when a signed-in person loads a page again, and a commit on the screen of a till. */
+/** How fast the pages are: the first paint when a signed-in person reloads a page, and a commit on the screen of a till. */
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLoginLink } from "../../services/bus/messages/login-links.ts";
@@ -60,7 +60,7 @@ test.each<[string, () => Promise<void>]>([
   ["back", () => openSignedIn(page, "back/", system.owner)],
   ["reconcile", () => openSignedIn(page, "reconcile/", operator)],
   ["start", openStart],
-])("/%s/", async (name, prepare) => {
+])("/%s/: the first paint of a reload is within its bound", async (name, prepare) => {
   await prepare();
   const paint = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0";
   let paintMs = Number.POSITIVE_INFINITY;

@@ -58,7 +58,7 @@ async function press(page: Page, name: string): Promise<void> {
 }
 
 describe.each(CASES)("the password of the signed-in person at /$page/", (of) => {
-  test("it is changed by keyboard alone; this session continues, the others end, and only the new one signs in", async () => {
+  test("a change by keyboard alone: this session continues, the others end, and only the new password signs in", async () => {
     const known = await newPerson(of);
     const other = await logIn(system.baseUrl, of.api, known);
     const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_280, height: 800 } });

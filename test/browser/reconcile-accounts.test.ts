@@ -62,7 +62,7 @@ test("a new account belongs to the only filial, unless a person chooses otherwis
   await page.getByRole("button", { name: "Cancel" }).click();
 });
 
-test("the day of a filial without an account has a report", async () => {
+test("the report of a day: a filial without an account has one too", async () => {
   const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const station = `stations/${system.sandbox.stations[0]?.stationId}`;
   await cashier.good("POST", `${station}/lease/`);
@@ -85,7 +85,7 @@ test("a change that another person made meanwhile stays: only the changed fields
   await patch(barId, { name: "Bar", last_day: null });
 });
 
-test("the form is about one account: when the page shows another account, it changes nothing of that one", async () => {
+test("a form of one account: when the page shows another account, the form changes nothing of that account", async () => {
   await openForm(hallId);
   // The link of the section has no account, so the page shows the first one.
   await page.getByRole("link", { name: "Import", exact: true }).click();
@@ -100,7 +100,7 @@ test("the form is about one account: when the page shows another account, it cha
   await patch(barId, { last_day: null });
 });
 
-test("a last day that does not exist is not stored as no last day: the form stays", async () => {
+test("a last day that does not exist: nothing is stored, and the form stays", async () => {
   await openForm(hallId);
   let sent = 0;
   page.on("request", (request) => (sent += Number(request.method() === "PATCH")));
@@ -128,7 +128,7 @@ test("a file that could not be sent says so, also when the person has used a for
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.getByText("lost.csv").waitFor(SOON);
   await page.getByRole("button", { name: "Dismiss" }).waitFor(SOON);
-  // It belongs to the account for which it was sent.
+  // The message belongs to the account for which the file was sent.
   await page.getByLabel("Account").selectOption({ label: "Hall" });
   await page.getByText("No statement is imported yet").waitFor(SOON);
   expect(await page.getByText("lost.csv").count()).toBe(0);

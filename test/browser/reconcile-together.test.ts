@@ -68,7 +68,7 @@ const list = async (filter: string): Promise<readonly Issue[]> =>
 const read = async (issueId: number) =>
   await rita.good<{ issue: Issue; steps: { action: string }[] }>("GET", `issues/${issueId}/`);
 
-/** Imports lines without a payment, each of which is an issue; the newest first. */
+/** Imports lines without a payment. Each line becomes an issue. Returns the issues, the newest first. */
 async function openIssues(...amounts: readonly string[]): Promise<readonly Issue[]> {
   const rows = amounts.map((amount) => {
     lines += 1;
@@ -190,7 +190,7 @@ test("a refused attribution: the dialog names the reason", async () => {
   await cashier.good("POST", `orders/${order}/void/`);
   await dialog().getByRole("button", { name: "Attribute" }).click();
   await dialog().getByRole("alert").getByText("This order is voided.").waitFor(SOON);
-  // The list is read again, and the order is in it no longer.
+  // The page reads the list again, and the order is no longer in it.
   await dialog().getByText("No open order has this amount").waitFor(SOON);
   await page.keyboard.press("Escape");
 });
@@ -239,7 +239,7 @@ test("the network fails in the middle of a bulk closing: each issue is closed on
 });
 
 describe("undoing a bulk closing", () => {
-  /** Closes all listed issues; returns how many these were. */
+  /** Closes all listed issues. Returns how many they were. */
   async function closeAll(): Promise<number> {
     await page.goto(`${system.baseUrl}/reconcile/?view=all_open`);
     await page.locator(".issue-row").first().waitFor(SOON);
@@ -299,7 +299,7 @@ describe("undoing a bulk closing", () => {
     expect(await stepsOf(issue as Issue)).toEqual(["closed", "closing_undone"]);
   });
 
-  test("several requests: the message counts them", async () => {
+  test("an undo that needs several requests: the message counts the issues", async () => {
     await openIssues("7.06", "7.07");
     const count = await closeAll();
     const held = Promise.withResolvers<void>();
@@ -323,7 +323,7 @@ describe("undoing a bulk closing", () => {
     expect(await pending()).toBe(count);
   });
 
-  test("a closing that fails on its way and is left: the message names what it has closed, and undoes that", async () => {
+  test("a bulk closing that fails halfway and is cancelled: the message counts what is closed, and undoes it", async () => {
     await openIssues("7.08");
     let requests = 0;
     await page.route("**/issues/close/", async (route) => {
@@ -443,7 +443,7 @@ test("a reason that is typed for a candidate stays when the page below cannot re
   expect(await dialog().getByLabel("Reason").inputValue({ timeout: 2_000 })).toBe("The slip says so.");
 });
 
-test("a decision whose answer comes after the person has gone on: the next question stays, with what is typed", async () => {
+test("an answer that comes when the person is already at the next question: this question and its text stay", async () => {
   const [first, second] = await openIssues("5.08", "5.09");
   const [firstId, secondId] = [first?.issue_id ?? 0, second?.issue_id ?? 0];
   await show(firstId);

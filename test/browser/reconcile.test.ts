@@ -120,7 +120,7 @@ describe("the reconciliation", () => {
       sale("TC3STRAYAA", "5.00", hostileText(`"${XSS.replaceAll('"', '""')}"`, "2 x Espresso")),
     ];
     const buffer = Buffer.from(`${[HEADER, ...rows].join("\n")}\n`);
-    // A file that misses the zone: otherwise the browser would leave the page and show the file.
+    // A file that is dropped beside the zone: the browser must not leave the page and show the file.
     expect(await drop("body", "beside.csv", buffer)).toEqual(["dragover prevented", "drop prevented"]);
     expect(await drop(".drop", `${hostileText(XSS, "sumup-november")}.csv`, buffer)).toEqual([
       "dragover prevented",
@@ -186,7 +186,7 @@ describe("the reconciliation", () => {
     await page.unroute("**/imports/?*limit=50*");
   });
 
-  test("an account is changed: a wrong delay says why, and a last day is stored and taken back", async () => {
+  test("a change of an account: a wrong delay says why, and a last day is stored and removed again", async () => {
     await page.goto(`${system.baseUrl}/reconcile/?section=imports`);
     const change = page.getByRole("button", { name: "Change the account" });
     await change.click(SOON);
@@ -275,7 +275,7 @@ describe("the reconciliation", () => {
     await expectAccessible(page, "reconcile-no-match");
   });
 
-  test("an order is chosen by its number, a voided one is refused with a reason, and all issues of a filter are closed at once", async () => {
+  test("an order is chosen by number, a voided order is refused, and all issues of a filter are closed at once", async () => {
     await page.goto(`${system.baseUrl}/reconcile/?view=all_open&kind=unmatched_money`);
     await page.locator(".issue-row").first().click();
     await page.locator("body").press("t");
@@ -451,11 +451,11 @@ describe("the reconciliation", () => {
     expect(await second.getByLabel("Day", { exact: true }).inputValue(SOON)).toBe(day);
     await other.close();
 
-    // The days of both accounts are more than a page of the API.
+    // The days of both accounts need more than one page of the API.
     const { filialId } = system.sandbox;
     const terrace = { provider: "sumup", reference: "MC4TERRACE", name: "Terrace", mode: "test", filial_id: filialId };
     await operator.good("POST", "accounts/", { body: { ...terrace, currency: "EUR" } });
-    // Both days are named: where the page is, it may be tomorrow already.
+    // The address names both days, because in the time zone of the page it may already be tomorrow.
     const since = new Date(Date.parse(today) - 60 * DAY_MS).toISOString().slice(0, 10);
     await page.goto(`${system.baseUrl}/reconcile/?section=periods&from=${since}&to=${today}`);
     await expect.poll(() => page.locator("tbody tr").count(), SOON).toBe(2 * 61);

@@ -16,7 +16,7 @@ const COMPANION = join(import.meta.dirname, "..", "..", "clients", "virtual-comp
 /** The screens of a paired display after a payment. */
 const PAIRED = '[data-screen="paid"], [data-screen="idle"]';
 
-/** Each check reads two tabs, which takes much CPU time. So it runs less often. */
+/** Each check reads two tabs, which takes much CPU time. So the test checks less often. */
 const READ = { ...SHOWN, interval: 300 };
 
 let system: TestSystem;
@@ -41,7 +41,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** The station that has the companion; a start names this station in its link. */
+/** The station that has the companion. The link of `npm start` names this station. */
 function station() {
   const [, demo] = system.sandbox.stations;
   if (demo === undefined) throw new Error("The sandbox has no second station.");
@@ -278,7 +278,7 @@ describe("the link of a start", () => {
     await context.close();
   });
 
-  test("used a second time, and without a link: one sentence says so, and the page offers the sign-in pages", async () => {
+  test("a link that is used twice, or no link: one sentence says so, and the page offers the sign-in pages", async () => {
     const link = await newLink();
     // Earlier tests have used up the attempts of one address, so this visitor has another address.
     const visitor = { locale: "en-GB", extraHTTPHeaders: { "x-forwarded-for": "127.0.0.2" } };

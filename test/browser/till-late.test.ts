@@ -59,7 +59,7 @@ const changeLines = (orderId: number, unit_amount: string) => {
   return cashier.good("PUT", `orders/${orderId}/lines/`, { body });
 };
 
-/** Holds the answer of each request to this address until its turn; the service has the request at once. */
+/** Holds the answer to each request at this address until the test releases it. The service gets each request at once. */
 async function hold(address: RegExp): Promise<(() => void)[]> {
   const releases: (() => void)[] = [];
   await page.route(address, async (route) => {
@@ -88,7 +88,7 @@ test("another tab changes the order while this one waits for its lines: the page
   await addLine(page, "Tea", "2.00");
   await held(releases, 1);
   await changeLines(orderId, "20.00");
-  // The live view has said so before the answer arrives.
+  // The live view reports the change before the answer arrives.
   await page.waitForTimeout(1_000);
   await release(releases, 0, lines);
   await isShown(page, "Choose how the guest pays.");
@@ -112,7 +112,7 @@ test("two answers about one order arrive in the wrong order: the page keeps the 
   expect(await page.locator(".total strong").textContent()).toBe("€30.00");
 });
 
-test("a question about a reference is not answered for another one that was typed meanwhile", async () => {
+test("a question about a reference is not asked about another reference that was typed meanwhile", async () => {
   await addLine(page);
   await isShown(page, "Choose how the guest pays.");
   await click(page, "Card terminal");
@@ -166,7 +166,7 @@ test("an answer from before the end of the session does not leave the page witho
 
 test("a session that ends while the page has no connection: the page asks to sign in, and connects again", async () => {
   await page.waitForLoadState("networkidle");
-  // A laptop that sleeps: its cookie ends, and it hears nothing of it.
+  // Like a laptop that sleeps: its cookie expires, and the page does not learn of it.
   await context.clearCookies();
   await system.processes.gateway.kill9();
   await interrupted().waitFor(SHOWN);
@@ -177,7 +177,7 @@ test("a session that ends while the page has no connection: the page asks to sig
   expect(await again().count()).toBe(0);
 });
 
-test("a question whether to take the station over is about the cashier whom it names, not about the next one", async () => {
+test("a question whether to take over the station: it is about the cashier whom it names, not about the next one", async () => {
   const kim = await addCashier("Kim");
   const lou = await addCashier("Lou");
   const lease = `stations/${stationId}/lease/`;
@@ -192,7 +192,7 @@ test("a question whether to take the station over is about the cashier whom it n
   await isShown(page, "Lou");
   await drawn(page);
   expect(await question.count()).toBe(0);
-  // By keyboard: a tap where a button has just appeared means the button before.
+  // By keyboard, because the page ignores a tap where a button has just appeared.
   await button(page, "Take over").press("Enter");
   await question.getByText("Lou").waitFor(SHOWN);
   await question.getByRole("button", { name: "Take over" }).click(SHOWN);
@@ -205,7 +205,7 @@ async function addCashier(name: string): Promise<Person> {
   return await logIn(system.baseUrl, "cashier", details);
 }
 
-test("a collection without a decision ends with its time: the till shows it, and the order is collected in another way", async () => {
+test("a collection that expires without a decision: the till shows it, and the order is collected in another way", async () => {
   await addLine(page);
   await isShown(page, "Choose how the guest pays.");
   const body = { order_id: await openOrderId(), route: "attested_terminal", lifetime_seconds: SHORTEST_LIFETIME_S };

@@ -17,7 +17,7 @@ afterAll(async () => {
   await system.stop();
 });
 
-test("an order that the cashier begins while the end of the previous one is shown stays when the cashier continues", async () => {
+test("an order that begins while the till shows the end of the previous one: it stays when the cashier continues", async () => {
   const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
   const stationId = system.sandbox.stations[0]?.stationId ?? 0;
   const context = await browser.newContext({ locale: "en-GB" });
@@ -64,7 +64,7 @@ test("a session that ends leaves what is typed: the reference of a slip, a line,
   await again.waitFor({ state: "hidden", ...SHOWN });
   expect(await page.getByLabel("Reference").inputValue()).toBe("SLIP-4711");
   // The end of the session has released the station.
-  await takeBack(page, stationId);
+  await takeStationAgain(page, stationId);
   await click(page, "Settle €12.50");
   await click(page, "Next order");
   await addLine(page, "Tea", "2.00");
@@ -143,8 +143,8 @@ async function endSession(context: BrowserContext): Promise<void> {
   await context.request.delete(`${system.baseUrl}/api/cashier/v1/session/`, { headers: { origin } });
 }
 
-/** Takes the station again; this may happen shortly before or after the sign-in completes. */
-async function takeBack(page: Page, stationId: number): Promise<void> {
+/** Takes the station again. This may happen shortly before or after the sign-in completes. */
+async function takeStationAgain(page: Page, stationId: number): Promise<void> {
   await expect
     .poll(
       async () => {

@@ -2,7 +2,7 @@
 import type { Frame, Locator, Page } from "playwright-core";
 import type { LogIn } from "../support/system.ts";
 
-/** A page on a busy machine. */
+/** How long a page may take on a busy machine. */
 export const SHOWN = { timeout: 20_000 };
 type Place = Frame | Page;
 

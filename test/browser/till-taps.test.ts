@@ -76,13 +76,13 @@ test("a double tap that removes a line takes nothing from the next line, which h
   expect(await page.evaluate<string>(tapTwice(x, y))).toBe("One Tea less");
   await isShown(page, "€2.00");
   expect(await page.locator(".line-name").allTextContents()).toEqual(["Tea"]);
-  // Two taps on one button are two.
+  // Two taps on the same button count as two.
   const more = await button(page, "One more Tea").boundingBox();
   await page.evaluate(tapTwice((more?.x ?? 0) + 10, (more?.y ?? 0) + 10));
   await isShown(page, "€6.00");
 });
 
-/** A script with a function that taps at a place, as the later tap of a person. */
+/** A script with a function that taps at a place, like the second tap of a double tap. */
 const tap = (x: number, y: number): string => `
   const tap = () => {
     const options = { bubbles: true, cancelable: true, detail: 2, clientX: ${x}, clientY: ${y} };
@@ -90,7 +90,7 @@ const tap = (x: number, y: number): string => `
     tapped.dispatchEvent(new MouseEvent("click", options));
     return tapped.getAttribute("aria-label") || tapped.textContent;
   };`;
-/** Taps the first button, and at the same place the second one as soon as it appears. The clock stands: a machine may be slow. */
+/** Taps the first button, and then its place when the second one appears there. The clock stops: a machine may be slow. */
 const tapBoth = (first: string, second: string): string => `new Promise((resolve) => {
   const now = performance.now();
   performance.now = () => now;

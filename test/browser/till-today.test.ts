@@ -75,7 +75,7 @@ async function collect(station: Station, count: number): Promise<void> {
   }, SHOWN);
 }
 
-/** Earlier today: they follow each other from midnight to a moment before the station's own first one. */
+/** Adds collections of earlier today, from midnight until shortly before the first one that the station made. */
 async function addEarlier({ stationId }: Station, count: number): Promise<void> {
   const sql = postgres(system.database.url, { max: 1 });
   await sql`
@@ -120,7 +120,7 @@ test("a short day: all collections are listed with their steps, also those that 
   await rows.last().locator("summary").click();
   await rows.last().getByText(`Attested by ${cashier.name}`).waitFor(SHOWN);
   await expectAccessible(page, "till-today");
-  // A new collection moves an older one out of the newest; the open row stays open.
+  // A new collection moves an older one out of the newest ones. The open row stays open.
   await settle(station, await begin(station, "99.00"));
   await expect.poll(() => rows.count(), SHOWN).toBe(KEPT + 4);
   expect(await rows.last().getByText(`Attested by ${cashier.name}`).isVisible()).toBe(true);
@@ -216,7 +216,7 @@ describe("a day with ten thousand collections", () => {
     expect(await row.getAttribute("open")).not.toBeNull();
     expect(asked.filter((url) => url.includes("/payments/"))).toEqual([]);
 
-    // On the newest page the reader's rows go on below the new one, at the same place of the window.
+    // On the newest page the rows of the reader stay below the new one, at the same place of the window.
     await click(page, "The newest ones");
     await expect.poll(() => textOf(rows.first()), SHOWN).toContain("€7.50");
     const read = page.locator("details.past", { hasText: await textOf(rows.nth(20)) });

@@ -72,7 +72,7 @@ async function openTill(page = cashierPage): Promise<Till> {
 }
 
 type IntentBody = Readonly<Record<"status", string>>;
-/** Without the lease all decisions wait, also in a question that is already open. */
+/** Expects that without the lease all decisions wait, also in a question that is already open. */
 async function withoutLease({ stationId }: Till, decision: Locator, meanwhile = () => Promise.resolve()) {
   await owner.good("DELETE", `stations/${stationId}/lease/`);
   await expect.poll(() => decision.getAttribute("aria-disabled"), SHOWN).toBe("true");
@@ -94,7 +94,7 @@ async function newCompanion(till: Till): Promise<TestDevice> {
 }
 
 describe("a collection", () => {
-  test("in cash: impatient clicks settle it once, and every state is accessible", async () => {
+  test("cash: impatient clicks settle it once, and every state is accessible", async () => {
     const { stationId, name } = await newStation();
     const page = cashierPage;
     const till: Till = { page, stationId };
@@ -130,7 +130,7 @@ describe("a collection", () => {
     await click(page, "en English");
   });
 
-  test("by smart POS: the companion's evidence stands beside the decision, as text", async () => {
+  test("smart POS: the companion's evidence is shown beside the decision, as text", async () => {
     const till = await openTill();
     const { page } = till;
     await isShown(page, "This station has no companion.");
@@ -173,7 +173,7 @@ describe("a collection", () => {
     expect((await intentsOf(till)).map(({ status }) => status)).toEqual(["succeeded", "cancelled"]);
   });
 
-  test("by terminal: a reference that was used before names its order, and settles after a confirmation", async () => {
+  test("terminal: a reference that was used before names its order, and settles after a confirmation", async () => {
     const till = await openTill();
     const { page } = till;
     let attested = 0;
@@ -194,7 +194,7 @@ describe("a collection", () => {
       if (round === 2) {
         await isAsked();
         await expectAccessible(page, "till-reference-used");
-        // The answer is lost. For another reference the till asks again for the confirmation.
+        // The answer is lost. The till asks again for the confirmation when the reference is another one.
         await page.route("**/attest/", (route) => route.abort(), { times: 1 });
         await click(page, "One payment covers both: settle");
         await isShown(page, "The service cannot be reached.");
@@ -287,7 +287,7 @@ describe("a collection", () => {
   test("text of other people and of the cashier is shown as text, in every field", async () => {
     const { stationId, name } = await newStation(`Bar ${HOSTILE} ${LONG}`);
     const item = { filial_id: system.sandbox.filialId, name: `Item ${HOSTILE}`, category: HOSTILE };
-    // So many items that the till shows a search.
+    // Enough items to make the till show a search.
     for (const also of [item, ...Array.from({ length: 12 }, (_, nth) => ({ ...item, name: `Tea ${nth}` }))])
       await owner.good("POST", "catalogue-items/", { body: { ...also, unit_amount: "1.00", currency: "EUR" } });
     const viewport = { width: 320, height: 640 };
@@ -333,7 +333,7 @@ describe("a collection", () => {
     await own.close();
   });
 
-  test("by keyboard alone", async () => {
+  test("by keyboard alone: an order is collected in cash", async () => {
     const till = await openTill();
     const { page } = till;
     const goTo = async (name: string): Promise<void> => {
@@ -391,7 +391,7 @@ describe("during an action", () => {
     expect((await intentsOf(till)).map(({ status }) => status)).toEqual(["succeeded"]);
   });
 
-  test("another cashier takes the station over: the first one sees who, and can decide nothing", async () => {
+  test("another cashier takes over the station: the first cashier sees who it is, and can decide nothing", async () => {
     const till = await openTill();
     const { page, stationId } = till;
     await addLine(page);
@@ -449,7 +449,7 @@ describe("during an action", () => {
     let isSilent = false;
     await page.routeWebSocket(/\/live\/$/, (socket) => {
       const server = socket.connectToServer();
-      let isCut = false; // What has lost a message carries no later one.
+      let isCut = false; // A connection that has lost a message carries no later one.
       server.onMessage((message) => {
         isCut ||= isSilent;
         if (!isCut) socket.send(message);
@@ -478,7 +478,7 @@ describe("during an action", () => {
       const path = `stations/${stationId}/orders/`;
       return await cashier.good<{ order_id: number; order_display_number: number }>("POST", path, { body });
     };
-    // The last one is what the station shows, and the page opens it by itself.
+    // The station shows the last one, and the page opens it automatically.
     const [first, second] = [await open("Tea"), await open("Cake"), await open("Juice")];
     await page.reload();
     const { promise: isLate, resolve: answerFirst } = Promise.withResolvers<void>();

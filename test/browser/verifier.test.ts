@@ -121,7 +121,7 @@ describe("the verifier in a browser", () => {
     ).toBe(true);
   });
 
-  test("two years later it has expired; once the owner has revoked it, it is revoked", async () => {
+  test("a certificate two years later: it has expired; once the owner has revoked it, it is revoked", async () => {
     const later = new Date(Date.now() + 2 * 365 * 24 * 3_600_000).toISOString();
     expect((await verify([certificate], later))[0]).toMatchObject({ isExpired: true });
     await owner.good("POST", `certification-artifacts/${artifactId}/revoke/`, { body: { reason: "A defect." } });

@@ -28,7 +28,7 @@ describe("the canonical address", () => {
     "192.0.2.1:80",
     "[::1]",
     "192.0.2.0/24",
-  ])("%j: no address", (text) => {
+  ])("%j: not an address", (text) => {
     expect(canonicalAddress(text)).toBeUndefined();
   });
 });
@@ -49,7 +49,7 @@ describe("the address block that throttles count by", () => {
   it("any address: a /64 network has one block, and an IPv4 address is its block", () => {
     const group = fc.nat(0xffff).map((value) => value.toString(16));
     const half = fc.tuple(group, group, group, group).map((groups) => groups.join(":"));
-    // ::/64 contains the mapped IPv4 addresses, which do not count as one network.
+    // The network ::/64 has the mapped IPv4 addresses, which do not count as one network.
     const network = half.filter((groups) => groups !== "0:0:0:0");
     fc.assert(
       fc.property(network, network, half, half, fc.ipV4(), (one, other, first, second, ipv4) => {

@@ -1,4 +1,4 @@
-/** The time of the bus on a machine whose clock is set ahead and back. */
+/** The time of the bus when the machine's clock is set ahead or back. */
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { reportClock } from "../../services/bus/bus-clock.ts";
@@ -37,7 +37,7 @@ const setClockBy = (ms: number): void => void vi.spyOn(Date, "now").mockImplemen
 const errorMs = (timeMs: number): number => Math.abs(timeMs - rightMs());
 
 it.each([10_000, -10_000])(
-  "bus clock: the machine's clock is set by %i ms, the time of the bus stays right",
+  "bus clock: the machine's clock is set by %i ms; the time of the bus stays correct",
   async (ms) => {
     expect(errorMs(bus.clock.nowMs())).toBeLessThan(ERROR_MS);
     setClockBy(ms);
@@ -53,14 +53,14 @@ it.each([10_000, -10_000])(
 it("bus clock: after a possible sleep of the machine, requests count as late until the next measurement", async () => {
   const message = { headers: deadlineHeaders(bus.nc, 5_000) };
   expect(lateByMs(bus.nc, message)).toBe(0);
-  // After a sleep the wall clock has continued and the monotonic one has not: the same as a clock that was set ahead.
+  // After a sleep, the wall clock has continued and the monotonic clock has not. A clock that is set ahead has the same effect.
   setClockBy(60_000);
   expect(lateByMs(bus.nc, message)).toBeGreaterThan(50_000);
   await bus.clock.measure();
   expect(lateByMs(bus.nc, message)).toBe(0);
 });
 
-it("bus clock: the machine's clock becomes wrong and right again: each is logged once, and the metric shows it", async () => {
+it("bus clock: the machine's clock becomes wrong and correct again: one line each, and a metric", async () => {
   const lines: string[] = [];
   const log = {
     info: (_: object, text: string) => void lines.push(text),

@@ -20,7 +20,7 @@ describe("the connection to the bus", () => {
   });
   afterAll(() => nats.stop());
 
-  it("reads the token from the address", async () => {
+  it("an address with a token: the process is connected, and uses JetStream", async () => {
     const bus = await connect();
     expect(bus.isUp()).toBe(true);
     expect((await bus.jsm.getAccountInfo()).streams).toBe(0);
@@ -33,14 +33,14 @@ describe("the connection to the bus", () => {
     await expect(failed).rejects.toMatchObject({ code: "no_stream_leader" });
   });
 
-  it("a broken connection: requests fail at once, also those in progress, and work again when the server is back", async () => {
+  it("it breaks: requests fail at once, also those in progress, and work again when the server is back", async () => {
     const bus = await connect();
     const changes: boolean[] = [];
     bus.onChange((isUp) => changes.push(isUp));
     bus.nc.subscribe("never.answers", { callback: () => undefined });
     await bus.nc.flush();
     const startedAt = performance.now();
-    // Prevents an answer before the end.
+    // A stalled server sends no answer before it is killed.
     nats.signal("SIGSTOP");
     const underWay = bus.nc.request("never.answers", "", { timeout: 20_000 }).catch((error: unknown) => error);
     const flushing = bus.nc.flush().catch((error: unknown) => error);
@@ -56,7 +56,7 @@ describe("the connection to the bus", () => {
     expect(changes).toEqual([false, true]);
   });
 
-  it("its `close`: listeners are not notified", async () => {
+  it("its `close`: listeners are not notified, and requests fail", async () => {
     const bus = await connect();
     const changes: boolean[] = [];
     bus.onChange((isUp) => changes.push(isUp));

@@ -1,4 +1,4 @@
-/** A service drops a request that its caller has abandoned. Once, an enrollment answered with 503 used its code later. */
+/** A service drops a request that its caller has abandoned. Once, an enrollment that got a 503 used its code later. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Msg } from "nats";
 import { Registry } from "prom-client";
@@ -28,7 +28,7 @@ afterAll(async () => {
   await nats.stop();
 });
 
-it("a request that is read after its deadline: dropped, counted and logged; one in time is answered", async () => {
+it("a request that the service reads after its deadline: dropped, counted and logged; one in time is answered", async () => {
   let done = 0;
   const lines: object[] = [];
   const log = { ...QUIET, warn: (fields: object, message: string) => void lines.push({ ...fields, message }) };
@@ -39,7 +39,7 @@ it("a request that is read after its deadline: dropped, counted and logged; one 
     return { count: done };
   });
   await server.nc.flush();
-  // Like a request that waited in a socket while the service was stalled.
+  // This is like a request that waited in a socket while the service was stalled.
   const late = caller.nc.request(count.subject, "{}", { timeout: 200, headers: deadlineHeaders(caller.nc, -50) });
   await expect(late).rejects.toThrow();
   expect(done).toBe(0);
@@ -54,7 +54,7 @@ it("a request that is read after its deadline: dropped, counted and logged; one 
   expect(await metrics.metrics()).toContain('device_payments_bus_requests_late_total{operation="test.count"} 1');
 });
 
-it("a call: contains the moment until which its caller waits", async () => {
+it("a call: its message has the deadline until which the caller waits", async () => {
   const received = new Promise<Msg>((resolve) => {
     server.nc.subscribe("test.received", { callback: (_error, message) => resolve(message) });
   });

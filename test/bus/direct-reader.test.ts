@@ -20,7 +20,7 @@ beforeAll(async () => {
   return started.stop;
 });
 
-/** The same connection, but its first requests never arrive; it counts all requests. */
+/** The same connection, but its first requests never arrive. It counts all requests. */
 function losing(lost: number, real = bus.nc): { nc: NatsConnection; requests: () => number } {
   let requests = 0;
   const nc = Object.create(real) as NatsConnection;
@@ -49,7 +49,7 @@ describe("readBatch", () => {
     expect(requests()).toBe(asked + 1);
   });
 
-  test("the connection is closed meanwhile: it throws `no_copy_answers`, and no other error is thrown", async () => {
+  test("the connection is closed during the read: it throws `no_copy_answers`, and no other error", async () => {
     const other = await connectBus({ url: nats.url, name: "closing", log: QUIET });
     const { nc } = losing(Number.POSITIVE_INFINITY, other.nc);
     const read = readBatch(nc, { ...READ, timeoutMs: 5_000, askAgainMs: 10 });

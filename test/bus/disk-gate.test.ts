@@ -39,7 +39,7 @@ afterAll(async () => {
   await nats.stop();
 });
 
-/** Calls an operation with this subject at each tier of the disk; returns the reply or the refusal. */
+/** Calls an operation with this subject at each tier of the disk. Returns each reply or refusal. */
 async function answers(subject: string): Promise<Record<DiskTier, unknown>> {
   const operation = repeatable(subject, z.object({}), z.object({ done: z.literal(true) }));
   const served = serve({ nc: service.nc, log, queue: "test" }, operation, async () => ({ done: true as const }));
@@ -72,7 +72,7 @@ describe("while the disk is short of space", () => {
     },
   );
 
-  test("each subject that may wait: belongs to an operation", () => {
+  test("the list of refused subjects: each is the subject of an operation", () => {
     const modules = [
       catalogueItems,
       devices,

@@ -22,7 +22,7 @@ const store = (station: number, text: string) => bus.js.publish(`station.log.0.0
 
 const LOG = new StationLogs(1).of(1);
 
-/** The newest text that the feed has delivered of each station; cleared when the feed starts over. */
+/** The newest text that the feed has delivered for each station. It is cleared when the feed starts over. */
 function follow(): { readonly known: Map<string, string>; readonly resets: () => number } {
   const known = new Map<string, string>();
   let resets = 0;
@@ -50,7 +50,7 @@ it("feed: the stream loses its end and grows beyond it before the feed reconnect
   await store(1, "lost");
   const { known, resets } = follow();
   await eventually(() => known.get("1") === "lost");
-  // Another message has the sequence of the lost one, and the stream continues after it.
+  // Now another message has the sequence of the lost one, and the stream continues after it.
   await comeBackWith(nats, grown);
   await eventually(() => known.get("2") === "is longer");
   expect(Object.fromEntries(known)).toEqual({ 1: "kept", 2: "is longer" });
@@ -70,7 +70,7 @@ it("feed: the server is killed and loses nothing; the feed continues", async () 
   expect(resets()).toBe(0);
 });
 
-it("feed: the stream loses only a beat; the feed delivers what takes the place of the beat", async () => {
+it("feed: the stream loses only a beat; the feed delivers the message that gets the beat's sequence", async () => {
   await store(1, "kept");
   const { known, resets } = follow();
   await eventually(() => known.get("1") === "kept");

@@ -46,7 +46,7 @@ describe("a feed", () => {
     return { feed, messages, resets: () => resets };
   };
 
-  it("starts with the newest message of each subject and continues with each later one", async () => {
+  it("a start: it delivers the newest message of each subject, and then each later one", async () => {
     for (const text of ["a1", "a2"]) await store(1, text);
     await store(2, "b1");
     const { feed, messages } = open();
@@ -58,7 +58,7 @@ describe("a feed", () => {
     expect(feed.behind()).toBe(0);
   });
 
-  it("is stopped while it starts: it leaves no consumer and delivers nothing", async () => {
+  it("it is stopped while it starts: no consumer is left, and nothing is delivered after that", async () => {
     await store(1, "a1");
     const { feed, messages } = open();
     const request = bus.nc.subscribe("$JS.API.CONSUMER.CREATE.>", { max: 1 });
@@ -70,13 +70,13 @@ describe("a feed", () => {
     expect(await bus.jsm.consumers.list("STATION_LOG_0").next()).toEqual([]);
   });
 
-  it("an empty stream: has caught up at once", async () => {
+  it("an empty stream: it has caught up at once", async () => {
     const { feed, messages } = open();
     await feed.caughtUp;
     expect(messages).toEqual([]);
   });
 
-  it("delivers headers without bodies on request, and the time at which each message was stored", async () => {
+  it("only headers are requested: it delivers no bodies, and the time when each message was stored", async () => {
     await store(1, "a long body");
     const { feed, messages } = open(true);
     await feed.caughtUp;
@@ -110,7 +110,7 @@ describe("a feed", () => {
     expect(messages).toHaveLength(2);
   });
 
-  it("without messages: still receives heartbeats", async () => {
+  it("no messages: it receives heartbeats, and is silent only while the server is down", async () => {
     const { feed } = open();
     await feed.caughtUp;
     for (let poll = 0; poll < 10; poll += 1) {
@@ -124,7 +124,7 @@ describe("a feed", () => {
     await eventually(() => feed.silentForMs() < 500);
   });
 
-  it("starts over when the stream was deleted and created again", async () => {
+  it("its stream was deleted and created again: it starts over", async () => {
     for (const text of ["old1", "old2", "old3"]) await store(1, text);
     const { feed, messages, resets } = open();
     await feed.caughtUp;

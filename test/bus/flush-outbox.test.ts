@@ -1,4 +1,4 @@
-/** The barrier that a writer gets from the relay: when the relay answers, when none runs, and when one starts meanwhile. */
+/** The barrier that a writer gets: when a relay answers, when none runs, and when one starts while the writer waits. */
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Bus } from "../../services/bus/connection.ts";
 import { flushKeys } from "../../services/bus/flush-outbox.ts";

@@ -1,4 +1,4 @@
-/** A single nats-server whose disk was full: it runs, and stores nothing until it is started again. */
+/** A single nats-server whose disk was full: it runs, but stores nothing until it is started again. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -11,9 +11,9 @@ import { type RunningProgram, runProgram } from "../support/running-program.ts";
 import { mountSmallDisk } from "../support/small-disk.ts";
 
 const WAIT = { timeout: 30_000, interval: 50 };
-/** Longer than the process waits between two questions, and than two questions without an answer take. */
+/** Longer than the pause between two checks, and longer than two checks without an answer. */
 const TWO_QUESTIONS_MS = 7_500;
-/** Longer than one question, and shorter than two. */
+/** Longer than one check, and shorter than two. */
 const STALL_MS = 3_000;
 const TEST_MS = 60_000;
 const disk = mountSmallDisk("server-disk", 48);
@@ -56,8 +56,8 @@ afterAll(async () => {
   disk.remove();
 });
 
-describe("a process beside a single nats-server", () => {
-  it("a server that stalls for some seconds, like one with a slow disk: the process stays ready", {
+describe("a process with a single nats-server", () => {
+  it("the server stalls for three seconds, like one with a slow disk: the process stays ready", {
     timeout: TEST_MS,
   }, async () => {
     await pause(BUS_LIMITS.singleFreshMs - 500);
@@ -73,7 +73,7 @@ describe("a process beside a single nats-server", () => {
 
   it("its disk was full: the process is unready, and its log has the next step", { timeout: TEST_MS }, async () => {
     disk.fill(0);
-    // More than the page of the file system that the end of a file still has.
+    // This is more than the free rest of a file's last page in the file system.
     for (const { name } of BUCKETS) bus.nc.publish(`$KV.${name}.test`, "x".repeat(10_000));
     await vi.waitFor(() => expect(reasons()).toEqual(["bus"]), WAIT);
     const sentence = `warn The NATS at 127.0.0.1:${port} (NATS_URL) runs, but stores nothing, as after its disk was full: free space on that disk, and start nats-server again.`;
@@ -83,7 +83,7 @@ describe("a process beside a single nats-server", () => {
     expect([reasons(), lines]).toEqual([["bus"], [sentence]]);
   });
 
-  it("nats-server is started again: the process is ready", { timeout: TEST_MS }, async () => {
+  it("the server is started again after its disk was full: the process is ready", { timeout: TEST_MS }, async () => {
     server.process.kill("SIGKILL");
     await server.ended;
     server = await startServer();

@@ -1,4 +1,4 @@
-/** What a person reads about an invalid field: a plain sentence for every kind of issue. */
+/** The sentence about an invalid field: a plain one for every kind of issue. */
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { issueSentence } from "../../services/bus/issue-sentence.ts";

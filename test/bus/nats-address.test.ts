@@ -21,7 +21,7 @@ describe("parseNatsAddress", () => {
     });
   });
 
-  it("a server twice: once", () => {
+  it("the same server twice: it is in the list once", () => {
     const { servers = [] } =
       parseNatsAddress("nats://token@one.example:4222,nats://one.example,nats://two.example") ?? {};
     expect(servers.map(({ host }) => host)).toEqual(["one.example", "two.example"]);

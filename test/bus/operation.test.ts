@@ -1,4 +1,4 @@
-/** The reply of `serve` when a handler calls another service or refuses by itself, and the request id of both. */
+/** The reply of `serve` when a handler refuses or calls another service, and the request id in calls. */
 import { beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 import type { Bus } from "../../services/bus/connection.ts";
@@ -35,12 +35,12 @@ it("serve: a handler calls a busy service after an effect; the caller gets unava
   expect(effects).toBe(1);
 });
 
-it("serve: a handler itself refuses with busy; the caller gets busy", async () => {
+it("serve: a handler refuses with busy; the caller gets busy", async () => {
   refusal = { code: "busy", retryAfterMs: 5 };
   await expect(call(bus.nc, inner, {})).rejects.toMatchObject({ refusal });
 });
 
-it("serve: another service refuses with not_found; the caller gets not_found", async () => {
+it("serve: a handler calls another service, which refuses with not_found; the caller gets not_found", async () => {
   refusal = { code: "not_found" };
   await expect(call(bus.nc, outer, {})).rejects.toMatchObject({ refusal });
 });

@@ -1,4 +1,4 @@
-/** What is logged while PostgreSQL or NATS is away: one line for each reason and minute, without a stack. */
+/** The log while PostgreSQL or NATS is away: one line for each reason and minute, without a stack. */
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { errors } from "nats";
 import { pino } from "pino";
@@ -38,7 +38,7 @@ interface Line {
 const lines: Line[] = [];
 const LOG = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });
 const TIMES = 20;
-/** Each waits half a second for the dial of PostgreSQL. */
+/** Each request waits half a second for the dial of PostgreSQL. */
 const REQUESTS = 4;
 
 let nats: TestServer;
@@ -52,13 +52,13 @@ beforeEach(() => {
   lines.length = 0;
 });
 
-test("an error of JetStream: an election is an outage, a wrong request is none", () => {
+test("an error of JetStream: during an election it is an outage, after a wrong request it is none", () => {
   const error = (err_code: number): Error => new JetStreamApiError({ code: 503, err_code, description: "why" });
   expect(outageReason(error(10_008))).toBe("why");
   expect(outageReason(error(10_059))).toBeUndefined();
 });
 
-test("a request without an answer: silence is an outage, an answer that is no JSON or a denied subject is none", () => {
+test("a request fails: without an answer an outage, with an answer that is no JSON or a denied subject none", () => {
   const without = (cause: unknown) => outageReason(new UnavailableError("a.subject", cause));
   expect(without(new errors.TimeoutError())).toBe("No answer came from a.subject in time.");
   expect(without(new SyntaxError("Unexpected token"))).toBeUndefined();
@@ -98,7 +98,7 @@ describe("a service's requests", () => {
   });
 });
 
-test("a settlement, the settlement service is away: one line for all attempts, no stack", async () => {
+test("settlements while the settlement service is away: one line for all attempts, no stack", async () => {
   const metrics = addHostMetrics(new Registry());
   const saga = new SettlementSaga({ nc: bus.nc, log: LOG, metrics, mailboxes: {} as SettlementSagaDeps["mailboxes"] });
   const retries = vi.spyOn(metrics.settlementRetries, "add");
@@ -112,7 +112,7 @@ test("a settlement, the settlement service is away: one line for all attempts, n
   expect(lines[0]).not.toHaveProperty("err");
 }, 30_000);
 
-describe("the questions of a host to the providers service, which is away: one line for all attempts, no stack", () => {
+describe("a host's requests while the providers service is away: one line for all attempts, no stack", () => {
   const expectOneLine = (msg: string): void => {
     expect(lines).toMatchObject([{ msg, reason: expect.stringContaining("No answer came") }]);
     expect(lines[0]).not.toHaveProperty("err");
@@ -155,7 +155,7 @@ describe("the questions of a host to the providers service, which is away: one l
   });
 });
 
-test("the tasks of the providers service, PostgreSQL and the hosts are away: one line for each reason, no stack", async () => {
+test("tasks of the providers service while PostgreSQL and the hosts are away: one line for each reason, no stack", async () => {
   const database = openDatabase({ url: `postgres://payments@127.0.0.1:${await freePort()}/none` });
   const run = async (): Promise<never> => {
     throw new UnavailableError("station.command", undefined);

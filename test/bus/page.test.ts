@@ -1,4 +1,4 @@
-/** Pages that are read in pieces equal the pages of a list that is read at once. */
+/** Reading a page in pieces gives the same page as reading the whole list at once. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
@@ -13,7 +13,7 @@ interface Thing {
 const thingsOf = (lengths: readonly number[]): readonly Thing[] =>
   lengths.map((length, index) => ({ id: index + 1, text: "x".repeat(length) }));
 
-/** Reads a page of these things; returns it and how many things were read. */
+/** Reads a page of these things. Returns the page and the number of things that were read. */
 async function pageOf(things: readonly Thing[], limit: number) {
   let read = 0;
   const found = await readPage<Thing>(limit, async (last, count) => {
@@ -26,7 +26,7 @@ async function pageOf(things: readonly Thing[], limit: number) {
 }
 
 describe("a page that is read in pieces", () => {
-  it("any lengths and any limit: equals the page of a list that is read at once", async () => {
+  it("any lengths and any limit: it equals the page of a list that is read at once", async () => {
     const lengths = fc.array(fc.oneof(fc.nat(100), fc.nat(20_000), fc.nat(BOUNDS.listedBytes * 2)), { maxLength: 120 });
     await fc.assert(
       fc.asyncProperty(lengths, fc.integer({ min: 1, max: 130 }), async (found, limit) => {
@@ -38,7 +38,7 @@ describe("a page that is read in pieces", () => {
     );
   });
 
-  it("the longest things: a few are read; short things: one more than the limit is read", async () => {
+  it("of the longest things, a few are read; of short things, one more than the limit", async () => {
     const long = await pageOf(thingsOf(Array.from({ length: 600 }, () => 120_000)), BOUNDS.listed);
     expect(long).toMatchObject({ hasMore: true, read: 20 });
     expect(long.page).toHaveLength(1);
@@ -46,7 +46,7 @@ describe("a page that is read in pieces", () => {
     expect(short).toMatchObject({ hasMore: true, read: BOUNDS.listed + 1 });
   });
 
-  it("short things, then long ones: a small multiple of the short ones is read", async () => {
+  it("of 20 short things and then long ones, 100 are read", async () => {
     const lengths = Array.from({ length: 600 }, (_, index) => (index < 20 ? 0 : 120_000));
     const { page, read } = await pageOf(thingsOf(lengths), BOUNDS.listed);
     expect(page).toHaveLength(21);

@@ -43,7 +43,7 @@ test("many callers at once: each has everything that was stored before its call"
   feed.stop();
 });
 
-test("thousands of callers share a proof: few continue in one turn, so that other work comes between", async () => {
+test("thousands of callers share a proof: a bounded number continues in each turn of the event loop", async () => {
   const feed = follow(() => undefined);
   await feed.caughtUp;
   let inTurn = 0;
@@ -65,7 +65,7 @@ test("thousands of callers share a proof: few continue in one turn, so that othe
   feed.stop();
 });
 
-test("a beat that comes back proves what was asked before it was sent, and nothing that was asked after it", async () => {
+test("a beat that is received again: it proves requests from before it was sent, and none from after that", async () => {
   const sent: string[] = [];
   const publish = (_subject: string, _data: string, { headers }: { headers: ReturnType<typeof beatHeaders> }): void =>
     void sent.push(headers.get("Beat"));

@@ -1,4 +1,4 @@
-/** How a process watches whether its NATS server reaches a majority; `test/cluster/majority.test.ts` does so on real servers. */
+/** How a process checks that its NATS server reaches a majority. `test/cluster/majority.test.ts` tests it with real servers. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "nats";
 import { afterEach, expect, it, vi } from "vitest";
@@ -6,11 +6,11 @@ import { QuorumWatch, ServerChoice } from "../../services/bus/quorum.ts";
 import { notReady } from "../../services/runtime/run-services.ts";
 import { QUIET } from "../support/quiet-log.ts";
 
-/** The time of two questions without an answer and one more check. */
+/** The time of two checks without an answer, and of another check. */
 const UNANSWERED = { timeout: 3_000, interval: 20 };
-/** The time of one question and its answer. */
+/** The time of one check with an answer. */
 const ANSWERED = { timeout: 1_200, interval: 20 };
-/** Without a majority a process may leave a server again after three seconds. */
+/** Without a majority, a process may leave its server again after three seconds. */
 const LEFT_AGAIN_MS = 3_500;
 
 let watch: QuorumWatch | undefined;
@@ -35,7 +35,7 @@ it("a majority stops and answers again: the process is not ready meanwhile, and 
   expect(reasons()).toEqual([]);
   await vi.waitFor(() => expect(left).toBe(1), UNANSWERED);
   expect(reasons()).toEqual(["bus"]);
-  // The next server does not answer two questions either, but it is too early to leave it.
+  // The next server does not answer two checks either, but the process must not leave it so soon.
   await delay(2_000);
   expect([left, reasons()]).toEqual([1, ["bus"]]);
   answers = true;

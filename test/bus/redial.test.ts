@@ -1,4 +1,4 @@
-/** How often a process dials a NATS server that accepts connections and does nothing useful with them. */
+/** How often a process dials a NATS server that accepts connections and does not serve them. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { connectBus } from "../../services/bus/connection.ts";
@@ -9,7 +9,7 @@ import { QUIET } from "../support/quiet-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 
 const OBSERVED_MS = 1_200;
-/** With the shortest possible random pauses: 0, 50, 100 and 200 ms, then 250 ms each. */
+/** The number of dials with the shortest possible random pauses: 0, 50, 100 and 200 ms, then 250 ms each. */
 const MOST_DIALS = 8;
 
 let nats: TestServer;
@@ -37,7 +37,7 @@ describe("a server that accepts connections", () => {
     await server.stop();
   });
 
-  test("and closes them later: the number of dials is bounded, and the bus is up soon after the server", async () => {
+  test("and later closes them: the number of dials is bounded, and the bus is up soon after the server", async () => {
     const server = await startFaultyServer(nats.url, "none");
     const bus = await connectBus({ url: server.url, name: "test", log: QUIET });
     const dialsBefore = server.dials();
@@ -53,7 +53,7 @@ describe("a server that accepts connections", () => {
     await server.stop();
   });
 
-  test("and closes each as soon as it is up: the number of dials is bounded", async () => {
+  test("and closes each one as soon as it is established: the number of dials is bounded", async () => {
     const server = await startFaultyServer(nats.url, "none");
     const bus = await connectBus({ url: server.url, name: "test", log: QUIET });
     const dialsBefore = server.dials();
@@ -71,12 +71,12 @@ describe("a server that accepts connections", () => {
 });
 
 describe("a server that is lost", () => {
-  /** More than sockets and a link hold. */
+  /** More messages than sockets and a link can hold. */
   const MESSAGES = 64;
   const BYTES = 512 * 1_024;
   const NOTICED_MS = BUS_LIMITS.pingMs * (BUS_LIMITS.unansweredPings + 1) + BUS_LIMITS.dialMs;
 
-  test("and reads nothing more, so that the socket is full: the process goes to another server", async () => {
+  test("and does not read, so that the socket is full: the process connects to another server", async () => {
     const links = await Promise.all([Link.open(nats.port), Link.open(nats.port)]);
     const urls = links.map(({ port }) => nats.url.replace(`:${nats.port}`, `:${port}`));
     const bus = await connectBus({ url: urls.join(), name: "test", log: QUIET });
@@ -89,7 +89,7 @@ describe("a server that is lost", () => {
     await Promise.all(links.map((link) => link.close()));
   });
 
-  test("after the clock of the process was set back: the bus is up soon after the server", async () => {
+  test("after the clock of the process was set back: the bus is up soon after the server is back", async () => {
     const server = await startNats();
     const bus = await connectBus({ url: server.url, name: "test", log: QUIET });
     const now = Date.now.bind(Date);

@@ -1,4 +1,4 @@
-/** Requests that are repeated because their first process sends nothing, and what prevents a second run. */
+/** Requests that are repeated because their first process does not answer, and the claims that prevent a second run. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -57,7 +57,7 @@ afterAll(async () => {
 
 type Served = Operation<typeof empty, typeof named>;
 
-/** Processes of one queue group share the requests; each group receives every request. */
+/** Serves the operation. Processes of one queue group share the requests, and each group receives every request. */
 async function answer(
   bus: Bus,
   operation: Served,
@@ -150,7 +150,7 @@ describe("a request that takes long", () => {
 });
 
 describe("a request that may be carried out once", () => {
-  it("two processes receive it, again and again under the same inbox: it is carried out once", async () => {
+  it("two processes receive it six times with the same inbox: it is carried out once", async () => {
     let runs = 0;
     const handler = async () => {
       runs += 1;
@@ -167,7 +167,7 @@ describe("a request that may be carried out once", () => {
     expect(runs).toBe(1);
   });
 
-  it("its process has not begun it when it stalls: another one carries it out, and the first one does not later", async () => {
+  it("its process stalls before it has begun it: another one carries it out, and the first does not later", async () => {
     const { taken, end } = await stalled(create);
     const asked = call(caller.nc, create, {});
     await expect.poll(() => taken.length).toBe(1);
@@ -179,7 +179,7 @@ describe("a request that may be carried out once", () => {
     await answer(second, create, handler);
     expect(await asked).toEqual({ by: "it" });
     end();
-    // The first process continues.
+    // Now the first process continues and receives the request.
     const [message] = taken;
     await answer(first, create, handler);
     caller.nc.publish(create.subject, "{}", { reply: message?.reply ?? "" });
@@ -188,7 +188,7 @@ describe("a request that may be carried out once", () => {
     expect(runs).toBe(1);
   });
 
-  it("its process has begun it and then stalls: the caller receives within 2 s that the outcome is unknown", async () => {
+  it("its process stalls after it has begun it: within 2 s, the caller gets an unknown outcome", async () => {
     const { taken, end } = await stalled(create);
     const asked = call(caller.nc, create, {});
     const refused = expect(asked).rejects.toBeInstanceOf(UnavailableError);
@@ -206,7 +206,7 @@ describe("a request that may be carried out once", () => {
     end();
   });
 
-  it("its handler claims by itself: a refused request leaves no claim; other requests run at one of two processes", async () => {
+  it("its handler makes the claim: a refused request leaves none; another request runs at one of two processes", async () => {
     let runs = 0;
     let isRefused = true;
     const handler = async (_: object, claimNow: ClaimNow): Promise<{ by: string }> => {
@@ -229,14 +229,14 @@ describe("a request that may be carried out once", () => {
     expect(runs).toBe(1);
   });
 
-  it("its handler has not claimed it: the caller gets unavailable", async () => {
+  it("its handler should make the claim and does not: the caller gets unavailable", async () => {
     const deps = { nc: first.nc, log: QUIET, queue: "test", claim: requestClaims(sql), handlerClaims: true };
     serving.push(serve(deps, create, async () => ({ by: "it" })));
     await first.nc.flush();
     await expect(call(caller.nc, create, {})).rejects.toMatchObject({ refusal: { code: "unavailable" } });
   });
 
-  it("a service does not claim requests: such an operation is refused at its start", () => {
+  it("a service without claims: `serve` refuses such an operation", () => {
     const deps = { nc: first.nc, log: QUIET, queue: "test" };
     expect(() => serve(deps, create, async () => ({ by: "it" }))).toThrow("test.create may be carried out once only");
   });

@@ -5,24 +5,18 @@ import { createProviderConfigBodySchema } from "../../gateway/api/backoffice/pro
 import { offerServingTaskBodySchema } from "../../gateway/api/backoffice/serving-tasks.ts";
 import { closeIssueBodySchema } from "../../gateway/api/reconciliation/issues.ts";
 import { pauseFilialRobotics, resumeFilialRobotics } from "../../services/bus/messages/filial-robotics.ts";
+import { releaseImport, withdrawImport } from "../../services/bus/messages/import-decisions.ts";
 import { attributeIssue, closeIssue, commentIssue } from "../../services/bus/messages/issues.ts";
 import { changeProviderConfig } from "../../services/bus/messages/provider-configs.ts";
+import { confirmMatch, rejectMatch } from "../../services/bus/messages/reconciliation-matches.ts";
+import { closePeriod } from "../../services/bus/messages/reconciliation-periods.ts";
 import { detailsSchema, reasonSchema } from "../../services/bus/messages/sentence.ts";
 import { cancelServingTask, offerServingTask } from "../../services/bus/messages/serving-tasks.ts";
-import { checkReason } from "../../services/issues/life-cycle.ts";
 
 const caller = { userId: 1, name: "Ada", organizationId: 1, role: "owner" as const, permissions: [] };
 const offer = { leg: "courier", manifest: [{ name: "Soup", quantity: 1 }] } as const;
 
 type Check = (text: string) => boolean;
-const isAccepted = (check: () => void): boolean => {
-  try {
-    check();
-    return true;
-  } catch {
-    return false;
-  }
-};
 /** Every request field that contains a reason. */
 const REASONS: Readonly<Record<string, Check>> = {
   "the API's robotics": (reason) => roboticsReasonBodySchema.safeParse({ reason }).success,
@@ -32,7 +26,16 @@ const REASONS: Readonly<Record<string, Check>> = {
     expect(createProviderConfigBodySchema.safeParse(config).success).toBe(true);
     return createProviderConfigBodySchema.safeParse({ ...config, reason }).success;
   },
-  "an import's decision": (reason) => isAccepted(() => checkReason(reason)),
+  "an import's release on the bus": (reason) =>
+    releaseImport.request.safeParse({ caller, importId: 1, reason }).success,
+  "an import's withdrawal on the bus": (reason) =>
+    withdrawImport.request.safeParse({ caller, importId: 1, reason }).success,
+  "a period's closing on the bus": (reason) =>
+    closePeriod.request.safeParse({ caller, accountId: 1, kind: "day", fromDate: "2026-11-02", reason }).success,
+  "a confirmed match on the bus": (reason) =>
+    confirmMatch.request.safeParse({ caller, lineIds: [1], paymentKeys: ["payment:1"], reason }).success,
+  "a rejected match on the bus": (reason) =>
+    rejectMatch.request.safeParse({ caller, lineId: 1, paymentKey: "payment:1", reason }).success,
   "a closing on the bus": (reason) => closeIssue.request.safeParse({ caller, issueId: 1, reason }).success,
   "an attribution on the bus": (reason) =>
     attributeIssue.request.safeParse({ caller, issueId: 1, orderId: 1, reason }).success,

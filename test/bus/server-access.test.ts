@@ -41,13 +41,13 @@ async function stopServer(server: RunningProgram | undefined): Promise<void> {
   await server?.ended;
 }
 
-/** Connects as a process does, from its environment variables. */
+/** Connects like a process, by environment variables. */
 async function connectWith(environment: NodeJS.ProcessEnv, log: BusLog = QUIET): Promise<Bus> {
   const { natsUrl: url, natsAccess: access } = parseSettings(sharedSettingsSchema, environment);
   return await connectBus({ url, access, name: "test", log, withinMs: 300 });
 }
 
-/** The streams that a user sees are those of its account. */
+/** The streams of the user's account. */
 async function streamsOf(bus: Bus): Promise<readonly string[]> {
   const names: string[] = [];
   for await (const name of bus.jsm.streams.names()) names.push(name);
@@ -96,7 +96,7 @@ describe("a NATS server with passwords and certificates of a private authority",
     });
   });
 
-  describe.concurrent("a certificate of the process that the server refuses: the error gives the reason, also with several servers", () => {
+  describe.concurrent("the server refuses the process's certificate: the error has the reason, also with two servers", () => {
     const identity = (name: string, { cert, key }: { readonly cert: string; readonly key: string }) => ({
       NATS_CERT_FILE: writeFile(`${name}.pem`, cert),
       NATS_KEY_FILE: writeFile(`${name}.key`, key),
@@ -105,10 +105,10 @@ describe("a NATS server with passwords and certificates of a private authority",
     const hourAgo = new Date(Date.now() - 3_600_000);
     const none = { NATS_CERT_FILE: undefined, NATS_KEY_FILE: undefined };
     it.each([
-      ["none", none, "the server demands a certificate of this process"],
-      ["of another authority", identity("other", createAuthority("Other").issue({ names })), "does not trust"],
+      ["it has none", none, "the server demands a certificate of this process"],
+      ["it is of another authority", identity("other", createAuthority("Other").issue({ names })), "does not trust"],
       [
-        "that has expired",
+        "it has expired",
         identity("expired", authority.issue({ names, notBefore: new Date(0), notAfter: hourAgo })),
         "has expired",
       ],
@@ -121,7 +121,7 @@ describe("a NATS server with passwords and certificates of a private authority",
     });
   });
 
-  it.concurrent("a certificate expires while the process runs: it is logged once, and with a new file the bus is up again", async ({
+  it.concurrent("a certificate expires while the process runs: logged once, and with a new file the bus is up", async ({
     onTestFinished,
   }) => {
     const identity = authority.issue({ names: ["device-payments"] });
@@ -198,7 +198,7 @@ describe("a NATS server with JWT accounts", () => {
   });
 
   it.each([
-    ["is away", (file: string) => rmSync(file)],
+    ["is missing", (file: string) => rmSync(file)],
     ["is half written", (file: string) => writeFileSync(file, "-----BEGIN NATS USER JWT-----\n")],
   ])("the credentials file %s when the connection is lost: the process connects again", async (_, spoil) => {
     const file = writeFile("renewed.creds", credentials(account));
@@ -227,7 +227,7 @@ describe("a NATS server with JWT accounts", () => {
 });
 
 describe("a NATS server whose password is changed while a process runs", () => {
-  it("the process logs once that it is refused, with the next step, and continues when the password is valid again", async () => {
+  it("the process logs the refusal once, with the next step, and continues when its password is valid again", async () => {
     const user = (password: string) => `authorization { user: payments, password: ${password} }`;
     const { server, port } = await startServer("changed", [user("first")]);
     const config = readFileSync(pathOf("changed.conf"), "utf8");
@@ -243,7 +243,7 @@ describe("a NATS server whose password is changed while a process runs", () => {
       /^The NATS at 127\.0\.0\.1:\d+ \(NATS_URL\) cannot be used: the server refuses the user, .*; correct them\.$/,
     );
     await expect.poll(() => warnings, { timeout: 5_000 }).toContainEqual(refused);
-    // Several more dials.
+    // In this time, the process dials several more times.
     await delay(1_500);
     expect(warnings).toEqual(["the bus is down", refused]);
     change("first");

@@ -1,4 +1,4 @@
-/** The error of a process at a real nats-server whose account or user lacks a right that the product needs: one sentence. */
+/** The error of a process whose account or user at a real nats-server lacks a needed right: one sentence. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
@@ -57,7 +57,7 @@ describe("a NATS server with accounts", () => {
   it.each([
     ["asks_nothing", /^publish to \$JS\.API\.INFO$/],
     ["receives_nothing", /^subscribe to _INBOX\.[\w.*]+$/],
-  ])("a user that %s: the sentence names what it may not do", async (name, what) => {
+  ])("the user %s: the sentence has the missing right", async (name, what) => {
     const error: unknown = await connectAs(name).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ code: "nats_denied", exitCode: 1 });
     const [, denied] =
@@ -91,7 +91,7 @@ describe("a NATS server with accounts", () => {
     await bus.close();
   });
 
-  it("an account with room for fewer streams: the sentence has the next step", async () => {
+  it("an account that allows too few streams: the sentence has the next step", async () => {
     const bus = await connectAs("small");
     await expect(ensureStreams(bus, { replicas: 1, logs: 1 })).rejects.toMatchObject({
       code: "nats_storage",

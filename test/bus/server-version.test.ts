@@ -6,7 +6,7 @@ import { freePort } from "../support/free-port.ts";
 import { QUIET } from "../support/quiet-log.ts";
 import { runProgram } from "../support/running-program.ts";
 
-/** A server that greets as nats-server of that version does, and answers pings. Returns its address. */
+/** A server that greets like a nats-server of this version, and answers pings. Returns its address. */
 async function serverOfVersion(version: string): Promise<{ url: string; close: () => void }> {
   const info = { server_id: "test", version, headers: true, max_payload: 1_048_576, proto: 1, jetstream: true };
   const server = createServer((socket) => {
@@ -31,7 +31,7 @@ describe("the version of nats-server", () => {
     expect(() => refuseOldServer(version, "127.0.0.1:4222")).not.toThrow();
   });
 
-  it("connectBus: a server that is too old is refused with one sentence, by every process", async () => {
+  it("connectBus: a server that is too old: refused with one sentence", async () => {
     const server = await serverOfVersion("2.11.9");
     const connecting = connectBus({ url: server.url, name: "test", log: QUIET, withinMs: 300 });
     await expect(connecting).rejects.toMatchObject({
@@ -41,7 +41,7 @@ describe("the version of nats-server", () => {
     server.close();
   });
 
-  it("connectBus: a single server whose JetStream is silent, as after a full disk, gets one sentence with the next step", async () => {
+  it("connectBus: a single server whose JetStream does not answer: one sentence with the next step", async () => {
     const server = await serverOfVersion("2.15.1");
     const connecting = connectBus({ url: server.url, name: "test", log: QUIET, withinMs: 300 });
     await expect(connecting).rejects.toMatchObject({
@@ -51,7 +51,7 @@ describe("the version of nats-server", () => {
     server.close();
   });
 
-  it("connectBus: a server without JetStream is refused with one sentence", async () => {
+  it("connectBus: a server without JetStream: refused with one sentence", async () => {
     const port = await freePort();
     const server = runProgram(inject("natsBinary").path, ["--addr", "127.0.0.1", "--port", String(port)]);
     await server.waitFor(/Server is ready/);

@@ -6,7 +6,7 @@ const hex = (digit: string, count = 64): string => digit.repeat(count);
 const signaturesOf = (header: string): readonly string[] | undefined =>
   parseSignatureHeader(header)?.signatures.map((signature) => signature.toString("hex"));
 
-test("time and signature, with or without spaces: read as they were signed", () => {
+test("time and signature, with or without spaces: both are read", () => {
   const header = `t=001795176000,v1=${hex("a")}`;
   expect(parseSignatureHeader(header)?.timestamp).toBe("001795176000");
   expect(signaturesOf(header)).toEqual([hex("a")]);

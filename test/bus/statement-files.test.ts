@@ -92,7 +92,7 @@ describe("a statement file", () => {
     expect(await messages()).toBe(before);
   });
 
-  test("that finds the bucket full is refused with a stable code and leaves nothing; a later one is stored", async () => {
+  test("in a full bucket: refused with a stable code, nothing is left; stored when there is space", async () => {
     const name = "OBJ_STATEMENTS";
     const { config, state } = await bus.jsm.streams.info(name);
     await bus.jsm.streams.update(name, { ...config, max_bytes: state.bytes + 600_000 });
@@ -109,7 +109,7 @@ describe("a statement file", () => {
     expect((await contentOf(file.name)).equals(content)).toBe(true);
   });
 
-  test("that was deleted is lost, and a second deletion does nothing", async () => {
+  test("that was deleted: cannot be read, and a second deletion does nothing", async () => {
     const before = await messages();
     const { name } = await storeFile(bus, pieces(randomBytes(400_000)));
     await deleteFile(bus, name);
@@ -118,7 +118,7 @@ describe("a statement file", () => {
     await expect(contentOf(name)).rejects.toThrow(FileLostError);
   });
 
-  test("waits for its reader: only requested pieces are read", async () => {
+  test("with a slow reader: only requested pieces are read", async () => {
     const { name } = await storeFile(bus, pieces(randomBytes(4_000_000)));
     const { nc } = bus;
     const before = nc.stats().inBytes;
@@ -129,7 +129,7 @@ describe("a statement file", () => {
     expect(nc.stats().inBytes - before).toBeLessThan(2 * BUS_LIMITS.fileReadChunks * BUS_LIMITS.fileChunkBytes);
   });
 
-  test("that is old is listed, also when its upload was interrupted", async () => {
+  test("that is old: it is in the list of old files, also when its upload was interrupted", async () => {
     const whole = await storeFile(bus, pieces(randomBytes(10)));
     await bus.js.publish("$O.STATEMENTS.C.cut-off", randomBytes(10));
     expect((await listOldFiles(bus, -60_000)).toSorted()).toEqual(expect.arrayContaining(["cut-off", whole.name]));
@@ -138,9 +138,9 @@ describe("a statement file", () => {
     expect(await listOldFiles(bus, -60_000)).not.toContain("cut-off");
   });
 
-  test("that is new is not listed when the machine's clock is a day ahead", async () => {
+  test("that is new: it is not in that list, also when the machine's clock is a day ahead", async () => {
     const { name } = await storeFile(bus, pieces(randomBytes(10)));
-    // After this, the process has measured the clock of the bus.
+    // Now the process has measured the clock of the bus.
     await bus.clock.measure();
     const realNow = Date.now.bind(Date);
     vi.spyOn(Date, "now").mockImplementation(() => realNow() + 24 * 3_600_000);

@@ -26,7 +26,7 @@ describe("asking a station", () => {
   });
   afterEach(() => owner?.unsubscribe());
 
-  /** Answers as the owner of the partition, one answer after another; with undefined, it sends no answer. */
+  /** Acts as the owner of the partition, and sends these answers in order. For `undefined`, it sends no answer. */
   const answering = (answers: readonly (StationResponse | StationFailure | undefined)[]): string[] => {
     const asked: string[] = [];
     owner = bus.nc.subscribe(stationCommandSubject(1), {
@@ -39,20 +39,20 @@ describe("asking a station", () => {
     return asked;
   };
 
-  it("waits for an owner while no host has the partition", async () => {
+  it("no host has the partition: the client waits for an owner", async () => {
     const asked = askStation(bus.nc, 1, REQUEST);
     await pause(300);
     answering([DONE]);
     expect(await asked).toEqual(DONE);
   });
 
-  it("asks again with the same id when the owner cannot answer, or its answer is lost", async () => {
+  it("the owner cannot answer, or its answer is lost: the client asks again with the same id", async () => {
     const asked = answering([{ failure: "unavailable", retryAfterMs: 1 }, undefined, DONE]);
     expect(await askStation(bus.nc, 1, REQUEST)).toEqual(DONE);
     expect(asked).toEqual(["test:1", "test:1", "test:1"]);
   });
 
-  it("asks again soon when an answer is lost, as with a NATS server that is stopped or a host that stalls", async () => {
+  it("an answer is lost, as when a server stops or a host stalls: the client asks again within 900 ms", async () => {
     const asked = answering([undefined, DONE]);
     const startedAt = performance.now();
     expect(await askStation(bus.nc, 1, REQUEST)).toEqual(DONE);
@@ -60,7 +60,7 @@ describe("asking a station", () => {
     expect(asked).toHaveLength(2);
   });
 
-  it("accepts the answer to an earlier attempt: over slow links each answer may come after the next attempt", async () => {
+  it("an answer comes after the next attempt, as over slow links: the client accepts it", async () => {
     owner = bus.nc.subscribe(stationCommandSubject(1), {
       callback: (_error, message: Msg) => void pause(1_000).then(() => message.respond(JSON.stringify(DONE))),
     });
@@ -69,7 +69,7 @@ describe("asking a station", () => {
     expect(performance.now() - startedAt).toBeLessThan(1_400);
   });
 
-  it("accepts the answer to an earlier attempt while it pauses, because no host has the partition any more", async () => {
+  it("an answer comes while no host has the partition, and the client pauses: the client accepts it", async () => {
     const first = Promise.withResolvers<Msg>();
     owner = bus.nc.subscribe(stationCommandSubject(1), {
       max: 1,
@@ -77,19 +77,19 @@ describe("asking a station", () => {
     });
     const asked = askStation(bus.nc, 1, REQUEST);
     const message = await first.promise;
-    // It spends nearly all its time in pauses then: the bus reports at once that no process answers.
+    // Now the client is in a pause nearly all the time, because the bus reports at once that no process answers.
     await pause(BUS_LIMITS.askAgainMs + 3 * BUS_LIMITS.askLongestPauseMs);
     message.respond(JSON.stringify(DONE));
     expect(await asked).toEqual(DONE);
   });
 
-  it("returns a refusal of the station as an answer", async () => {
+  it("the station refuses: the client returns the refusal as an answer", async () => {
     const refusal: StationResponse = { reply: { ok: false, code: "lease_required" }, intent: null, sequence: 5 };
     answering([refusal]);
     expect(await askStation(bus.nc, 1, REQUEST)).toEqual(refusal);
   });
 
-  it("refuses as busy at once when the station has too much to do", async () => {
+  it("the station has too much to do: busy at once", async () => {
     const asked = answering([{ failure: "busy", retryAfterMs: 200 }]);
     const failure = await askStation(bus.nc, 1, REQUEST).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(RefusedError);
@@ -129,7 +129,7 @@ describe("asking a station", () => {
     expect(await asked).toMatchObject({ refusal: { code: "busy" } });
   });
 
-  it("refuses a command that the owner does not understand at once, and asks no second time", async () => {
+  it("the owner does not understand the command: refused at once, without a second attempt", async () => {
     const errors = [{ pointer: "/command/type", code: "invalid" as const, detail: "Invalid input" }];
     const asked = answering([{ failure: "invalid_request", errors }]);
     const failure = await askStation(bus.nc, 1, REQUEST).catch((error: unknown) => error);
@@ -138,7 +138,7 @@ describe("asking a station", () => {
     expect(asked).toHaveLength(1);
   });
 
-  it("rejects with `unavailable` soon after its timeout", async () => {
+  it("no answer until the timeout: `unavailable` soon after it", async () => {
     const startedAt = performance.now();
     await expect(askStation(bus.nc, 1, REQUEST, { timeoutMs: 400 })).rejects.toBeInstanceOf(UnavailableError);
     expect(performance.now() - startedAt).toBeLessThan(600);

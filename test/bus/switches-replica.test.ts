@@ -22,7 +22,7 @@ describe("the replica of the kill switches", () => {
     return started.stop;
   });
 
-  it("contains the switches that are on, at its start and after each change, also after an outage", async () => {
+  it("at its start, after each change and after an outage: it has the switches that are on", async () => {
     const bucket = await new Kvm(bus.js).open("SWITCHES");
     await bucket.put("organization.3", "");
     const replica = await followSwitches(bus, QUIET);
@@ -57,7 +57,7 @@ describe("the replica of the kill switches", () => {
     replica.stop();
   });
 
-  it("is trusted only after the notice that the bucket is complete for the server that runs now", async () => {
+  it("no completeness notice for the current run of the server: it is not trusted", async () => {
     const replica = await followSwitches(bus, QUIET);
     expect([replica.isBucketComplete(), replica.isTrusted()]).toEqual([false, false]);
     await noteComplete(bus, SWITCHES, { serverId: "another" });
@@ -69,7 +69,7 @@ describe("the replica of the kill switches", () => {
     await nats.kill9();
     await nats.restart();
     await eventually(() => bus.isUp());
-    // The feed receives again, but no notice proves yet that the restarted server has lost nothing.
+    // The feed receives again. No notice proves yet that the restarted server has lost nothing.
     await eventually(() => replica.ageMs() < 300);
     await new Promise((resolve) => setTimeout(resolve, 500));
     expect([replica.isBucketComplete(), replica.isTrusted()]).toEqual([false, false]);
@@ -86,7 +86,7 @@ describe("the replica of the kill switches", () => {
     for (let id = 1; id <= 60; id += 1) await bucket.put(`device.${id}`, "");
     const replica = await followSwitches(bus, QUIET);
     expect([replica.isTrusted(), replica.current().devices.size]).toEqual([true, 60]);
-    /** At each change of the switches: whether the replica was trusted, and how many switches it knew. */
+    /** At each change of the switches: whether the replica was trusted, and the number of switches that it had. */
     const seen: (readonly [isTrusted: boolean, known: number])[] = [];
     replica.onChange((switches) => seen.push([replica.isTrusted(), switches.devices.size]));
     await bus.jsm.streams.delete("KV_SWITCHES");

@@ -1,6 +1,6 @@
 /**
- * An acknowledged commit is on the disk (I4): nats-server sends no acknowledgement and no delivery of a commit before it has
- * synced the commit. The order of its system calls proves it.
+ * An acknowledged commit is on the disk (I4): nats-server acknowledges and delivers a commit only after it has synced the
+ * commit. The order of its system calls proves it.
  */
 
 import { randomUUID } from "node:crypto";
@@ -22,7 +22,7 @@ const LOG_FILES = "/streams/STATION_LOG_0/msgs/";
 const STATIONS = 8;
 const APPENDS_EACH = 3;
 const NEVER = Number.POSITIVE_INFINITY;
-/** Sets nats-server's default; its second argument is the path of the configuration. */
+/** Sets nats-server's default for syncs. The second argument of the script is the path of the configuration. */
 const SYNC_LATER = `sed -i "s/sync_interval: always/sync_interval: 2m/" "$2"`;
 
 const undo: (() => unknown)[] = [];
@@ -31,7 +31,7 @@ afterEach(async () => {
   for (const step of undo.splice(0).toReversed()) await step();
 });
 
-/** Calls `stop` once: in the test, or after a test that has failed before it called this. */
+/** Returns a function that calls `stop` once. After a test that has failed before the call, it is called too. */
 function stopping(stop: () => Promise<unknown>): () => Promise<unknown> {
   let stopped: Promise<unknown> | undefined;
   const once = (): Promise<unknown> => (stopped ??= stop());
@@ -44,7 +44,7 @@ interface Append {
   readonly sequence: number;
 }
 
-/** Several stations append at once, while a replica follows; then the server ends. */
+/** Several stations append at once, while a replica receives the commits. Returns the appends. */
 async function appendsOf(bus: Bus): Promise<Append[]> {
   await ensureStreams(bus, { replicas: 1, logs: 1 });
   const log = new StationLog(bus, ONE_LOG);
@@ -79,7 +79,7 @@ async function appendsOf(bus: Bus): Promise<Append[]> {
   return appends;
 }
 
-/** What nats-server sent about a commit before it had synced the commit, or without any sync, one line each. */
+/** A line for each acknowledgement or delivery that nats-server sent before it had synced the commit. */
 function sentTooEarly(calls: readonly SystemCall[], { commandId, sequence }: Append): string[] {
   const [stored, ...more] = durableWrites(calls, LOG_FILES, commandId);
   if (stored === undefined || more.length > 0)
@@ -112,9 +112,9 @@ async function tooEarlyAt(before?: string): Promise<string[]> {
 
 const isLinux = process.platform === "linux";
 
-describe.runIf(onlyWhere(isLinux, "the order of system calls"))("what is acknowledged is on the disk", () => {
+describe.runIf(onlyWhere(isLinux, "the order of system calls"))("an acknowledged commit is on the disk", () => {
   beforeAll(async () => {
-    // Fetches strace when the machine has none, so that this does not count as time of a test.
+    // This fetches strace when the machine has none, so that the time does not count as time of a test.
     await findStrace();
   }, deployLimits.aptDownloadMs);
 
@@ -122,7 +122,7 @@ describe.runIf(onlyWhere(isLinux, "the order of system calls"))("what is acknowl
     expect(await tooEarlyAt()).toEqual([]);
   });
 
-  test("a commit at a server that syncs later: each acknowledgement and delivery is found too early", async () => {
+  test("a commit at a server that syncs later: the check finds each acknowledgement and delivery too early", async () => {
     expect(await tooEarlyAt(SYNC_LATER)).toHaveLength(2 * STATIONS * APPENDS_EACH);
   });
 });

@@ -1,4 +1,4 @@
-/** A bus that is reached over TLS: the error names the fault of a certificate. */
+/** A bus over TLS: the error has the fault of a certificate. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";

@@ -28,7 +28,7 @@ describe("publishing once per turn of the event loop", () => {
   });
   afterEach(async () => {
     await Promise.all(opened.splice(0).map((bus) => bus.close()));
-    // Messages in transit must not count in the next test.
+    // After this, no message of this test can arrive in the next test.
     await receiver.nc.flush();
     received.length = 0;
   });
@@ -37,7 +37,7 @@ describe("publishing once per turn of the event loop", () => {
     await nats.stop();
   });
 
-  it("keeps the order, within a turn, between turns and across a flush", async () => {
+  it("messages of one turn, of several turns and around a flush: they arrive in order", async () => {
     const { nc } = await connect();
     const sent = numbers(300);
     for (const [index, body] of sent.entries()) {
@@ -49,7 +49,7 @@ describe("publishing once per turn of the event loop", () => {
     expect(received).toEqual(sent);
   });
 
-  it("sends nothing before the turn ends, except on a flush", async () => {
+  it("before the turn ends: nothing is sent, except by a flush", async () => {
     const { nc } = await connect();
     const before = nc.stats().outMsgs;
     turnPublisher(nc).publish(SUBJECT, "a");
@@ -61,7 +61,7 @@ describe("publishing once per turn of the event loop", () => {
     expect(nc.stats().outMsgs).toBe(before + 1);
   });
 
-  it("reports each message that the connection refuses, and continues with the next one", async () => {
+  it("the connection refuses a message: it is reported, and the next one is sent", async () => {
     const { nc } = await connect();
     const refused: string[] = [];
     const note = (what: string) => (cause: unknown) => void refused.push(`${what}: ${cause instanceof Error}`);
@@ -75,12 +75,12 @@ describe("publishing once per turn of the event loop", () => {
     expect(refused).toEqual(["subject: true", "closed: true"]);
   });
 
-  it("loses nothing when the connection is closed in the same turn, or before the next", async () => {
+  it("the connection is closed in the same turn, or before the next one: no message is lost", async () => {
     for (let round = 0; round < 20; round += 1) {
       received.length = 0;
       const bus = await connect();
       const sent = numbers(50);
-      // The first half becomes ready in the turn of the closing, the other half while the server confirms the first.
+      // The first half is published in the turn of the closing, the other half while the server confirms the first half.
       for (const body of sent.slice(0, 25)) turnPublisher(bus.nc).publish(SUBJECT, body);
       const publishRest = async (): Promise<void> => {
         await bus.nc.flush();

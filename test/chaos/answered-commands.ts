@@ -1,4 +1,4 @@
-/** Commands that were sent ten times at once, each with the one answer that it got. */
+/** Commands that were sent ten times at once, each with its one answer. */
 import { randomBytes } from "node:crypto";
 import { expect } from "vitest";
 import type { z } from "zod";
@@ -54,7 +54,7 @@ export class AnsweredCommands {
     return await this.#decide<Intent>("cancel", station, intent);
   }
 
-  /** Returns the refusal. */
+  /** Attests an intent whose order has changed. Returns the refusal. */
   async attestChangedOrder(station: ChaosStation): Promise<object> {
     const { order, intent } = await this.#begin(station);
     await this.#report(station, intent);
@@ -62,7 +62,7 @@ export class AnsweredCommands {
     return await this.#decide<object>("attest", station, intent);
   }
 
-  /** Sends each command again, ten times at once: all get the first answer. */
+  /** Sends each command again, ten times at once, and checks that all get the first answer. */
   async repeatAll(): Promise<void> {
     await Promise.all(
       this.#commands.map(async (command) => {
@@ -92,7 +92,7 @@ export class AnsweredCommands {
     return this.#sendRepeatedly<T>(decision, this.#cashier, at, { key: key() });
   }
 
-  /** Sends a new command ten times at once and then once more: all eleven answers must be equal. */
+  /** Sends a new command ten times at once and then again. All eleven answers must be equal. */
   async #sendRepeatedly<T>(title: string, client: ApiClient, path: string, request: Request): Promise<T> {
     const command = { client, path, request };
     const [answer = "", ...others] = await Promise.all(Array.from({ length: AT_ONCE }, () => send(command)));

@@ -1,7 +1,6 @@
 /**
- * The cashier's decision against every event that may happen at the same time, over HTTP and through two gateways.
- * `test/stations/races.test.ts` has attestation against cancellation and expiry; this file has the attestation
- * against itself and against changes of the order.
+ * An attestation at the same time as other attestations or a change of its order, over HTTP and through two gateways.
+ * `test/stations/races.test.ts` has an attestation at the same time as a cancellation or an expiry.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import postgres from "postgres";
@@ -23,14 +22,14 @@ type Intent = z.infer<typeof intentSchema>;
 const ATTEST_ROUNDS = 20;
 const CHANGE_ROUNDS = 80;
 /**
- * The commands of a race start within this time, so that each is sometimes the first. For new lines the gateway makes
- * two requests, for a void one, so the attestation may come later there.
+ * The commands of a race start within this time, so that each is sometimes the first. For new lines, the gateway makes two
+ * requests, and one for a void. So the attestation may start later there.
  */
 const LONGEST_HEAD_START_MS = { void: 12, lines: 30 };
 
 let system: TestSystem;
 let second: GatewayProcess;
-/** The same cashier at either gateway. */
+/** The same cashier, as a client of each gateway. */
 let cashiers: readonly [ApiClient, ApiClient];
 let companion: TestDevice;
 let station: string;
@@ -70,7 +69,7 @@ describe("an intent attested many times at once", () => {
   const attest = (intent: Intent, key: string, at: number): Promise<Answer<Intent & Refused>> =>
     (cashiers[at % 2] as ApiClient).call("POST", `${station}/intents/${intent.intent_id}/attest/`, { key });
 
-  it(`is settled once in each of ${ATTEST_ROUNDS} rounds: one key gets the success, again and again, the others get a reason`, async () => {
+  it(`${ATTEST_ROUNDS} rounds: settled once; all requests with one key succeed, and the other keys get a reason`, async () => {
     for (let round = 0; round < ATTEST_ROUNDS; round += 1) {
       const { order, intent } = await begin("cash", "3.10");
       const keys = ["a", "a", "a", "b", "b", "c", "d", "a"];
@@ -80,7 +79,7 @@ describe("an intent attested many times at once", () => {
       const winners = answers.filter(({ answer }) => answer.status === 200);
       const [winner] = winners;
       expect(winner?.answer.body).toMatchObject({ status: "succeeded", intent_id: intent.intent_id });
-      // One key and all of its repetitions, with one text, and no other key.
+      // Exactly the requests with one key succeed, all with the same text.
       expect(answers.filter(({ key }) => key === winner?.key)).toEqual(winners);
       for (const { answer } of winners) expect(answer.text).toBe(winner?.answer.text);
       for (const { key, answer } of answers) {
@@ -92,7 +91,7 @@ describe("an intent attested many times at once", () => {
     }
   });
 
-  it("records and returns the device's reference, whatever the cashier typed", async () => {
+  it("the companion has reported a reference, and the cashier types another one: the companion's is stored", async () => {
     await companion.good("POST", "heartbeat/", { body: {} });
     const { order_id } = await cashiers[0].good<Order>("POST", `${station}/orders/`, { body: oneLine("4.00") });
     const path = `${station}/intents/`;
@@ -109,7 +108,7 @@ describe("an intent attested many times at once", () => {
 });
 
 describe("an order that changes during an attestation", () => {
-  it(`is paid as the guest saw it, or not at all, in each of ${CHANGE_ROUNDS} rounds`, async () => {
+  it(`${CHANGE_ROUNDS} rounds: it is paid with the amount that the guest saw, or not paid`, async () => {
     const ends = new Map<string, number>();
     for (let round = 0; round < CHANGE_ROUNDS; round += 1) {
       const { order, intent } = await begin("cash", "5.00");
@@ -135,24 +134,24 @@ describe("an order that changes during an attestation", () => {
         expect(after).toMatchObject({ status: "paid", total: "5.00", transaction: { amount: "5.00" } });
         expect(sales).toEqual([{ intent_id: intent.intent_id, amount: "5.00" }]);
       } else {
-        // Whichever came first: the seam saw the void, or the station had ended the collection for it.
+        // A void has two outcomes: the seam refuses the attestation, or the station has ended the collection before.
         const refusals = isVoided ? ["order_voided / done", "intent_not_actionable / done"] : ["order_changed / done"];
         expect(refusals).toContain(end);
         expect(after).toMatchObject(isVoided ? { status: "voided" } : { status: "open", total: "6.00" });
         expect([after.transaction, sales]).toEqual([null, []]);
         if (isVoided) {
-          // A collection of a voided order needs no end.
+          // The station has ended the collection of the voided order.
           const gone = { status: "cancelled", end_reason: "order_voided", attestation: null };
           await vi.waitFor(async () => expect(await cashiers[0].good("GET", path)).toMatchObject(gone), 5_000);
         } else {
-          // The intent went back to the cashier, who can now only cancel it.
+          // The intent is created again, and the cashier cancels it.
           expect(await cashiers[0].good("GET", path)).toMatchObject({ status: "created", attestation: null });
           await cashiers[0].good("POST", `${path}cancel/`);
         }
       }
     }
     process.stderr.write(`order against attestation: ${JSON.stringify(Object.fromEntries(ends))}\n`);
-    // Each must have won sometimes, otherwise the test proves nothing; a void can win in two ways.
+    // The test proves something only when each command was sometimes the first. A void has two outcomes.
     const won = (...ways: readonly string[]): number => ways.reduce((sum, way) => sum + (ends.get(way) ?? 0), 0);
     expect(won("done / conflict")).toBeGreaterThan(3);
     expect(won("order_changed / done")).toBeGreaterThan(3);

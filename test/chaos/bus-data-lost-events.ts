@@ -6,7 +6,7 @@ export interface AuditEvent {
   readonly stationId: number;
   readonly version: number;
   readonly type: string;
-  /** The whole row, in one form. */
+  /** The whole row as text. */
   readonly text: string;
 }
 
@@ -23,7 +23,7 @@ export async function readAuditLog(sql: postgres.Sql): Promise<readonly AuditEve
   }));
 }
 
-/** The events that were added since `before`. Fails unless all of `before` is still there, unchanged and first. */
+/** The events that were added since `before`. Fails unless `now` begins with all events of `before`, unchanged. */
 export function newEventsOf(before: readonly AuditEvent[], now: readonly AuditEvent[]): readonly AuditEvent[] {
   const known = new Set(before.map(({ text }) => text));
   expect(now.filter(({ text }) => known.has(text))).toEqual(before);

@@ -1,6 +1,6 @@
 /**
- * A nats-server loses data: it restarts with an older copy, and later with no data, while PostgreSQL has kept everything.
- * Within HEALED_WITHIN_MS the bus again has what PostgreSQL has, and no order is paid twice.
+ * A nats-server loses data: it restarts with an older copy, and later with no data, while PostgreSQL has all its data. Within
+ * HEALED_WITHIN_MS, the bus again has the data that PostgreSQL has, and no order is paid twice.
  *
  *   npx vitest run test/chaos/bus-data-lost.test.ts
  *   CHAOS_LOGS=/tmp/logs npx vitest run test/chaos/bus-data-lost.test.ts    # keeps what the processes logged
@@ -19,9 +19,9 @@ import type { Intent, Order } from "./collection-facts.ts";
 import { RetryingClient } from "./retrying-client.ts";
 import { newestSequence } from "./station-log-read.ts";
 
-/** The time from the restart of nats-server until the bus again has what PostgreSQL has. */
+/** The longest time from the restart of nats-server until the bus again has the data that PostgreSQL has. */
 const HEALED_WITHIN_MS = 10_000;
-/** A device may poll once a second. */
+/** The throttle allows a device one poll a second. */
 const CHECK_MS = 1_100;
 
 let world: ChaosWorld;
@@ -144,7 +144,7 @@ describe("nats-server restarts with an older copy of its data", () => {
   let salesBefore: readonly unknown[];
   let backAtMs: number;
 
-  it("an attestation repeated after the restart: it succeeds with the first transaction", async () => {
+  it("an attestation is repeated after the restart: it succeeds with the first transaction", async () => {
     const [first, second] = world.stations;
     if (first === undefined || second === undefined) throw new Error("There are no stations.");
     counter = first;
@@ -184,7 +184,7 @@ describe("nats-server restarts with an older copy of its data", () => {
     const cutAtMs = Date.now();
     await comeBackWith(world.system.nats, copy);
     backAtMs = performance.now();
-    // The cashier repeats the attestation, perhaps before the relay has announced to the station that the intent is paid.
+    // The cashier repeats the attestation. The relay may not yet have announced to the station that the intent is paid.
     const again = await attest(counter, intent.intent_id);
     expect(again.body.status, again.text).toBe("succeeded");
     if (again.status === 200) expect(again.body.attestation?.transaction_id).toBe(paid.transactionId);
@@ -211,7 +211,7 @@ describe("nats-server restarts with an older copy of its data", () => {
   it("displays and cashier: they see the state of PostgreSQL, and a paid order cannot be paid again", async () => {
     await eventually("the display shows the open order", backAtMs, async () => {
       const shown = (await enrolled.call("GET", "display/")).body;
-      // The display may first show the paid order for eight seconds, after the relay has announced it.
+      // After the relay's announcement, the display may first show the paid order for eight seconds.
       expect(shown["state"] === "paid" || shown["amount"] === "7.25", JSON.stringify(shown)).toBe(true);
       const read = await world.cashier.call<Intent>("GET", `${counter.path}/intents/${paid.intent.intent_id}/`);
       expect(read.body.status).toBe("succeeded");

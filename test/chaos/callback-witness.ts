@@ -1,17 +1,16 @@
 /**
- * Acts as a bad network between the provider and the gateway: forwards each callback, sometimes twice at
- * once, sometimes without the answer. It records every answer, because a duplicate must get the
- * same bytes again.
+ * Acts as a bad network between the provider and the gateway. It forwards each callback, sometimes twice at once, and
+ * sometimes it loses the answer. It records every answer, because a duplicate must get the same bytes.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { signature as signatureOf } from "../support/emvco-settings.ts";
 import type { Random } from "./random.ts";
 
-/** How often a callback is doubled in transit, and how often its answer is lost. */
+/** The probabilities that a callback is sent twice, and that its answer is lost. */
 const DOUBLED_PROBABILITY = 0.25;
 const LOST_PROBABILITY = 0.15;
-/** Longer than the gateway takes to answer by itself when no service answers. */
+/** Longer than the gateway waits for a service before it answers without one. */
 const ANSWER_MS = 20_000;
 const SIGNATURE = "x-provider-signature";
 
@@ -23,13 +22,13 @@ export interface WitnessedAnswer {
 interface WitnessedCallback {
   readonly path: string;
   readonly body: string;
-  /** With the provider's first signature. */
+  /** The provider's first signature of the callback. */
   readonly signature: string;
   readonly answers: WitnessedAnswer[];
 }
 
 export class CallbackWitness {
-  /** By the provider's event id. */
+  /** The callbacks by the provider's event id. */
   readonly callbacks = new Map<string, WitnessedCallback>();
   readonly #gatewayUrl: string;
   readonly #random: Random;
@@ -41,7 +40,7 @@ export class CallbackWitness {
     this.#random = random;
   }
 
-  /** Resolves with where the provider sends its callbacks. */
+  /** Resolves with the address to which the provider sends its callbacks. */
   async listen(): Promise<string> {
     await new Promise<void>((resolve) => {
       this.#server.listen(0, "127.0.0.1", resolve);
@@ -49,7 +48,7 @@ export class CallbackWitness {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** The network is good from here on. */
+  /** Ends the faults of the network. */
   calm(): void {
     this.#isCalm = true;
   }
@@ -62,8 +61,8 @@ export class CallbackWitness {
   }
 
   /**
-   * Sends every callback again, as it was signed and newly signed; one sentence for each whose answers were not all the
-   * same bytes, during the kills and now, and for each that was refused.
+   * Sends every callback again, with its first signature and with a new one. Returns a sentence for each callback whose
+   * answers, during the kills and now, were not all the same bytes, and for each refusal.
    */
   async replay(secret: string): Promise<string[]> {
     const complaints: string[] = [];

@@ -12,12 +12,12 @@ export const BEHIND_PROXY = { TRUSTED_PROXIES: "127.0.0.1" };
 const CODES_PER_ADDRESS = 8;
 /** Longer than any test. */
 const LEASE_SECONDS = 3_600;
-/** The longest time that a busy machine may take to make the world of a test. */
+/** The longest time that a busy machine needs to make the world of a test. */
 const SERVED_MS = 60_000;
 
 export interface ChaosStation {
   readonly stationId: number;
-  /** `stations/<id>`, as the people's APIs name it. */
+  /** `stations/<id>`, the station's path in the people's APIs. */
   readonly path: string;
   readonly companion: ApiClient;
   readonly companionId: number;
@@ -34,14 +34,14 @@ export interface ChaosWorld {
 /** The system and its people, without stations yet. */
 export type ChaosPeople = Omit<ChaosWorld, "stations">;
 
-/** The person who opens stations, and the place of these. */
+/** The system in which stations are opened, and the people who open them. */
 export interface StationMakers {
   readonly system: Pick<TestSystem, "baseUrl" | "sandbox">;
   readonly owner: ApiClient;
   readonly cashier: ApiClient;
 }
 
-/** Starts it; the cashier holds every station's lease and every companion has sent a heartbeat. */
+/** Starts the world. The cashier holds every station's lease, and every companion has sent a heartbeat. */
 export async function startChaosWorld(stationCount: number): Promise<ChaosWorld> {
   const people = await startChaosSystem();
   return { ...people, stations: await addStations(people, stationCount) };
@@ -79,7 +79,7 @@ export async function addStations({ system, owner, cashier }: StationMakers, cou
   return stations;
 }
 
-/** Requests before the faults, on a machine that may be busy: after a 503 they are repeated as `Retry-After` says. */
+/** Sends a request before the faults. On a busy machine, it may get a 503; it is repeated after `Retry-After`. */
 async function served<T>(what: string, ask: () => Promise<Answer<T>>): Promise<T> {
   const repeatUntilMs = performance.now() + SERVED_MS;
   for (;;) {
@@ -100,7 +100,7 @@ export function exampleAddress(nth: number): string {
   return `198.18.${Math.floor(nth / 250) % 250}.${1 + (nth % 250)}`;
 }
 
-/** Devices of one kind at a station; `nth` counts the enrollments of the world before them. */
+/** Enrolls devices of one kind at a station. `nth` is the number of earlier enrollments in this world. */
 export async function addDevices(
   makers: Omit<StationMakers, "cashier" | "system"> & { readonly system: Pick<TestSystem, "baseUrl"> },
   wanted: { readonly stationId: number; readonly kind: string; readonly count: number; readonly nth: number },
@@ -127,7 +127,7 @@ async function enroll(request: {
   });
   const root = "/api/payments/v1/devices/";
   const headers = { "x-forwarded-for": exampleAddress(Math.floor(nth / CODES_PER_ADDRESS)) };
-  // A new code for each attempt: after a 503 the code before may be claimed, and its credential was shown only once.
+  // Each attempt needs a new code. After a 503, the code before may be claimed, and its credential was shown only once.
   const { credential } = await served("the claim of a code", async () => {
     const { code } = await post<{ code: string }>(owner, `devices/${device.device_id}/enrollment-codes/`, { body: {} });
     return await send<{ credential: string }>(system.baseUrl, "POST", `${root}enroll/`, { json: { code }, headers });

@@ -1,4 +1,4 @@
-/** The common part of all clients of collections: requests that wait, keyed commands whose answers are stored, an order. */
+/** The common part of all clients of collections: requests with retries, keyed commands with stored answers, and an order. */
 import { expect } from "vitest";
 import type { ApiClient, Request } from "../support/api-client.ts";
 import type { Answer } from "../support/http.ts";

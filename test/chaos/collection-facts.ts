@@ -34,13 +34,13 @@ export interface Collection {
   /** The events that the log must have for the steps that were acknowledged. */
   readonly events: readonly string[];
   readonly kept: readonly Kept[];
-  /** Why the provider's side ended it; "" otherwise. */
+  /** Why the provider's side ended the collection, or "". */
   readonly endReason?: string;
 }
 
 export interface CollectionDeps {
   readonly world: ChaosWorld;
   readonly retrying: RetryingClient;
-  /** Called as each step begins. */
+  /** The client calls this at the beginning of each step. */
   step(): void;
 }

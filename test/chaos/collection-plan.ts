@@ -4,14 +4,14 @@ import type { Random } from "./random.ts";
 
 export interface CollectionPlan {
   readonly route: Exclude<Route, "dynamic_qr">;
-  /** What the companion reports, one after another; each with a reference unless it is a decline. */
+  /** The companion's reports in their order. Each has a reference unless it is a decline. */
   readonly outcomes: readonly ReportedOutcome[];
   /**
-   * How it ends: paid, cancelled by the cashier, refused because the order changed while the guest paid, or without any command
-   * until its deadline.
+   * The end: paid, cancelled by the cashier, refused because the order changed while the guest paid, or at its deadline without
+   * a command.
    */
   readonly ending: "paid" | "cancelled" | "changed" | "abandoned";
-  /** The cashier sends the last command twice at once, by mistake. */
+  /** Whether the cashier sends the last command twice at once. */
   readonly twice: boolean;
   /** Price of the one line, in minor units. */
   readonly amountMinor: number;
@@ -35,7 +35,7 @@ export function drawPlan(random: Random): CollectionPlan {
   return { route: "attested_terminal", outcomes, ending: "paid", twice, amountMinor };
 }
 
-/** The guest leaves and the cashier forgets: only the deadline ends this one. */
+/** A collection that no one ends, so it ends at its deadline. */
 export function abandonedPlan(random: Random): CollectionPlan {
   return {
     route: "smart_pos",

@@ -10,9 +10,9 @@ import { CollectionClient, linesOf } from "./collection-client.ts";
 import type { Collection, CollectionDeps, Intent, Order } from "./collection-facts.ts";
 import type { CollectionPlan } from "./collection-plan.ts";
 
-/** How long the companion's poll may take to show a collection that exists. */
+/** The longest time until the companion's poll shows a new collection. */
 const ASSIGNED_WITHIN_MS = 30_000;
-/** The companion's pace: the throttle allows one request a second. */
+/** The pause between the companion's polls. The throttle allows one request a second. */
 const POLL_MS = 1_100;
 /** The shortest deadline that the contract allows. */
 const ABANDONED_SECONDS = 30;
@@ -66,7 +66,7 @@ class RunningCollection {
     return { ...end, orderStatus: "voided", intentStatus: "cancelled", sale: null };
   }
 
-  /** Creates the collection. During an outage the companion may count as offline for a moment; the cashier then tries again. */
+  /** Creates the collection. During an outage, the companion may be offline for a moment. Then the cashier tries again. */
   async #create(order: Order): Promise<Intent> {
     const { route, ending } = this.#plan;
     const lifetime = ending === "abandoned" ? { lifetime_seconds: ABANDONED_SECONDS } : {};

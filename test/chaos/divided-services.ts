@@ -1,6 +1,6 @@
 /**
- * The services of a running system, divided into three processes instead of one, so that each can be killed while the
- * others live: the providers service, the sandbox provider, and the rest.
+ * Divides the services of a running system into three processes: the providers service, the sandbox provider, and all others.
+ * So each can be killed while the others run.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ export interface DividedServices {
   stop(): Promise<void>;
 }
 
-/** Stops the system's one process of services, which has seeded the sandbox, and starts the three. */
+/** Stops the system's process of services, which has seeded the sandbox, and starts the three processes. */
 export async function divideServices(
   system: TestSystem,
   settings: Readonly<Record<string, string>>,

@@ -1,6 +1,6 @@
 /**
- * After the kills: every answer to the clients, compared with what the log, the audit copy and the database
- * have. Each disagreement is one sentence.
+ * After the kills, compares every answer to the clients with the log, the audit copy and the database. Each difference is one
+ * sentence.
  */
 import postgres from "postgres";
 import { formatAmount } from "../../machines/currency.ts";
@@ -53,7 +53,7 @@ interface OrderRow {
   readonly transactions: readonly { transaction_id: number; intent_id: number; amount: number; reference: string }[];
 }
 
-/** Every order is paid exactly once, or unpaid for the reason that the clients know. */
+/** Checks that every order is paid exactly once, or unpaid for the reason that the clients know. */
 async function checkPayments(sql: postgres.Sql, collections: readonly Collection[]) {
   const rows = await sql<OrderRow[]>`
     select o.order_id, o.status, o.total_minor,
@@ -117,7 +117,7 @@ async function checkCopy(sql: postgres.Sql, world: ProviderWorld): Promise<strin
   return complaints;
 }
 
-/** The log's versions have no gap and no fork, the copy equals the log, and nothing is incomplete. */
+/** Checks that the log's versions have no gap and no fork, that the copy equals the log, and that nothing is incomplete. */
 function checkLog(stationId: number, log: readonly StoredCommit[], auditLog: readonly AuditEvent[]): string[] {
   const complaints: string[] = [];
   const first = log[0]?.version ?? 0;
@@ -154,7 +154,7 @@ function checkLog(stationId: number, log: readonly StoredCommit[], auditLog: rea
 
 const ENDINGS = new Set(["intent_succeeded", "intent_cancelled", "intent_expired"]);
 
-/** Each acknowledged step happened, and each happened once. */
+/** Checks that each acknowledged step happened once. */
 function checkCollections(collections: readonly Collection[], auditLog: readonly AuditEvent[]): string[] {
   const complaints: string[] = [];
   for (const { intentId, events, intentStatus, plan } of collections) {
@@ -177,10 +177,10 @@ function checkCollections(collections: readonly Collection[], auditLog: readonly
   return complaints;
 }
 
-/** How many of a station's newest orders are checked; it stores eight. */
+/** The number of a station's newest orders that are checked. The station stores eight. */
 const NEWEST_ORDERS = 4;
 
-/** What the settlement service wrote about its newest orders has reached the station, through all restarts of the relay. */
+/** Checks that the settlement service's writes about the newest orders have reached the station. */
 function checkKnownOrders(
   stationId: number,
   newest: StoredCommit | undefined,

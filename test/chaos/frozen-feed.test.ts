@@ -1,7 +1,7 @@
 /**
- * A gateway that is cut off while the other processes work: orders are paid, a device is revoked, and this gateway receives
- * no change. It may answer with its old state for a second and a half; after that it answers that its state is too old
- * (design §2.2, I8). A bus that is stalled for all processes is in `test/gateway/stale-replica.test.ts`.
+ * A gateway that is cut off while the other processes work: an order is paid, a device is revoked, and this gateway receives
+ * no change. It may answer with its old state for a second and a half. After that, it answers that its state is too old
+ * (design §2.2, I8). `test/gateway/stale-replica.test.ts` has a bus that is stalled for all processes.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -15,12 +15,12 @@ import { type StallProxy, startStallProxy } from "./stall-proxy.ts";
 /** How long a gateway may use old state (design §2.2), and how late a test on a busy machine may be. */
 const BELIEVED_MS = 1_500;
 const LATE_MS = 250;
-/** Polls in turn, so that each display stays within its throttle: ten at once, then one a second. */
+/** So many displays poll in turn, so that each stays within its throttle: ten polls at once, then one a second. */
 const DISPLAYS = 8;
 const POLL_EVERY_MS = 50;
-/** The minimum of polls in each phase; how many more there are depends on how busy the machine is. */
+/** The smallest number of polls in each phase. A less busy machine makes more. */
 const LEAST_POLLS = 3;
-/** How long before the end of the silence the state changes. */
+/** The state changes this long before the end of the silence. */
 const CHANGE_BEFORE_END_MS = 1_000;
 const RECOVERED_WITHIN_MS = 10_000;
 
@@ -58,7 +58,7 @@ async function newDisplay(stationId: number): Promise<TestDevice> {
 
 interface Seen {
   readonly atMs: number;
-  /** How much slower than an answer of the same gateway at the same moment that needs no feed. */
+  /** How much longer the answer took than an answer of the same gateway at the same moment that needs no feed. */
   readonly waitedMs: number;
   readonly status: number;
   /** A display's state and amount, or the code of a refusal. */
@@ -66,7 +66,7 @@ interface Seen {
   readonly display: number;
 }
 
-/** Polls the cut-off gateway, one display after another, until aborted. */
+/** Polls the cut-off gateway with one display after another, until the signal aborts. */
 async function watch(seen: Seen[], signal: AbortSignal): Promise<void> {
   const underWay: Promise<void>[] = [];
   for (let turn = 0; !signal.aborted; turn += 1) {
@@ -93,7 +93,7 @@ async function poll(seen: Seen[], display: number): Promise<void> {
 
 const openOrder = (price: string): Promise<number> => newOrder(cashier, station, price);
 
-/** Meanwhile the other processes work: the order is paid, and a display loses its credential. */
+/** Through the other gateway, pays the order and revokes a display. */
 async function payAndRevoke(orderId: number, revoked: number): Promise<void> {
   const body = { order_id: orderId, route: "cash" };
   const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
@@ -103,9 +103,9 @@ async function payAndRevoke(orderId: number, revoked: number): Promise<void> {
 
 /** The first round revokes the first display and the second round the second. */
 describe.each([
-  { silence: "a short one, which the connection survives", silentMs: 3_000, revoked: 0, price: "11.00" },
-  { silence: "a long one, after which it connects again", silentMs: 9_000, revoked: 1, price: "12.00" },
-])("a gateway's silence: $silence", ({ silentMs, revoked, price }) => {
+  { silence: "3 s, and the connection stays", silentMs: 3_000, revoked: 0, price: "11.00" },
+  { silence: "9 s, and the gateway connects again", silentMs: 9_000, revoked: 1, price: "12.00" },
+])("a gateway without its feed: $silence", ({ silentMs, revoked, price }) => {
   it("is answered with 503 within 1.5 s, never with old state, and ends soon after", async () => {
     const orderId = await openOrder(price);
     const seen: Seen[] = [];
@@ -117,7 +117,7 @@ describe.each([
     const stalledAtMs = performance.now();
     await delay(BELIEVED_MS + LATE_MS);
     const refused = await send<Refused>(cutOff.baseUrl, "GET", "/api/cashier/v1/session/", { token: cashier.token });
-    // So late that the proxy must first deliver many old heartbeats.
+    // The change comes so late that the proxy first delivers many old heartbeats.
     await delay(silentMs - CHANGE_BEFORE_END_MS - (performance.now() - stalledAtMs));
     await payAndRevoke(orderId, revoked);
     await delay(silentMs - (performance.now() - stalledAtMs));
@@ -134,7 +134,7 @@ describe.each([
     expect(silent.length).toBeGreaterThanOrEqual(LEAST_POLLS);
     expect(silent.filter(({ answer, waitedMs }) => answer !== "replica_stale" || waitedMs > LATE_MS)).toEqual([]);
 
-    // Every answer from now on is true: the order is paid, and the revoked display is unknown.
+    // Every later answer is correct: the order is paid, and the revoked display is unknown.
     const after = seen.filter(({ atMs, answer }) => atMs > resumedAtMs && !/replica_stale|throttled/.test(answer));
     const isTrue = ({ display, answer }: Seen): boolean =>
       display === revoked ? answer === "credential_invalid" : answer === `paid ${price}` || answer === "idle 0.00";

@@ -1,17 +1,17 @@
 /**
- * Collections, some of them by QR, while the actor host, the gateway, the services, the providers service,
- * the payment provider, nats-server and PostgreSQL are killed with SIGKILL at moments drawn from a seed, and brought back.
- * An acknowledged step stays, no order is paid twice, no task is stuck, and each payment that the provider took is accounted for.
- * At the end, in the same world, a repeated command gets the bytes of its first answer, apart from the request id of an error: one
- * at a time, ten at once, and after kill -9 of everything at the same moment (I6 in machines/SPEC.md).
+ * Collections, some of them by QR, while the actor host, the gateway, the services, the providers service, the payment
+ * provider, nats-server and PostgreSQL are killed with SIGKILL and restarted at moments that a seed selects. No acknowledged
+ * step is lost, no order is paid twice, no task is stuck, and each payment at the provider has an order or an issue.
+ * At the end, in the same world, a repeated command gets the bytes of its first answer, apart from the request id of an error:
+ * one at a time, ten at once, and after kill -9 of everything at the same moment (I6 in machines/SPEC.md).
  *
  *   npx vitest run test/chaos/kill.test.ts                                  # 12 collections and 36 by QR; each process is killed once
  *   CHAOS_COLLECTIONS=2000 npx vitest run test/chaos/kill.test.ts           # a long night; `npm run soak` does 200
  *   CHAOS_SEED=42 npx vitest run test/chaos/kill.test.ts                    # the plans and strikes of an earlier run
  *   CHAOS_LOGS=/tmp/logs npx vitest run test/chaos/kill.test.ts             # keeps what the processes logged
  *
- * The seed decides what is collected and what is killed after how many steps; the instruction at which a kill happens depends
- * on the machine, so a failure may need a few runs of its seed.
+ * The seed selects what is collected, and what is killed after how many steps. The exact moment of a kill depends on the
+ * machine, so a failure may need a few runs of its seed.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -33,23 +33,23 @@ import { RetryingClient } from "./retrying-client.ts";
 import { Strikes, TARGETS } from "./strikes.ts";
 
 const COLLECTIONS = Number(process.env.CHAOS_COLLECTIONS ?? "12");
-/** The short form ends its strikes when each process has been killed: most of its time is that of their starts. */
+/** The short form ends its strikes when each process was killed, because starts of processes take most of its time. */
 const MOST_KILLS = process.env.CHAOS_COLLECTIONS === undefined ? TARGETS.length : Infinity;
-/** A failed cancellation is tried again after a growing pause: twice the longest pause, and time for the attempt. */
+/** Twice the longest pause before a failed cancellation is tried again, and time for the attempt. */
 const SETTLED_MS = 2 * PROVIDER_LIMITS.longestWithdrawPauseMs + 15_000;
 const SEED = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
 /** Stations whose first collection waits for its deadline, which passes during the kills. */
 const ABANDONED = 3;
-/** Collections by QR, beside the others; with fewer, all collections of some kinds would end by outages. */
+/** The number of QR collections besides the others. With fewer, all collections of some kinds would end by outages. */
 const QR_COLLECTIONS = Math.max(36, Math.round(COLLECTIONS * 0.36));
-/** Each companion may send one request a second; with this many, most of the time is that of the kills. */
+/** Each companion may send one request a second. With so many stations, the kills take most of the time. */
 const STATIONS = Math.min(24, Math.ceil((COLLECTIONS + QR_COLLECTIONS) / 9));
-/** Of this many of a kind, not all end by an outage. */
+/** When a kind has at least this number of collections, not all of them end by an outage. */
 const FEWEST_OF_A_KIND = 4;
 /** Stations whose first collection is a QR that waits for its deadline. */
 const QR_ABANDONED = 2;
 const HEARTBEAT_MS = 8_000;
-/** One strike takes a few seconds, and one collection sees a fraction of a strike. */
+/** A strike takes a few seconds, and there are fewer strikes than collections. */
 const TIMEOUT_MS = 120_000 + COLLECTIONS * 2_000;
 
 let world: ProviderWorld;
@@ -74,7 +74,7 @@ afterAll(async () => {
   await world.stop();
 }, 120_000);
 
-/** What a process has logged; the servers keep separate logs. */
+/** The log of a process. It is empty for the servers, which have separate logs. */
 function logOf(piece: string): string {
   if (piece === "stations" || piece === "gateway") return world.system.log(piece);
   if (piece === "services" || piece === "providers" || piece === "sandboxProvider")
@@ -117,13 +117,13 @@ describe(`${COLLECTIONS} collections under repeated kill -9 (CHAOS_SEED=${SEED})
     process.stderr.write(`kill -9: ${JSON.stringify(results)}\n`);
   });
 
-  it("every process is killed at least once", () => {
+  it("all strikes: every process was killed at least once", () => {
     for (const target of TARGETS) expect(strikes.counts.get(target), target).toBeGreaterThan(0);
   });
 
   it("each kind of QR collection reaches its planned end at least once, not only the end by an outage", () => {
     const all = collections.flatMap(({ plan, endReason }) => (isQr(plan) ? [{ ...plan, endReason }] : []));
-    // An outage may end all of a kind of which there are few.
+    // Outages may end all collections of a kind with few collections.
     const counts = new Map<string, number>();
     for (const { ending } of all) counts.set(ending, (counts.get(ending) ?? 0) + 1);
     const wanted = [...counts].filter(([, count]) => count >= FEWEST_OF_A_KIND).map(([ending]) => ending);
@@ -161,7 +161,7 @@ describe(`${COLLECTIONS} collections under repeated kill -9 (CHAOS_SEED=${SEED})
     ).then((pairs) => pairs.flat());
     await delay(8_500);
     for (const station of world.stations) {
-      // An unpaid order can still be collected: the display shows it again.
+      // An unpaid order can still be collected, so the display shows it again.
       const { orders } = await world.cashier.good<OpenOrders>("GET", `${station.path}/orders/?status=open`);
       const shown = await station.display.good<Shown>("GET", "display/");
       if (orders.length === 0) expect(shown).toMatchObject({ state: "idle", amount: "0.00" });
@@ -176,7 +176,7 @@ describe(`${COLLECTIONS} collections under repeated kill -9 (CHAOS_SEED=${SEED})
     }
   });
 
-  it("every keyed command gets its first answer again, word for word", { timeout: 120_000 }, async () => {
+  it("every keyed command is repeated: it gets its first answer, byte for byte", { timeout: 120_000 }, async () => {
     const calm = new RetryingClient();
     const cashiers = collections.flatMap(({ kept }) => kept.filter(({ client }) => client === world.cashier));
     const reports = world.stations.flatMap(({ companion }) =>
@@ -195,7 +195,7 @@ describe(`${COLLECTIONS} collections under repeated kill -9 (CHAOS_SEED=${SEED})
     expect(different).toEqual([]);
   });
 
-  it("every callback gets its first answer again, byte for byte", { timeout: 60_000 }, async () => {
+  it("every callback is repeated: it gets its first answer, byte for byte", { timeout: 60_000 }, async () => {
     const { witness, callbackSecret } = world.provider;
     expect(await witness.replay(callbackSecret)).toEqual([]);
     expect(witness.callbacks.size).toBeGreaterThan(QR_COLLECTIONS / 2);
@@ -263,7 +263,7 @@ function qrEnds(): Readonly<Record<string, number>> {
 
 type Plan = CollectionPlan | QrPlan;
 
-/** The plans of each station's collections, in the order in which they are collected there. */
+/** The plans of each station's collections, in their order. */
 function drawPlans(random: Random): Plan[][] {
   const first: Plan[] = [
     ...Array.from({ length: ABANDONED }, () => abandonedPlan(random)),
@@ -282,19 +282,19 @@ async function collectAll(deps: CollectionDeps, index: number, plans: readonly P
   const station = world.stations[index];
   if (station === undefined) throw new Error(`There is no station ${index}.`);
   const done: Collection[] = [];
-  // The planned number, and more when restarts on a busy machine took so long that some process was not yet killed.
+  // There are more than the planned collections when restarts took so long that some process was not killed yet.
   for (let count = 0; count < plans.length || strikes.total < TARGETS.length; count += 1) {
     const plan = plans[count] ?? drawPlan(new Random(SEED + index * COLLECTIONS + count));
     const name = `${index}-${count}`;
     const ended = await (isQr(plan) ? collectByQr(deps, station, plan, name) : collect(deps, station, plan, name));
     done.push(ended);
-    // During an outage of the provider a collection fails at once; without the pause one outage would end all of a station's.
+    // During an outage of the provider, a collection fails at once. Without this pause, one outage would end all of them.
     if (OUTAGE_REASONS.includes(ended.endReason ?? "")) await strikes.restarted();
   }
   return done;
 }
 
-/** A heartbeat that fails is not repeated: the next one comes anyway. */
+/** Sends regular heartbeats. It does not repeat a failed one, because the next one follows. */
 async function beat(companion: Collection["station"]["companion"]): Promise<void> {
   while (!hearts.signal.aborted) {
     await companion.call("POST", "heartbeat/", { body: {} }).catch((error: unknown) => {

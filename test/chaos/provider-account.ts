@@ -8,11 +8,11 @@ export interface ProviderAccount {
   readonly account: string;
   readonly apiKey: string;
   readonly callbackSecret: string;
-  /** Of the sandbox provider. */
+  /** The address of the sandbox provider. */
   readonly url: string;
 }
 
-/** Opens both for the stations of a filial. */
+/** Opens the account and the config for the stations of a filial. */
 export async function openProviderAccount(request: {
   readonly owner: ApiClient;
   readonly filialId: number;
@@ -39,7 +39,7 @@ export async function openProviderAccount(request: {
   return { configId: provider_config.config_id, account, apiKey, callbackSecret, url };
 }
 
-/** Fails until each station knows its provider: a new one receives it. */
+/** Fails until each station offers QRs. A new station receives its provider a moment later. */
 export async function offersQr(cashier: ApiClient, stations: readonly ChaosStation[]): Promise<void> {
   for (const { path } of stations) {
     const { text } = await cashier.call("GET", `${path}/routes/`);

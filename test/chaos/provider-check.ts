@@ -1,6 +1,6 @@
 /**
- * After the kills: the provider's payments, in its own statement over HTTP, compared with what is recorded
- * here. Each disagreement is one sentence.
+ * After the kills, compares the provider's payments, which its statement lists over HTTP, with the records of this service.
+ * Each difference is one sentence.
  */
 import type postgres from "postgres";
 import { parseAmount } from "../../machines/currency.ts";
@@ -22,7 +22,7 @@ export interface StatementLine {
 
 export interface ProviderCheck {
   readonly complaints: readonly string[];
-  /** Lines of the statement. */
+  /** The number of payments in the statement. */
   readonly payments: number;
   readonly paid: number;
   readonly issues: Readonly<Record<string, number>>;
@@ -40,7 +40,7 @@ export async function checkProvider(sql: postgres.Sql, provider: ProviderAccount
   return { ...money, complaints, payments: lines.length };
 }
 
-/** The provider's own statement, in its order. */
+/** Reads the provider's statement, in its order. */
 export async function readStatement({ url, apiKey }: ProviderAccount): Promise<readonly StatementLine[]> {
   const lines: StatementLine[] = [];
   for (let after: number | null = 0; after !== null; ) {
@@ -54,7 +54,7 @@ export async function readStatement({ url, apiKey }: ProviderAccount): Promise<r
   return lines;
 }
 
-/** Each payment of the provider paid one order, or is one named issue; never both, never neither. */
+/** Checks that each payment of the provider has paid one order or is one issue: never both, never neither. */
 async function checkStatement(sql: postgres.Sql, lines: readonly StatementLine[]) {
   const sales = await sql<{ reference: string }[]>`select reference from transactions where route = 'dynamic_qr'`;
   const raised = await sql<{ kind: string; provider_reference: string }[]>`
@@ -81,7 +81,7 @@ async function checkStatement(sql: postgres.Sql, lines: readonly StatementLine[]
   return { complaints, paid, issues };
 }
 
-/** Each order that was paid by QR was paid by one payment of that amount, which is noted at its transaction. */
+/** Checks that each order that was paid by QR has one payment of its amount, which its transaction names. */
 async function checkSales(sql: postgres.Sql, lines: readonly StatementLine[]): Promise<string[]> {
   const sales = await sql<
     { intent_id: string; amount_minor: string; reference: string; paid_reference: string | null }[]
@@ -107,12 +107,12 @@ async function checkSales(sql: postgres.Sql, lines: readonly StatementLine[]): P
   return complaints;
 }
 
-/** A due task is claimed within this on a calm system. */
+/** On a calm system, a due task is claimed within this time. */
 const TASK_DUE_MS = 2_000;
 
 /**
- * The only open tasks are those that continue while a guest may still pay: polls, and cancellations that the provider
- * has not carried out yet. None of these is late.
+ * Checks the open tasks. Only polls and cancellations that the provider has not carried out may be open, because the guest
+ * may still pay. None of these is late.
  */
 async function checkTasks(sql: postgres.Sql): Promise<string[]> {
   const rows = await sql<{ intent_id: string; kind: string; late_ms: number; attempts: number; is_paid: boolean }[]>`
@@ -126,7 +126,7 @@ async function checkTasks(sql: postgres.Sql): Promise<string[]> {
   );
 }
 
-/** Every callback that the provider had to send was accepted, and is recorded once. */
+/** Checks that every callback of the provider was accepted, and is recorded once. */
 async function checkDeliveries(sql: postgres.Sql): Promise<string[]> {
   const rows = await sql<{ event_id: string; last_answer: string | null; attempts: number; recorded: number }[]>`
     select c.event_id, c.last_answer, c.attempts,
@@ -147,7 +147,7 @@ const ENDINGS = new Set([
   "provider_failed",
   "intent_overtaken",
 ]);
-/** The possible events of a QR collection; each at most once, except those in `REPEATED`. */
+/** The possible events of a QR collection. Each happens at most once, except those in `REPEATED`. */
 const ALLOWED = new Set([
   ...ENDINGS,
   "intent_created",
@@ -166,7 +166,7 @@ function endingOf(intentStatus: string, endReason: string | undefined): string {
   return ORDER_OBSTACLES.some((obstacle) => obstacle === endReason) ? "intent_overtaken" : "provider_failed";
 }
 
-/** Each acknowledged step happened, each other event is a possible one, and nothing happened twice. */
+/** Checks that each acknowledged step happened, that each other event is a possible one, and that nothing happened twice. */
 export function checkQrCollections(collections: readonly Collection[], auditLog: readonly AuditEvent[]): string[] {
   const complaints: string[] = [];
   for (const { intentId, events, intentStatus, endReason, plan } of collections) {

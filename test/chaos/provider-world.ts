@@ -9,7 +9,7 @@ import { offersQr, openProviderAccount, type ProviderAccount } from "./provider-
 import type { Random } from "./random.ts";
 import type { Pieces } from "./strikes.ts";
 
-/** Long enough that the QR is shown before the guest pays, and that kills happen in between. */
+/** The guest pays after this time. It is long enough for the display of the QR and for kills before the payment. */
 const DECIDES_AFTER_MS = 700;
 /** The longest time until a new station has its provider's config. */
 const OFFERED_WITHIN_MS = 15_000;
@@ -25,7 +25,7 @@ export interface ProviderWorld extends ChaosWorld {
   stop(): Promise<void>;
 }
 
-/** Every station knows its provider when this resolves. */
+/** Resolves when every station offers QRs. */
 export async function startProviderWorld(stationCount: number, random: Random): Promise<ProviderWorld> {
   const people = await startChaosSystem();
   const { system, owner, cashier } = people;

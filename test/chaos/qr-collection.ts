@@ -1,6 +1,6 @@
 /**
- * One QR collection by cashier and guest. The provider's reports arrive independently, so the clients wait for the end. A
- * collection may also end because the provider did not answer for too long.
+ * One QR collection by cashier and guest. The provider's reports arrive without a command, so the clients wait for the end. A
+ * collection may also end because the provider does not answer for too long.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
@@ -10,7 +10,7 @@ import { CollectionClient } from "./collection-client.ts";
 import type { Collection, CollectionDeps, Intent, Order } from "./collection-facts.ts";
 import type { QrPlan } from "./qr-plan.ts";
 
-/** How often the cashier polls. */
+/** The pause between the cashier's polls. */
 const POLL_MS = 400;
 /** The slowest end: a lost callback, whose payment is found by a poll after several outages. */
 const ENDED_WITHIN_MS = 75_000;
@@ -26,7 +26,7 @@ const DECLINE_REASONS: Readonly<Record<string, string>> = {
 const STATUSES_OF_ENDING: Readonly<Record<QrPlan["ending"], readonly Intent["status"][]>> = {
   qr_paid: ["succeeded"],
   qr_declined: ["cancelled"],
-  // A kill may delay the report of the payment until the older decline is processed; then the payment is an issue.
+  // A kill may delay the report of the payment until the older decline is processed. Then the payment is an issue.
   qr_overtaken: ["cancelled", "succeeded"],
   qr_cancelled: ["cancelled"],
   qr_raced: ["cancelled", "succeeded"],
@@ -90,7 +90,7 @@ class QrCollection {
     }
   }
 
-  /** Cancels the collection, which may have ended already or may be settling. */
+  /** Cancels the collection, which may have ended or may be settling. */
   async #cancel({ intent_id }: Intent): Promise<void> {
     await delay(this.#plan.cancelAfterMs);
     const { cashier } = this.#client;

@@ -7,11 +7,11 @@ export interface QrPlan {
   readonly route: "dynamic_qr";
   readonly scenario: Scenario;
   /**
-   * What the clients do and wait for: the payment, the provider's decline, whichever of the two arrives first, the
-   * cashier's cancellation, a cancellation that races the guest's payment, or the deadline.
+   * The end for which the clients wait: the payment, the provider's decline, the first of these two, the cashier's
+   * cancellation, a cancellation at the time of the guest's payment, or the deadline.
    */
   readonly ending: "qr_paid" | "qr_declined" | "qr_overtaken" | "qr_cancelled" | "qr_raced" | "qr_abandoned";
-  /** From the creation to the cancellation, where there is one. */
+  /** The time from the creation to the cancellation, if there is one. */
   readonly cancelAfterMs: number;
   readonly twice: boolean;
   /** Price of the one line, in minor units. */
@@ -23,7 +23,7 @@ export function isQr(plan: CollectionPlan | QrPlan): plan is QrPlan {
 }
 
 type Kind = Pick<QrPlan, "scenario" | "ending">;
-/** Each is drawn equally often. */
+/** The kinds of plans. Each is drawn equally often. */
 const KINDS: readonly Kind[] = [
   { scenario: "approve", ending: "qr_paid" },
   { scenario: "approve", ending: "qr_paid" },
@@ -47,7 +47,7 @@ const ABANDONED: readonly Kind[] = [
   { scenario: "never_pays", ending: "qr_abandoned" },
   { scenario: "late_success", ending: "qr_abandoned" },
 ];
-/** The guest pays some 700 ms after the QR: the cancellation comes before, at the same time, or after it. */
+/** The guest pays about 700 ms after the QR. The cancellation comes before the payment, at the same time, or after it. */
 const LONGEST_BEFORE_CANCEL_MS = 1_600;
 
 export function drawQrPlans(random: Random, count: number): QrPlan[] {

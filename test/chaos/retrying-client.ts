@@ -1,6 +1,6 @@
 /**
- * A client that retries: a request that may be repeated is repeated, with the same key and the same body, no sooner than
- * `Retry-After` says, until an answer comes or its time has ended.
+ * A client that retries. It repeats a request that may be repeated, with the same key and the same body and not before
+ * `Retry-After`, until it has an answer or its time has ended.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { ApiClient, Request } from "../support/api-client.ts";
@@ -8,9 +8,9 @@ import type { Answer } from "../support/http.ts";
 
 /** The limit of one request with all attempts: long enough for several outages in a row. */
 const RETRY_LIMIT_MS = 60_000;
-/** Pause after a connection that was refused or broke: no server names a time then. */
+/** The pause after a connection was refused or broken, because there is no `Retry-After` then. */
 const BROKEN_PAUSE_MS = 200;
-/** Statuses that mean "later": too slow a body, throttled, not available. */
+/** Statuses after which the client retries: body too slow, throttled, not available. */
 const LATER = new Set([408, 429, 503]);
 
 export class RetryingClient {
@@ -19,7 +19,7 @@ export class RetryingClient {
   /** The number of failures of each kind. */
   readonly failures = new Map<string, number>();
 
-  /** Sends until there is a final answer, which may be a refusal. Throws when its time has ended. */
+  /** Sends the request until it has a final answer, which may be a refusal. Throws when the time has ended. */
   async call<T>(client: ApiClient, method: string, path: string, request?: Request): Promise<Answer<T>> {
     const answers: string[] = [];
     let failedAtMs: number | undefined;
@@ -48,7 +48,7 @@ async function attempt<T>(
   try {
     answer = await send();
   } catch (error) {
-    // `fetch` rejects with a TypeError when the connection fails, and only then.
+    // `fetch` rejects with a TypeError only when the connection fails.
     if (!(error instanceof TypeError)) throw error;
     return { failure: "no connection", pauseMs: BROKEN_PAUSE_MS };
   }

@@ -1,4 +1,4 @@
-/** Callers of a service while one of its two processes ends, is killed, or is stalled. */
+/** Callers of a service when one of its two processes ends, is killed, or is stalled. */
 
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -63,7 +63,7 @@ function startRegistry(copy: number): Promise<TestProcess> {
   });
 }
 
-/** Calls continuously during the work and 300 ms longer; returns the created names, and those with unknown outcome. */
+/** Calls the service continuously, from 300 ms before `work` to 300 ms after it. Returns the calls and when the work began. */
 async function during(work: () => Promise<void>) {
   const calls: Called[] = [];
   const acknowledged: string[] = [];
@@ -117,13 +117,13 @@ const longestMs = (calls: readonly Called[]): number => Math.max(...calls.map(({
 const reads = (calls: readonly Called[]): Called[] => calls.filter(({ what }) => what === "read");
 
 describe("two processes of a service", () => {
-  /** Starts the process again that has ended in the test before. */
+  /** Restarts the process that the test before has ended. */
   beforeEach(async () => {
     if (isGone) await processes[0]?.restart();
     isGone = false;
   });
 
-  it("one gets SIGTERM: no caller sees an error or waits longer than 500 ms", async () => {
+  it("one gets SIGTERM: no caller gets an error or waits longer than 500 ms", async () => {
     isGone = true;
     const { calls } = await during(async () => await processes[0]?.stop());
     expect(errorsOf(calls)).toEqual([]);
@@ -137,7 +137,7 @@ describe("two processes of a service", () => {
     expect(longestMs(reads(calls))).toBeLessThan(1_500);
   });
 
-  it("one is stalled: each read is answered within 3 s, and each creation that began later", async () => {
+  it("one is stalled: each read, and each creation that begins after that, is answered within 3 s", async () => {
     const pid = processes[0]?.pid() ?? 0;
     const { calls, startedAtMs } = await during(async () => {
       process.kill(pid, "SIGSTOP");

@@ -1,4 +1,4 @@
-/** The main flows where the stations are divided among three logs, on one server. */
+/** The main flows when the stations are divided among three logs, on one server. */
 import { randomUUID } from "node:crypto";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -14,7 +14,7 @@ import { readStationLog } from "./station-log-read.ts";
 const LOGS = new StationLogs(3);
 const STATIONS = LOGS.count;
 const RECOVERED = { timeout: 20_000, interval: 200 };
-/** Longer than all its waits. */
+/** Longer than all waits of a test. */
 const TEST_MS = 120_000;
 
 let system: TestSystem;
@@ -62,7 +62,7 @@ async function collectCash({ path }: ChaosStation): Promise<{ order_display_numb
 async function isShownPaid({ display }: ChaosStation, order: { order_display_number: number }): Promise<void> {
   const shown = async () => (await display.call("GET", "display/")).body;
   const { order_display_number } = order;
-  // Within the throttle of a device.
+  // This interval is within the throttle of a device.
   await expect.poll(shown, { ...RECOVERED, interval: 1_100 }).toMatchObject({ state: "paid", order_display_number });
 }
 
@@ -90,7 +90,7 @@ describe("stations in three logs", () => {
     for (const { stationId } of oneOfEach()) {
       const copied = async () =>
         Number((await sql`select count(*) from station_events where station_id = ${stationId}`)[0]?.["count"]);
-      // Read at each check: a companion that is silent for long is one event more.
+      // Each check reads the log again, because a companion that becomes silent adds an event.
       const committed = async () =>
         (await readStationLog(system.bus, stationId, LOGS)).flatMap(({ events }) => events).length;
       await expect.poll(async () => (await committed()) - (await copied()), RECOVERED).toBe(0);
@@ -119,7 +119,7 @@ describe("stations in three logs", () => {
     }
   });
 
-  test("a station that is added while the services stall: a request answered with 503 is repeated until they continue", {
+  test("a station is added while the services stall: requests answered with 503 are repeated until they continue", {
     timeout: TEST_MS,
   }, async () => {
     const statuses: number[] = [];
@@ -140,7 +140,7 @@ describe("stations in three logs", () => {
     expect(await adding).toHaveLength(1);
   });
 
-  test("one log that has lost everything: the others are served meanwhile, and its stations are published again", {
+  test("one log is deleted: stations of the others work, and its stations work again when the log exists again", {
     timeout: TEST_MS,
   }, async () => {
     const [first, second, third] = oneOfEach() as [ChaosStation, ChaosStation, ChaosStation];

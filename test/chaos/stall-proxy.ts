@@ -1,21 +1,21 @@
-/** A TCP proxy that can fall silent like a network, and later deliver the bytes sent meanwhile. */
+/** A TCP proxy that can stall like a network, and later deliver the bytes that were sent meanwhile. */
 import { once } from "node:events";
 import { connect as connectTcp, createServer, type Socket } from "node:net";
 
 export interface StallProxy {
   /** The target's address with the proxy's port. */
   readonly url: string;
-  /** Stops all bytes in both directions; new connections are accepted and stay silent as well. */
+  /** Stops all bytes in both directions. New connections are accepted, and their bytes are stopped too. */
   stall(): void;
   /**
-   * Delivers what was sent meanwhile, in order and slowly, like a network with a long queue: what
-   * is old arrives long before what is new.
+   * Delivers the bytes that were sent meanwhile, in order and slowly, like a network with a long queue. Old bytes arrive long
+   * before new ones.
    */
   resume(): void;
   stop(): Promise<void>;
 }
 
-/** The rate of delayed bytes: after a silence of some seconds their delivery takes a few seconds. */
+/** The rate of delayed bytes. After a stall of some seconds, their delivery takes a few seconds. */
 const PIECE_BYTES = 256;
 const PIECE_EVERY_MS = 20;
 
@@ -55,7 +55,7 @@ export async function startStallProxy(targetUrl: string): Promise<StallProxy> {
   };
 }
 
-/** One half of a connection. */
+/** One direction of a connection. */
 class Direction {
   readonly from: Socket;
   readonly #to: Socket;

@@ -20,7 +20,7 @@ export async function readStationLog(bus: Bus, stationId: number, logs = ONE_LOG
   }
 }
 
-/** Of the newest commit of any station of this log. */
+/** The sequence of the newest commit in this log. */
 export async function newestSequence(bus: Bus, log = STATION_LOG): Promise<number> {
   const newest = await bus.jsm.streams.getMessage(log.name, { last_by_subj: log.commits });
   return newest?.seq ?? 0;

@@ -1,4 +1,4 @@
-/** Kills processes of a running system with SIGKILL and starts them again, repeatedly, at moments drawn from a seed. */
+/** Kills processes of a running system with SIGKILL and starts them again, repeatedly, at moments that a seed selects. */
 import { setTimeout as delay } from "node:timers/promises";
 import { isRunning } from "../support/running-program.ts";
 import type { TestServer } from "../support/servers.ts";
@@ -15,16 +15,16 @@ export type Pieces = Readonly<Record<Server, Pick<TestServer, "kill9" | "restart
 /** Steps that the clients begin between the end of one strike and the next. */
 const LEAST_STEPS_BETWEEN = 15;
 const MOST_STEPS_BETWEEN = 75;
-/** From the step that triggers a strike to the strike: about as long as a command, so that any moment of one can be hit. */
+/** The longest time from a step to its strike. It is about as long as a command, so a strike may come at any moment of one. */
 const LONGEST_FUSE_MS = 40;
-/** How long a process stays away before it is started again. */
+/** The longest time until a killed process is started again. */
 const LONGEST_DOWN_MS = 1_200;
-/** How often two processes are killed at once. */
+/** The probability that two processes are killed at once. */
 const PAIR_PROBABILITY = 0.25;
 
 export class Strikes {
   readonly counts = new Map<Target, number>(TARGETS.map((target) => [target, 0]));
-  /** From the kill to the moment at which every process reports that it is ready again. */
+  /** The longest time from a kill to the moment when every process is ready again. */
   longestDownMs = 0;
   readonly #pieces: Pieces;
   readonly #log: (piece: string) => string;
@@ -35,7 +35,7 @@ export class Strikes {
   #underWay: Promise<void> | undefined;
   #isOver = false;
 
-  /** `log` gives what a process has logged, for the sentence about one that ended by itself. After `mostKills` no strike begins. */
+  /** `log` returns the log of a process, for the error about one that ended without a kill. `mostKills` limits the kills. */
   constructor(
     pieces: Pieces,
     log: (piece: string) => string,
@@ -52,7 +52,7 @@ export class Strikes {
     return [...this.counts.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** A client begins a step; some steps trigger a strike. */
+  /** A client calls this at the beginning of a step. Some steps trigger a strike. */
   step(): void {
     if (this.#isOver || this.#underWay !== undefined || this.total >= this.#mostKills) return;
     this.#stepsLeft -= 1;
@@ -62,7 +62,7 @@ export class Strikes {
       this.#stepsLeft = this.#random.between(LEAST_STEPS_BETWEEN, MOST_STEPS_BETWEEN);
       this.#underWay = undefined;
     })();
-    // `end()` reports a process that did not come back.
+    // `end()` reports a process that did not start again.
     this.#underWay.catch(() => undefined);
   }
 
@@ -71,7 +71,7 @@ export class Strikes {
     await this.#underWay;
   }
 
-  /** No further strike; resolves when all processes run again, rejects when one did not come back or ended by itself. */
+  /** Ends the strikes. Resolves when all processes run again. Rejects when one did not start again or ended without a kill. */
   async end(): Promise<void> {
     this.#isOver = true;
     await this.#underWay;
@@ -96,13 +96,13 @@ export class Strikes {
     this.longestDownMs = Math.max(this.longestDownMs, performance.now() - struckAtMs);
   }
 
-  /** Each process is drawn equally often, in an order that differs each time. */
+  /** Draws each process equally often, each time in another order. */
   #draw(): Target {
     if (this.#deck.length === 0) this.#deck = this.#random.shuffled(TARGETS);
     return this.#deck.pop() as Target;
   }
 
-  /** A process must survive the loss of any other process. */
+  /** Throws when a process has ended without a kill, because a process must survive the loss of any other one. */
   #requireRunning(target: Target): void {
     if (target === "nats" || target === "postgres" || isRunning(this.#pieces[target].pid())) return;
     throw new Error(`The process "${target}" ended by itself; the end of its log:\n${this.#log(target).slice(-3_000)}`);

@@ -1,6 +1,6 @@
 /**
- * Enrollment codes over HTTP: two devices with one code, and what guesses can learn from the answers (I10). Each try
- * comes from a separate address, because one address has ten tries a minute; an attacker may have many addresses.
+ * Enrollment codes over HTTP: several devices with one code, and whether the answers to guesses differ (I10). Each try comes
+ * from another address, because an address has ten tries a minute. An attacker may have many addresses.
  */
 import { Agent, type IncomingMessage, request } from "node:http";
 import { text as readText } from "node:stream/consumers";
@@ -65,7 +65,7 @@ function claim(baseUrl: string, code: string): Promise<Answer<{ credential: stri
 }
 
 describe("one code, claimed by several devices at once through two gateways", () => {
-  it(`exactly one device wins in each of ${ROUNDS} rounds; its credential works and is the only one`, async () => {
+  it(`${ROUNDS} rounds: exactly one device enrolls; its credential works and is the only one`, async () => {
     const sql = postgres(system.database.url, { max: 1 });
     for (let round = 0; round < ROUNDS; round += 1) {
       const { deviceId, code } = await newCode();
@@ -89,7 +89,7 @@ describe("one code, claimed by several devices at once through two gateways", ()
 });
 
 type Kind = "unknown" | "spent" | "expired" | "revoked" | "malformed";
-/** The four kinds in the contract; test/registry measures the time of revoked codes at the registry itself. */
+/** The kinds in the contract whose times are measured here. test/registry measures the time of revoked codes. */
 const TIMED: readonly Kind[] = ["unknown", "spent", "expired", "malformed"];
 
 describe("codes that cannot be claimed", () => {
@@ -102,7 +102,7 @@ describe("codes that cannot be claimed", () => {
   });
   afterAll(() => agent.destroy());
 
-  /** The bytes as received, which an HTTP client would normalize. */
+  /** Returns the received headers and body verbatim. An HTTP client would normalize them. */
   async function guess(code: string): Promise<{ status: number; rawHeaders: readonly string[]; text: string }> {
     const headers = { "content-type": "application/json", "x-forwarded-for": nextAddress() };
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -113,7 +113,7 @@ describe("codes that cannot be claimed", () => {
     return { status: answer.statusCode ?? 0, rawHeaders: answer.rawHeaders, text: await readText(answer) };
   }
 
-  it("one answer for all, equal in every byte of headers and body, but for the request's id and the date", async () => {
+  it("all kinds: the same bytes of headers and body, except the request id and the date", async () => {
     const seen = new Map<string, Kind>();
     for (const [kind, ofKind] of Object.entries(codes) as [Kind, string[]][]) {
       for (const code of ofKind) {
@@ -121,7 +121,7 @@ describe("codes that cannot be claimed", () => {
         const id = rawHeaders[rawHeaders.indexOf("X-Request-Id") + 1] ?? "";
         const date = rawHeaders[rawHeaders.indexOf("Date") + 1] ?? "";
         expect(id).toMatch(/^\S{8,64}$/);
-        // The order of the headers is part of what can be seen.
+        // A caller can also see the order of the headers, so it is part of the comparison.
         const shape = JSON.stringify([status, rawHeaders, text]).replaceAll(id, "id").replaceAll(date, "date");
         seen.set(shape, kind);
       }
@@ -130,7 +130,7 @@ describe("codes that cannot be claimed", () => {
     expect([...seen.keys()][0]).toContain("enrollment_code_invalid");
   });
 
-  it(`one response time for all, over up to ${TIMING_TRIES} tries of each kind`, async () => {
+  it(`up to ${TIMING_TRIES} tries of each kind: the same response time for all kinds`, async () => {
     const statuses = new Set<number>();
     await expectSameTimes("refused codes over HTTP", TIMED, async (kind, nth) => {
       statuses.add((await guess(codes[kind][nth % CODES_PER_KIND] ?? "")).status);

@@ -1,4 +1,4 @@
-/** `--help` of the commands, as it is typed. */
+/** `--help` of the commands, as a person types it. */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -16,20 +16,20 @@ function outputOf(program: string, ...args: readonly string[]): string {
   return stdout;
 }
 
-/** The commands that this help shows how to type. */
+/** The commands for which this help shows how to type them. */
 function commandsIn(...args: readonly string[]): readonly string[] {
   const stdout = outputOf("cli.ts", ...args);
   return COMMANDS.filter((name) => new RegExp(`^ *npm run (cli -- )?${name} `, "m").test(stdout));
 }
 
-test("--help shows all commands; the --help of a command shows only that command", () => {
+test("--help: shows all commands; the --help of one command: shows only that command", () => {
   expect(commandsIn("--help")).toEqual(COMMANDS);
   for (const name of COMMANDS) expect(commandsIn(name, "--help"), name).toEqual([name]);
   expect(commandsIn("devices", "enroll", "-h")).toEqual(["devices"]);
 });
 
 test.each(["cli.ts", "organization.ts", "statement.ts", "recon.ts", "conformance.ts"])(
-  "%s --help: it has the settings by which the command finds and trusts the service",
+  "%s --help: names the settings by which the command finds and trusts the service",
   (program) => {
     const help = outputOf(program, "--help");
     for (const name of ["BASE_URL", "GATEWAY_CERTIFICATE_FILE"]) expect(help).toContain(name);

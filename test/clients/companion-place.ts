@@ -1,4 +1,4 @@
-/** A separate station with a virtual companion in this process. The place records every exchange of the companion. */
+/** A station with a virtual companion in this process. The place records every request of the companion and its answer. */
 import { join } from "node:path";
 import { vi } from "vitest";
 import { hostPlatform, type Platform } from "../../clients/device-kit/platform.ts";
@@ -14,7 +14,7 @@ export interface Exchange {
   readonly atMs: number;
   readonly path: string;
   readonly body: unknown;
-  /** Undefined when there was no answer, and on 304. */
+  /** Undefined when there was no answer, and for a 304. */
   readonly answer: unknown;
   readonly status: number | undefined;
 }
@@ -46,7 +46,7 @@ export interface PlaceDeps {
   readonly folder: string;
 }
 
-/** Registers a station and a companion of this name, and starts the companion; the cashier holds the lease. */
+/** Registers a station and a companion with this name, and starts the companion. The cashier acquires the lease. */
 export async function openPlace(deps: PlaceDeps, name: string): Promise<Place> {
   const { owner, cashier, filialId } = deps;
   const station = { filial_id: filialId, name: `Counter of ${name}`, currency: "EUR" };
@@ -55,7 +55,7 @@ export async function openPlace(deps: PlaceDeps, name: string): Promise<Place> {
   const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body: device });
   const code = await newCode(owner, deviceId);
   const path = `stations/${stationId}`;
-  // The station's actor receives the device shortly after the registry's answer.
+  // The station's actor receives the device a moment after the registry's answer.
   await vi.waitFor(() => cashier.good("POST", `${path}/lease/`), { timeout: 60_000, interval: 250 });
   const start = async (enrollmentCode: string | undefined): Promise<Place> => {
     const companion = await startCompanion(deps, deviceId, enrollmentCode);
@@ -106,7 +106,7 @@ async function startCompanion(
   };
 }
 
-/** The platform of Node, which also records the requests and answers. */
+/** The platform of Node, which here also records the requests and their answers. */
 function watched(exchanges: Exchange[]): Platform {
   const host = hostPlatform();
   return {

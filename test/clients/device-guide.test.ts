@@ -1,4 +1,4 @@
-/** `docs/devices.md`: its shell lines run against the real system, and its numbers and codes are those of the program. */
+/** `docs/devices.md`: its shell lines run against the real system. Its numbers and codes are those of the program. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { KIT_LIMITS } from "../../clients/device-kit/limits.ts";
 import { errorCodesOf } from "../../gateway/http/documents/error-replies.ts";
@@ -36,7 +36,7 @@ describe("device guide: the shell lines", () => {
     });
     await runBlock("/heartbeat/", variables);
     const body = { order_id: order.order_id, route: "smart_pos" };
-    // The heartbeat reaches the station shortly after the answer.
+    // The heartbeat reaches the station a moment after its answer.
     const intent = await vi.waitUntil(
       async () => {
         const answer = await cashier.call<{ intent_id: number }>("POST", `${root}/intents/`, { body });
@@ -49,7 +49,7 @@ describe("device guide: the shell lines", () => {
   });
   afterAll(() => system.stop());
 
-  it("fetch the assignment, report it, and read the report back with the same key", async () => {
+  it("for a companion: fetch the assignment, report it, and repeat the report with the same answer", async () => {
     const fetched = await runBlock<{ assignment: object }>('devices/assignment/"', variables);
     expect(fetched.assignment).toMatchObject({ amount: "25.00", status: "presented" });
     const first = await runBlock<object>("/report/", variables);
@@ -58,7 +58,7 @@ describe("device guide: the shell lines", () => {
     expect(await cashier.good("GET", intentPath)).toMatchObject({ report_count: 1, status: "processing" });
   });
 
-  it("reset a device and issue a code, with which it enrolls again and reads its snapshot", async () => {
+  it("for an owner: reset a device and issue a code, with which the device enrolls again and reads its snapshot", async () => {
     const display = system.sandbox.stations[0]?.devices.find(({ kind }) => kind === "customer_display");
     const own: Record<string, string> = {
       BASE_URL: system.baseUrl,
@@ -87,7 +87,7 @@ describe("device guide: the table of answers", () => {
     .map((line) => line.split("|").map((cell) => cell.trim()))
     .flatMap(([, status, codes = ""]) => [...codes.matchAll(/`(\w+)`/g)].map((match) => ({ code: match[1], status })));
 
-  it("names each code that a device operation answers with, once and with its status", () => {
+  it("has each code of the device operations, once and with its status", () => {
     // No operation answers a wrong path or method, but device makers often receive these codes first.
     const wrongPath = ["path_not_found", "trailing_slash_missing", "method_not_allowed"] as const;
     const codes = new Set<ErrorCode>([
@@ -100,12 +100,12 @@ describe("device guide: the table of answers", () => {
     expect(rows.toSorted(byCode)).toEqual(expected.toSorted(byCode));
   });
 
-  it("has a row for a code that it does not name, by the class of its status", () => {
+  it("has a row for other codes, by the class of their status", () => {
     expect(deviceGuide).toMatch(/^\| other 4xx \| any \| .*do not repeat it unchanged/m);
     expect(deviceGuide).toMatch(/^\| other 5xx \| any \| the outcome is unknown/m);
   });
 
-  it("the rows that ask to repeat a report: those that the rule for reports names, and no others", () => {
+  it("the rows that ask to repeat a report: the same as in the rule for reports", () => {
     const [, named = ""] = /while the answer is ([\d, or]+), or there is none/.exec(deviceGuide) ?? [];
     const rule = (deviceGuide.match(/^\| \d{3} \| `.*$/gm) ?? [])
       .filter((row) => /repeat the (same )?request|wait as long as|try again/.test(row))
@@ -113,7 +113,7 @@ describe("device guide: the table of answers", () => {
     expect(named.match(/\d{3}/g)).toEqual([...new Set(rule)]);
   });
 
-  it("names every reason of a blocked device", () => {
+  it("has each reason of a blocked device", () => {
     expect(rows.map(({ code }) => code)).toEqual(expect.arrayContaining([...BLOCKED_REASONS]));
   });
 });
@@ -128,11 +128,11 @@ describe("device guide: the numbers", () => {
     ],
     ["the longest wait", `1 second, then of 2, 4 and so on up to ${KIT_LIMITS.backoffMaxMs / 1_000} seconds`],
     ["the throttle", `${1_000 / CREDENTIAL_RATE.intervalMs} request a second, ${CREDENTIAL_RATE.burst} at once`],
-  ])("%s is the program's", (_name, sentence) => {
+  ])("%s: the same as in the program", (_name, sentence) => {
     expect(deviceGuide).toContain(sentence);
   });
 
-  it("heartbeats and polls of the kit together: they stay within the throttle", () => {
+  it("heartbeats and polls of the kit together: within the throttle of a credential", () => {
     const { heartbeatEveryMs, pollEveryMs, requestGapMs, burst } = KIT_LIMITS;
     expect({ intervalMs: requestGapMs, burst }).toEqual({
       intervalMs: CREDENTIAL_RATE.intervalMs,

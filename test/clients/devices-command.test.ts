@@ -1,4 +1,4 @@
-/** `npm run cli -- devices`, as it is typed: against the whole system. */
+/** `npm run cli -- devices`, as a person types it, against the whole system. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
@@ -32,9 +32,9 @@ function devices(...args: readonly string[]): RunningProgram {
 const codeOf = (kind: string, station = 0): string =>
   system.sandbox.stations[station]?.devices.find((device) => device.kind === kind)?.enrollmentCode ?? "";
 
-test("enroll, simulate, watch and report: one collection by command", async () => {
+test("devices enroll, simulate, watch and report: one collection by command", async () => {
   onTestFailed(() => void process.stderr.write(running.map((program) => program.output()).join("--\n")));
-  // The storage creates the folder.
+  // This folder does not exist yet; the command creates it.
   const till = join(folder.path, "new", "till.json");
   const enrolled = devices("enroll", "--code", codeOf("smart_pos_companion"), "--file", till, "--json");
   expect(await enrolled.ended, enrolled.output()).toBe(0);
@@ -44,7 +44,7 @@ test("enroll, simulate, watch and report: one collection by command", async () =
   const { cashier, station } = await openTill(system);
   const lines = [{ name: "Soup", quantity: 2, unit_amount: "6.25" }];
   const { order_id } = await cashier.good<{ order_id: number }>("POST", `${station}/orders/`, { body: { lines } });
-  // A collection that exists at the first poll may have been launched before a restart, so the companion reports unknown.
+  // The companion reports unknown for a collection that exists at its first poll, because a restart may have lost its launch.
   interface Offers {
     readonly companions: readonly { readonly last_polled_at: string | null }[];
   }
@@ -64,7 +64,7 @@ test("enroll, simulate, watch and report: one collection by command", async () =
   expect(late.output()).toMatch(/is processing: reported_success, under the key /);
 });
 
-test("a code that is spent, and a file without a credential: exit code 1 and one sentence", async () => {
+test("an invalid code, an unusable file, or no service: exit code 1 and one sentence", async () => {
   const file = join(folder.path, "none.json");
   const spent = devices("enroll", "--code", "AAAAA-AAAAA", "--file", file);
   expect(await spent.ended).toBe(1);
@@ -96,7 +96,7 @@ test.each([
   [["dance"], "Use devices enroll"],
   [["enroll", "--file", "x"], "Give --code"],
   [["report", "--file", "x", "--intent", "1", "--outcome", "paid"], "--outcome is one of"],
-])("%j cannot be understood: exit code 2", async (args, sentence) => {
+])("devices %j: exit code 2 and a sentence", async (args, sentence) => {
   const program = devices(...args);
   expect(await program.ended).toBe(2);
   expect(program.output()).toContain(sentence);

@@ -1,6 +1,6 @@
 /**
- * The magic names and amounts of the virtual companion: its decisions, the documented table, and each behaviour on the real
- * system until the end that the table documents.
+ * The magic names and amounts of the virtual companion: how it chooses a behaviour, the documented table, and each behaviour on
+ * the real system up to its documented end.
  */
 
 import { execFileSync } from "node:child_process";
@@ -21,13 +21,13 @@ import { startSystem, type TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 import { openPlace, type Place, type PlaceDeps } from "./companion-place.ts";
 
-/** Half a heartbeat's interval longer than one, so that a companion that is well never counts as offline. */
+/** One and a half intervals of heartbeats, so that a working companion never counts as offline. */
 const SILENCE_MS = 15_000;
-/** The shortest deadline that a cashier may set. */
+/** The shortest lifetime that a cashier may set. */
 const LIFETIME_SECONDS = 30;
-/** Time for two deadlines one after the other, with their waits on a busy machine. */
+/** Enough time for two lifetimes in a row, with their waits, on a busy machine. */
 const TEST_MS = 400_000;
-/** Time for a deadline and the steps after it. */
+/** Enough time for a lifetime and the steps after it. */
 const WAIT = { timeout: 120_000, interval: 400 };
 
 let system: TestSystem;
@@ -76,7 +76,7 @@ interface Collection {
   readonly place: Place;
   readonly orderId: number;
   readonly intentId: number;
-  /** The cashier's path of the intent. */
+  /** The path of the intent in the cashier's API. */
   readonly path: string;
   /** Whether the name or the amount chose the behaviour. */
   readonly by: "name" | "amount";
@@ -101,7 +101,7 @@ async function begin(place: Place, amount: string, by: Collection["by"]): Promis
   return { place, orderId, intentId, path: `${place.path}/intents/${intentId}/`, by };
 }
 
-/** The companion has read its newest name for its first collection. */
+/** Waits until the companion has read its newest name for its first collection. */
 const decided = ({ companion }: Place) =>
   vi.waitFor(() => expect(companion.to("devices/me/").length).toBeGreaterThan(0), WAIT);
 
@@ -117,7 +117,7 @@ const reportsOf = ({ place, intentId }: Collection) =>
     .to("devices/assignment/report/")
     .filter(({ body }) => (body as { intent_id: number }).intent_id === intentId);
 
-/** Expects that the cashier sees the evidence, that the collection has not ended, and that both decisions are still possible. */
+/** Expects that the cashier sees the evidence, that the collection is still active, and that both decisions are possible. */
 async function reported(collection: Collection, outcome: string, code: string): Promise<void> {
   const { intentId } = collection;
   const reference = outcome === "reported_unknown" ? "" : `VIRT-${String(intentId).padStart(6, "0")}`;
@@ -142,7 +142,7 @@ async function attest(collection: Collection): Promise<void> {
   });
 }
 
-/** Another collection of the order needs the cashier's confirmation for this reason, or, for null, none. */
+/** Collects the order again. With a reason, this needs the cashier's confirmation; with null, it does not. */
 async function collectAgain({ place, orderId, intentId: earlier }: Collection, reason: string | null): Promise<void> {
   const path = `${place.path}/intents/`;
   const body = { order_id: orderId, route: "cash" };
@@ -155,7 +155,7 @@ async function collectAgain({ place, orderId, intentId: earlier }: Collection, r
   await cashier.good("POST", `${path}${intentId}/cancel/`);
 }
 
-/** A report that no money has moved: one cashier accepts it, another one has a slip that shows a payment. */
+/** A report that no money has moved. Chosen by name, the cashier cancels; by amount, the cashier attests, as with a slip. */
 async function unpaid(collection: Collection, outcome: string, code: string): Promise<void> {
   await reported(collection, outcome, code);
   if (collection.by === "amount") return attest(collection);
@@ -193,7 +193,7 @@ async function goesOffline(collection: Collection): Promise<void> {
   await collectAgain(collection, "handoff_presented");
 }
 
-/** Cancelled in the one case, expired in the other. */
+/** The collection is cancelled when the name chose the behaviour, and expires when the amount did. */
 async function late(collection: Collection, reason: string | null): Promise<void> {
   const status = collection.by === "name" ? "cancelled" : "expired";
   await reached(collection, "presented");
@@ -255,7 +255,7 @@ const ENDS: Record<Exclude<Behaviour, "stay_offline">, (collection: Collection) 
 };
 
 async function isOffline(place: Place): Promise<void> {
-  // After two reads of its snapshot it is still offline.
+  // The companion has read its snapshot twice, and is still offline.
   await vi.waitFor(() => expect(place.companion.to("devices/me/").length).toBeGreaterThan(1), WAIT);
   expect(await routesOf(place)).toMatchObject({
     smartPos: { offered: false, reason: "device_offline", since: null },
@@ -269,12 +269,12 @@ async function isOffline(place: Place): Promise<void> {
   );
 }
 
-/** The name decides, so the amount of its collection would choose another behaviour. */
+/** An amount that would choose another behaviour, because here the name must decide. */
 const otherAmount = (amountEnding: string | null): string => (amountEnding === "02" ? "12.01" : "12.02");
 
 /**
  * `npm run soak` runs each behaviour by name and by amount. Otherwise each one runs once: these by amount, the others by name.
- * So every kind of end has one behaviour by name and one by amount.
+ * So each kind of end has one behaviour by name and one by amount.
  */
 const SHORT_BY_AMOUNT: readonly Behaviour[] = [
   "buyer_cancel",
@@ -290,9 +290,9 @@ const BY_AMOUNT = MAGIC_BEHAVIOURS.filter(
 );
 
 describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
-  // The ends that wait for a deadline begin first; the others run at the same time.
+  // The behaviours that wait for a deadline begin first. The others run at the same time.
   it.each(BY_AMOUNT)(
-    "its amount ends in $amountEnding: the collection ends as documented",
+    "an amount that ends in $amountEnding: the collection ends as documented",
     async ({ behaviour, amountEnding }) => {
       const place = await open(`Till of the ${amountEnding} cents`);
       if (behaviour !== "stay_offline") await ENDS[behaviour](await begin(place, `12.${amountEnding}`, "amount"));
@@ -300,19 +300,19 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
   );
 
   it.each(BY_NAME.toReversed())(
-    "its name ends in '$nameEnding': the collection ends as documented",
+    "a name that ends in '$nameEnding': the collection ends as documented",
     async ({ behaviour, nameEnding, amountEnding }) => {
       const place = await open(`Till ${nameEnding}`);
       if (behaviour === "stay_offline") await isOffline(place);
       else await ENDS[behaviour](await begin(place, otherAmount(amountEnding), "name"));
       if (amountEnding !== null) return;
-      // A behaviour that only a name chooses ends when the name changes.
+      // A behaviour that only a name can choose ends when the name changes.
       await place.rename("Till of the day");
       await ENDS.approve(await begin(place, "12.50", "amount"));
     },
   );
 
-  it("a companion that starts again under another name: it adds no report to its earlier one", async () => {
+  it("a restart under another name: adds no report to the earlier collection", async () => {
     const first = await open("Second till declines");
     const collection = await begin(first, "12.50", "name");
     await reported(collection, "reported_declined", "05");
@@ -326,7 +326,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     await cancel(collection);
   });
 
-  it("a companion that starts again before its late report: it reports unknown, and makes the next collection", async () => {
+  it("a restart before a late report: reports unknown, and makes the next collection", async () => {
     const first = await open("Fourth till reports late");
     const collection = await begin(first, "12.50", "name");
     await decided(first);
@@ -339,7 +339,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     await ENDS.approve(await begin(second, "12.50", "name"));
   });
 
-  it("a collection after one that was reported late: it is made, although the wait for the late one has polled too", async () => {
+  it("a collection after one with a late report: made, although the wait for the late one has polled too", async () => {
     const place = await open("Fifth till reports late");
     const collection = await begin(place, "12.50", "name");
     await decided(place);
@@ -351,7 +351,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     await ENDS.approve(next);
   });
 
-  it("a name that the owner sets a moment before the collection: the new name decides", async () => {
+  it("a name that the owner sets just before the collection: decides", async () => {
     const place = await open("Third till approves");
     await offered(place);
     for (const [name, outcome, code] of [
@@ -380,7 +380,7 @@ const anyName = fc
     fc.constantFrom("", " ", "-"),
   )
   .map(([words, between]) => words.join(between));
-/** Written in another way than in the product: the ending's words, not preceded by a letter or digit, and no word after them. */
+/** Another way than the product's: the words of an ending, with no letter or digit before them and no word after them. */
 const MAGIC_NAMES = NAME_ENDINGS.map((ending) => {
   const words = ending.split(" ").join(String.raw`[^\p{L}\p{N}]+`);
   return new RegExp(String.raw`(?<![\p{L}\p{N}])${words}[^\p{L}\p{N}]*$`, "u");
@@ -391,8 +391,8 @@ const anyAmount = fc
   .tuple(fc.integer({ min: 0, max: 9_999_999_999 }), fc.integer({ min: 0, max: 99 }))
   .map(([whole, cents]) => `${whole}.${String(cents).padStart(2, "0")}`);
 
-describe("the virtual companion's decision", () => {
-  it("any other name and amount: it approves", () => {
+describe("how a virtual companion chooses a behaviour", () => {
+  it("any other name and amount: approves", () => {
     const plainAmount = anyAmount.filter((amount) => !AMOUNT_ENDINGS.some((ending) => amount.endsWith(ending)));
     fc.assert(
       fc.property(plainName, plainAmount, (name, amount) => {
@@ -403,7 +403,7 @@ describe("the virtual companion's decision", () => {
     expect(reportOf(DEFAULT_BEHAVIOUR)).toEqual({ outcome: "reported_success", providerCode: "00" });
   });
 
-  it("a name that asks for nothing: the amount's last two digits decide", () => {
+  it("a name without a magic ending: the last two digits of the amount decide", () => {
     const magic = fc.constantFrom(...MAGIC_BEHAVIOURS.filter(({ amountEnding }) => amountEnding !== null));
     fc.assert(
       fc.property(plainName, fc.nat(), magic, (name, whole, { amountEnding, behaviour }) => {
@@ -417,7 +417,7 @@ describe("the virtual companion's decision", () => {
     expect(behaviourOf("Till", "1.00")).toBe("approve");
   });
 
-  it("a name that asks for something: its last words decide before the amount, in any case and after any separator", () => {
+  it("a name with a magic ending: decides before the amount, in any case and after any separator", () => {
     const magic = fc.constantFrom(...MAGIC_BEHAVIOURS);
     const separator = fc.constantFrom(" ", "-", " – ", "_", ": ");
     fc.assert(
@@ -430,20 +430,20 @@ describe("the virtual companion's decision", () => {
     for (const { nameEnding, behaviour } of MAGIC_BEHAVIOURS) expect(namedBehaviour(nameEnding)).toBe(behaviour);
   });
 
-  it("a part of a word, or words in the middle of a name: they ask for nothing", () => {
+  it("a part of a word, or words in the middle of a name: not magic", () => {
     for (const name of ["", "Till 3", "declines never", "Till declinesx", "Undeclines", "Till polls", "offline"])
       expect(namedBehaviour(name), name).toBeUndefined();
   });
 });
 
-describe("the table", () => {
-  it("the endings: each occurs once, and no name ends in another name", () => {
+describe("the table of magic behaviours", () => {
+  it("its endings: each occurs once, and no name ends in another name", () => {
     expect(new Set(AMOUNT_ENDINGS).size).toBe(AMOUNT_ENDINGS.length);
     expect(AMOUNT_ENDINGS.every((ending) => /^\d\d$/.test(ending))).toBe(true);
     for (const ending of NAME_ENDINGS) expect(NAME_ENDINGS.filter((other) => ending.endsWith(other))).toEqual([ending]);
   });
 
-  it("an amount that the sandbox provider also has: it means the same there", () => {
+  it("an amount that the sandbox provider also has: the same meaning there", () => {
     const atProvider = new Map<string, string>(MAGIC_AMOUNTS.map(({ ending, scenario }) => [ending, scenario]));
     const both = MAGIC_BEHAVIOURS.flatMap(({ amountEnding, behaviour }) => {
       const scenario = atProvider.get(amountEnding ?? "");
@@ -460,7 +460,7 @@ describe("the table", () => {
     ]);
   });
 
-  it("docs/sandbox.md: its table has the same rows", () => {
+  it("docs/sandbox.md: has the same rows", () => {
     const text = readFileSync(new URL("../../docs/sandbox.md", import.meta.url), "utf8");
     const [, section = ""] = text.split("## Names and amounts at the virtual companion\n");
     const rows = section
@@ -477,7 +477,7 @@ describe("the table", () => {
     );
   });
 
-  it("print-magic-behaviours.ts: it prints the table as one line of JSON", () => {
+  it("print-magic-behaviours.ts: prints the table as one line of JSON", () => {
     const script = new URL("../../clients/print-magic-behaviours.ts", import.meta.url).pathname;
     const printed: unknown = JSON.parse(execFileSync(process.execPath, [script], { encoding: "utf8" }));
     expect(printed).toEqual({ magic_behaviours: MAGIC_BEHAVIOURS });

@@ -1,4 +1,4 @@
-/** The sentences of `npm run organization` when it receives no answer. */
+/** The error sentences of `npm run organization` when it receives no answer. */
 import { once } from "node:events";
 import { createServer, type Server } from "node:https";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ async function list(settings: Readonly<Record<string, string>>) {
   return { code: await command.ended, output: command.output() };
 }
 
-test("a certificate that no authority has signed: the sentence names it, and the setting", async () => {
+test("a certificate that no authority has signed: the sentence names it, and the setting to trust it", async () => {
   const origin = `https://127.0.0.1:${port}`;
   expect(await list({ BASE_URL: origin })).toEqual({
     code: 1,
@@ -41,7 +41,7 @@ test("a certificate file that does not exist: the sentence names the setting", a
   });
 });
 
-test("nothing listens: the sentence has the code", async () => {
+test("no service at the address: the sentence has the error code", async () => {
   const origin = `http://127.0.0.1:${await freePort()}`;
   expect(await list({ BASE_URL: origin })).toEqual({
     code: 1,

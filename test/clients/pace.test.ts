@@ -1,4 +1,4 @@
-/** A client stays within its request limit, and waits longer after each failure. */
+/** A client stays within its limit of requests, and waits longer after each failure. */
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { createBackoff, createPace, pause } from "../../clients/http/pace.ts";
@@ -8,8 +8,8 @@ import { paced } from "../../clients/reconciliation/paced.ts";
 
 const never = new AbortController().signal;
 
-describe("the pace", () => {
-  it("many requests at once: no two are sent within the gap", async () => {
+describe("the pace of requests", () => {
+  it("many requests at once: the gap is between all of them", async () => {
     const pace = createPace(40);
     const times: number[] = [];
     const startMs = performance.now();
@@ -24,8 +24,8 @@ describe("the pace", () => {
   });
 });
 
-describe("the back-off", () => {
-  it("failures in a row: the wait doubles up to its bound, with a jitter of half, and a success resets it", () => {
+describe("the waits after failures", () => {
+  it("failures in a row: the wait doubles up to its limit, half of it random; a success resets it", () => {
     const backoff = createBackoff({ firstMs: 1_000, maxMs: 30_000, random: () => 1 });
     expect(Array.from({ length: 7 }, () => backoff.nextMs())).toEqual([
       1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000,
@@ -35,7 +35,7 @@ describe("the back-off", () => {
     expect(createBackoff({ firstMs: 1_000, maxMs: 30_000, random: () => 0 }).nextMs()).toBe(500);
   });
 
-  it("a service that stays unreachable: the wait stays at its bound", () => {
+  it("a service that does not answer for a long time: the wait stays at its limit", () => {
     const backoff = createBackoff({ firstMs: 1_000, maxMs: 30_000, random: () => 1 });
     const waits = Array.from({ length: 2_000 }, () => backoff.nextMs());
     expect(Math.max(...waits)).toBe(30_000);
@@ -43,8 +43,8 @@ describe("the back-off", () => {
   });
 });
 
-describe("waiting", () => {
-  it("a client that is stopped: its wait ends at once", async () => {
+describe("a wait of a client", () => {
+  it("a client that is stopped: the wait ends at once", async () => {
     const stopping = new AbortController();
     const startMs = performance.now();
     const waiting = pause(60_000, stopping.signal);
@@ -53,7 +53,7 @@ describe("waiting", () => {
     expect(performance.now() - startMs).toBeLessThan(1_000);
   });
 
-  it("Retry-After: the client takes it in seconds, with a bound, and ignores anything else", () => {
+  it("Retry-After: read in seconds up to a limit; other values are ignored", () => {
     expect(parseRetryAfter("3")).toBe(3_000);
     expect(parseRetryAfter(" 0 ")).toBe(0);
     expect(parseRetryAfter("999999")).toBe(clientLimits.retryAfterMaxMs);
@@ -66,14 +66,14 @@ const PIECE = Buffer.alloc(1_000_000);
 const PIECES = 50;
 const STALL_MS = 1_500;
 
-describe("uploads by command", () => {
-  it("an upload after a stall of the service: it goes on at its pace, and does not catch up", async () => {
+describe("the pace of an upload", () => {
+  it("after a stall of the service: the upload continues at its pace, and does not catch up", async () => {
     const pieces = paced(Array.from({ length: PIECES }, () => PIECE))[Symbol.asyncIterator]();
     await pieces.next();
     await delay(STALL_MS);
     const goesOnAtMs = performance.now();
     while ((await pieces.next()).done !== true) {
-      // Reads all pieces.
+      // This loop only reads all pieces.
     }
     const { uploadBytesPerSecond, uploadBurstMs } = clientLimits;
     const leastMs = ((PIECES * PIECE.length) / uploadBytesPerSecond) * 1_000 - uploadBurstMs;

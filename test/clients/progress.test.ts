@@ -1,4 +1,4 @@
-/** The progress bar of an upload and of an import: on a terminal, and in the log of a program. */
+/** The progress bar of an upload and of an import, on a terminal and in the log of a program. */
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -29,7 +29,7 @@ function shown(isTTY: boolean, parts: readonly number[], total = 1_000): string 
 const EACH = Array.from({ length: 1_001 }, (_, done) => done);
 
 describe("a progress bar on a terminal", () => {
-  test("is one line, which is written again for each hundredth and ended once", () => {
+  test("one line, written again for each hundredth, and ended once", () => {
     const states = shown(true, EACH).split("\r");
     expect(states.shift()).toBe("");
     expect(states).toHaveLength(101);
@@ -40,14 +40,14 @@ describe("a progress bar on a terminal", () => {
     );
   });
 
-  test("never goes back, and stays at 100 % at its end", () => {
+  test("smaller values: ignored; at its end: stays at 100 %", () => {
     const text = shown(true, [500, 300, 500, 1_200, 1_000]);
     expect([...text.matchAll(/(\d+) %/g)].map(([, percent]) => percent)).toEqual(["50", "100"]);
   });
 });
 
 describe("a progress bar in a log", () => {
-  test("is a line for each tenth, without control characters", () => {
+  test("one line for each tenth, without control characters", () => {
     const text = shown(false, EACH);
     const lines = text.split("\n");
     expect(lines.pop()).toBe("");
@@ -55,10 +55,10 @@ describe("a progress bar in a log", () => {
     expect(text.replaceAll("\n", "")).toMatch(/^[\x20-\x7e]*$/);
   });
 
-  test("of an empty file is full", () => expect(shown(false, [0], 0)).toContain("100 %"));
+  test("an empty file: 100 %", () => expect(shown(false, [0], 0)).toContain("100 %"));
 });
 
-describe("the sentence of an error", () => {
+describe("the error sentence after a progress bar", () => {
   let folder: TemporaryFolder;
   let person: Person;
   const server = createServer((request) => {
@@ -78,7 +78,7 @@ describe("the sentence of an error", () => {
     folder.remove();
   });
 
-  test("has its own line after the bar of an upload that fails", async () => {
+  test("an upload that fails: the sentence is on another line than the bar", async () => {
     const path = join(folder.path, "statement.csv");
     writeFileSync(path, Buffer.alloc(1_024 * 1_024, "x"));
     const { stream, written } = fakeStream(true);
@@ -88,7 +88,7 @@ describe("the sentence of an error", () => {
     expect(written()).toMatch(/%\n$/);
   });
 
-  test("has its own line after the bar of an import that the command cannot follow", async () => {
+  test("an import that the command cannot follow: the sentence is on another line than the bar", async () => {
     const { stream, written } = fakeStream(true);
     const progress = createProgress("import", stream);
     progress.update(1, 2);

@@ -1,4 +1,4 @@
-/** The commands of reconciliation, as they are typed: against the whole system, with real files. */
+/** The commands of reconciliation, as a person types them: against the whole system, with real files. */
 import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** The output of a command with this exit code. Commands log in, and a person has 30 log-ins a minute. So two people share. */
+/** Runs a command as one of two people. Each command logs in, and one person may log in only 30 times a minute. */
 const command = (name: "statement" | "recon", ...args: readonly string[]) =>
   commandOf(name === "recon" ? OPERATOR : COLLEAGUE, name, ...args);
 async function commandOf(person: typeof OPERATOR, name: "statement" | "recon", ...args: readonly string[]) {
@@ -69,7 +69,7 @@ function statementFile(rows: number): string {
 }
 const DECLARED = ["--format", "sandbox", "--encoding", "utf-8"] as const;
 
-describe("a list without a row", () => {
+describe("commands that list nothing", () => {
   test("accounts, issues, period list: each prints one sentence", async () => {
     const [accounts, issues, periods] = await Promise.all([
       command("statement", "accounts"),
@@ -83,7 +83,7 @@ describe("a list without a row", () => {
 });
 
 describe("npm run statement", () => {
-  test("import and withdraw: it sends the file with a bar, prints the result, and withdraws it with a reason", async () => {
+  test("import: sends the file with a bar and prints the result; withdraw: withdraws the import with a reason", async () => {
     const account = await addAccount();
     const { code, text } = await command("statement", "import", statementFile(3), "--account", account, ...DECLARED);
     expect(text).toContain("100 %");
@@ -96,7 +96,7 @@ describe("npm run statement", () => {
     expect((await command("statement", "list", "--account", account)).text).toContain(`Import ${importId} is withdraw`);
   });
 
-  test("import without a declaration: it names the possible formats, and confirm imports the file", async () => {
+  test("import without a declared format: names the possible formats; confirm: imports the file", async () => {
     const offered = await command("statement", "import", statementFile(2), "--account", await addAccount());
     expect(offered).toMatchObject({ code: 1, text: expect.stringContaining("The file can be sandbox") as string });
     const [, importId = ""] = /confirm (\d+)/.exec(offered.text) ?? [];
@@ -104,7 +104,7 @@ describe("npm run statement", () => {
     expect(confirmed).toMatchObject({ code: 0, text: expect.stringContaining("2 new lines") as string });
   });
 
-  test("mapping: it is stored, previews a file, and tests it", async () => {
+  test("mapping: stored, used for a preview of a file, and tested with it", async () => {
     const path = join(folder.path, "bank.csv");
     writeFileSync(path, "Datum;Betrag\n01.11.2026;12,50\n02.11.2026;kaputt\n");
     const definition = join(folder.path, "mapping.json");
@@ -124,7 +124,7 @@ describe("npm run statement", () => {
     expect(confirmed.text).toContain("1 new lines, 0 that were known, 1 malformed rows");
   });
 
-  test("import of a file that is refused, with --json: the import is printed, and its sentence is the error", async () => {
+  test("import of a refused file with --json: prints the import as JSON, and its sentence as the error", async () => {
     const path = join(folder.path, "wrong.csv");
     writeFileSync(path, "a,b\n1,2\n");
     const refused = await command("statement", "import", path, "--account", await addAccount(), ...DECLARED, "--json");
@@ -136,7 +136,7 @@ describe("npm run statement", () => {
     });
   });
 
-  test("import of an empty file, without a declaration: one sentence", async () => {
+  test("import of an empty file without a declared format: one sentence", async () => {
     const path = join(folder.path, "empty.csv");
     writeFileSync(path, "");
     const refused = await command("statement", "import", path, "--account", await addAccount());
@@ -152,19 +152,19 @@ describe("npm run statement", () => {
     [["withdraw", "999999", "--reason", "Wrong."], 1, "(not_found)"],
     [["withdraw", "3", "--account", "1", "--reason", "Wrong."], 2, '"withdraw" has no option --account; see --help.'],
     [["mapping", "list", "--account", "1"], 2, '"mapping list" has no option --account; see --help.'],
-  ] as const)("%j: one sentence and its exit code", async (args, code, sentence) => {
+  ] as const)("statement %j: one sentence, and its exit code", async (args, code, sentence) => {
     const ended = await command("statement", ...args);
     expect(ended).toMatchObject({ code, text: expect.stringContaining(sentence) as string });
     expect(ended.text).not.toContain("    at ");
   });
 });
 
-/** These tests use one account: each test continues with the state of the previous one. */
+/** These tests use one account, and each test continues with the state of the test before it. */
 describe("npm run recon", () => {
   let account: string;
   let issueIds: readonly string[];
 
-  test("run, issues, close, undo: a run finds differences, and a person closes one", async () => {
+  test("run: finds differences; close and undo: close one issue and reopen it", async () => {
     account = await addAccount();
     await command("statement", "import", statementFile(4), "--account", account, ...DECLARED);
     const { code, text } = await command("recon", "run", "--account", account);
@@ -180,23 +180,23 @@ describe("npm run recon", () => {
     expect((await command("recon", "undo", issueId)).text).toContain(`Issue ${issueId} is open.`);
   });
 
-  // The command once closed the issues of all filials and of every status.
+  // A fixed defect: the command ignored such options, and closed the issues of all filials and of every status.
   test.each([
     [["close", "--kind", "tip", "--filial", "3"], '"close" has no option --filial; see --help.\n'],
     [["close", "--kind", "tip", "--status", "assigned"], '"close" has no option --status; see --help.\n'],
     [["close", "5", "--kind", "tip"], '"close ISSUE" has no option --kind; see --help.\n'],
     [["period", "close", "--account", "1", "--to", "2026-11-30"], '"period close" has no option --to; see --help.\n'],
-  ] as const)("%j: an option that the command does not use is refused", async (args, text) => {
+  ] as const)("recon %j: refused, because the command does not use this option", async (args, text) => {
     expect(await command("recon", ...args, "--reason", "Dealt with.")).toMatchObject({ code: 2, text });
   });
 
-  test("attribute without an order: it prints the usage, before it logs in", async () => {
+  test("attribute without an order: prints its usage before it logs in", async () => {
     expect(await command("recon", "attribute", "3", "--reason", "Paid.")).toMatchObject({ code: 2 });
     const both = ["--confirm", "1", "--withdraw", "1"];
     expect(await command("recon", "attribute", "3", ...both)).toMatchObject({ code: 2 });
   });
 
-  test("attribute: alone up to the owner's limit; above it one person proposes and another confirms", async () => {
+  test("attribute: up to the owner's limit by one person; above it, one person proposes and another confirms", async () => {
     const [first = "", second = ""] = issueIds;
     const why = ["--reason", "The guest has the slip."];
     const alone = await command("recon", "attribute", first, "--order", await openOrder(), ...why);
@@ -216,9 +216,9 @@ describe("npm run recon", () => {
     expect(limits.attribution_limits).toMatchObject([{ currency: "EUR", alone_up_to: "12.49" }]);
   });
 
-  test("period and report: all of a kind are closed, and the day is closed, exported, and verified offline", async () => {
+  test("close of a kind: closes all its issues; period: closes, exports and verifies a day; report: shows the day", async () => {
     const days = ["--from", "2026-11-01", "--to", "2026-11-01", "--account", account];
-    // The run that the import has caused may not have started yet.
+    // The run that the import has caused may not have begun yet.
     const path = `periods/?kind=day&from_date=2026-11-01&to_date=2026-11-01&account_id=${account}`;
     const states = async () => {
       const { periods } = await operator.good<{ periods: { state: string; missing: object[] }[] }>("GET", path);

@@ -1,4 +1,4 @@
-/** `npm run cli -- sandbox`, as it is typed: against the whole system. */
+/** `npm run cli -- sandbox`, as a person types it, against the whole system. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
@@ -30,7 +30,7 @@ async function sandbox(...args: readonly string[]) {
 }
 const filial = (): string => String(system.sandbox.filialId);
 
-test("seed prints codes and a log-in that work; list, reset and delete follow", async () => {
+test("sandbox seed: prints a code and a log-in that are valid; then list, reset and delete", async () => {
   const seeded = await sandbox("seed", "--filial", filial(), "--name", "By command");
   expect(seeded, seeded.text).toMatchObject({ code: 0 });
   const [, id = "", station = ""] = /Sandbox (\d+) is ready: "By command" is station (\d+)\./.exec(seeded.text) ?? [];
@@ -50,7 +50,7 @@ test("seed prints codes and a log-in that work; list, reset and delete follow", 
   expect(gone.text.trim().split("\n").at(-1)).toMatch(/\(not_found\)$/);
 });
 
-test("the reader of the output ends early: the owner's session has ended", async () => {
+test("sandbox list, when the reader of its output ends early: the owner's session has ended", async () => {
   const { email: OWNER_EMAIL, password: OWNER_PASSWORD } = system.owner;
   const access = { BASE_URL: system.baseUrl, DATA_DIR: folder.path, OWNER_EMAIL, OWNER_PASSWORD };
   const program = runProgram(process.execPath, [CLI, "sandbox", "list"], { env: programEnvironment(access) });
@@ -69,7 +69,7 @@ test.each([
   [["seed", "--name", "No filial"], "Give --filial"],
   [["reset", "seven"], "the sandbox is a number"],
   [["reset", "1", "2"], 'There is one argument too many, "2"'],
-])("%j cannot be understood: exit code 2", async (args, sentence) => {
+])("sandbox %j: exit code 2 and a sentence", async (args, sentence) => {
   const { code, text } = await sandbox(...args);
   expect({ code, text }).toMatchObject({ code: 2, text: expect.stringContaining(sentence) as string });
 });

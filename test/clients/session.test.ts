@@ -1,11 +1,11 @@
-/** The session of a command: it may become effective late, and it ends also when a person interrupts the command. */
+/** The session of a command. It may become effective late. It also ends when a person interrupts the command. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { createTransport, type ServiceRequest } from "../../clients/http/transport.ts";
 import { openSession } from "../../clients/session.ts";
 
-test("Ctrl-C while the command works: the command still ends the session", async () => {
+test("Ctrl-C while the command works: the command still ends its session", async () => {
   const stopping = new AbortController();
   const sent: string[] = [];
   const session = await openSession({
@@ -24,7 +24,7 @@ test("Ctrl-C while the command works: the command still ends the session", async
   expect(sent).toEqual(["POST session/", "DELETE session/"]);
 });
 
-test("a session that is stored and not yet effective: the command waits for it, and signs out of it without an error", async () => {
+test("a session that is stored and not yet effective: the command waits for it, and then ends it without an error", async () => {
   const requests: string[] = [];
   const service = createServer(({ method = "" }, response) => {
     requests.push(method);

@@ -1,4 +1,4 @@
-/** `docs/till.md`: its shell lines run against the real system, and its table has every error of the cashiers' API. */
+/** `docs/till.md`: its shell lines run against the real system. Its table has every error of the cashiers' API. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { errorCodesOf } from "../../gateway/http/documents/error-replies.ts";
 import { ERRORS, type ErrorCode } from "../../gateway/http/errors.ts";
@@ -39,7 +39,7 @@ describe("till guide: the shell lines", () => {
   });
   afterAll(() => system.stop());
 
-  it("a collection that a device fetched and the cashier cancelled: the next one is confirmed, attested and paid", async () => {
+  it("a collection that was fetched and cancelled: the next one is confirmed, attested and paid", async () => {
     variables["TOKEN"] = (await run<{ token: string }>("session/\" -H 'Content")).token;
     expect(await run<object>('/stations/"')).toMatchObject({ stations: expect.anything() });
     expect(await run<object>('-X POST "$BASE_URL/api/cashier/v1/stations/$STATION_ID/lease/')).toMatchObject({
@@ -93,7 +93,7 @@ describe("till guide: the table of errors", () => {
 });
 
 describe("till guide: the numbers", () => {
-  it("the lease and the close codes of a live socket are the program's", () => {
+  it("the lease's lifetime and the live socket's close codes: the same as in the program", () => {
     expect(tillGuide).toContain(`it lasts ${DEFAULT_MACHINE_SETTINGS.leaseLifetimeMs / 60_000} minutes unless`);
     for (const code of Object.values(CLOSE_CODES)) expect(tillGuide).toContain(`with ${code} when`);
   });

@@ -1,4 +1,4 @@
-/** The verifier of certificates: what it accepts, and that each changed byte is noticed. */
+/** The verifier of certificates: what it accepts, and that it detects each changed byte. */
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { generateKeyPairSync, sign } from "node:crypto";
 import { once } from "node:events";
@@ -56,8 +56,8 @@ const isValid = async (changed: Partial<typeof certificate>): Promise<boolean> =
 const folder = temporaryFolder("certificate");
 afterAll(() => folder.remove());
 
-describe("a certificate", () => {
-  test("of each leaf: it is valid, and names its subject", async () => {
+describe("the verification of a certificate", () => {
+  test("a certificate of any leaf: valid, and it names its subject", async () => {
     for (const [index, text] of envelopes.entries()) {
       const found = await verifyCertificate({ envelope: text, proof: proofOf(index), logKeys: [logKey], now });
       expect(found).toMatchObject({ index, size: 5, isExpired: false });
@@ -66,7 +66,7 @@ describe("a certificate", () => {
     expect(statement.predicate.capability).toBe("handoff_present");
   });
 
-  test("with any byte of its envelope flipped: it is not valid", async () => {
+  test("any byte of its envelope flipped: not valid", async () => {
     const bytes = Buffer.from(certificate.envelope);
     for (let at = 0; at < bytes.length; at += 1) {
       const changed = Buffer.from(bytes);
@@ -75,7 +75,7 @@ describe("a certificate", () => {
     }
   });
 
-  test("with any byte of its proof flipped: it is not valid", async () => {
+  test("any byte of its proof flipped: not valid", async () => {
     const bytes = Buffer.from(certificate.proof);
     for (let at = 0; at < bytes.length; at += 1) {
       for (const bit of [1, 32]) {
@@ -89,14 +89,14 @@ describe("a certificate", () => {
     }
   });
 
-  test("with the proof of another one, or the key of another log: it is not valid", async () => {
+  test("the proof of another certificate, or the key of another log: not valid", async () => {
     expect(await isValid({ proof: proofOf(1) })).toBe(false);
     expect(await isValid({ logKeys: [verifierKey({ ...signer, name: "evil.example" })] })).toBe(false);
     const other = generateKeyPairSync("ed25519").publicKey.export({ format: "der", type: "spki" }).subarray(-32);
     expect(await isValid({ logKeys: [verifierKey({ ...signer, publicKey: other })] })).toBe(false);
   });
 
-  test("that does not name the end of its validity: it is not valid", async () => {
+  test("a statement without the end of its validity: not valid", async () => {
     const endless = envelopeOf(statementOf("handoff_present", "for ever"));
     const proof = proofOf(0, [leafHash(Buffer.from(endless))]);
     await expect(verifyCertificate({ ...certificate, envelope: endless, proof })).rejects.toThrow(
@@ -104,15 +104,15 @@ describe("a certificate", () => {
     );
   });
 
-  test("in the checkpoint of another log, signed with the key of this one: it is not valid", async () => {
+  test("a checkpoint of another log, signed with this log's key: not valid", async () => {
     const other = checkpoint({ ...signer, name: "other.example" }, { size: leaves.length, root: rootHash(leaves) });
-    // The signature line names this log; the owner of the key could write it so.
+    // The signature line names this log, as the owner of the key could write it.
     const note = other.replace("— other.example ", `— ${signer.name} `);
     const proof = logProof({ index: 2, hashes: inclusionProof(leaves, 2), checkpoint: note });
     await expect(verifyCertificate({ ...certificate, proof })).rejects.toThrow("The checkpoint is not of this log.");
   });
 
-  test("with a forger's statement that is in a real log: the signature of the statement is wrong", async () => {
+  test("a forger's statement in a real log: the signature of the statement is wrong", async () => {
     const forger = generateKeyPairSync("ed25519").privateKey;
     const forged = envelope(
       { keyId: "a1b2", sign: (bytes) => sign(null, bytes, forger) },
@@ -125,7 +125,7 @@ describe("a certificate", () => {
   });
 });
 
-describe("a revoked certificate", () => {
+describe("the verification of a revoked certificate", () => {
   const revoked = { envelope: certificate.envelope, leafIndex: 2, reason: "A defect.", revokedAt: now };
   const note = envelopeOf(revocationStatement(revoked));
   const all = [...leaves, leafHash(Buffer.from(note))];
@@ -135,33 +135,33 @@ describe("a revoked certificate", () => {
     revocation: { envelope: note, proof: proofOf(5, all) },
   });
 
-  test("with its revocation: the verifier reports it", async () => {
+  test("the file with its revocation: reported as revoked", async () => {
     const found = await verifyCertificate({ ...partsOf(file), logKeys: [logKey], now });
     expect(found.revocation).toMatchObject({ reason: "A defect.", revokedAt: now.toISOString() });
   });
 
-  test("without its revocation, which anybody can remove: the verifier reports that it cannot detect this", async () => {
+  test("the file without its revocation, which anybody can remove: the verifier states that it cannot detect this", async () => {
     const { revocation: _, ...rest } = partsOf(file);
     const found = await verifyCertificate({ ...rest, logKeys: [logKey], now });
     expect(found.revocation).toBeUndefined();
     expect(NOT_PROVEN.join()).toContain("a person who passes it on can remove the revocation");
   });
 
-  test("with the revocation of another one: it is not valid", async () => {
+  test("the revocation of another certificate: not valid", async () => {
     const other = { ...partsOf(file), envelope: envelopes[1] ?? "", proof: proofOf(1, all) };
     await expect(verifyCertificate({ ...other, logKeys: [logKey], now })).rejects.toThrow(
       "The revocation is of another certificate.",
     );
   });
 
-  test("that is used as a certificate: it is not valid", async () => {
+  test("a revocation that is used as a certificate: not valid", async () => {
     const found = verifyCertificate({ envelope: note, proof: proofOf(5, all), logKeys: [logKey], now });
     await expect(found).rejects.toThrow("The statement is not about passed tests.");
   });
 
-  test("with a byte of its file flipped: it is not valid", async () => {
+  test("a byte of the file flipped: not valid", async () => {
     const bytes = Buffer.from(file);
-    // Other tests flip each byte of envelopes and proofs. This one flips bytes of the file around them.
+    // Other tests flip each byte of envelopes and proofs. This one also flips bytes of the file around them.
     for (let at = 0; at < bytes.length; at += 9) {
       const changed = Buffer.from(bytes);
       changed[at] = (changed[at] ?? 0) ^ 1;
@@ -171,8 +171,8 @@ describe("a revoked certificate", () => {
   });
 });
 
-describe("an installation that has changed its key", () => {
-  test("with both keys: a statement signed with one and a checkpoint signed with the other are valid", async () => {
+describe("the verification after a change of the installation's key", () => {
+  test("a statement signed with the old key, a checkpoint with the new one: valid only with both keys", async () => {
     const next = generateKeyPairSync("ed25519");
     const nextSigner = {
       name: signer.name,
@@ -188,7 +188,7 @@ describe("an installation that has changed its key", () => {
   });
 });
 
-describe("sigstore's libraries", () => {
+describe("the libraries of sigstore", () => {
   const entryOf = (index: number, body = envelopes[index] ?? "") => {
     const hashes = inclusionProof(leaves, index);
     const root = rootHash(leaves);
@@ -204,12 +204,12 @@ describe("sigstore's libraries", () => {
       },
     } as unknown as Parameters<typeof verifyMerkleInclusion>[0];
   };
-  // Sigstore names a log by the hash of its key; a signed note names it by these four bytes.
+  // Sigstore names a log by the hash of its key. A signed note names it by these four bytes.
   const logs = [
     { logID: noteKeyId(signer), baseURL: signer.name, publicKey, validFor: { start: new Date(0), end: now } },
   ] as Parameters<typeof verifyCheckpoint>[1];
 
-  test("agree with the envelopes", () => {
+  test("envelopes: accepted", () => {
     for (const text of envelopes) {
       const { payload, payloadType, signatures } = JSON.parse(text) as {
         payload: string;
@@ -223,7 +223,7 @@ describe("sigstore's libraries", () => {
     }
   });
 
-  test("agree with checkpoints and proofs of inclusion, and refuse a changed one", () => {
+  test("checkpoints and proofs of inclusion: accepted; a changed entry: refused", () => {
     for (const index of envelopes.keys()) {
       const entry = entryOf(index);
       const found = verifyCheckpoint(entry, logs);
@@ -235,11 +235,11 @@ describe("sigstore's libraries", () => {
   });
 });
 
-describe("the program", () => {
+describe("the verifier as a program", () => {
   const [file, proofFile] = [join(folder.path, "c.json"), join(folder.path, "c.tlog-proof")];
   const run = (...args: readonly string[]) => spawnSync(process.execPath, [VERIFIER, ...args], { encoding: "utf8" });
 
-  test("valid 0, not valid 1, expired 2; and what it does not prove", () => {
+  test("exit code 0 for valid, 1 for not valid, 2 for expired; prints what a certificate does not prove", () => {
     writeFileSync(file, certificate.envelope);
     writeFileSync(proofFile, certificate.proof);
     const valid = execFileSync(process.execPath, [VERIFIER, file, proofFile, "--key", logKey, "--now", "2026-11-24"], {
@@ -262,7 +262,7 @@ describe("the program", () => {
     expect([missing.status, missing.stderr]).toEqual([1, expect.stringMatching(/^Not verified: ENOENT.*Name a file/)]);
   });
 
-  test("a reader that ends early does not change the result", async () => {
+  test("a reader that ends early: the same result", async () => {
     writeFileSync(proofFile, certificate.proof);
     const program = spawn(process.execPath, [VERIFIER, file, proofFile, "--key", logKey, "--now", "2026-11-24"]);
     program.stdout.destroy();
@@ -273,8 +273,8 @@ describe("the program", () => {
     writeFileSync(proofFile, proofOf(1));
   });
 
-  // The exit code was 1, as of a certificate that is not valid.
-  test("on the command line, with a reader that ends early: the result is the same", async () => {
+  // A fixed defect: the exit code was 1, as for a certificate that is not valid.
+  test("certificate verify of the cli, with a reader that ends early: the same result", async () => {
     const endless = envelopeOf(statementOf("display_total", "2999-01-01T00:00:00.000Z"));
     const whole = join(folder.path, "endless.json");
     const proof = proofOf(0, [leafHash(Buffer.from(endless))]);
@@ -287,8 +287,8 @@ describe("the program", () => {
     expect([code, printed]).toEqual([0, ""]);
   });
 
-  // Node 18 has the global only behind a flag. There the verifier once refused a valid certificate.
-  test("on a Node without the global `crypto`: it still verifies", () => {
+  // Node 18 has this global only behind a flag. A fixed defect: there, the verifier refused a valid certificate.
+  test("a Node without the global `crypto`: still verifies", () => {
     writeFileSync(file, certificate.envelope);
     writeFileSync(proofFile, certificate.proof);
     const words = [VERIFIER, file, proofFile, "--key", logKey, "--now", "2026-11-24"];
@@ -297,8 +297,8 @@ describe("the program", () => {
     writeFileSync(proofFile, proofOf(1));
   });
 
-  // The program once ended with 0 without verifying anything.
-  test("under another file name: it still verifies", () => {
+  // A fixed defect: under another name, the program ended with 0 and did not verify anything.
+  test("a copy under another file name: still verifies", () => {
     const copy = join(folder.path, "verify (1).mjs");
     copyFileSync(VERIFIER, copy);
     const found = spawnSync(process.execPath, [copy, file, proofFile, "--key", logKey], { encoding: "utf8" });

@@ -14,12 +14,12 @@ import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
-/** A device backs off up to half a minute, and each test starts one or two processes on a busy machine. */
+/** A device may wait for half a minute after failures, and each test starts one or two processes on a busy machine. */
 const TEST_MS = 400_000;
 const WAIT = { timeout: 120_000, interval: 250 };
-/** After this time the throttle allows a full burst again. */
+/** After this time, the throttle allows as many requests at once as at first. */
 const BURST_MS = 10_000;
-/** Two polls of the companion and a second. */
+/** Two polls of the companion, and a second more. */
 const POLLS_MS = 2 * KIT_LIMITS.pollEveryMs + 1_000;
 const CLIENTS = join(import.meta.dirname, "..", "..", "clients");
 
@@ -41,7 +41,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** The station of a test, and the programs there. Each test has its own, so the tests can run at the same time. */
+/** A station with its programs. Each test opens another place, so that the tests can run at the same time. */
 interface Place {
   readonly station: string;
   readonly companionId: number;
@@ -51,7 +51,7 @@ interface Place {
 }
 
 let places = 0;
-/** A station with a companion. Its programs end with the test. */
+/** Opens a station with a companion. Its programs end with the test. */
 async function open(context: TestContext, companion = "Till of the day"): Promise<Place> {
   places += 1;
   const facts = { filial_id: system.sandbox.filialId, name: `Station ${places}`, currency: "EUR" };
@@ -100,7 +100,7 @@ async function newCompanion(place: Place): Promise<RunningProgram> {
   return program;
 }
 
-/** Another client with the companion's credential. */
+/** Another client with the credential of the companion. */
 function twinOfCompanion(place: Place) {
   const { credential } = JSON.parse(readFileSync(fileOf(place), "utf8")) as { credential: string };
   return apiClient(`${system.baseUrl}/api/payments/v1/devices/`, credential);
@@ -118,7 +118,7 @@ async function beginCollection({ station }: Place): Promise<string> {
   return `${station}/intents/${intent.intent_id}/`;
 }
 
-/** Waits for texts in the program's output, each after the one before. */
+/** Waits for texts in the program's output, each one after the text before it. */
 function outputOf(program: RunningProgram): (text: string) => Promise<void> {
   let foundThrough = 0;
   return (text) =>
@@ -138,7 +138,7 @@ const reported = (intent: string) =>
 
 // A companion whose name forbids polls is also ready; magic-behaviours.test.ts tests this.
 describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
-  it("with a display, for a person who creates an intent and attests it: a whole collection; its credential is private and attaches it again", async (context) => {
+  it("with a display: a whole collection; its credential file is private, and attaches it again", async (context) => {
     const [, seeded] = system.sandbox.stations;
     const of = (kind: string) => seeded?.devices.find((device) => device.kind === kind);
     const companionId = of("smart_pos_companion")?.deviceId ?? 0;
@@ -179,7 +179,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     expect(system.log("gateway")).not.toContain(credential);
   });
 
-  it("it collects within one request per second, heartbeats included; killed and started again, it does not report twice", async (context) => {
+  it("one request per second at most, with heartbeats; killed and started again: does not report twice", async (context) => {
     const place = await open(context);
     const first = await newCompanion(place);
     const intent = await beginCollection(place);
@@ -198,7 +198,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     expect(await cashier.good("GET", intent)).toMatchObject({ report_count: 1 });
   });
 
-  it("killed while the guest pays and started again: it never collects again, and reports an unknown outcome", async (context) => {
+  it("killed while the guest pays, and started again: does not collect again, and reports unknown", async (context) => {
     const place = await open(context);
     const first = await newCompanion(place);
     const intent = await beginCollection(place);
@@ -214,7 +214,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     expect(second.output()).not.toContain("collecting");
   });
 
-  it("a damaged credential file: it enrolls again when it has a code, and reports the damage", async (context) => {
+  it("a damaged credential file: reports the damage, and enrolls again when it has a code", async (context) => {
     const place = await open(context);
     const file = fileOf(place);
     writeFileSync(file, '{"device_id":7,"creden');
@@ -224,12 +224,12 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ device_id: place.companionId });
   });
 
-  it("throttled, suspended: it waits and continues; its credential is revoked: it ends", async (context) => {
+  it("throttled or suspended: waits and continues; its credential is revoked: ends", async (context) => {
     const place = await open(context);
     const program = await newCompanion(place);
     const printed = outputOf(program);
     const twin = twinOfCompanion(place);
-    // Another client uses up the credential's budget until the companion is refused.
+    // Another client uses up the budget of the credential, until the companion is refused.
     const refused = printed('"reason":"throttled"');
     const enough = new AbortController();
     const requests = (async () => {
@@ -253,7 +253,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
     ]);
   });
 
-  it("started while it is suspended: it is attached, and works once resumed", async (context) => {
+  it("started while it is suspended: attaches, and works after the resumption", async (context) => {
     const place = await open(context);
     const first = await newCompanion(place);
     first.process.kill("SIGTERM");
@@ -269,7 +269,7 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
   it.for([
     ["goes offline", "stopped", (program: RunningProgram) => program.process.kill("SIGTERM")],
     ["reports late", "left by its parent process", (program: RunningProgram) => program.process.disconnect()],
-  ] as const)("while it '%s' it is %s: it ends at once and in good order", async ([ending, , end], context) => {
+  ] as const)("a companion that '%s', %s: ends at once, with exit code 0", async ([ending, , end], context) => {
     const place = await open(context, `Till ${ending}`);
     const program = await newCompanion(place);
     await beginCollection(place);
@@ -284,9 +284,9 @@ describe.concurrent("a virtual companion", { timeout: TEST_MS }, () => {
   });
 });
 
-// Not beside the others, because it kills the gateway.
+// This test does not run beside the others, because it kills the gateway.
 describe("a virtual companion without the service", { timeout: TEST_MS }, () => {
-  it("it waits and continues; one that starts also waits, and can be stopped meanwhile", async (context) => {
+  it("loses the service: waits and continues; starts without the service: waits, and can be stopped", async (context) => {
     const place = await open(context);
     const program = await newCompanion(place);
     const printed = outputOf(program);
@@ -307,7 +307,7 @@ describe("a virtual companion without the service", { timeout: TEST_MS }, () => 
 });
 
 describe("a virtual device that cannot start", { timeout: TEST_MS }, () => {
-  it("no code, an unknown code, an unusable file or setting: it ends with one sentence", async () => {
+  it("no code, an unknown code, an unusable file or setting: ends with one sentence", async () => {
     const fresh = temporaryFolder("fresh");
     const run = (environment: Record<string, string>): RunningProgram =>
       runProgram(process.execPath, [join(CLIENTS, "virtual-display.ts")], {
@@ -325,7 +325,7 @@ describe("a virtual device that cannot start", { timeout: TEST_MS }, () => {
     const display = devices.find(({ kind }) => kind === "customer_display")?.deviceId ?? 0;
     await owner.good("POST", `devices/${display}/reset/`);
     const code = await newCode(owner, display);
-    // A program cannot write below /proc, and a folder is no file.
+    // A program cannot write below /proc, and a folder is not a file.
     const unwritable = "/proc/devices-of-a-test/display.json";
     expect(await lastWords(run({ ENROLLMENT_CODE: code, CREDENTIAL_FILE: unwritable }))).toBe(
       `The credential file ${unwritable} cannot be written.`,

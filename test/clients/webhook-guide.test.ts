@@ -1,6 +1,6 @@
 /**
- * `docs/webhooks.md` and the examples of the AsyncAPI document: the tests run them, also with senders without the secret, and
- * check that their numbers are those of the service.
+ * `docs/webhooks.md` and the examples of the AsyncAPI document. The tests run the examples, also against senders without the
+ * secret, and compare the numbers with those of the service.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHmac } from "node:crypto";
@@ -29,13 +29,13 @@ const BODY =
   '{"delivery_id":43,"event_type":"robotics.paused","created_at":"2026-11-20T12:00:00.120Z","payload":{"filial_id":1}}';
 const signed = (body: string) => signatureHeader([SECRET], { body, nowMs: Date.now() });
 const nowSeconds = () => Math.floor(Date.now() / 1_000);
-/** A signature that an attacker can make who knows that the key is empty or one character of the alphabet. */
+/** A signature by an attacker who knows that the key is empty, or one character of the alphabet. */
 const signedWith = (key: string): string => {
   const t = nowSeconds();
   return `t=${t},v1=${createHmac("sha256", key).update(`${t}.${BODY}`).digest("hex")}`;
 };
 
-describe("the example for Node", () => {
+describe("the guide's example for Node", () => {
   let port: number;
   let server: RunningProgram;
 
@@ -48,7 +48,7 @@ describe("the example for Node", () => {
     const headers: Record<string, string> = header === undefined ? {} : { [SIGNATURE_HEADER]: header };
     return (await fetch(`http://127.0.0.1:${port}/`, { method: "POST", headers, body })).status;
   };
-  /** Sends a request over a separate connection. Returns when the request is written. */
+  /** Sends a request over a separate connection. Resolves when the request is written. */
   const connected = async (request: string) => {
     const socket = connect(port, "127.0.0.1");
     socket.on("error", () => undefined).resume();
@@ -59,15 +59,15 @@ describe("the example for Node", () => {
 
   beforeAll(() => {
     copyFileSync(join(CLIENTS_FOLDER, "webhook-verifier.ts"), join(folder.path, "webhook-verifier.ts"));
-    // Removes the types of the verifier.
+    // This script of the guide removes the types from the verifier.
     const env = { PATH: process.env["PATH"], NODE_NO_WARNINGS: "1" };
     execFileSync("sh", ["-c", guideBlock("sh", "stripTypeScriptTypes")], { cwd: folder.path, env });
     writeFileSync(join(folder.path, "server.mjs"), guideBlock("js", "verifyWebhook"));
   });
-  // Each test starts its own program, because an attack may end one.
+  // Each test starts another program, because an attack may end it.
   beforeEach(async () => {
     port = await freePort();
-    // With a space behind the last secret, as an environment may have it.
+    // There is a space after the last secret, as an environment may have it.
     server = start(`${SECRET} ${NEWER} `);
     await vi.waitFor(() => fetch(`http://127.0.0.1:${port}/`), { timeout: 60_000, interval: 50 });
   });
@@ -76,7 +76,7 @@ describe("the example for Node", () => {
     await server.ended;
   });
 
-  it("a signed webhook: it accepts it; a changed, an unsigned and a wrongly signed one: it refuses them", async () => {
+  it("a signed webhook: accepted; a changed, an unsigned or a wrongly signed one: refused", async () => {
     expect(await post(BODY, signed(BODY))).toBe(204);
     await server.waitFor(/^robotics\.paused$/m);
     expect(await post(BODY.replace("1}", "2}"), signed(BODY))).toBe(401);
@@ -84,7 +84,7 @@ describe("the example for Node", () => {
     expect(await post(BODY, signedWith(""))).toBe(401);
   });
 
-  it("an unsigned request that is aborted: it keeps running", async () => {
+  it("an unsigned request that is aborted: the program keeps running", async () => {
     const socket = await connected("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{");
     const closed = new Promise((resolve) => socket.once("close", resolve));
     socket.destroy();
@@ -92,27 +92,27 @@ describe("the example for Node", () => {
     expect(await post(BODY, signed(BODY))).toBe(204);
   });
 
-  it("a signed body that is no JSON, or no object: it answers 400 and keeps running", async () => {
+  it("a signed body that is not JSON, or not an object: 400, and the program keeps running", async () => {
     for (const body of ["no JSON", "", "null"]) expect(await post(body, signed(body)), body).toBe(400);
     expect(await post(BODY, signed(BODY))).toBe(204);
   });
 
-  it("a body that is too long: it stops reading", async () => {
+  it("a body that is too long: the program stops reading it", async () => {
     const request = `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n${"x".repeat(20_000)}`;
     const socket = await connected(request);
     if (!socket.closed) await new Promise((resolve) => socket.once("close", resolve));
     expect(await post(BODY, signed(BODY))).toBe(204);
   });
 
-  it("no secret: it does not start", async () => {
+  it("no secret: the program does not start", async () => {
     expect(await start(" ").ended).toBe(1);
   });
 });
 
 describe.runIf(onlyWhere(isInstalled("python3", "--version"), "the guide's example for Python"))(
-  "the example for Python",
+  "the guide's example for Python",
   () => {
-    /** Runs the example with the lines of this test appended. */
+    /** Runs the example with the lines of `driver` after it. */
     const run = (driver: string, args: readonly string[], input = ""): unknown => {
       writeFileSync(join(folder.path, "verify.py"), guideBlock("python", "def verify") + driver);
       const options = { cwd: folder.path, input, encoding: "utf8" } as const;
@@ -144,11 +144,11 @@ print(json.dumps([answer(**asked) for asked in json.load(sys.stdin)]))
       return run(ATTACKS_DRIVER, [], JSON.stringify(all).replace('"NaN"', "NaN"));
     };
 
-    it("each vector: its verdict is the verifier's", () => {
+    it("each vector: the same verdict as the verifier's", () => {
       expect(run(VECTORS_DRIVER, [VECTORS])).toEqual([]);
     });
 
-    it("no list of secrets, or an empty secret in it: it raises, whatever is signed", () => {
+    it("no list of secrets, or an empty secret in it: raises, for any signature", () => {
       const attacks = [
         { header: signedWith("w"), secrets: SECRET },
         { header: signedWith(""), secrets: [""] },
@@ -161,7 +161,7 @@ print(json.dumps([answer(**asked) for asked in json.load(sys.stdin)]))
       expect(verify([{ header: signed(BODY) }])).toEqual([true]);
     });
 
-    it("a header that is too long, or a tolerance that is no number: it refuses the webhook", () => {
+    it("a header that is too long, or a tolerance that is not a number: refused", () => {
       const header = signed(BODY);
       const zeros = `,v1=${"0".repeat(64)}`;
       const bad = [
@@ -177,7 +177,7 @@ print(json.dumps([answer(**asked) for asked in json.load(sys.stdin)]))
   },
 );
 
-describe("the example for a shell", () => {
+describe("the guide's example for a shell", () => {
   const exitOf = (env: Readonly<Record<string, string>>, body = BODY) =>
     spawnSync("/bin/sh", ["-c", guideBlock("sh", "openssl dgst")], {
       input: body,
@@ -187,7 +187,7 @@ describe("the example for a shell", () => {
   describe.runIf(onlyWhere(isInstalled("openssl", "version"), "the guide's example for a shell"))(
     "with openssl",
     () => {
-      it("a signed webhook: it accepts it; a changed, a foreign, an old and an early one: it refuses them", () => {
+      it("a signed webhook: accepted; a changed, a foreign, an old or an early one: refused", () => {
         const nowMs = Date.now();
         const HEADER = signed(BODY);
         const both = signatureHeader([NEWER, SECRET], { body: BODY, nowMs });
@@ -208,7 +208,7 @@ describe("the example for a shell", () => {
         expect([exitOf({ HEADER, SECRET }, `${BODY} `), ...bad.map((env) => exitOf(env))]).toEqual([1, 1, 1, 1, 1]);
       });
 
-      it("no secret, no signature, or text around it: it refuses the webhook", () => {
+      it("no secret, no signature, or text around it: refused", () => {
         const bare = `t=${nowSeconds()}`;
         const header = signed(BODY);
         const attacks = [
@@ -226,7 +226,7 @@ describe("the example for a shell", () => {
     },
   );
 
-  it("a machine without openssl: it refuses every webhook", () => {
+  it("a machine without openssl: refuses each webhook", () => {
     const programs = join(folder.path, "programs");
     execFileSync("mkdir", [programs]);
     for (const name of ["sed", "date", "cat", "cut"]) {
@@ -238,10 +238,10 @@ describe("the example for a shell", () => {
   });
 });
 
-describe("the guide's numbers", () => {
+describe("the numbers of the guide", () => {
   const MS: Record<string, number> = { s: 1_000, min: 60_000, h: 3_600_000 };
 
-  it("retries: they are the service's", () => {
+  it("retries: the same as the service's", () => {
     const rows = [...guide.matchAll(/^\| (\d+) \| (\d+) (s|min|h) \|$/gm)];
     expect(rows.map(([, attempt]) => Number(attempt))).toEqual(
       SIGNER_LIMITS.retryAfterMs.map((_wait, index) => index + 2),
@@ -252,7 +252,7 @@ describe("the guide's numbers", () => {
     expect([SIGNER_LIMITS.retryJitter, SIGNER_LIMITS.longestRetryAfterMs]).toEqual([0.2, 3_600_000]);
   });
 
-  it("waits, sizes and counts: they are the service's", () => {
+  it("waits, sizes and counts: the same as the service's", () => {
     const { attemptMs, dnsMs, connectMs, answerBytes } = TARGET_LIMITS;
     expect([attemptMs, dnsMs, connectMs, answerBytes]).toEqual([10_000, 2_000, 3_000, 16 * 1_024]);
     const { failuresToOpen, openMs, longestOpenMs, failingToDisableMs, failuresToDisable } = SIGNER_LIMITS;
@@ -262,7 +262,7 @@ describe("the guide's numbers", () => {
     expect([endpointsPerConsumer, inFlightPerEndpoint, inFlightPerOwner, liveSecrets]).toEqual([5, 4, 16, 2]);
   });
 
-  it("events: they are those of the service", () => {
+  it("types of events: the same as the service's", () => {
     const rows = [...guide.matchAll(/^\| `([\w.]+\.\w+)` \|/gm)].map(([, eventType]) => eventType);
     expect(rows).toEqual(DELIVERY_EVENT_TYPES);
   });
@@ -284,7 +284,7 @@ const { vectors } = JSON.parse(readFileSync(VECTORS, "utf8")) as {
 };
 const VECTOR_SECRET = vectors[0]?.secrets[0] as string;
 
-/** The secret and the time that a text names: a reader has nothing else. */
+/** The secret and the time that a text names. A reader of the document has nothing else. */
 function namedIn(text: string): { readonly secrets: string[]; readonly nowMs: number } {
   return {
     secrets: [/whsec_\w+/.exec(text)?.[0] ?? "none"],
@@ -297,11 +297,11 @@ describe("the examples of the AsyncAPI document", () => {
     of.map((example) => ({ name, example })),
   );
 
-  it("there is one for each type of event", () => {
+  it("one for each type of event", () => {
     expect(examples.map(({ name }) => name).toSorted()).toEqual(DELIVERY_EVENT_TYPES.toSorted());
   });
 
-  it.each(examples)("$name: its example is valid by the secret and the time that it names", ({ example }) => {
+  it.each(examples)("$name: valid by the secret and the time that the example names", ({ example }) => {
     const { secrets, nowMs } = namedIn(example.summary);
     const body = JSON.stringify(example.payload);
     const header = example.headers[SIGNATURE_HEADER];
@@ -310,14 +310,14 @@ describe("the examples of the AsyncAPI document", () => {
     expect(verifyWebhook({ header, body: `${body} `, secrets, nowMs })).toBe("signature_wrong");
   });
 
-  it("the header's example is one of them", () => {
+  it("the example of the header: one of them", () => {
     const shown = asyncApi.components.schemas.WebhookHeaders.properties[SIGNATURE_HEADER]?.examples ?? [];
     expect(shown).toHaveLength(1);
     expect(examples.map(({ example }) => example.headers[SIGNATURE_HEADER])).toContain(shown[0]);
   });
 });
 
-it("the guide's example: it is valid by the secret beside it", () => {
+it("the guide's example of a webhook: valid by the secret beside it", () => {
   const [, header, body, after = ""] =
     /^X-Service-Robotics-Signature: (\S+)\n\n(\{.*\})\n```\n\n([^\n]*)/m.exec(guide) ?? [];
   const { secrets } = namedIn(after);

@@ -1,4 +1,4 @@
-/** The verifier is tested with vectors of other programs, with the signer's webhooks, and with changed webhooks. */
+/** The verifier, tested with vectors of other programs, with webhooks of the signer, and with changed webhooks. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ const BODY = JSON.stringify({
   payload: { filial_id: 1 },
 });
 
-describe("the vectors", () => {
+describe("the vectors of webhooks", () => {
   it.each(vectors)("$name: $verdict", (vector) => {
     const verdict = verifyWebhook({
       header: vector.header,
@@ -50,17 +50,17 @@ describe("the vectors", () => {
     expect(verdict).toBe(vector.verdict);
   });
 
-  it("all of them: every verdict occurs, and the header name is the one that the signer sends", () => {
+  it("all vectors: each verdict occurs, and the name of the header is the signer's", () => {
     expect(new Set(vectors.map(({ verdict }) => verdict))).toEqual(new Set(WEBHOOK_VERDICTS));
     expect(header_name).toBe(SIGNATURE_HEADER);
   });
 });
 
-describe("what the signer signs", () => {
+describe("webhooks of the signer", () => {
   const text = fc.string({ unit: "binary", maxLength: 200 });
   const secret = fc.base64String({ minLength: 4, maxLength: 60 }).map((base64) => `whsec_${base64}`);
 
-  it("a consumer who knows one of the live secrets: it is valid, as text and as bytes", () => {
+  it("a consumer who knows one of the live secrets: valid, as text and as bytes", () => {
     const secrets = fc.uniqueArray(secret, { minLength: 1, maxLength: 2 });
     fc.assert(
       fc.property(text, secrets, fc.nat(), fc.integer({ min: -300, max: 300 }), (body, live, pick, offsetSeconds) => {
@@ -73,7 +73,7 @@ describe("what the signer signs", () => {
     );
   });
 
-  it("a consumer who knows none of them: it is not valid", () => {
+  it("a consumer who knows none of them: not valid", () => {
     fc.assert(
       fc.property(text, secret, secret, (body, signing, known) => {
         fc.pre(signing !== known);
@@ -84,7 +84,7 @@ describe("what the signer signs", () => {
   });
 });
 
-describe("a change", () => {
+describe("a signed webhook that was changed", () => {
   const header = signatureHeader([SECRET], { body: BODY, nowMs: NOW_MS });
   const verdictOf = (changed: { header?: string; body?: Uint8Array }) =>
     verifyWebhook({ header, body: BODY, secrets: [NEWER, SECRET], nowMs: NOW_MS, ...changed });
@@ -100,7 +100,7 @@ describe("a change", () => {
     }
   }
 
-  it("any other byte in the header: the webhook is refused", () => {
+  it("one byte of the header: refused", () => {
     expect(verdictOf({})).toBe("valid");
     const taken = [...changesOf(header)].filter(
       (changed) => verdictOf({ header: changed.toString("latin1") }) === "valid",
@@ -108,11 +108,11 @@ describe("a change", () => {
     expect(taken).toEqual([]);
   });
 
-  it("any other byte in the body: the webhook is refused", () => {
+  it("one byte of the body: refused", () => {
     for (const body of changesOf(BODY)) expect(verdictOf({ body })).toBe("signature_wrong");
   });
 
-  it("removed or added bytes: the webhook is refused", () => {
+  it("bytes removed from the header or added to it: refused", () => {
     const place = fc.nat({ max: header.length - 1 });
     fc.assert(
       fc.property(place, place, fc.string({ minLength: 1, maxLength: 3 }), (one, other, inserted) => {
@@ -126,7 +126,7 @@ describe("a change", () => {
     );
   });
 
-  it("a change in one of two signatures: the other one stays valid for a consumer who knows its secret", () => {
+  it("one of two signatures: the other one stays valid for a consumer who knows its secret", () => {
     const two = signatureHeader([NEWER, SECRET], { body: BODY, nowMs: NOW_MS });
     const broken = two.replace(/v1=./, (start) => (start === "v1=0" ? "v1=1" : "v1=0"));
     const ask = (secret: string) => verifyWebhook({ header: broken, body: BODY, secrets: [secret], nowMs: NOW_MS });
@@ -135,7 +135,7 @@ describe("a change", () => {
   });
 });
 
-describe("invalid input", () => {
+describe("input that is not valid", () => {
   const header = signatureHeader([SECRET], { body: BODY, nowMs: NOW_MS });
   const ask = (more: object) => verifyWebhook({ header, body: BODY, secrets: [SECRET], nowMs: NOW_MS, ...more });
 
@@ -151,18 +151,18 @@ describe("invalid input", () => {
     expect(ask({ header: header + further.repeat(4) })).toBe("header_malformed");
   });
 
-  it("no secret: it throws, because everybody could sign with an empty one", () => {
+  it("no secret: throws, because anybody could sign with an empty one", () => {
     for (const secrets of [[], [""], [SECRET, ""], [undefined]])
       expect(() => ask({ secrets, header: "t=1,v1=00" })).toThrow(TypeError);
   });
 
-  it("a tolerance or a clock that is no number: it tolerates nothing", () => {
+  it("a tolerance or a clock that is not a number: no webhook is valid", () => {
     expect(ask({ toleranceSeconds: Number.NaN })).not.toBe("valid");
     expect(ask({ nowMs: Number.NaN })).not.toBe("valid");
   });
 });
 
-describe("the file by itself", () => {
+describe("the file of the verifier without the repository", () => {
   const folder = temporaryFolder("verifier");
   afterAll(() => folder.remove());
   const TRIAL = `
@@ -184,11 +184,11 @@ describe("the file by itself", () => {
     return JSON.parse(program.output());
   };
 
-  it("plain Node: it runs as it is", async () => {
+  it("plain Node: runs it as it is", async () => {
     expect(await run(VERIFIER, [])).toEqual({ asked: vectors.length, wrong: [] });
   });
 
-  it("without its types, as the documentation shows: it runs as JavaScript", async () => {
+  it("its types removed, as in the documentation: runs as JavaScript", async () => {
     const module = join(folder.path, "webhook-verifier.mjs");
     writeFileSync(module, stripTypeScriptTypes(readFileSync(VERIFIER, "utf8")));
     expect(await run(module, ["--no-experimental-strip-types"])).toEqual({ asked: vectors.length, wrong: [] });

@@ -1,4 +1,4 @@
-/** The webhooks command as a person types it, with the whole system and a real local target. */
+/** The webhooks command, as a person types it, with the whole system and a real local target. */
 
 import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -22,7 +22,7 @@ import type { TestSystem } from "../support/system.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
 const COMMAND = join(import.meta.dirname, "..", "..", "clients", "cli.ts");
-/** An event passes a relay and a stream, and a command starts a process; other tests may keep the machine busy. */
+/** An event passes a relay and a stream, and a command starts a process. Other tests may keep the machine busy. */
 const WAIT = { timeout: 90_000, interval: 100 };
 const TEST_MS = 300_000;
 
@@ -62,7 +62,7 @@ function writeSandbox(baseUrl: string): void {
   writeFileSync(join(folder.path, "sandbox.json"), JSON.stringify(facts));
 }
 
-/** Starts the command with these arguments, `env` and the sandbox's file, and with no other settings. */
+/** Starts the command with these arguments, with `env` and the sandbox's file, and without other settings. */
 function command(args: readonly string[], env: Readonly<Record<string, string>> = {}): RunningProgram {
   const program = runProgram(process.execPath, [COMMAND, "webhooks", ...args], {
     env: programEnvironment({ DATA_DIR: folder.path, ...env }),
@@ -71,7 +71,7 @@ function command(args: readonly string[], env: Readonly<Record<string, string>> 
   return program;
 }
 
-/** Runs the command to its end; returns its exit code and all its output. */
+/** Runs the command to its end. Returns its exit code and all its output. */
 async function run(args: readonly string[], env?: Readonly<Record<string, string>>) {
   const program = command(args, env);
   const exit = await program.ended;
@@ -84,7 +84,7 @@ interface ReceivedRequest {
   readonly type: string | undefined;
 }
 
-/** Starts a consumer's program. `answer` returns the status for the n-th request. */
+/** Starts the program of a consumer. `answer` returns the status for the n-th request. */
 async function localTarget(answer: (count: number) => number = () => 204) {
   const received: ReceivedRequest[] = [];
   const server: Server = createServer((request, response) => {
@@ -112,7 +112,7 @@ interface Envelope {
 }
 const envelopes = (received: readonly ReceivedRequest[]) => received.map(({ body }) => JSON.parse(body) as Envelope);
 
-/** The bodies that the service itself signs and sends. */
+/** The bodies that the service signs and sends. */
 async function storedBodies(ids: readonly number[]): Promise<readonly string[]> {
   const sql = postgres(system.database.url, { max: 1 });
   try {
@@ -124,7 +124,7 @@ async function storedBodies(ids: readonly number[]): Promise<readonly string[]> 
   }
 }
 
-it("listen, when the reader of its output ends: it ends", async () => {
+it("webhooks listen, when the reader of its output ends: exit code 0", async () => {
   const target = await localTarget();
   const listening = command(["listen", "--forward-to", target.url]);
   listening.process.stdout?.destroy();
@@ -132,9 +132,9 @@ it("listen, when the reader of its output ends: it ends", async () => {
   await target.stop();
 });
 
-describe("listen and trigger together", () => {
+describe("webhooks listen and webhooks trigger", () => {
   it(
-    "each type of event: the local program receives it in order, signed, and byte for byte as the service sends it",
+    "each type of event: the target receives it in order, signed, and byte for byte as the service sends it",
     async () => {
       const target = await localTarget();
       const listening = command(["listen", "--forward-to", target.url]);
@@ -173,18 +173,18 @@ describe("listen and trigger together", () => {
   );
 });
 
-describe("listen", () => {
+describe("webhooks listen", () => {
   const NOT_LOCAL = /^Deliveries are forwarded to this machine only, and \S+ is not on loopback\.$/;
 
   it(
-    "a target that fails: listen starts after --since-id and repeats each delivery until the target answers 2xx",
+    "a target that fails: begins after --since-id, and repeats each delivery until the target answers 2xx",
     async () => {
       const before = await lastDeliveryId();
       for (let count = 0; count < 2; count += 1) expect((await run(["trigger", "robotics.resumed"])).exit).toBe(0);
       // A consumer may send five requests per second.
       const wait = { ...WAIT, interval: 500 };
       await vi.waitFor(async () => expect((await deliveriesAfter(before)).length).toBe(4), wait);
-      // A failure, and a redirect that is not followed.
+      // First a failure, then a redirect, which the command must not follow.
       const target = await localTarget((count) => [500, 302][count - 1] ?? 200);
       const secret = "whsec_of_my_own";
       const listening = command(["listen", "--forward-to", target.url, "--since-id", `${before}`, "--secret", secret]);
@@ -203,7 +203,7 @@ describe("listen", () => {
   );
 
   it(
-    "a killed and restarted gateway: listen waits for it and forwards later events",
+    "a gateway that is killed and restarted: waits for it, and forwards later events",
     async () => {
       const target = await localTarget();
       const listening = command(["listen", "--forward-to", target.url]);
@@ -219,7 +219,7 @@ describe("listen", () => {
     TEST_MS,
   );
 
-  it("an address on another machine: listen exits with 1 and forwards nothing", async () => {
+  it("a target on another machine: exit code 1, and nothing is forwarded", async () => {
     const { exit, output } = await run(["listen", "--forward-to", "http://192.0.2.1/hook"]);
     expect(output).toMatch(NOT_LOCAL);
     expect(exit).toBe(1);
@@ -232,7 +232,7 @@ describe("listen", () => {
     "http://127.0.0.1.example:4000/",
     "http://somewhere.example/",
     "http://169.254.169.254/",
-  ])("%s, which is another machine: it is no target", async (url) => {
+  ])("%s, on another machine: not accepted as a target", async (url) => {
     await expect(checkLocalTarget(url)).rejects.toThrow(NOT_LOCAL);
   });
 });
@@ -246,7 +246,7 @@ async function deliveriesAfter(sinceId: number): Promise<readonly Envelope[]> {
   return (await fleet.good<{ webhook_deliveries: Envelope[] }>("GET", path)).webhook_deliveries;
 }
 
-describe("a command for webhooks that fails: it prints one sentence with the reason, and its exit code", () => {
+describe("a webhooks command that fails", () => {
   const HERE = "http://127.0.0.1:4000/hook";
   it.each<[string, string[], Record<string, string>, RegExp, exit?: number]>([
     [
@@ -274,7 +274,7 @@ describe("a command for webhooks that fails: it prints one sentence with the rea
       {},
       /^The owner has no robotics consumer 999999\.$/,
     ],
-  ])("%s", async (_what, args, env, sentence, exitCode = 1) => {
+  ])("%s: one sentence with the reason, and the exit code", async (_what, args, env, sentence, exitCode = 1) => {
     const { exit, output } = await run(args, env);
     expect(output).toMatch(sentence);
     expect(exit).toBe(exitCode);
@@ -293,7 +293,7 @@ describe("a command for webhooks that fails: it prints one sentence with the rea
       ["trigger", "robotics.exploded"],
       /^There is no event "robotics\.exploded" to trigger; there are serving_task\.offered, .*\.$/,
     ],
-  ] as const)("%s: usage, as an unknown option", (_what, args, sentence) => {
+  ] as const)("%s: its usage, as for an unknown option", (_what, args, sentence) => {
     expect(() => parseCommand(args)).toThrow(UsageError);
     expect(() => parseCommand(args)).toThrow(sentence);
   });
@@ -308,7 +308,7 @@ describe("a command for webhooks that fails: it prints one sentence with the rea
     expect(access(["--base-url", "here"], {})).toThrow(/^The base URL is an http or https address, and not "here"\.$/);
   });
 
-  it("a filial where robotics is paused", async () => {
+  it("trigger at a filial where robotics is paused: exit code 1 and the refusal", async () => {
     const filial = `filials/${system.sandbox.filialId}/robotics`;
     await owner.good("POST", `${filial}/pause/`, { body: { reason: "A test." } });
     const { exit, output } = await run(["trigger", "serving_task.offered"]);
@@ -317,20 +317,20 @@ describe("a command for webhooks that fails: it prints one sentence with the rea
     await owner.good("POST", `${filial}/resume/`, { body: { reason: "A test." } });
   });
 
-  it("another base URL: the command does not send the sandbox's password there", async () => {
+  it("another base URL: the sandbox's password is not sent there", async () => {
     const { exit, output } = await run(["trigger", "robotics.paused", "--base-url", "http://127.0.0.1:9"]);
     expect(output).toMatch(/^Give the owner's log-in with OWNER_EMAIL and OWNER_PASSWORD/);
     expect(exit).toBe(1);
   });
 
-  it("--json: trigger prints each step as one JSON object", async () => {
+  it("trigger --json: each step as one JSON object", async () => {
     const { exit, output } = await run(["trigger", "robotics.resumed", "--json"]);
     expect(exit, output).toBe(0);
     const steps = output.split("\n").map((line) => JSON.parse(line) as object);
     expect(steps.at(-1)).toEqual({ step: "resumed", filial_id: system.sandbox.filialId });
   });
 
-  it("--help: the command prints the events and exits with 0", async () => {
+  it("--help: all events, and exit code 0", async () => {
     const { exit, output } = await run(["--help"]);
     expect(exit).toBe(0);
     for (const event of TRIGGERS) expect(output).toContain(event);

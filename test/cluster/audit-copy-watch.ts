@@ -17,7 +17,7 @@ interface Seen {
 export class AuditCopyWatch {
   readonly #world: ClusterWorld;
   readonly #sql: postgres.Sql;
-  /** By log: the newest entries that were seen and had no copy yet. */
+  /** The newest entries of each log that the watch has read and that have no copy yet. */
   readonly #waiting = new Map<string, Seen[]>();
   readonly #copied: { readonly atMs: number; readonly lagMs: number }[] = [];
   readonly #stopping = new AbortController();
@@ -38,14 +38,14 @@ export class AuditCopyWatch {
     this.#stopping.abort();
   }
 
-  /** The longest wait of an entry that ended between these moments or is under way. */
+  /** The longest wait of an entry whose wait ended between these moments, or has not ended. */
   longestMs(fromMs: number, toMs: number): number {
     const ended = this.#copied.flatMap(({ atMs, lagMs }) => (atMs >= fromMs && atMs <= toMs ? [lagMs] : []));
     const underWay = [...this.#waiting.values()].flatMap(([first]) => (first === undefined ? [] : [toMs - first.atMs]));
     return Math.round(Math.max(0, ...ended, ...underWay));
   }
 
-  /** A log without a leader shows no entry, and no entry is lost meanwhile. */
+  /** While a log has no leader, the watch reads no entry of it. It reads the entry later, so no entry is missed. */
   async #watchEntries(log: StationLogDefinition): Promise<void> {
     const waiting: Seen[] = [];
     this.#waiting.set(log.name, waiting);
@@ -71,7 +71,7 @@ export class AuditCopyWatch {
     });
   }
 
-  /** A fault may make a turn fail. */
+  /** Repeats the turn until the watch stops. A turn may fail because of a fault. */
   async #untilStopped(turn: () => Promise<void>): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {

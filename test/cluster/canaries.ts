@@ -6,15 +6,15 @@ import type { Refused } from "../support/http.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import { STALE_AFTER_MS } from "./stale-answers.ts";
 
-/** How long after the start of the fault the device is revoked: by then the fault may have cut off a gateway. */
+/** The owner revokes the device this long after the start of the fault, which may have cut off a gateway by then. */
 const REVOKED_AFTER_MS = 500;
-/** As often as the throttle of a credential allows. */
+/** The throttle of a credential allows no shorter pause between polls. */
 const POLL_MS = 1_050;
 const REPEAT_MS = 250;
 const ATTEMPT_MS = 5_000;
-/** How long after the fault a revocation made during it may take to become effective: an election. */
+/** A revocation during the fault becomes effective this long after the fault at most: an election may be needed. */
 const EFFECTIVE_WITHIN_MS = 12_000;
-/** A station's state has no room for more devices. */
+/** The state of a station has room for no more devices. */
 const CANARIES_PER_STATION = 8;
 
 export interface Canary {
@@ -22,7 +22,7 @@ export interface Canary {
   readonly client: ApiClient;
 }
 
-/** Devices of separate stations. */
+/** Adds devices at stations that no other work of the trial uses. */
 export async function addCanaries(world: ClusterWorld, count: number): Promise<readonly Canary[]> {
   const { owner, filialId } = world;
   const canaries: Canary[] = [];
@@ -31,7 +31,7 @@ export async function addCanaries(world: ClusterWorld, count: number): Promise<r
     const { station_id: stationId } = await owner.good<{ station_id: number }>("POST", "stations/", { body });
     const missing = Math.min(CANARIES_PER_STATION, count - canaries.length);
     const makers = { system: { baseUrl: world.gateways[0] }, owner };
-    // An address from which no device of a station has enrolled.
+    // The number of an address from which no other device has enrolled.
     const nth = 2 * world.stations.length + canaries.length;
     canaries.push(...(await addDevices(makers, { stationId, kind: "customer_display", count: missing, nth })));
   }
@@ -39,9 +39,9 @@ export async function addCanaries(world: ClusterWorld, count: number): Promise<r
 }
 
 /**
- * Revokes the canary, and asks for it at each gateway until the signal reports the end of the fault and the revocation is
- * effective. Returns a sentence for each answer that no gateway may give: one to a revoked device, or 401 before it was
- * revoked.
+ * Revokes the canary, and polls each gateway as this device until the signal reports the end of the fault and the revocation
+ * is effective. Returns a sentence for each answer that no gateway may give: an answer to the revoked device, or 401 before
+ * the revocation.
  */
 export async function watchCanary(world: ClusterWorld, canary: Canary, signal: AbortSignal): Promise<string[]> {
   const sentences: string[] = [];

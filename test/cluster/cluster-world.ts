@@ -34,7 +34,7 @@ export const KINDS = [
   "webhook-signer",
   "sandbox-provider",
 ] as const;
-/** The core services in one process: five processes fewer of each copy to start. */
+/** The kinds of a smaller world: the core services run in one process, which saves the start of many processes. */
 export const CORE_KINDS = ["gateway", "stations", "core"] as const;
 export type Kind = (typeof KINDS)[number] | "core";
 /** `gateway-0`, `gateway-1`, … */
@@ -48,10 +48,10 @@ const REPLICAS = 3;
 /** The NATS server whose disk can be filled. */
 export const FILLED_NODE = "n2";
 const DISK_MEGABYTES = 512;
-/** Seeding hashes two passwords beside many processes that start. */
+/** Seeding hashes two passwords while many processes start. */
 const SEED_MS = 30_000;
 const KEY_BYTES = 32;
-/** Two processes of each kind, each with a separate pool. */
+/** Each process has a separate pool, and there are two processes of each kind. */
 const DATABASE_CONNECTIONS = "300";
 /** Long enough that a fault can begin between the QR and the payment. */
 const DECIDES_AFTER_MS = "700";
@@ -59,7 +59,7 @@ const QR_OFFERED = { timeout: 15_000, interval: 100 };
 
 export interface ClusterWorld {
   readonly nats: NatsCluster;
-  /** That of `FILLED_NODE`. */
+  /** The disk of `FILLED_NODE`. */
   readonly disk: SmallDisk;
   readonly postgres: TestServer;
   readonly logs: StationLogs;
@@ -89,7 +89,7 @@ export interface ClusterWorld {
 export interface ClusterWorldOptions {
   /** By default all; a test may leave some out to save their start. */
   readonly kinds?: readonly Kind[];
-  /** The number of station logs. Each has three copies, which use CPU also without work. */
+  /** The number of station logs. Each log has three copies, which use CPU even without work. */
   readonly logs?: number;
   /** A checkout whose programs are started. */
   readonly older?: OlderCheckout | undefined;

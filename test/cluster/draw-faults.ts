@@ -1,4 +1,4 @@
-/** Draws the faults of a trial, like cards from decks. The seed decides the order. */
+/** Draws the faults of a trial as cards are drawn from decks. The seed decides the order. */
 import type { Random } from "../chaos/random.ts";
 import type { Kind } from "./cluster-world.ts";
 import { type Draw, OF_SERVERS, ofProcesses } from "./faults.ts";

@@ -1,6 +1,6 @@
 /**
  * The buckets that the relay writes have no leader: a gateway continues with its entries as long as PostgreSQL has no newer ones
- * (I8). Two of three servers are away here, so that no election ends that.
+ * (I8). Two of the three servers are away here, so that no election gives the buckets a leader.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -24,7 +24,7 @@ const LEFT: NodeName = "n1";
 const AWAY = NODES.filter((node) => node !== LEFT);
 /** What a device may be shown is at most this old (I8). */
 const STALE_AFTER_MS = 1_500;
-/** Twice as long as a gateway goes on without any proof. */
+/** Twice the time for which a gateway continues without any proof. */
 const WATCHED_MS = 2 * STALE_AFTER_MS;
 const FAR = 1_000_000;
 
@@ -55,7 +55,7 @@ beforeAll(async () => {
   sql = openDatabase({ url: database.url, maxConnections: 1 });
   bus = await connectBus({ url: cluster.nodeUrl(LEFT), name: "test", log: SILENT });
   await vi.waitFor(() => ensureStreams(bus, { replicas: NODES.length, logs: 1 }), WAIT);
-  // In a cluster a new stream's leader has no listener at this node for a moment.
+  // In a cluster this server does not reach the leader of a new stream for a moment.
   await vi.waitFor(() => noteBucketsComplete(bus), WAIT);
   const settings = { natsUrl: cluster.nodeUrl(LEFT), databaseUrl: database.url, logLevel: "silent" } as const;
   relay = await startRelayService({ bus, logs: ONE_LOG, log: SILENT, settings, environment: {} });
@@ -73,7 +73,7 @@ test.each([CREDENTIALS, SWITCHES])(
   async ({ name }) => {
     await vi.waitFor(() => expect([isFresh(), gateway.replicas.areCredentialsComplete()]).toEqual([true, true]), WAIT);
     await Promise.all(AWAY.map((node) => cluster.killNode(node)));
-    // No beat comes back, so what is not found may be an entry that waits to be stored.
+    // No beat returns, so an entry that the gateway does not find may still wait to be stored.
     await vi.waitFor(() => expect(gateway.replicas.areCredentialsComplete()).toBe(false), WAIT);
     for (const endMs = performance.now() + WATCHED_MS; performance.now() < endMs; await delay(WAIT.interval)) {
       expect([isFresh(), gateway.replicas.areCredentialsComplete()]).toEqual([true, false]);

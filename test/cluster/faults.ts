@@ -23,7 +23,7 @@ export interface Fault {
   readonly isDeath?: boolean;
   /** The bound until the target works again, if it is shorter than the bound of the whole fault. */
   readonly untilAwakeWithinMs?: number;
-  /** Resolves when every process runs and every link is joined again. Calls `onAwake` when the target works again. */
+  /** Resolves when all processes run and all links are joined again. Calls `onAwake` as soon as the target works again. */
   run(onAwake: () => void): Promise<void>;
 }
 
@@ -35,18 +35,19 @@ const PROCESS_STALL_MS = 4_000;
 /** How long a killed server or process stays away. */
 export const DOWN_MS = 3_000;
 
-/** How long a draw waits for a leader: several elections. */
+/** How long a draw waits for a leader: long enough for several elections. */
 const ELECTED_WITHIN_MS = 60_000;
 const POLL_MS = 200;
 
 /** An election of NATS, which takes 4 to 9 s, and the work after it. */
 export const ELECTION_MS = 12_000;
 /**
- * A NATS server starts an election without checking first whether others receive from the leader. So a follower that continues
- * after a stall ends the terms of all leaders. `majority.test.ts` tests the stall alone; docs/operations.md has the reason.
+ * A NATS server starts an election without a check whether the others still receive from the leader. So a follower that
+ * continues after a stall ends the terms of all leaders. `majority.test.ts` tests the stall alone. docs/operations.md has the
+ * reason.
  */
 const FOLLOWER_MS = ELECTION_MS;
-/** The bound while the follower is stalled: the processes connected to it leave it. */
+/** The bound while the follower is stalled: in this time the processes that are connected to it leave it. */
 const FOLLOWER_AWAY_MS = 2_000;
 /**
  * Two servers without a connection to each other end each other's terms, until the third one leads. The processes at these two
@@ -65,7 +66,7 @@ const STALL_TRIES = 20;
 
 const LEADERS = { log: STATION_LOG.name, credentials: `KV_${CREDENTIALS.name}` } as const;
 
-/** Which server leads the stream, after an election where one is under way. */
+/** The server that leads the stream. Waits while an election is under way. */
 export async function leaderOf(world: ClusterWorld, stream: string): Promise<NodeName> {
   const deadlineMs = performance.now() + ELECTED_WITHIN_MS;
   for (;;) {
@@ -82,8 +83,9 @@ export async function followerOf(world: ClusterWorld, random: Random): Promise<N
 }
 
 /**
- * Stalls a server that leads nothing: every server leads some streams, and the stall of their leader causes an election. So this
- * moves them to the others before, all at once: the relay moves some back within two seconds. Then this begins again.
+ * Stalls a server that leads nothing, because the stall of a leader causes an election. Every server leads some streams, so this
+ * function first moves them to the other servers, all at once. The relay may move some back within two seconds. Then this
+ * function begins again.
  */
 async function stallFollower({ nats, bus, logs }: ClusterWorld, node: NodeName): Promise<void> {
   const others = NODES.filter((one) => one !== node);

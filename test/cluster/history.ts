@@ -77,18 +77,18 @@ export class History {
   readonly opened: OpenOrder[] = [];
   readonly fetched: Fetched[] = [];
   readonly ended: EndedCollection[] = [];
-  /** Stations whose request was not answered for good within the clients' limit. */
+  /** Stations whose request had no final answer within the limit of the clients. */
   readonly stuck: string[] = [];
   /** How many answers asked for a later repetition, and how many connections broke, by kind. */
   readonly later = new Map<string, number>();
   readonly #faults: { readonly name: string; readonly atMs: number }[] = [];
 
-  /** Notes that a fault begins now. */
+  /** Records that a fault begins now. */
   beginFault(name: string): void {
     this.#faults.push({ name, atMs: performance.now() });
   }
 
-  /** The end of a sentence with the newest fault at that moment; empty before the first fault. */
+  /** The end of a sentence, which names the newest fault at that moment. It is empty before the first fault. */
   duringFault(atMs: number): string {
     const fault = this.#faults.findLast((one) => one.atMs <= atMs);
     return fault === undefined ? "" : ` (${fault.name})`;

@@ -36,7 +36,7 @@ const LEADER: NodeName = "n0";
 const OTHER: NodeName = "n1";
 const LAGGING: NodeName = "n2";
 const LEASE_STREAM = `KV_${LEASES.name}`;
-/** Each read reaches any of the three servers. The chance that none of these reaches the lagging one is 1 in 16,000. */
+/** Any of the three servers may answer a read. The chance that the lagging one answers none of these is 1 in 16,000. */
 const STATION_IDS = Array.from({ length: 24 }, (_, index) => index + 1);
 const ANA: Actor = { kind: "cashier", id: 7, name: "Ana" };
 const BEN: Actor = { kind: "cashier", id: 8, name: "Ben" };
@@ -117,7 +117,7 @@ beforeAll(async () => {
   cluster = await NatsCluster.start();
   bus = await connect();
   await vi.waitFor(() => ensureStreams(bus, { replicas: 3, logs: 1 }), WAIT);
-  // One server leads everything, so that the lag of another one makes no election.
+  // One server leads everything, so that the lag of another server causes no election.
   await moveLeaders(bus, LEADER, allStreams(ONE_LOG));
   host = await startHost();
 });
@@ -165,7 +165,7 @@ test("the leader of the log moves: the outcome of an append that it has lost is 
       const startMs = performance.now();
       const outcome = await log.append(stationId, newest.sequence, commit);
       const endMs = performance.now();
-      // The duration of an append without such a report depends on the machine.
+      // Without a report the duration of the append depends on the machine, so it does not count.
       const reportMs = reportedAtMs.find((atMs) => atMs > startMs) ?? endMs;
       appends.longestAfterReportMs = Math.max(appends.longestAfterReportMs, endMs - reportMs);
       if (outcome.kind === "unknown" && String(outcome.cause).includes("a new leader")) appends.lost += 1;

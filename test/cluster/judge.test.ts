@@ -1,6 +1,6 @@
 /** The judge of a trial finds each kind of error, and none in a trial without an error. */
 import { describe, expect, it } from "vitest";
-import { SERVICES } from "../../services/catalogue.ts";
+import { SERVICES } from "../../services/service-list.ts";
 import { Random } from "../chaos/random.ts";
 import { type ClusterWorld, KINDS } from "./cluster-world.ts";
 import { ofProcesses, VERBS } from "./faults.ts";

@@ -15,9 +15,9 @@ import { NatsCluster, type NodeName } from "./nats-cluster.ts";
 const STREAM = `OBJ_${STATEMENT_FILES.name}`;
 const LEADER: NodeName = "n0";
 const LAGGING: NodeName = "n2";
-/** Each read goes to any of the three servers: the chance that none of these goes to the lagging one is 1 in 16,000. */
+/** Any of the three servers may answer a read. The chance that the lagging one answers none of these is 1 in 16,000. */
 const READS = 24;
-/** Messages that a copy lacks: a working copy may lack the newest few. */
+/** The lagging copy lacks this many messages: a copy that works may lack the newest few. */
 const SEVERAL = 6;
 /** A server checks each second whether its copy is complete, and answers reads from then on. */
 const READABLE_AFTER_MS = 2_500;
@@ -30,7 +30,7 @@ beforeAll(async () => {
   const log = createLog({ service: "test", level: "silent" });
   bus = await connectBus({ url: cluster.nodeUrl(LEADER), name: "test", log });
   await vi.waitFor(() => ensureStreams(bus, { replicas: 3, logs: 1 }), WAIT);
-  // One server leads everything, so that the lag of another one makes no election.
+  // One server leads everything, so that the lag of another server causes no election.
   await moveLeaders(bus, LEADER, [...allStreams(ONE_LOG), STREAM]);
   await delay(READABLE_AFTER_MS);
 });

@@ -7,7 +7,7 @@ import { type NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
 /** How long a server that was away takes to copy what it has missed. */
 const FOLLOWS = { timeout: 60_000, interval: 250 };
 const WAIT = { timeout: 20_000, interval: 50 };
-/** A cluster places each new consumer at random, and a feed takes a second to replace one: twenty are too few now and then. */
+/** A cluster places each new consumer at random, and a feed replaces one in a second. Twenty seconds are sometimes too few. */
 const MOVED = { timeout: 45_000, interval: 50 };
 
 /** The streams and buckets of a bus with these logs. */
@@ -49,7 +49,7 @@ export async function moveLeaders(bus: Bus, node: NodeName, names: readonly stri
   }
 }
 
-/** Moves the consumers of all feeds of this stream to this server: a feed replaces each consumer that is deleted. */
+/** Moves the consumers of all feeds of this stream to this server. It deletes the others, and a feed replaces each of them. */
 export async function moveConsumers(bus: Bus, node: NodeName, stream: string): Promise<void> {
   await vi.waitFor(async () => {
     const consumers = await bus.jsm.consumers.list(stream).next();

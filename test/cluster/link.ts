@@ -1,14 +1,14 @@
 /**
- * One direction of dialling between two servers of a cluster: a TCP proxy that carries bytes, holds them back, or refuses.
- * A link that is cut reports nothing, like a network; what was sent in that time arrives when the link is joined again.
+ * A TCP proxy between a server of a cluster and another one that it dials. It carries bytes, holds them back, or refuses
+ * connections. A link that is cut reports nothing, like a network. What was sent meanwhile arrives when the link is joined again.
  */
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** From the server that dials to the one that is dialled, or back. */
+/** `there` is from the server that dials to the dialled one. */
 export type Direction = "there" | "back";
 
-/** The bytes that a cut link holds back in each direction; then it stops reading from the sender, like a full socket. */
+/** A cut link holds back this many bytes in each direction. Then it stops reading from the sender, like a full socket. */
 const HELD_BYTES = 4 * 1_024 * 1_024;
 /** Two servers have a separate connection for their messages to each other: votes and the copies of streams. */
 const OF_SERVERS = `"route_account":"$SYS"`;
@@ -40,7 +40,7 @@ export class Link {
     return address.port;
   }
 
-  /** Connections that go through it now. */
+  /** The number of connections that go through the link now. */
   get connections(): number {
     return this.#pipes.size / 2;
   }
@@ -56,7 +56,7 @@ export class Link {
     for (const pipe of this.#pipes) pipe.delayMs = delayMs;
   }
 
-  /** Holds back the copies of streams; what clients send to each other passes. */
+  /** Holds back the copies of streams. What clients send to each other passes. */
   lag(): void {
     this.#isLagging = true;
     for (const pipe of this.#pipes) if (pipe.isOfServers) pipe.hold();
@@ -69,7 +69,7 @@ export class Link {
     for (const pipe of this.#pipes) pipe.release();
   }
 
-  /** Ends every connection; the next ones pass. */
+  /** Ends every connection. New connections pass. */
   reset(): void {
     for (const pipe of this.#pipes) pipe.end();
   }
@@ -120,7 +120,7 @@ class Pipe {
     from.setNoDelay(true);
     from.on("error", () => from.destroy());
     from.once("close", () => {
-      // The other side of a cut link does not learn of the end before the link is joined again.
+      // The other side of a cut link learns of the end only when the link is joined again.
       if (!this.#isHolding) to.destroy();
     });
     to.on("drain", () => from.resume());
@@ -161,7 +161,7 @@ class Pipe {
     if (this.#late.length === 1) this.#passLate();
   }
 
-  /** In order: a piece that was sent after a link became fast again waits for those before it. */
+  /** Passes the pieces in order: one that was sent after the link became fast again waits for the earlier ones. */
   #passLate(): void {
     for (let next = this.#late[0]; next !== undefined; next = this.#late[0]) {
       const leftMs = next.atMs - performance.now();

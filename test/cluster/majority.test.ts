@@ -1,4 +1,4 @@
-/** Processes at a server that is cut off from the majority, or that have their consumers at one that stalls. */
+/** Processes whose server is cut off from the majority, and processes whose consumers are at a server that stalls. */
 import { hash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
@@ -32,7 +32,7 @@ const STATION_ID = 1;
 let cluster: NatsCluster;
 /** The gateway's server. */
 let local: NodeName;
-/** Leads the cluster itself: it decides where consumers are made. */
+/** The server that leads the cluster itself, and so decides where consumers are made. */
 let meta: NodeName;
 /** The third server. */
 let other: NodeName;
@@ -61,7 +61,7 @@ const isFresh = (): boolean => {
 
 const hostOf = (node: NodeName): string => new URL(cluster.nodeUrl(node)).host;
 
-/** A connection of a process that serves, at this server to begin with. The client chooses one of its list by chance. */
+/** Connects a process that serves, first to this server. The client chooses a server of its list by chance. */
 async function connectTo(node: NodeName, log: BusLog, url: string = cluster.url()): Promise<Bus> {
   for (;;) {
     const connected = await connectBus({ url, name: "served", log, awaitsQuorum: true });
@@ -94,7 +94,7 @@ beforeAll(async () => {
   bus = await connectBus({ url: cluster.nodeUrl(other), name: "test", log: SILENT });
   await vi.waitFor(() => ensureStreams(bus, { replicas: NODES.length, logs: 1 }), WAIT);
   await moveLeaders(bus, other, allStreams(ONE_LOG));
-  // In a cluster a new leader has no listener at this node for a moment.
+  // In a cluster this server does not reach a new leader for a moment.
   await vi.waitFor(() => noteBucketsComplete(bus), WAIT);
   gatewayBus = await connectBus({ url: cluster.nodeUrl(local), name: "gateway", log: SILENT });
   gateway = await startGateway({ bus: gatewayBus, log: SILENT, settings: GATEWAY_SETTINGS });
@@ -106,7 +106,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-// Also after a failed test: a server that stays stalled or cut off would make all later tests fail.
+// This runs after a failed test too: a server that stays stalled or cut off would make all later tests fail.
 afterEach(() => {
   for (const node of NODES) {
     cluster.signalNode(node, "SIGCONT");
@@ -115,7 +115,7 @@ afterEach(() => {
 });
 
 describe("a gateway whose server is cut off", () => {
-  // For each leader and each place of the consumers: a consumer at the cut-off server continues its heartbeats during the cut.
+  // All places of leader and consumers, because a consumer at the cut-off server continues its heartbeats during the cut.
   test.each([
     { leads: "local", consumers: "local" },
     { leads: "local", consumers: "other" },
@@ -154,7 +154,7 @@ describe("a gateway whose server is cut off", () => {
 describe("a gateway whose consumers are at a server that stalls", () => {
   test("the server leads the cluster and no stream: the gateway has new messages within 2 s", async () => {
     await moveLeaders(bus, other, allStreams(ONE_LOG));
-    // The third server has to store what this one cannot: without its copies there would be no majority.
+    // The third server must have complete copies: without it there is no majority while this server stalls.
     await untilJoined();
     await moveConsumers(bus, meta, STATION_LOG.name);
     await vi.waitFor(() => expect(isFresh()).toBe(true), WAIT);
@@ -169,7 +169,7 @@ describe("a gateway whose consumers are at a server that stalls", () => {
     expect(gateway.replicas.stations.state(STATION_ID)?.intent).not.toBeNull();
     expect(isFresh()).toBe(true);
     cluster.signalNode(meta, "SIGCONT");
-    // The messages that the earlier consumers deliver now are not new.
+    // The earlier consumers deliver their messages now. These are not new.
     await delay(BUS_LIMITS.feedHeartbeatMs * 2);
     expect(gateway.replicas.stations.state(STATION_ID)).toEqual(station.state());
   });
@@ -196,7 +196,7 @@ describe("a feed whose server stalls", () => {
     await bus.js.publish(subject, "");
     await feed.caughtUp;
     cluster.signalNode(meta, "SIGSTOP");
-    // The bucket keeps one message of a subject, so the last message that the feed has read is gone when it reads from another server.
+    // The bucket keeps one message of a subject. So the last message that the feed has read is gone when it reads elsewhere.
     const endMs = performance.now() + LEFT_WITHIN_MS;
     while (performance.now() < endMs) {
       stored = (await bus.js.publish(subject, "")).seq;
@@ -212,7 +212,7 @@ describe("a feed whose server stalls", () => {
 
 test("a process that goes to another server while it asks: the silence of the first one does not count there", async () => {
   const url = [local, other].map((node) => cluster.nodeUrl(node)).join();
-  // Some of them leave at the moment of the next check, which would leave too.
+  // Some of the connections leave at the moment of the next check, which would also make them leave.
   const leaving = Array.from({ length: 16 }, async (_, index) => {
     let lost = 0;
     const warn = (_fields: object, message: string): void => void (lost += Number(message === QUORUM_LOST));

@@ -1,4 +1,4 @@
-/** The cluster of the trials: its servers reach each other through the links alone, and a link can be cut. */
+/** The cluster of the trials: its servers reach each other only through the links, and a test can cut a link. */
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "nats";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
@@ -44,7 +44,7 @@ async function leader(): Promise<NodeName> {
 describe("a cluster of three servers", () => {
   test("its routes: all go through the links", async () => {
     for (const node of NODES) {
-      // A quorum is enough for a stream: the third server may still be on its way.
+      // A stream needs only a quorum, so the third server may still be joining.
       await vi.waitFor(async () => {
         const { routes } = await cluster.monitor<{ routes: { remote_name: string; port: number }[] }>(node, "routez");
         expect(new Set(routes.map(({ remote_name }) => remote_name)).size).toBe(2);

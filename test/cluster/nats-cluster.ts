@@ -44,9 +44,9 @@ export class NatsCluster {
   readonly #folder: TemporaryFolder = serverFolder("cluster");
   readonly #token = randomBytes(12).toString("hex");
   readonly #ports = new Map<NodeName, Ports>();
-  /** By the server that dials and the one that is dialled. */
+  /** The links by the server that dials and the dialled server. */
   readonly #links = new Map<`${NodeName}>${NodeName}`, Link>();
-  /** Between a client and each server, where the client has been given links. */
+  /** The links between a client and each server, for the clients that have some. */
   readonly #clientLinks = new Map<string, ReadonlyMap<NodeName, Link>>();
   readonly #children = new Map<NodeName, Child>();
 
@@ -143,14 +143,14 @@ export class NatsCluster {
     return join(this.#folder.path, node);
   }
 
-  /** What a server that does not run has stored is lost. */
+  /** Deletes what a server has stored. The server must not run. */
   emptyDisk(node: NodeName): void {
     for (const entry of readdirSync(this.storeFolder(node))) {
       rmSync(join(this.storeFolder(node), entry), { recursive: true });
     }
   }
 
-  /** Returns after SIGSTOP when the server has stopped. */
+  /** Sends the signal. After SIGSTOP it returns when the server has stopped. */
   signalNode(node: NodeName, signal: "SIGSTOP" | "SIGCONT"): void {
     const { pid } = this.#childOf(node);
     if (signal === "SIGSTOP") stall(pid);
@@ -246,7 +246,7 @@ export class NatsCluster {
     if (smallDisk !== undefined) symlinkSync(smallDisk.path, this.storeFolder(smallDisk.node));
   }
 
-  /** With the pings of `deploy/production/nats/nats-server.conf`: how long a cut or a stall lasts depends on them. */
+  /** It has the pings of `deploy/production/nats/nats-server.conf`: the effect of a cut or a stall depends on them. */
   #configuration(node: NodeName): string {
     const { client, cluster, monitor } = this.#portsOf(node);
     const routes = NODES.filter((other) => other !== node).map(

@@ -14,7 +14,7 @@ let database: TestDatabase;
 /** The servers that are away, and the one that is left. */
 let away: readonly NodeName[];
 let left: NodeName;
-/** The errors of the first preparations, which left out what never changes afterwards. */
+/** The errors of preparations that did not name what never changes afterwards. */
 const refusals: unknown[] = [];
 const lines: string[] = [];
 const log = {
@@ -27,7 +27,7 @@ beforeAll(async () => {
   for (const layout of [{}, { replicas: NODES.length }, { logs: 1 }])
     refusals.push(await prepareBus(cluster.url(), database.url, layout).catch((error: unknown) => error));
   await prepareBus(cluster.url(), database.url, { replicas: NODES.length, logs: 1 });
-  // A former leader of JetStream still answers for it for ten seconds when it is alone, so another server stays.
+  // A former leader of JetStream answers for ten more seconds when it is alone. So another server stays.
   const leader = await cluster.leader();
   left = leader === "n0" ? "n1" : "n0";
   away = NODES.filter((node) => node !== left);
@@ -87,7 +87,7 @@ describe("a start while the cluster has no quorum", () => {
     await cluster.killNode(away[0] as NodeName);
     const checked = Promise.all([checkOwner({ bus, installation }), checkPulse({ bus, installation }, database.url)]);
     checked.catch(() => undefined);
-    // Longer than one request to the bus waits for its answer.
+    // Longer than the timeout of one request to the bus.
     await new Promise((resolve) => setTimeout(resolve, 6_000));
     await cluster.startNode(away[0] as NodeName);
     await checked;

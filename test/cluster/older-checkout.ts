@@ -11,7 +11,7 @@ const CHECKOUT = join(import.meta.dirname, "..", "..");
 
 export interface OlderCheckout {
   readonly path: string;
-  /** Runs its own `migrate`. */
+  /** Runs the `migrate` of this checkout. */
   migrate(installation: {
     readonly databaseUrl: string;
     readonly natsUrl: string;

@@ -9,23 +9,23 @@ export interface FaultResult {
   /** The longest time without success of a cashier or companion and of a display, and the number of stations with a gap. */
   readonly commandOutageMs: number;
   readonly pollOutageMs: number;
-  /** The slowest answer, with all attempts, also when none failed; undefined without any request. */
+  /** The slowest answer, including all its attempts, even if none failed. Undefined when there was no request. */
   readonly slowest: AcknowledgedStep | undefined;
   readonly stationsWithGap: number;
   readonly wrongErrors: number;
-  /** The longest outage, and the slowest answer, that is allowed. */
+  /** The bound of the longest outage and of the slowest answer. */
   readonly withinMs: number;
   /** Whether no attempt may fail. */
   readonly failsNothing: boolean;
-  /** Whether it was the death of one server: most stations notice nothing of it. */
+  /** Whether it was the death of one server, which most stations do not notice. */
   readonly isDeath: boolean;
 }
 
-/** A shorter failure is one repeated attempt and not an outage. */
+/** A shorter failure counts as a repeated attempt and not as an outage. */
 const GAP_MS = 1_000;
 /** The slowest answer allowed at a station whose log has its leader. */
 export const SLOW_MS = 2_000;
-/** After one server's death at most this share of the stations sees a gap. */
+/** After the death of one server at most this share of the stations may have a gap. */
 const STATIONS_WITH_GAP = 0.4;
 
 export const kindOf = (step: string): "display" | "heartbeat" | "command" =>
@@ -52,7 +52,7 @@ export function outagesOf({ steps }: Pick<History, "steps">, fromMs: number, toM
   };
 }
 
-/** The result until the target worked again: later requests may wait for an election. */
+/** The result up to the moment when the target works again: later requests may wait for an election. */
 export function resultUntilAwake(
   result: FaultResult,
   { steps }: Pick<History, "steps">,

@@ -1,15 +1,15 @@
 /**
- * How fast the cashiers of a trial work. A fault itself costs CPU: a process starts, the servers elect. A machine that
- * has no CPU left for it would make every answer late, and the trial would measure the machine. So on a slow machine
- * the cashiers wait longer before the next guest.
+ * How fast the cashiers of a trial work. A fault itself needs CPU: a process starts, the servers elect. If the machine has
+ * no CPU left for this, every answer is late, and the trial measures the machine. So on a slow machine the cashiers wait
+ * longer before the next guest.
  */
 import { cpus } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Of all processors. */
+/** The share of all processors that may be busy while no fault runs. */
 const BUSY_AT_MOST = 0.75;
 const MEASURE_MS = 4_000;
-/** Before the next guest. With the shortest pause nine stations keep two fast processors busy. */
+/** The pause before the next guest. With the shortest one nine stations keep two fast processors busy. */
 const SHORTEST_MS = 400;
 const LONGEST_MS = 6_000;
 const STEP = 1.6;

@@ -13,7 +13,7 @@ import { StoredHeartbeats } from "../../services/stations/stored-heartbeats.ts";
 import { QUIET } from "../support/quiet-log.ts";
 import { NatsCluster, NODES } from "./nats-cluster.ts";
 
-/** Of each direction between the caller's server and the others: some commands are always on their way. */
+/** The delay in each direction between the caller's server and the others, so that some commands are always on their way. */
 const DELAY_MS = 15;
 const EVERY_MS = 1;
 const BEFORE_AND_AFTER_MS = 100;
@@ -62,7 +62,7 @@ test("commands on their way to a host that hands over a partition: the next host
     const successor = openPartition(next);
     await delay(BEFORE_AND_AFTER_MS);
     clearInterval(sending);
-    // Without the notice the caller waits that long before it sends again.
+    // Without the notice the caller waits for `askAgainMs` before it sends again.
     expect(Math.max(...(await Promise.all(times)))).toBeLessThan(BUS_LIMITS.askAgainMs);
     successor.close();
   } finally {

@@ -25,7 +25,7 @@ import {
 import { allStreams, metaLeader, moveLeaders } from "./leaders.ts";
 import { NODES, type NodeName } from "./nats-cluster.ts";
 
-/** Longer than a message between two continents takes, and shorter than any wait of NATS for a server. */
+/** Longer than a message between two continents takes, and shorter than any timeout of NATS for a server. */
 const SLOW_MS = 150;
 const CUT_MS = 10_000;
 const FULL_MS = 20_000;
@@ -41,7 +41,7 @@ const RESET_MS = 3_000;
 /** At most one attempt fails, and the client repeats it at once. */
 const NOTHING_MS = 1_500;
 const SERVERS_START_MS = 3_000;
-/** All processes at once on two cores. */
+/** All processes start at once on two cores. */
 const PROCESSES_START_MS = 20_000;
 /** During the fault no process of the kind runs. Then both start, and the lease of a host must lapse first. */
 const NO_COPY_MS = CUT_MS + 6_000;
@@ -52,13 +52,13 @@ const DATABASE_BACK_MS = 2_000;
 const CONSUMERS_MS = 3_000;
 /** From the SIGTERM of one process to that of the next one. */
 const NEXT_STOP_MS = 100;
-/** The lease of a host that was killed in its stop lapses after this. */
+/** A host that is killed during its stop leaves a lease, which lapses after this time. */
 const LEASE_MS = 3_000;
 /** `RestartSec` of the units. */
 const SUPERVISOR_MS = 1_000;
 /** The next leading relay restores the buckets, and a starting gateway waits for that. */
 const PURGED_MS = LEASE_MS;
-/** In this time a station of a trial opens more orders than the eight that it stores. */
+/** In this time a station of a trial opens more than the eight orders that it stores. */
 const LOCKED_MS = 20_000;
 /** NATS answers when another server leads. */
 const STEP_DOWN_MS = 10_000;
@@ -149,7 +149,7 @@ const fillDisk: Draw = async (world) => {
   };
 };
 
-/** Only this process loses its server. The server works for all others. */
+/** One process loses its server, which works for all others. */
 const cutProcess =
   (kind: Kind): Draw =>
   async (world) => {
@@ -168,7 +168,7 @@ const cutProcess =
     };
   };
 
-/** Only this process loses PostgreSQL, without an error: it gets no answers, and no connection ends. */
+/** One process loses PostgreSQL without an error: it gets no answers, and no connection ends. */
 const cutFromDatabase =
   (kind: Kind): Draw =>
   async (world) => {
@@ -272,7 +272,7 @@ const purgeBuckets: Draw = async (world) => ({
   },
 });
 
-/** Long enough that the process misses its deadlines, and too short for others to notice. */
+/** Long enough for the process to miss its deadlines, and too short for other processes to notice. */
 const BRIEFLY = { name: "briefly", leastMs: 500, mostMs: 3_000 };
 /** For kinds of processes that no collection waits for: the other process continues the work, and this one loses its leases. */
 const FOR_MINUTE = { name: "for a minute", leastMs: 60_000, mostMs: 61_000 };
@@ -311,7 +311,7 @@ const deleteConsumers: Draw = async (world, random) => {
   };
 };
 
-/** Kills the leader of the metadata, which assigns each new consumer to a server: until the next election no feed can start over. */
+/** Kills the leader of the metadata, which assigns consumers to servers: until the next election no feed can start over. */
 const killMetaLeader: Draw = async (world) => {
   const node = await metaLeader(world.nats);
   return {
@@ -341,7 +341,7 @@ const stallServerBriefly: Draw = async (world, random) => {
   };
 };
 
-/** SIGTERM, and SIGKILL while the process hands over. */
+/** Sends SIGTERM, and SIGKILL while the process hands over. */
 const killDuringHandOver =
   (kind: Kind): Draw =>
   async (world, random) => {
@@ -386,7 +386,7 @@ const killDatabase: Draw = async (world) => ({
   },
 });
 
-/** As for a change of its settings: PostgreSQL's fast shutdown, and the start at once. */
+/** PostgreSQL's fast shutdown and an immediate start, as after a change of its settings. */
 const restartDatabase: Draw = async (world) => ({
   name: "restart PostgreSQL in good order",
   target: "postgres",
@@ -398,8 +398,8 @@ const restartDatabase: Draw = async (world) => ({
 });
 
 /**
- * Like an operator's `alter table` or `vacuum full`. No relay delivers meanwhile. Afterwards they deliver what each station has
- * long known, about more orders than a station stores.
+ * Locks the table like an operator's `alter table` or `vacuum full`. No relay delivers meanwhile. Afterwards the relays deliver
+ * old news to each station, about more orders than a station stores.
  */
 const lockRelays: Draw = async (world) => ({
   name: "lock the table of the relays' lease",
@@ -415,7 +415,7 @@ const lockRelays: Draw = async (world) => ({
   },
 });
 
-/** One second later, whenever a start ends because it has lost its server (docs/operations.md, "Start order"). */
+/** Starts the process, and again a second after each start that ends without its server (docs/operations.md, "Start order"). */
 async function restartAsSupervisor(each: TestProcess): Promise<void> {
   for (;;) {
     try {
@@ -444,7 +444,7 @@ const replaceAllAtOnce: Draw = async (world, random) => ({
   },
 });
 
-/** As an operator does it with `nats stream cluster step-down`, for one stream after another. */
+/** Makes the leader of one stream after another step down, as an operator does with `nats stream cluster step-down`. */
 const stepDownLeaders: Draw = async (world, random) => ({
   name: "have every leader step down",
   target: "all streams and buckets",
@@ -513,7 +513,7 @@ const killEverything: Draw = async (world) => ({
   },
 });
 
-/** An hour ahead, then an hour back, at one process of each kind. */
+/** Sets the clock of one process of each kind an hour ahead, then an hour back. */
 const setClocks: Draw = async (world) => ({
   name: "set the clock of one process of each kind",
   target: "an hour ahead, then back",
@@ -527,7 +527,7 @@ const setClocks: Draw = async (world) => ({
   },
 });
 
-/** A server and a process that are not connected to each other. */
+/** Two faults at once: one of a server and one of a process, which are drawn independently of each other. */
 const twoAtOnce: Draw = async (world: ClusterWorld, random: Random) => {
   const one = await random.pick(OF_SERVERS)(world, random);
   const other = await random.pick(ofProcesses(world.kinds))(world, random);

@@ -13,9 +13,9 @@ import { TrialClient, workUntil } from "./trial-client.ts";
 
 const PATH = "/robots";
 const NEXT_TASK_MS = 1_000;
-/** No task of a trial expires: the longest that an offer may ask for. */
+/** The longest time that an offer may ask for: no task of a trial expires. */
 const VALID_FOR_SECONDS = 3_600;
-/** After the trial: a lost attempt is repeated when another process takes over, and then by the schedule of attempts. */
+/** After the trial another process takes over and repeats a lost attempt, and later ones follow the schedule of attempts. */
 const DELIVERED_WITHIN_MS = 60_000;
 const POLL_MS = 500;
 

@@ -59,7 +59,7 @@ async function putStation(stationId: number): Promise<void> {
   expect(await log.append(stationId, 0, commit)).toMatchObject({ kind: "stored" });
 }
 
-/** The bus, whose next consumer is at the server that lags later. `onAdded` runs before the scan learns of the consumer. */
+/** The bus, but its next consumer is at this server. `onAdded` runs before the scan learns of the consumer. */
 function busWithConsumerAt(node: NodeName, onAdded: () => Promise<void>): Bus {
   const { consumers } = bus.jsm;
   const add: typeof consumers.add = async (stream, config) => {

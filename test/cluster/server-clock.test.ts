@@ -1,4 +1,4 @@
-/** The clock of the server whose time is the time of the bus is wrong. The servers of a test share one clock, so its answers are changed. */
+/** The bus takes its time from a server whose clock is wrong. The servers share one clock here, so the test changes answers. */
 import type { NatsConnection } from "nats";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type BusClock, reportClock, startBusClock } from "../../services/bus/bus-clock.ts";
@@ -10,7 +10,7 @@ import { moveLeaders } from "./leaders.ts";
 import { NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
 
 const WAIT = { timeout: 30_000, interval: 50 };
-/** The largest error of a measurement on a busy machine. */
+/** A measurement on a busy machine has at most this error. */
 const ERROR_MS = 250;
 const WRONG_MS = 60_000;
 

@@ -15,23 +15,23 @@ import { ELECTION_MS } from "./faults.ts";
 import { allStreams, leaderNow, moveLeaders } from "./leaders.ts";
 import { NatsCluster, NODES, type NodeName } from "./nats-cluster.ts";
 
-/** With a cut in one direction, one side misses the other only after that has left: twice the silence and the check. */
+/** When one direction is cut, one side misses the other only after the other has left. So silence and check count twice. */
 const LEFT = { timeout: 7_000, interval: 50 };
 /** A process asks each bucket in its turn, one a second. */
 const LEADER_MISSED = { timeout: 1_500 * BUCKETS.length + 4_000, interval: 50 };
-/** A follower elects 4 to 9 s after the last message of its leader; a relay that only misses reports learns of the cut after 5 s. */
+/** A follower elects 4 to 9 s after its leader's last message. A relay that only misses reports learns of the cut after 5 s. */
 const LED_BY_THIRD = { timeout: 4_000, interval: 50 };
 const CONNECTED = { timeout: 5_000, interval: 50 };
-/** The servers connect again, and a check finds it. */
+/** Until the servers have connected again and a check has found this. */
 const REJOINED = { timeout: 20_000, interval: 200 };
-/** The connections of checks end. */
+/** Until the connections of the checks have ended. */
 const CLOSED = { timeout: 20_000, interval: 100 };
 const CUT = "two NATS servers are cut off from each other; the process goes to one that reaches both";
 const PROCESSES_AT_EACH = 3;
 
 interface Process {
   readonly bus: Bus;
-  /** What it has logged, with the server that it names. */
+  /** The warnings that it has logged, with the servers that they name. */
   readonly warnings: { readonly message: string; readonly between: unknown }[];
 }
 
@@ -45,13 +45,13 @@ const serverOf = ({ bus }: Process): NodeName | undefined =>
 const at = (node: NodeName): Process[] => processes.filter((process) => serverOf(process) === node);
 const cutsLogged = () => processes.flatMap(({ warnings }) => warnings).filter(({ message }) => message === CUT);
 
-/** Connects to servers by chance until each has its processes. */
+/** Connects processes to random servers until each server has its number of them. */
 async function fill(nodes: readonly NodeName[] = NODES): Promise<void> {
   while (nodes.some((node) => at(node).length < PROCESSES_AT_EACH)) {
     const warnings: Process["warnings"] = [];
     const warn = (fields: { between?: unknown }, message: string): void =>
       void warnings.push({ message, between: fields.between });
-    // One server has two addresses, as when a list has its name and its IP address.
+    // One server has two addresses, as in a list with its name and its IP address.
     const bus = await connectBus({
       url: `${cluster.url()},${cluster.nodeUrl("n1").replace("127.0.0.1", "localhost")}`,
       name: "test",
@@ -113,14 +113,14 @@ describe("two servers that are cut off from each other", () => {
   ] as const)("%s: their processes go to the third, and all reach each other", async (_, cut, nodes) => {
     await fill(nodes);
     const [{ bus }] = processes as [Process];
-    // As the relay spreads them: a process whose buckets all have their leader at the other side leaves without a check of the links.
+    // Spreads the leaders as the relay does: a process whose buckets all have their leader at the other side leaves unchecked.
     for (const [index, { name }] of BUCKETS.entries())
       await moveLeaders(bus, NODES[index % NODES.length] as NodeName, [`KV_${name}`]);
     await delay(2 * BUS_LIMITS.processHereMs);
     cut();
     await vi.waitFor(() => expect(at("n1")).toHaveLength(processes.length), LEFT);
     await expectAllReached();
-    // Each goes once.
+    // Each process changes its server once.
     const between = ["n0", "n2"];
     expect(cutsLogged()).toEqual(Array.from({ length: 2 * PROCESSES_AT_EACH }, () => ({ message: CUT, between })));
   });
@@ -190,7 +190,7 @@ describe("the relay moves all leaders to the third server before the others elec
     cluster.cut("n0", "n2");
     await vi.waitFor(async () => expect(await leaders()).toEqual(byThird), LED_BY_THIRD);
     if (leading.length === 1) {
-      // They stay there. While the cluster itself elects, no server says who leads a stream.
+      // The leaders stay there. While the cluster itself elects, no server reports the leader of a stream.
       await delay(ELECTION_MS);
       expect((await leaders()).filter((leader) => leader !== undefined && leader !== "n1")).toEqual([]);
     }

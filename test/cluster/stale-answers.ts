@@ -50,7 +50,7 @@ function staleFetch(
   return [`${what} ${Math.round(waitedMs)} ms after intent ${handed.intentId} was created${duringFault(askedAtMs)}.`];
 }
 
-/** In the order of time. */
+/** What is known about the orders of a station, in the order of time. */
 function knownAt({ shown, ended }: History, stationId: number): readonly Known[] {
   const ofDisplays = shown
     .filter((one) => one.stationId === stationId && one.orderDisplayNumber > 0)
@@ -89,7 +89,7 @@ function staleAt(shown: readonly Shown[], known: readonly Known[], duringFault: 
     });
 }
 
-/** Grows with each event at a station. */
+/** A number that grows with each event at a station. */
 function rank({ orderDisplayNumber, isPaid }: Pick<Known, "orderDisplayNumber" | "isPaid">): number {
   return 2 * orderDisplayNumber + (isPaid ? 1 : 0);
 }

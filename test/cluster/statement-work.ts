@@ -14,7 +14,7 @@ import { StuckError, TrialClient, workUntil } from "./trial-client.ts";
 const PASSWORD = "a long enough password";
 const NEXT_FILE_MS = 5_000;
 const LOOK_MS = 500;
-/** From the answer to an upload to the end of its import: longer than any outage, and than the lease of a dead import. */
+/** From the answer to an upload to the end of its import. Longer than any outage and than the lease of an abandoned import. */
 const IMPORTED_WITHIN_MS = 90_000;
 const RUN_WITHIN_MS = 60_000;
 const HEADER = "line,payment_id,reference,account,amount,currency,paid_at";
@@ -93,7 +93,7 @@ export async function startStatementWork(world: ClusterWorld, history: History):
       await workUntil(
         () => isStopped,
         async () => {
-          // Neither the provider's process nor PostgreSQL answers during some faults.
+          // During some faults the provider's process or PostgreSQL does not answer.
           await importNext().catch((error: unknown) => {
             if (error instanceof StuckError) throw error;
           });
@@ -132,7 +132,7 @@ export async function startStatementWork(world: ClusterWorld, history: History):
   };
 }
 
-/** The newest run, once it has all lines, or as it is when time is over. */
+/** The newest run. Waits until it has all lines, or until the deadline. */
 async function lastRun(client: TrialClient, accountId: number, lines: number): Promise<Partial<Run>> {
   const deadlineMs = performance.now() + RUN_WITHIN_MS;
   for (;;) {
@@ -143,7 +143,7 @@ async function lastRun(client: TrialClient, accountId: number, lines: number): P
   }
 }
 
-/** As the provider's `GET /v1/statement.csv` has it. */
+/** The statement in the form of the provider's `GET /v1/statement.csv`. */
 function csvOf(lines: readonly StatementLine[], account: string): string {
   const rows = lines.map(({ line, payment_id, reference, amount, currency, paid_at }) =>
     [line, payment_id, reference, account, amount, currency, paid_at].join(","),

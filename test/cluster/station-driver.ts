@@ -10,16 +10,16 @@ import type { EndedCollection, History } from "./history.ts";
 import { Pace } from "./pace.ts";
 import { StuckError, TrialClient, workUntil } from "./trial-client.ts";
 
-/** The companion's pace, heartbeats included: the throttle lets one request a second through. */
+/** The pause between polls leaves room for heartbeats: the throttle allows a device one request a second. */
 const COMPANION_POLL_MS = 1_300;
 const DISPLAY_POLL_MS = 1_100;
 const HEARTBEAT_MS = 8_000;
 /** A device is offline after 25 s of silence; a gateway that reports it earlier is wrong. */
 const OFFLINE_AFTER_MS = 25_000;
 const DISTINCT_AMOUNTS = 99_999;
-/** Where there is a provider. */
+/** The share of collections by QR, in a trial with a provider. */
 const QR_PROBABILITY = 0.25;
-/** Amounts that the sandbox provider approves, also with a callback that comes three times, never, or before the QR. */
+/** Ends of amounts that the sandbox provider approves, some with a callback that comes three times, never, or before the QR. */
 const PAID_ENDINGS = [0, 0, 0, 4, 19, 21] as const;
 /** How often the cashier checks whether the guest has paid. */
 const LOOK_MS = 400;
@@ -47,9 +47,9 @@ interface DisplayState {
 }
 
 type Ended = Omit<EndedCollection, "stationId" | "acknowledgedAtMs">;
-/** What was opened: the order, its sum and how it is paid. */
+/** What was begun: the order, its sum and how it is paid. */
 type Begun = Pick<EndedCollection, "route" | "amountMinor"> & { readonly order: Order };
-/** `shownFromMs` is when a display may first be wrong without it; infinite when the answer promised no display (`X-Effective: false`). */
+/** A display may lack the order until `shownFromMs`. This is infinite when the answer has `X-Effective: false`. */
 type Opened = Order & { readonly shownFromMs: number };
 
 function endedAs(
@@ -67,7 +67,7 @@ function endedAs(
   return { orderId, orderDisplayNumber, route, amountMinor, intentId: intent.intent_id, end, transactionId, events };
 }
 
-/** Drivers of one station may follow one another: each has different keys. */
+/** Several drivers may work at one station one after another. So each driver has different keys. */
 let drivers = 0;
 
 export class StationDriver {
@@ -223,7 +223,7 @@ export class StationDriver {
     return { ...order, shownFromMs: isEffective ? performance.now() : Number.POSITIVE_INFINITY };
   }
 
-  /** The next request may end the order. */
+  /** Records that the order was open until now: the next request may end it. */
   #wasOpenUntilNow({ order_display_number: orderDisplayNumber, shownFromMs: fromMs }: Opened): void {
     const { stationId } = this.#station;
     this.#history.opened.push({ stationId, orderDisplayNumber, fromMs, untilMs: performance.now() });

@@ -31,7 +31,7 @@ if (!(TARGET in TARGETS)) throw new Error(`CLUSTER_TARGETS is none of ${Object.k
 
 /** An existing folder that receives the logs of all processes. */
 const LOGS = process.env.CLUSTER_LOGS;
-/** A commit: the trial is a rolling upgrade from it. */
+/** A commit. When it is set, the trial is a rolling upgrade from this commit. */
 const UPGRADE_FROM = process.env.CLUSTER_UPGRADE_FROM;
 const WHAT = UPGRADE_FROM === undefined ? `${FAULTS} faults (CLUSTER_SEED=${SEED})` : `an upgrade from ${UPGRADE_FROM}`;
 const UPGRADE_MS = 30 * 60_000;
@@ -41,14 +41,14 @@ const IS_SHORT = UPGRADE_FROM === undefined && process.env.CLUSTER_FAULTS === un
  * by QR, and all kinds of faults but these: a server and a host that are stopped in good order, and a server that is killed.
  */
 const SHORT = { kinds: CORE_KINDS, logs: NODES.length } as const;
-/** One at each log. */
+/** In the short form one station at each log. */
 const STATIONS = Number(process.env.CLUSTER_STATIONS ?? (IS_SHORT ? SHORT.logs : "6"));
 
-/** Work at every station before the leaders are moved, which takes some seconds. */
+/** Every station works for this time before the test moves the leaders, which takes some seconds. */
 const CALM_MS = 1_000;
-/** An election, and the work after it. */
+/** An election takes this long, with the work after it. */
 const ELECTED_MS = 12_000;
-/** The server's copies are complete, and the relay has checked the leaders often enough to move those that it should. */
+/** Until the copies of the server are complete and the relay has checked the leaders often enough to move them. */
 const SPREAD_WITHIN_MS = 90_000;
 /** The streams that all stations use. */
 const IN_COMMON = [...[CREDENTIALS, SESSIONS, SWITCHES, LEASES].map(({ name }) => `KV_${name}`), LIVENESS.name];
@@ -98,7 +98,7 @@ test(
   UPGRADE_FROM === undefined ? 60_000 + FAULTS * 150_000 : UPGRADE_MS,
 );
 
-// The long form has deaths of servers among its faults.
+// The long form does not need this test: its faults include deaths of servers.
 if (IS_SHORT) {
   test("the server that leads the cluster, logs and all shared streams is killed: stations of other logs go on", async () => {
     const history = new History();
@@ -107,7 +107,7 @@ if (IS_SHORT) {
     );
     const work = Promise.all(drivers.map((driver) => driver.run()));
     work.catch(() => undefined);
-    // Leads the cluster itself, too: no consumer can be made while it is away.
+    // The victim also leads the cluster itself: no consumer can be made while it is away.
     const victim = await metaLeader(world.nats);
     const [canary] = await addCanaries(world, 1);
     if (canary === undefined) throw new Error("There is no canary.");
@@ -138,7 +138,7 @@ if (IS_SHORT) {
         ({ step, startedAtMs, endedAtMs }) => kindOf(step) === kind && endedAtMs >= fromMs && startedAtMs <= toMs,
       );
       for (const { stationId } of world.stations) {
-        // From the request to its good answer: a slow answer is a gap as well as a failure.
+        // The gap is the time from the request to its good answer: a slow answer counts like a failure.
         const ofStation = during.filter((one) => one.stationId === stationId);
         const gapMs = Math.round(Math.max(0, ...ofStation.map(waitedMs)));
         const line = `${kind} at station ${stationId} (${isHit(stationId) ? "the log elects" : "the log has its leader"}): ${gapMs} ms`;

@@ -46,14 +46,14 @@ export interface TrialResult extends Judgement {
   readonly slow: readonly string[];
 }
 
-/** The time of quick work before the first fault and after each fault, so that no outage counts for the next fault. */
+/** All stations must work quickly for this time before the first fault and after each fault, so that no outage counts twice. */
 const CALM_MS = 4_000;
-/** From the end of a fault to quick work at every station. */
+/** The longest time from the end of a fault to quick work at every station. */
 const RECOVERED_WITHIN_MS = 90_000;
 const POLL_MS = 200;
 /** How long the trial measures its control, before the first fault and after the last one: as long as a fault takes. */
 const CONTROL_MS = 20_000;
-/** How long the log's copy may take at the end; after a long trial on a busy machine one judgement takes a minute. */
+/** How long the log's copy may take at the end. After a long trial on a busy machine one judgement takes a minute. */
 const JUDGED_WITHIN_MS = 60_000;
 const LEAST_JUDGEMENTS = 3;
 
@@ -141,7 +141,7 @@ async function startSideWork(world: ClusterWorld, history: History): Promise<rea
   return works;
 }
 
-/** The row of the control: what the clients see while nothing fails is due to this machine. */
+/** The row of the control. While nothing fails, all that the clients measure is due to this machine. */
 async function controlRow(history: History): Promise<string> {
   const fromMs = performance.now();
   await delay(CONTROL_MS);
@@ -164,8 +164,8 @@ function rowOf({ name, target, withinMs, slowest, wrongErrors, ...result }: Row)
 }
 
 /**
- * Resolves when every copy follows its leader and all stations have worked quickly for some seconds after that, or when time is
- * over. A server that returns can cause a second election of a log, which belongs to this fault and not to the next one.
+ * Resolves when every copy follows its leader and all stations have worked quickly for some seconds after that, or at the
+ * deadline. A server that returns can cause a second election of a log, which belongs to this fault and not to the next one.
  */
 async function calm(world: ClusterWorld, history: History): Promise<void> {
   const deadlineMs = performance.now() + RECOVERED_WITHIN_MS;
@@ -179,7 +179,7 @@ async function calm(world: ClusterWorld, history: History): Promise<void> {
   }
 }
 
-/** Resolves when each station has had a command and a poll answered that began after now, or at the deadline. */
+/** Resolves when each station has an answer to a command and to a poll that begin after this call, or at the deadline. */
 async function workAgain({ stations }: ClusterWorld, { steps }: History, deadlineMs: number): Promise<void> {
   const sinceMs = performance.now();
   const works = (isOfKind: (step: string) => boolean): boolean => {
@@ -194,12 +194,12 @@ async function workAgain({ stations }: ClusterWorld, { steps }: History, deadlin
   while (performance.now() < deadlineMs && !(works(isCommand) && works(isPoll))) await delay(POLL_MS);
 }
 
-/** The judgement once the copy of the log has caught up, or at the deadline. */
+/** Judges the trial once the copy of the log is complete, or at the deadline. */
 async function settled(world: ClusterWorld, history: History): Promise<Judgement> {
   const deadlineMs = performance.now() + JUDGED_WITHIN_MS;
   for (let count = 1; ; count += 1) {
     const isLast = (): boolean => count >= LEAST_JUDGEMENTS && performance.now() > deadlineMs;
-    // The last fault's election may still be under way.
+    // The election of the last fault may still be under way.
     const judgement = await judge(world, history).catch((error: unknown) => {
       if (isLast()) throw error;
     });

@@ -9,10 +9,10 @@ const NEWER = join(import.meta.dirname, "..", "..");
 const ORDER: readonly Kind[] = [...KINDS.filter((kind) => !LAST.includes(kind)), ...LAST];
 const COPIES = [0, 1] as const;
 
-/** Nothing stops: clients notice nothing. */
+/** A migration stops no process, so clients do not notice it. */
 const MIGRATE_MS = 1_000;
 
-/** The migration, each process one at a time, and one process of each kind back and forth. */
+/** The migration, the replacement of one process after another, and then one process of each kind back and forth. */
 export function upgradeSteps(older: { readonly path: string }): readonly Draw[] {
   const up = ORDER.flatMap((kind) => COPIES.map((copy) => replace(kind, copy, NEWER, "newer")));
   const back = ORDER.toReversed().map((kind) => replace(kind, 0, older.path, "older"));

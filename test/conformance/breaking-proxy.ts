@@ -1,4 +1,4 @@
-/** A proxy in front of the service that breaks its answers in one way. Throttles count each proxy as another client address. */
+/** A proxy in front of the service: it breaks the answers in one way. For throttles, each proxy is another client address. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
@@ -15,7 +15,7 @@ export async function startBreakingProxy(
     breaks,
     holds,
   }: Partial<Pick<BrokenService, "breaks">> & {
-    /** The proxy forwards an answer of the service when this resolves. */
+    /** The proxy forwards an answer only when this promise resolves. */
     readonly holds?: (passing: Passing) => Promise<void>;
   },
   address: string,

@@ -1,4 +1,4 @@
-/** Broken reports, decisions, standing, displays, throttles and settlements. */
+/** Services with broken reports, decisions, standing, displays, throttles or settlements. */
 import {
   accept,
   acceptsAt,
@@ -44,7 +44,7 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
       if (answer.status === 404) refuse(answer, 404, "not_found");
     }),
   ),
-  broken("any outcome is taken", "report.outcome_vocabulary", acceptsReport(400)),
+  broken("any outcome is accepted", "report.outcome_vocabulary", acceptsReport(400)),
   broken(
     "the report's answer has server_time",
     "report.accepted",
@@ -131,7 +131,7 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
     inOrder((order) => (order["status"] = "open")),
   ),
   broken("an attestation is refused", "attest.settles", refusesAtTill("POST", /\/attest\/$/, 409, "evidence_required")),
-  broken("a settled intent takes a report", "report.after_settled", acceptsReport(409)),
+  broken("a settled intent accepts a report", "report.after_settled", acceptsReport(409)),
   broken(
     "the refusal names no status",
     "report.after_settled",
@@ -170,7 +170,7 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
     "cancel.by_cashier",
     refusesAtTill("POST", /\/cancel\/$/, 409, "settlement_in_progress"),
   ),
-  broken("a cancelled intent goes on", "cancel.by_cashier", statusOf("cancelled", "processing")),
+  broken("a cancelled intent continues", "cancel.by_cashier", statusOf("cancelled", "processing")),
   broken(
     "a cancelled intent is called settled",
     "report.after_cancelled",
@@ -252,7 +252,7 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
   ),
   broken("a paid order is collected again", "settle.order_once", createsIntent("order_already_paid")),
   broken(
-    "a device's credential opens the till",
+    "a device's credential is accepted at the till",
     "settle.cashier_only",
     acceptsAtTill("GET", /\/lease\/$/, 401, { lease: null }),
   ),

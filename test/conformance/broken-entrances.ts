@@ -1,4 +1,4 @@
-/** Broken enrollment, snapshots, heartbeats and assignments. */
+/** Services with broken enrollment, snapshots, heartbeats or assignments. */
 import {
   accept,
   acceptsAt,
@@ -163,7 +163,7 @@ export const BROKEN_ENTRANCES: readonly BrokenService[] = [
 
   // Assignment.
   broken(
-    "no work has no assignment key",
+    "without work, the assignment's key is missing",
     "assignment.nothing",
     goodAt("GET", "assignment/", (body) => {
       if (body["assignment"] === null) delete body["assignment"];

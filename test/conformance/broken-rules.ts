@@ -32,7 +32,7 @@ import {
   statusOf,
 } from "./broken-service.ts";
 
-/** Stores the effect of a cashier's request, and later changes what devices or cashiers read. */
+/** Notes when a request has had an effect, and from then on changes later answers. */
 const once =
   (happens: (...args: Parameters<Breaks>) => boolean, then: Breaks): Breaks =>
   (passing, answer, memory) => {
@@ -43,7 +43,7 @@ const reportedAs = (outcome: string, other: string): Breaks =>
   inReport((report, passing) => {
     if (requestOf(passing)["outcome"] === outcome) report["outcome"] = other;
   });
-/** The answer to the claim of a code whose lifetime the check has shortened. */
+/** Changes the answer to the claim of a code whose lifetime the check has shortened. */
 const expiredCode =
   (change: (answer: Parameters<Breaks>[1]) => void): Breaks =>
   (passing, answer, memory) => {
@@ -88,17 +88,17 @@ export const BROKEN_RULES: readonly BrokenService[] = [
     goodAt("POST", "enroll/", (body) => (body["scopes"] = [])),
   ),
   broken(
-    "a credential is good without its scheme",
+    "a credential is valid without its scheme",
     "auth.bearer_scheme",
     acceptsAt("GET", "me/", 401, {}, ({ headers }) => headers["authorization"]?.startsWith("dp_") === true),
   ),
   broken(
-    "a credential is good as a password",
+    "a credential is valid as a password",
     "auth.bearer_scheme",
     acceptsAt("GET", "me/", 401, {}, ({ headers }) => headers["authorization"]?.startsWith("Basic ") === true),
   ),
   broken(
-    "a cashier's session is good at a display",
+    "a cashier's session is valid at a display",
     "auth.session_is_no_credential",
     atDevice("GET", "display/", (answer, { headers }) => {
       const token = headers["authorization"]?.slice("Bearer ".length) ?? "dp_";
@@ -122,7 +122,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
     },
   ),
   broken(
-    "a heartbeat shows the launch reference of before",
+    "a heartbeat shows the earlier launch reference",
     "snapshot.handoff_target_opaque",
     atDevice("POST", "heartbeat/", (answer, _, memory) => {
       if (answer.body === undefined) return;
@@ -191,7 +191,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
     if (memory.has("beaten")) statusOf("created", "presented")(passing, answer, memory);
   }),
   broken(
-    "the assignment's status is the one of before the fetch",
+    "the assignment has the status from before the fetch",
     "assignment.presented",
     inAssignment((assignment) => {
       if (assignment["status"] === "presented") assignment["status"] = "created";
@@ -264,7 +264,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
     inIntent((intent) => delete intent["reports"]),
   ),
   broken(
-    "a repeated report shows the assignment of now",
+    "a repeated report shows the current assignment",
     "report.same_key",
     atReport((answer, passing, memory) => {
       const key = `key ${String(requestOf(passing)["client_idempotency_key"])}`;
@@ -302,7 +302,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   ),
 
   broken(
-    "a second report takes the place of the first",
+    "a second report replaces the first",
     "report.no_money_field",
     inIntent((intent) => {
       const reports = intent["reports"] as unknown[];
@@ -442,7 +442,7 @@ export const BROKEN_RULES: readonly BrokenService[] = [
   ),
 ];
 
-/** Services that keep something after a run, with the run's line about it: the exit code is 3. */
+/** Services that keep something after a run (the exit code is 3), with the line that the run prints about it. */
 export const KEEPING_SERVICES: readonly (Pick<BrokenService, "name" | "breaks"> & { readonly leaves: string })[] = [
   {
     name: "a reset leaves the credentials valid",

@@ -1,10 +1,10 @@
-/** A way to break the service, and the parts of such ways. The proxy applies them to the answers that it forwards. */
+/** What a broken service is, and the parts of such services. The proxy applies them to the answers that it forwards. */
 
 type Fields = Record<string, unknown>;
 
 export interface Passing {
   readonly method: string;
-  /** Below the origin, without the query. */
+  /** The path without origin and query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly requestText: string;
@@ -13,7 +13,7 @@ export interface Passing {
 export interface Answer {
   status: number;
   headers: Record<string, string>;
-  /** JSON, or undefined where the answer has no body. */
+  /** The JSON of the body; undefined when the answer has no body. */
   body: Fields | undefined;
 }
 
@@ -29,7 +29,7 @@ const REPORT = "assignment/report/";
 export const isAt = (passing: Passing, method: string, path: string): boolean =>
   passing.method === method && passing.path === DEVICES + path;
 export const isReport = (passing: Passing): boolean => isAt(passing, "POST", REPORT);
-/** At a path of the cashier's API. */
+/** Whether the request is for a path of the cashier's API. */
 export const isCashier = ({ method, path }: Passing, wanted: string, pattern: RegExp): boolean =>
   method === wanted && path.startsWith("/api/cashier/v1/") && pattern.test(path);
 export const hasCredential = ({ headers }: Passing): boolean => headers["authorization"] !== undefined;
@@ -43,7 +43,7 @@ export const requestOf = ({ requestText }: Passing): Fields => {
 };
 
 export const isGood = ({ status }: Answer): boolean => status === 200 || status === 201;
-/** By a status, by a code, or by any error. */
+/** Whether the service refuses with this status or code, or, without `by`, with any error. */
 const isRefused = (answer: Answer, by?: number | string): boolean => {
   if (by === undefined) return !isGood(answer);
   return typeof by === "number" ? answer.status === by : answer.body?.["code"] === by;
@@ -78,7 +78,7 @@ export const atReport = (change: Change): Breaks => where(isReport, change);
 export const atCashier = (method: string, pattern: RegExp, change: Change): Breaks =>
   where((passing) => isCashier(passing, method, pattern), change);
 
-/** Accepts what the service refuses by a status or a code. */
+/** Accepts a request that the service refuses with this status or code. */
 export const acceptsAt = (
   method: string,
   path: string,
@@ -91,12 +91,12 @@ export const acceptsAt = (
   });
 export const acceptsReport = (refusal: number | string, when?: When): Breaks =>
   acceptsAt("POST", REPORT, refusal, {}, when);
-/** Accepts what the service refuses to a cashier: by any error unless one is named. */
+/** Accepts a cashier's request that the service refuses: with this status or code, or, without one, with any error. */
 export const acceptsAtTill = (method: string, pattern: RegExp, refusal?: number | string, body: Fields = {}): Breaks =>
   atCashier(method, pattern, (answer) => {
     if (isRefused(answer, refusal)) accept(answer, { ...body });
   });
-/** Makes a collection that the service refuses by a status or a code. */
+/** Creates a collection that the service refuses with this status or code. */
 export const createsIntent = (refusal: number | string): Breaks =>
   atCashier("POST", /\/intents\/$/, (answer) => {
     if (!isRefused(answer, refusal)) return;
@@ -116,7 +116,7 @@ export const inAssignment = (change: (assignment: Fields) => void): Breaks =>
   });
 export const inReport = (change: (report: Fields, passing: Passing) => void): Breaks =>
   goodAt("POST", REPORT, ({ report }, passing) => change(report as Fields, passing));
-/** In the assignment that the answer to a report shows. */
+/** Changes the assignment in the answer to a report. */
 export const inReportedAssignment = (change: (assignment: Fields) => void): Breaks =>
   atReport((answer) => {
     const assignment = inner(answer, "assignment");
@@ -133,13 +133,13 @@ export const inReportsOfIntent = (change: (report: Fields) => void): Breaks =>
     for (const report of (reports ?? []) as Fields[]) change(report);
   });
 export const inOrder = (change: (order: Fields) => void): Breaks => inRead(/\/orders\/\d+\/$/, change);
-/** In the transaction of an order, of any payment route or of one. */
+/** Changes the transaction of an order, of one payment route or of any. */
 export const inTransaction = (change: (transaction: Fields) => void, route?: string): Breaks =>
   inOrder((order) => {
     const transaction = order["transaction"] as Fields | null;
     if (transaction !== null && (route === undefined || transaction["route"] === route)) change(transaction);
   });
-/** In each payment route that the service offers a cashier, or does not. */
+/** Changes each payment route, whether the service offers it to the cashier or not. */
 export const inRoutes = (change: (route: Fields, routes: readonly Fields[]) => void): Breaks =>
   inRead(/\/routes\/$/, ({ routes }) => {
     for (const each of routes as Fields[]) change(each, routes as Fields[]);

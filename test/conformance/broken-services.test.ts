@@ -1,6 +1,6 @@
 /**
- * The suite against services that are broken in one way each: the check of the broken sentence fails, and the checks that it
- * depends on pass. Each test run takes some of them by a seed; CONFORMANCE_BROKEN=all, as in `npm run soak`, takes all.
+ * The suite against services that are broken in one way each. The check of the broken sentence fails, and the checks that it
+ * depends on pass. A test run takes some of them by a seed; with CONFORMANCE_BROKEN=all, as in `npm run soak`, it takes all.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CHECKS } from "../../clients/conformance/checks.ts";
@@ -13,7 +13,7 @@ import { KEEPING_SERVICES } from "./broken-rules.ts";
 import type { BrokenService } from "./broken-service.ts";
 import { BROKEN_SERVICES } from "./broken-services.ts";
 
-/** How many of each kind one test run takes; which ones changes each day. */
+/** How many of each kind a test run takes. Each day, it takes others. */
 const SHARE = 5;
 const KEEPING_SHARE = 1;
 const SEED = Number(process.env.CONFORMANCE_SEED ?? Math.floor(Date.now() / 86_400_000));
@@ -44,15 +44,15 @@ async function run(service: Pick<BrokenService, "breaks">, nth: number, only: re
   }
 }
 
-describe("a broken service", () => {
-  it("is one of at least sixty, each with a unique name and a check that exists", () => {
+describe("the suite against a broken service", () => {
+  it("the broken services: at least sixty, each with a unique name and a check that exists", () => {
     expect(BROKEN_SERVICES.length).toBeGreaterThanOrEqual(60);
     expect(new Set(BROKEN_SERVICES.map(({ name }) => name)).size).toBe(BROKEN_SERVICES.length);
     for (const { caughtBy } of BROKEN_SERVICES) expect(chosen(CHECKS, [caughtBy]).at(-1)?.id ?? caughtBy).toBeTruthy();
   });
 
   it.concurrent.each(picked.map((service, index) => [service.name, service, index] as const))(
-    "%s",
+    "%s: only the check for it fails",
     async (_, service, nth) => {
       const { results } = await run(service, nth + 1, [service.caughtBy]);
       const failed = results.filter(({ outcome }) => outcome !== "passed");

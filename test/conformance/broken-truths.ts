@@ -178,7 +178,7 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
     inReport((report, passing) => (report["outcome"] = requestOf(passing)["outcome"])),
   ),
   broken(
-    "the report's time is that of the epoch",
+    "the report's time is in 1970",
     "report.reported_at",
     inReport((report) => (report["reported_at"] = "1970-01-01T00:00:00.000Z")),
   ),

@@ -1,6 +1,6 @@
 /**
- * Certification artifacts by API and by command. The test does by itself what the suite does at a device, so that the audit log
- * has it within a second; `npm run soak` runs `certify` against a device.
+ * Certification artifacts by API and by command. The test sends the requests of the suite at a device itself, so that the audit
+ * log has them within a second. In `npm run soak`, `certify` runs against a device.
  */
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -55,7 +55,7 @@ afterAll(async () => {
 });
 
 const record = (body: object): Promise<Recorded> => owner.good<Recorded>("POST", "certification-artifacts/", { body });
-/** Reads of the public log; asks again while the rate of this address is used up. */
+/** Reads the public log, and again while the throttle of this address refuses it. */
 function sendToLog<T>(rest: string): Promise<Answer<T>> {
   return vi.waitFor(
     async () => {
@@ -77,8 +77,8 @@ const verified = async (text: string) => {
   return verifyCertificate({ ...partsOf(text), logKeys: keys.map(({ verifier_key: key }) => key) });
 };
 
-describe("a passed run", () => {
-  test("the service asks for the checks that the suite has", () => {
+describe("the record of a run that has passed", () => {
+  test("the checks that the service requires: those of the suite", () => {
     const kinds = { companion: "smart_pos_companion", display: "customer_display" } as const;
     for (const [kind, name] of Object.entries(kinds)) {
       const required = Object.entries(REQUIRED_CHECKS[name]).flatMap(([capability, ids]) =>
@@ -89,7 +89,7 @@ describe("a passed run", () => {
     }
   });
 
-  test("is recorded once, with one artifact for each capability, which the verifier accepts", async () => {
+  test("sent twice: recorded once, with one artifact for each capability, which the verifier accepts", async () => {
     const run = await footprint(system, owner, "companion");
     const body = { ...resultOf("companion", run), software_sha256: "ab".repeat(32), model: "P2" };
     const [first, second] = await Promise.all([record(body), record(body)]);
@@ -129,7 +129,7 @@ describe("a passed run", () => {
     expect(refused.body).toMatchObject({ reason: "run_recorded" });
   });
 
-  test("of one capability: certifies only that capability", async () => {
+  test("a run of one capability: certifies only that capability", async () => {
     const run = await footprint(system, owner, "display");
     const { certification_artifacts: artifacts } = await record(resultOf("display", run, ["display_total"]));
     expect(artifacts.map(({ capability }) => capability)).toEqual(["display_total"]);
@@ -141,7 +141,7 @@ describe("a passed run", () => {
   });
 });
 
-describe("a run for which no artifact is written", () => {
+describe("the record of a run that gets no artifact", () => {
   type Body = ReturnType<typeof resultOf>;
   let run: Awaited<ReturnType<typeof footprint>>;
   beforeAll(async () => {
@@ -183,7 +183,7 @@ describe("a run for which no artifact is written", () => {
     ],
     ["another version of the suite", "suite_differs", (b) => ({ ...b, suite_version: "0.1.9" })],
     ["another contract", "suite_differs", (b) => ({ ...b, contract_sha256: "cd".repeat(32) })],
-  ])("%s: %s", async (_, reason, change) => {
+  ])("%s: refused as %s", async (_, reason, change) => {
     const before = await readLog();
     const body = change(resultOf("display", run));
     const refused = await owner.refused("conflict", "POST", "certification-artifacts/", { body });
@@ -191,7 +191,7 @@ describe("a run for which no artifact is written", () => {
     expect(await readLog()).toEqual(before);
   });
 
-  test("a run that the audit log does not have: a result alone proves nothing", async () => {
+  test("a run that is not in the audit log: refused, because a result alone proves nothing", async () => {
     const { sandbox_id: sandboxId } = await owner.good<Sandbox>("POST", "sandboxes/", {
       body: { filial_id: system.sandbox.filialId, name: "Unseen", currency: "EUR" },
     });
@@ -205,7 +205,7 @@ describe("a run for which no artifact is written", () => {
     await owner.refused("not_found", "POST", "certification-artifacts/", { body: theirs });
   });
 
-  test("a run that a device's credential, a cashier or a request without a session sends", async () => {
+  test("a record without a session, or from a cashier: refused", async () => {
     const path = "/api/backoffice/v1/certification-artifacts/";
     const json = resultOf("display", run);
     expect((await send(system.baseUrl, "POST", path, { json })).status).toBe(401);
@@ -214,7 +214,7 @@ describe("a run for which no artifact is written", () => {
   });
 });
 
-describe("the log", () => {
+describe("the log of certificates", () => {
   test("a revocation: is a new leaf, which the newest certificate has; the old leaf stays", async () => {
     const run = await footprint(system, owner, "display");
     const { certification_artifacts: artifacts } = await record(resultOf("display", run));
@@ -234,7 +234,7 @@ describe("the log", () => {
     expect(partsOf(await certificateOf(artifact)).envelope).toBe(partsOf(earlier).envelope);
   });
 
-  test("each later checkpoint: consistent with each earlier one, as every reader can check", async () => {
+  test("each later checkpoint: consistent with each earlier one, as any reader can check", async () => {
     const { size } = await readLog();
     expect(size).toBeGreaterThanOrEqual(6);
     for (const [from, to] of [
@@ -261,7 +261,7 @@ describe("the log", () => {
     ["certification_artifacts", "provider"],
     ["certification_keys", "key_id"],
     ["certification_revocations", "reason"],
-  ])("%s rejects update, delete and truncate", async (table, column) => {
+  ])("the table %s: rejects update, delete and truncate", async (table, column) => {
     await expect(sql`update ${sql(table)} set ${sql(column)} = ${sql(column)}`).rejects.toThrow("never change");
     await expect(sql`delete from ${sql(table)}`).rejects.toThrow("never change");
     await expect(sql`truncate ${sql(table)} cascade`).rejects.toThrow("never change");
@@ -281,7 +281,7 @@ describe("npm run cli -- certificate", () => {
   async function cli(...args: readonly string[]) {
     const { email: OWNER_EMAIL, password: OWNER_PASSWORD } = system.owner;
     const access = { BASE_URL: system.baseUrl, DATA_DIR: folder.path, OWNER_EMAIL, OWNER_PASSWORD };
-    // As npm starts it: an open channel to the parent must not keep the command running.
+    // npm starts a command with an open channel to the parent, which must not keep the command running.
     const program = runProgram(process.execPath, [CLI, ...args], {
       env: programEnvironment(access),
       stdio: ["ignore", "pipe", "pipe", "ipc"],
@@ -321,16 +321,16 @@ describe("npm run cli -- certificate", () => {
     [["certify", "--sandbox", "1", "--device", "display", "--software", "1"], "Give --provider; see --help."],
     [["certify", "--sandbox", "1", "--device", "display", "--provider", "Acme"], "Give --software; see --help."],
     [["certificate"], "Use certificate list, download, revoke or verify; see --help."],
-  ])("%j: exit code 2", async (args, sentence) => {
+  ])("%j: exit code 2 and a sentence", async (args, sentence) => {
     expect(await cli(...args)).toEqual({ code: 2, output: `${sentence}\n` });
   });
 
-  test("verify that cannot begin: exit code 1, because 2 means a revoked or expired certificate", async () => {
+  test("verify that cannot begin: exit code 1, because 2 means revoked or expired", async () => {
     for (const args of [[], ["a.json", "b.json"], ["a.json", "--kye", "k"]])
       expect(await cli("certificate", "verify", ...args)).toMatchObject({ code: 1 });
   });
 
-  test("certify whose output is closed: it cleans up", async () => {
+  test("certify whose output is closed: ends, and its session has ended", async () => {
     const { sandboxId } = await footprint(system, owner, "display");
     const [before] = await sql<
       [{ ids: number[] }]
@@ -347,13 +347,17 @@ describe("npm run cli -- certificate", () => {
 
   const AT_NO_SANDBOX = ["certify", "--sandbox", "999", "--device", "display", "--provider", "Acme", "--software", "1"];
   test.each([
-    ["a run that could not begin ends", [], /sandbox/i],
+    ["an unknown sandbox is named, and the run does not begin", [], /sandbox/i],
     [
-      "a folder that is not there is named before the run",
+      "a missing folder is named before the run",
       ["--output", "/no/folder"],
       /^No file can be written into \/no\/folder: /,
     ],
-    ["and that of a result", ["--json-file", "/no/folder/result.json"], /^No file can be written into \/no\/folder: /],
+    [
+      "a missing folder for the result is named before the run",
+      ["--json-file", "/no/folder/result.json"],
+      /^No file can be written into \/no\/folder: /,
+    ],
   ])("certify: %s", async (_what, options, sentence) => {
     expect(await cli(...AT_NO_SANDBOX, "--program", "false", ...options)).toEqual({
       code: 2,
@@ -367,7 +371,7 @@ describe("npm run cli -- certificate", () => {
 const node = (left: Buffer, right: Buffer): Buffer =>
   createHash("sha256").update(Buffer.of(1)).update(left).update(right).digest();
 
-/** Of the smaller and the larger log. Hashes and roots are in base64. */
+/** Returns the roots of the smaller and the larger log. Hashes and roots are in base64. */
 function consistentRoots(
   from: number,
   to: number,
@@ -376,7 +380,7 @@ function consistentRoots(
 ): readonly [string, string] {
   const path = hashes.map((hash) => Buffer.from(hash, "base64"));
   if (from === to) return [fromRoot, fromRoot];
-  // Where the smaller log is a whole subtree, its root begins the path.
+  // If the smaller log is a complete subtree, its root begins the path.
   if ((from & (from - 1)) === 0) path.unshift(Buffer.from(fromRoot, "base64"));
   let [fn, sn] = [from - 1, to - 1];
   while (fn % 2 === 1) [fn, sn] = [fn >> 1, sn >> 1];

@@ -1,4 +1,4 @@
-/** The contract, sentence by sentence: a check covers each one, or a reason says why none can. */
+/** Each sentence of the contract is covered by a check, or has a reason why no check can cover it. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -12,25 +12,25 @@ import { EXEMPTIONS } from "../../clients/conformance/exempt.ts";
 const CONTRACT = readFileSync(join(import.meta.dirname, "..", "..", "docs", "contract.md"), "utf8");
 const sentences = sentencesOf(CONTRACT);
 
-describe("the contract", () => {
-  it("has some two hundred sentences and rows of tables", () => {
+describe("the contract and the checks of the suite", () => {
+  it("the contract: some two hundred sentences and rows of tables", () => {
     expect(sentences.length).toBeGreaterThan(190);
   });
 
-  it("is covered by the checks, except sentences with a reason", () => {
+  it("each sentence: covered by a check, or exempt with a reason", () => {
     const held = (sentence: (typeof sentences)[number]) => CHECKS.some((check) => holdsSentence(check, sentence));
     const without = sentences.filter((sentence) => !held(sentence) && exemptionOf(sentence) === undefined);
     expect(without.map(({ text }) => text)).toEqual([]);
   });
 
-  it("a sentence that no check quotes: it is found", () => {
+  it("a new sentence that no check quotes: found", () => {
     const [added] = sentencesOf("## Errors\n\n1. A device is paid by the hour.");
     expect(added).toMatchObject({ section: "Errors", text: "A device is paid by the hour." });
     expect(exemptionOf(added as (typeof sentences)[number])).toBeUndefined();
     expect(CHECKS.some((check) => holdsSentence(check, added as (typeof sentences)[number]))).toBe(false);
   });
 
-  it("has rows that end or begin like a quoted one: that quote does not cover them", () => {
+  it("a row that begins or ends like a quoted row: not covered by that quote", () => {
     const row = (text: string) => ({ section: "Device snapshot", text });
     const quotes = (quote: string) => ({ quotes: [quote] as const });
     expect(holdsSentence(quotes("name | string"), row("name | string | "))).toBe(true);
@@ -42,7 +42,7 @@ describe("the contract", () => {
     );
   });
 
-  it("has every sentence that a check quotes or that is exempt", () => {
+  it("each quote of a check, and each exempt sentence: in the contract", () => {
     for (const { id, quotes } of CHECKS)
       for (const quote of quotes) {
         const isThere = sentences.some(({ text }) => text.includes(quote) || quote.includes(text));
@@ -55,25 +55,25 @@ describe("the contract", () => {
       ).toBe(true);
   });
 
-  it("is described by a table that is up to date: npm run coverage", () => {
+  it("the table of checks in the documents: up to date; after a change run npm run coverage", () => {
     const { path, text } = conformanceDocument();
     expect(readFileSync(path, "utf8")).toBe(text);
   });
 });
 
-describe("the checks", () => {
+describe("the checks of the suite", () => {
   it.each([
     ["a service", CHECKS],
     ["a companion", DEVICE_CHECKS.companion],
     ["a display", DEVICE_CHECKS.display],
-  ])("of %s have unique names, and build on earlier ones", (_, checks: readonly Pick<Check, "id" | "after">[]) => {
+  ])("checks of %s: unique names, each after those it needs", (_, checks: readonly Pick<Check, "id" | "after">[]) => {
     const ids = checks.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
     for (const [index, { id, after = [] }] of checks.entries())
       for (const before of after) expect(ids.slice(0, index), `${id} after ${before}`).toContain(before);
   });
 
-  it.each(Object.entries(DEVICE_CHECKS))("of a %s quote the contract or the guide for device makers", (_, checks) => {
+  it.each(Object.entries(DEVICE_CHECKS))("checks of a %s: quote the contract or the device guide", (_, checks) => {
     const guide = readFileSync(join(import.meta.dirname, "..", "..", "docs", "devices.md"), "utf8");
     const all = [...sentences, ...sentencesOf(guide)];
     for (const { id, quotes } of checks)

@@ -1,4 +1,4 @@
-/** The requests of a run at a device that the audit log records, within a second, and its result as `certify` records it. */
+/** Does within a second what the audit log records of a run at a device, and makes the result that `certify` records. */
 import { expect } from "vitest";
 import { DEVICE_CHECKS } from "../../clients/conformance/devices/checks.ts";
 import { ofCapabilities } from "../../clients/conformance/devices/device-suite.ts";
@@ -20,7 +20,7 @@ export interface SeenRun {
 }
 
 let devices = 0;
-/** From a separate address: ten devices enroll from one address in a minute. */
+/** Enrolls from a new address, because one address may enroll ten devices a minute. */
 export async function enroll({ baseUrl }: Pick<TestSystem, "baseUrl">, code: string): Promise<void> {
   devices += 1;
   const headers = { "x-forwarded-for": `100.64.1.${devices}` };
@@ -28,7 +28,7 @@ export async function enroll({ baseUrl }: Pick<TestSystem, "baseUrl">, code: str
   expect(answer.status, answer.text).toBe(201);
 }
 
-/** What the audit log records of the suite's work at a device. */
+/** Does what the audit log records of the suite's work at a device. */
 export async function footprint(system: TestSystem, owner: Person, kind: DeviceKind): Promise<SeenRun> {
   const body = { filial_id: system.sandbox.filialId, name: "Certified", currency: "EUR" };
   const { sandbox_id: sandboxId } = await owner.good<Sandbox>("POST", "sandboxes/", { body });

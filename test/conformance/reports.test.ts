@@ -1,4 +1,4 @@
-/** The reports of a run: whatever a device or a service has sent, no report looks like a pass when the run did not pass. */
+/** The reports of a run. If the run did not pass, no report may say that it did, whatever a device or a service has sent. */
 import { execFileSync } from "node:child_process";
 import { SaxesParser } from "saxes";
 import { describe, expect, test } from "vitest";
@@ -36,7 +36,7 @@ interface Element {
   text: string;
 }
 
-/** The elements of a document, which must be well-formed. */
+/** The elements of the document, which must be well-formed. */
 function elementsOf(xml: string): readonly Element[] {
   const elements: Element[] = [];
   const parser = new SaxesParser();
@@ -48,14 +48,14 @@ function elementsOf(xml: string): readonly Element[] {
     const [last] = elements.slice(-1);
     if (last !== undefined) last.text += text;
   });
-  // As it is written to a file.
+  // The text as a file would have it.
   parser.write(Buffer.from(xml).toString()).close();
   return elements;
 }
 const named = (elements: readonly Element[], name: string) => elements.filter((each) => each.name === name);
 
-describe("JUnit", () => {
-  test("a failed check and one that did not run: a failure and an error, which no reader takes for a pass", () => {
+describe("the report for JUnit", () => {
+  test("a failed check and one that did not run: a failure and an error, which no reader counts as a pass", () => {
     const elements = elementsOf(junitOf(runOf([check({}), failed, notRun])));
     const [suite] = elements;
     expect(suite?.attributes).toMatchObject({ tests: "4", failures: "1", errors: "1" });
@@ -73,21 +73,21 @@ describe("JUnit", () => {
     expect(named(elements, "skipped")).toEqual([]);
   });
 
-  test("something left behind: a failure, also when every check has passed", () => {
+  test("something left behind: a failure, also when each check has passed", () => {
     const elements = elementsOf(junitOf(runOf([check({})], ["the station is leased", HOSTILE])));
     expect(elements[0]?.attributes).toMatchObject({ tests: "2", failures: "1", errors: "0" });
     expect(named(elements, "failure")[0]?.text).toContain("the station is leased");
   });
 });
 
-test("HTML: sent content is text and never mark-up", () => {
+test("the HTML report: shows sent content as text, never as mark-up", () => {
   const html = htmlOf(runOf([failed, notRun], [HOSTILE]));
   expect(html).not.toContain("<script");
   expect(html.match(/<tr class="(?:failed|not_run)">/g)).toHaveLength(2);
   expect(html).not.toMatch(/(?![\n])\p{Cc}/u);
 });
 
-test("HTML of a device: it names the software, the times, the suite and the result of each capability", () => {
+test("the HTML report of a device: names the software, the times, the suite and the result of each capability", () => {
   const html = htmlOf({
     ...runOf([failed]),
     kind: "display",
@@ -110,7 +110,7 @@ test("HTML of a device: it names the software, the times, the suite and the resu
     expect(html).toContain(part);
 });
 
-describe("the line of curl of a failed check", () => {
+describe("the curl line of a failed check", () => {
   const exchange = {
     method: "POST",
     url: "http://127.0.0.1:8480/api/payments/v1/devices/x?[1-9]{a,b}",
@@ -118,7 +118,7 @@ describe("the line of curl of a failed check", () => {
     hasToken: true,
     answer: undefined,
   };
-  /** The arguments that a shell makes of a line. */
+  /** The arguments that a shell reads from a line. */
   const argumentsOf = (line: string): string[] =>
     execFileSync("bash", ["--norc", "-c", `curl() { printf '%s\\0' "$@"; }; ${line}`], {
       env: { COMPANION_TOKEN: "t" },
@@ -132,11 +132,11 @@ describe("the line of curl of a failed check", () => {
     ["escape sequences and other control characters", "\u001B[2J\u0007\u0085b"],
     ["a body that curl would read from a file", "@/etc/passwd"],
     ["a shell's own characters", "'; $(echo x) `echo y` \"$HOME\" '"],
-  ])("%s: it is one line, and repeats what was sent", (_, body) => {
+  ])("%s: one line, which sends the same again", (_, body) => {
     const line = curlLine({ ...exchange, request: { headers: { "content-type": "application/json" }, body } });
     expect(line).not.toMatch(/\p{Cc}/u);
     const words = argumentsOf(line);
-    // `--data` and `--data-binary` read a file where the text begins with "@".
+    // `--data` and `--data-binary` read a file when the text begins with "@".
     expect(words[words.indexOf("--data-raw") + 1]).toBe(body);
     expect(words).toContain("Authorization: Bearer t");
     // Without this option, curl reads brackets as a list of addresses.
@@ -144,7 +144,7 @@ describe("the line of curl of a failed check", () => {
     expect(words.at(-1)).toBe(exchange.url);
   });
 
-  test("a failed check: prints five lines, whatever was sent", () => {
+  test("a failed check: five printed lines, for any content that was sent", () => {
     const curl = curlLine({ ...exchange, request: { body: "a\nb" } });
     const failure = { what: "status", expected: "200", actual: '"400"', curl };
     expect(lineOf({ ...failed, failure }).split("\n")).toHaveLength(5);

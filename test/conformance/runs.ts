@@ -1,4 +1,4 @@
-/** The suite against a running service: by command, as a separate program, and by API. */
+/** The suite against a running service: by command, which is a separate program, and by API. */
 import { join } from "node:path";
 import { expect, vi } from "vitest";
 import type { Person } from "../support/people.ts";
@@ -7,7 +7,7 @@ import type { LogIn } from "../support/system.ts";
 
 const SUITE = join(import.meta.dirname, "..", "..", "clients", "conformance.ts");
 
-/** A sandbox station for runs; its id. */
+/** Seeds a sandbox station for runs. Returns its id. */
 export async function seedSandbox(owner: Person, filialId: number): Promise<string> {
   const body = { filial_id: filialId, name: "Conformance", currency: "EUR" };
   return String((await owner.good<{ sandbox_id: number }>("POST", "sandboxes/", { body })).sandbox_id);
@@ -21,14 +21,14 @@ export function runSuite(
   return runProgram(process.execPath, [SUITE, ...args], { env: programEnvironment(access) });
 }
 
-/** What `--json-file` has. */
+/** What the file of `--json-file` contains. */
 export interface Result {
   readonly duration_ms: number;
   readonly left_behind: readonly string[];
   readonly checks: readonly { readonly id: string; readonly outcome: string; readonly sentences: readonly string[] }[];
 }
 
-/** As the API shows one. */
+/** A run as the API shows it. */
 export interface Run {
   readonly conformance_run_id: number;
   readonly status: string;

@@ -1,5 +1,6 @@
 /**
- * The suite against the whole system: it passes, reports this, and leaves nothing behind. Each test has an owner and an address.
+ * The suite against the whole system: it passes, reports this, and leaves nothing behind. Each test has another owner and
+ * address.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -36,7 +37,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** As on a machine that has never started the service: the folder does not exist. */
+/** A folder that does not exist, as on a machine that has never started the service. */
 const dataDir = (): string => join(folder.path, "data");
 
 const seed = (): Promise<string> => seedSandbox(owner, system.sandbox.filialId);
@@ -44,22 +45,22 @@ const readRun = (id: number): Promise<Run> => readRunOf(owner, id);
 const startRun = (sandboxId: string, by: Person = owner): Promise<number> => startRunOf(by, sandboxId);
 const untilRun = (id: number, isRight: (run: Run) => boolean): Promise<Run> => untilRunOf(owner, id, isRight);
 
-/** Who runs the suite. */
+/** The owner and the address with which a test runs the suite. */
 interface Runner {
   /** Opens a session of the runner's owner. */
   readonly logIn: () => Promise<Person>;
-  /** The service, from the runner's address. */
+  /** The service, as seen from the runner's address. */
   readonly baseUrl: string;
   readonly conformance: (...args: readonly string[]) => RunningProgram;
   readonly conformanceAt: (dataDir: string, ...args: readonly string[]) => RunningProgram;
-  /** The owner's. */
+  /** The open sessions of the runner's owner. */
   readonly openSessions: () => Promise<number[]>;
 }
 
 let runners = 0;
 /**
- * An owner and an address for one test: sessions are compared by owner, and throttles count by address. The owner is a
- * copy of the sandbox's, with its password, because a hash for each test would take too long.
+ * Each test has an owner and an address, because it compares the sessions of its owner, and because throttles count by
+ * address. The owner has the password hash of the sandbox's owner: a new hash for each test would take too long.
  */
 async function openRunner(broken: Parameters<typeof startBreakingProxy>[1] = {}): Promise<Runner> {
   runners += 1;
@@ -86,7 +87,7 @@ async function openRunner(broken: Parameters<typeof startBreakingProxy>[1] = {})
   };
 }
 
-test("kill -9 of the process of a run by API: the suite cleans up, and another run can be started", async () => {
+test("kill -9 of the process of a run by API: the suite cleans up, and another run can begin", async () => {
   const sandboxId = await seed();
   const runId = await startRun(sandboxId);
   await untilRun(runId, ({ passed }) => passed > 0);
@@ -98,7 +99,7 @@ test("kill -9 of the process of a run by API: the suite cleans up, and another r
   await system.processes.services.stop();
   await system.processes.services.restart();
   expect(await readRun(nextId)).toMatchObject({ status: "interrupted", left_behind: [] });
-  // The suite, whose parent is dead, cleans up as soon as the service is back.
+  // The parent of the suite is dead, so the suite cleans up as soon as the service runs again.
   const { station_id: stationId } = await owner.good<{ station_id: number }>("GET", `sandboxes/${sandboxId}/`);
   await vi.waitFor(
     async () => expect(await owner.good("GET", `stations/${stationId}/lease/`)).toMatchObject({ lease: null }),
@@ -108,10 +109,10 @@ test("kill -9 of the process of a run by API: the suite cleans up, and another r
   expect(runs.map(({ conformance_run_id: id }) => id)).toEqual([nextId, runId]);
 });
 
-/** This check is the last and waits for half a minute: a run that has reached it is still in progress. */
+/** This check is the last one and waits for half a minute. So a run that has reached it is still in progress. */
 const GOES_ON = ["--only", "presence.silent_withdrawn"];
 
-/** What runs have begun at the sandbox and not ended. */
+/** The files of runs that have begun at the sandbox and not ended. */
 const begunRuns = (sandboxId: string) =>
   (existsSync(dataDir()) ? readdirSync(dataDir()) : [])
     .filter((name) => name.startsWith(`conformance-${sandboxId}-`))
@@ -134,7 +135,7 @@ const settingsOfDevice = async (id: number) => {
   const { capabilities, handoff_target } = await owner.good("GET", `devices/${id}/`);
   return { capabilities, handoff_target };
 };
-/** The switches of this sandbox's station: other runs have other ones. */
+/** The switches of this sandbox's station. Other runs have switches of other stations. */
 const frozen = async (sandboxId: string): Promise<Switch[]> => {
   const { station_id: stationId } = await devicesOf(sandboxId);
   const { kill_switches: all } = await owner.good<{ kill_switches: Switch[] }>("GET", "kill-switches/");
@@ -142,7 +143,7 @@ const frozen = async (sandboxId: string): Promise<Switch[]> => {
 };
 const isFreeze = (text: string): boolean => /^POST \S+\/stations\/\d+\/freeze\//.test(text);
 const isDeclared = (text: string): boolean => text.startsWith("PATCH ") && text.includes("capabilities");
-/** A run that ends by a signal once the service has changed something. */
+/** Does a run that gets a signal as soon as the service has done the wanted change. */
 async function endedBy(signal: NodeJS.Signals, sandboxId: string, only: string, isIt: (text: string) => boolean) {
   let isEnded = false;
   const { conformance } = await openRunner({
@@ -158,7 +159,7 @@ async function endedBy(signal: NodeJS.Signals, sandboxId: string, only: string, 
   return { conformance, code, output: program.output(), frozen: await frozen(sandboxId) };
 }
 
-/** The process of the run by API at a sandbox. */
+/** The id of the process that runs the suite by API at a sandbox. */
 function suiteOf(sandboxId: string): number {
   const words = `\0--sandbox\0${sandboxId}\0--json\0`;
   const pid = readdirSync("/proc").find(
@@ -171,12 +172,12 @@ const commandOf = (pid: string): string => readFileSync(`/proc/${pid}/cmdline`, 
 describe("two runs at one sandbox", () => {
   const TAKEN = "Another run is active at sandbox";
 
-  test("the second by command or by API: it does not begin, exit code 2, and the first one goes on", async () => {
+  test("the second one, by command or by API: does not begin, exit code 2; the first one continues", async () => {
     const { conformance, openSessions, logIn: openSession } = await openRunner();
     const person = await openSession();
     const before = await openSessions();
     const sandboxId = await seed();
-    // All checks take longer than the interval of lease renewals, on each machine.
+    // All checks together take longer than the interval of lease renewals, on each machine.
     const first = conformance("--sandbox", sandboxId);
     await first.waitFor(/✓ enroll\.claims_code/);
     const second = conformance("--sandbox", sandboxId, "--only", "settle.cash");
@@ -197,9 +198,9 @@ describe("two runs at one sandbox", () => {
     expect(begunRuns(sandboxId)).toEqual([]);
   });
 
-  test("two runs that begin at the same moment: one passes, the other ends with exit code 2 and reports no failure", async () => {
+  test("two that begin at the same moment: one passes, the other ends with exit code 2 and reports no failure", async () => {
     const sandboxId = await seed();
-    // Each run continues when both have reset the sandbox: neither has found the other's lease.
+    // Each run continues when both have reset the sandbox. So neither of them has found the lease of the other.
     let resets = 0;
     const bothHaveReset = Promise.withResolvers<void>();
     const holds = async ({ path }: Passing): Promise<void> => {
@@ -224,9 +225,9 @@ describe("two runs at one sandbox", () => {
   });
 });
 
-// From here on the tests run in parallel, because most of them wait. Two runs by API are possible at once.
-describe.concurrent("a run that does not complete", () => {
-  test("kill -9 in the middle: the next run waits for the lease, and ends the session and the collection that were left", async () => {
+// From here on, the tests run at the same time, because most of them wait. Two runs by API are possible at once.
+describe.concurrent("a run that is killed or ended", () => {
+  test("kill -9 in the middle: the next run waits for the lease, and ends the session and collection that are left", async () => {
     const sandboxId = await seed();
     const { conformance, baseUrl } = await openRunner();
     const only = ["--only", "assignment.fetched", ...GOES_ON];
@@ -257,7 +258,7 @@ describe.concurrent("a run that does not complete", () => {
     const before = await settingsOf(sandboxId);
     const { display } = await devicesOf(sandboxId);
     const runId = await startRun(sandboxId);
-    // The companion's are changed from its check to the end of the run, the display's later and only during its check.
+    // The settings of the companion change from its check to the end of the run; those of the display only during its check.
     await vi.waitFor(async () => expect(await settingsOfDevice(display.device_id)).not.toEqual(before[0]), {
       timeout: 90_000,
       interval: 5,
@@ -272,7 +273,7 @@ describe.concurrent("a run that does not complete", () => {
     expect(await settingsOf(sandboxId)).toEqual(before);
   });
 
-  test("a run by API that an owner ends: it cleans up, and is not passed; the session of a killed run has ended", async () => {
+  test("a run by API that its owner ends: cleans up, is not passed, and ends the session of an earlier killed run", async () => {
     const sandboxId = await seed();
     const { openSessions, logIn: openSession } = await openRunner();
     const person = await openSession();
@@ -291,11 +292,11 @@ describe.concurrent("a run that does not complete", () => {
   });
 });
 
-describe.concurrent("what a check has changed in the sandbox", () => {
+describe.concurrent("what a run has changed in the sandbox", () => {
   test.each([
     ["the station is frozen", "kill_switch.station", isFreeze],
     ["a device has other settings", "display.qr_needs_capability", isDeclared],
-  ] as const)("Ctrl-C while %s: it is no pass, and it is as before", async (_, only, isIt) => {
+  ] as const)("Ctrl-C while %s: the run is not passed, and the sandbox is as before", async (_, only, isIt) => {
     const sandboxId = await seed();
     const before = await settingsOf(sandboxId);
     const { code, output, frozen: left } = await endedBy("SIGINT", sandboxId, only, isIt);
@@ -305,7 +306,7 @@ describe.concurrent("what a check has changed in the sandbox", () => {
     expect(await settingsOf(sandboxId)).toEqual(before);
   });
 
-  test("a run that has passed: its launch reference is as before", async () => {
+  test("a run that has passed: the launch reference of the sandbox is as before", async () => {
     const sandboxId = await seed();
     const before = await settingsOf(sandboxId);
     const { conformance } = await openRunner();
@@ -315,7 +316,7 @@ describe.concurrent("what a check has changed in the sandbox", () => {
   });
 });
 
-test.concurrent("the terminal is closed during a run: it leaves nothing behind, and is not passed", async () => {
+test.concurrent("a run whose terminal is closed: leaves nothing behind, and is not passed", async () => {
   const { conformance } = await openRunner();
   const program = conformance("--sandbox", await seed(), "--only", "report.accepted", ...GOES_ON);
   await program.waitFor(/✓ report\.accepted/);
@@ -324,7 +325,7 @@ test.concurrent("the terminal is closed during a run: it leaves nothing behind, 
   expect(program.output()).toContain("Nothing is left behind.");
 });
 
-test.concurrent("Ctrl-C while the owner logs in: the session has ended, exit code 2", async () => {
+test.concurrent("a run with Ctrl-C while the owner logs in: exit code 2, and the session has ended", async () => {
   const sandboxId = await seed();
   const { conformance, openSessions } = await openRunner({
     breaks: ({ method, path }) => {
@@ -337,7 +338,7 @@ test.concurrent("Ctrl-C while the owner logs in: the session has ended, exit cod
   expect(await openSessions()).toEqual(before);
 });
 
-test.concurrent("a run that cannot begin: exit code 2, the session has ended, and earlier result files are empty", async () => {
+test.concurrent("a run that cannot begin: exit code 2, the session has ended, and an earlier result file is empty", async () => {
   const { conformance, openSessions } = await openRunner();
   const before = await openSessions();
   const file = join(folder.path, "earlier.xml");
@@ -359,7 +360,7 @@ test.concurrent("a run that cannot begin: exit code 2, the session has ended, an
   expect(await openSessions()).toEqual(before);
 });
 
-test.concurrent("a service that keeps something, where every check passes: exit code 3, and each report shows that", async () => {
+test.concurrent("a service that keeps something, although each check passes: exit code 3, and each report shows it", async () => {
   const keeps = KEEPING_SERVICES.find(({ leaves }) => leaves === "the station is leased");
   const { conformance } = await openRunner(keeps);
   const file = (end: string): string => join(folder.path, `kept.${end}`);
@@ -374,7 +375,7 @@ test.concurrent("a service that keeps something, where every check passes: exit 
   expect(readFileSync(file("html"), "utf8")).toContain("Left behind: the station is leased");
 });
 
-test.concurrent("no room for the session of the run: it cannot begin, and the session has ended", async () => {
+test.concurrent("a run that cannot store its session: does not begin, and the session has ended", async () => {
   const { conformanceAt, openSessions } = await openRunner();
   const before = await openSessions();
   const text = join(folder.path, "text");
@@ -387,7 +388,7 @@ test.concurrent("no room for the session of the run: it cannot begin, and the se
 test.concurrent.each([
   ["503", 503],
   ["a redirect", 302],
-])("a session of a killed run that the service does not end, %s: it is kept for the next run", async (_, status) => {
+])("a killed run's session that the service cannot end (%s): kept for the next run, exit code 2", async (_, status) => {
   const sandboxId = await seed();
   const token = "a-session-of-a-killed-run";
   const { conformance, baseUrl } = await openRunner({
@@ -397,7 +398,7 @@ test.concurrent.each([
   });
   mkdirSync(dataDir(), { recursive: true, mode: 0o700 });
   const file = join(dataDir(), `conformance-${sandboxId}-killed.json`);
-  // No process has this id.
+  // There is no process with this id.
   writeFileSync(file, JSON.stringify({ baseUrl, pid: 2 ** 30, token }));
   const program = conformance("--sandbox", sandboxId, "--only", "settle.cash");
   const expected = expect.stringContaining(
@@ -407,7 +408,7 @@ test.concurrent.each([
   expect(existsSync(file)).toBe(true);
 });
 
-test.concurrent("a failed check prints what was expected, what came, and a line of curl; exit code 1", async () => {
+test.concurrent("a failed check: prints what was expected, the answer and a curl line; exit code 1", async () => {
   const service = BROKEN_SERVICES.find(({ name }) => name === "cash settles another amount");
   const { conformance } = await openRunner(service);
   const program = conformance("--sandbox", await seed(), "--only", "settle.cash");

@@ -1,4 +1,4 @@
-/** Two runs of the whole suite at once: they pass, within a minute, and nothing is left behind. */
+/** Two runs of the whole suite at the same time: both pass within a minute, and nothing is left behind. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -23,7 +23,7 @@ afterAll(async () => {
 
 const seed = (): Promise<string> => seedSandbox(owner, system.sandbox.filialId);
 
-test("two runs at two sandboxes at once, by command and by API: all checks pass within a minute, and nothing is left behind", async () => {
+test("two runs at two sandboxes, by command and by API: all checks pass in a minute, and nothing is left behind", async () => {
   const [byCommand, byApi] = [await seed(), await seed()];
   const runId = await startRunOf(owner, byApi);
   const again = { body: { sandbox_id: Number(byApi) } };

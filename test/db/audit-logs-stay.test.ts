@@ -1,4 +1,4 @@
-/** Entries of an audit log are permanent: no statement changes or deletes one row or all rows. */
+/** Entries of an audit log are permanent: no statement changes or deletes them. */
 import { beforeAll, expect, test } from "vitest";
 import type { Database } from "../../services/db/pool.ts";
 import { openClone } from "../support/open-clone.ts";

@@ -1,4 +1,4 @@
-/** The connections of all processes to PostgreSQL: each process divides its share, and each start adds up all shares. */
+/** The connections of all processes to PostgreSQL: each process divides its number, and each start adds up all numbers. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkConnections } from "../../services/db/connection-check.ts";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
@@ -24,7 +24,7 @@ describe("connections to PostgreSQL", () => {
     });
   });
 
-  it("several processes with more together: the last to start warns, and the sum excludes ended processes", async () => {
+  it("several processes with more in total: the last one to start warns, and the sum excludes ended processes", async () => {
     const [first, second] = [await start(50), await start(47)];
     expect(warnings).toEqual([]);
     const third = await start(10);
@@ -35,7 +35,7 @@ describe("connections to PostgreSQL", () => {
     await Promise.all([first, third, again].map((each) => each.release()));
   });
 
-  it("a process that has ended: is no longer counted", async () => {
+  it("a process that has ended: it is no longer counted", async () => {
     const kept = await start(20);
     const admin = openDatabase({ url: server.url, maxConnections: 1 });
     const counted = () => admin`select from pg_stat_activity where application_name like 'device-payments up to 20:%'`;
@@ -69,7 +69,7 @@ describe("the services of one process", () => {
     );
   });
 
-  it("an actor host: needs none", () => {
+  it("an actor host: it needs none", () => {
     expect(shareConnections(["stations"], undefined).total).toBe(0);
   });
 });

@@ -1,4 +1,4 @@
-/** How often a pool dials a server, or a pooler, that accepts connections and does nothing useful with them. */
+/** How often a pool dials a server or a pooler that accepts connections and does not serve them. */
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, type TestContext, test } from "vitest";
 import { DATABASE_LIMITS } from "../../services/db/limits.ts";
@@ -8,7 +8,7 @@ import { cloneDatabase } from "../support/servers.ts";
 
 const OBSERVED_MS = 1_200;
 const CALLERS = 20;
-/** With the shortest possible random pauses: 25, 50, 100, 200 and 400 ms, then 500 ms each. */
+/** The number of dials with the shortest possible random pauses: 25, 50, 100, 200 and 400 ms, then 500 ms each. */
 const MOST_DIALS = 6;
 
 type Cleanup = Pick<TestContext, "onTestFinished">;
@@ -27,7 +27,7 @@ async function clone(cleanup: Cleanup): Promise<string> {
   return database.url;
 }
 
-/** Several callers send a statement again 20 ms after each answer, as services do. Returns their errors. */
+/** Like services, several callers send the next statement 20 ms after each answer. Returns their errors. */
 async function askRepeatedly(sql: Database, forMs: number): Promise<Error[]> {
   const errors: Error[] = [];
   const untilMs = performance.now() + forMs;
@@ -45,7 +45,7 @@ async function askRepeatedly(sql: Database, forMs: number): Promise<Error[]> {
 const NOWHERE = "postgres://user:hidden@127.0.0.1:1/nothing";
 
 describe.concurrent("a pooler that accepts connections", () => {
-  test("closes them: the dials are bounded, and each call fails with a sentence that names the address", async (context) => {
+  test("and closes them: the dials are bounded, and each call fails with a sentence that has the address", async (context) => {
     const { server, sql } = await pooler(context, NOWHERE, "close");
     const errors = await askRepeatedly(sql, OBSERVED_MS);
     context.expect(server.dials()).toBeGreaterThan(3);
@@ -57,14 +57,14 @@ describe.concurrent("a pooler that accepts connections", () => {
     }
   });
 
-  test.for(["silent", "ready then silent"] as const)("is %s: the dials are bounded", async (fault, context) => {
+  test.for(["silent", "ready then silent"] as const)("and is %s: the dials are bounded", async (fault, context) => {
     const { server, sql } = await pooler(context, NOWHERE, fault);
     await askRepeatedly(sql, OBSERVED_MS);
     context.expect(server.dials()).toBeGreaterThan(3);
     context.expect(server.dials()).toBeLessThanOrEqual(MOST_DIALS);
   });
 
-  test("refuses the log-in: the dials are bounded", async (context) => {
+  test("and refuses the log-in: the dials are bounded", async (context) => {
     const wrong = new URL(await clone(context));
     wrong.password = "wrong";
     const { server, sql } = await pooler(context, wrong.href, "none");
@@ -73,7 +73,7 @@ describe.concurrent("a pooler that accepts connections", () => {
     context.expect(errors[0]).toMatchObject({ code: "28P01" });
   });
 
-  test("works again: the pool is up within its longest pause, with all its connections", async (context) => {
+  test("and then works again: the pool is up within its longest pause, with all its connections", async (context) => {
     const { server, sql } = await pooler(context, await clone(context), "close");
     await askRepeatedly(sql, OBSERVED_MS);
     server.become("none");
@@ -89,7 +89,7 @@ describe.concurrent("a pooler that accepts connections", () => {
       );
       return new Set(rows.map(([row]) => row?.pid)).size;
     };
-    // Statements may share a connection while others are being opened.
+    // While connections are being opened, statements may share a connection.
     await context.expect.poll(backends, { timeout: 15_000 }).toBe(most);
   });
 });

@@ -8,7 +8,7 @@ import { startNats, type TestServer } from "../support/servers.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
-/** Loads the driver without the patch's mark, as npm installs it. */
+/** A module hook that loads the driver as npm installs it, without the mark of the patch. */
 const UNPATCHED = `import { registerHooks } from "node:module";
 registerHooks({
   load(url, context, next) {
@@ -38,7 +38,7 @@ test.each([["main.ts", "relay"], ["migrate.ts"]])("services/%s: fails in one sen
     {
       env: {
         ...process.env,
-        // Starts from the sources: a bundle contains the patched driver.
+        // The process starts from the sources, because a bundle contains the patched driver.
         NODE_OPTIONS: "",
         DATABASE_URL: inject("databaseAdminUrl"),
         NATS_URL: nats.url,

@@ -1,4 +1,4 @@
-/** What fails when a connection to PostgreSQL fails, and what must not fail: see `patches/README.md`. */
+/** Which statements fail when a connection to PostgreSQL fails, and which must not: see `patches/README.md`. */
 import { once } from "node:events";
 import type { Writable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -29,12 +29,12 @@ const cut = () =>
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("a transaction whose connection is cut", () => {
-  it("fails, and neither its rollback nor a later statement of it is sent", async () => {
+  it("it fails, and neither its rollback nor its next statement is sent", async () => {
     await sql`create table notes (note text)`;
     const transaction = sql.begin(async (tx) => {
       await tx`insert into notes values ('first')`;
       await cut();
-      // By now the pool has replaced this connection.
+      // After this, the pool has replaced the connection.
       await expect.poll(async () => (await sql`select 1 as up`.catch(() => []))[0]).toEqual({ up: 1 });
       await tx`insert into notes values ('second')`;
     });
@@ -91,7 +91,7 @@ describe("connections that are cut at any moment", () => {
       Array.from({ length: CONNECTIONS }, () => sql<{ pid: number }[]>`select pg_sleep(0.1), pg_backend_pid() as pid`),
     );
     expect(new Set(backends.map(([row]) => row?.pid)).size).toBe(CONNECTIONS);
-    // A connection that cannot send is only closed after five seconds.
+    // The limit is below five seconds, the time after which a connection that cannot send is closed.
     expect(performance.now() - startedAtMs).toBeLessThan(2_000);
   });
 });

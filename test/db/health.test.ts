@@ -1,4 +1,4 @@
-/** What a service reports about a database that answers but accepts no changes. */
+/** The health that a service reports about a database that answers but cannot be used. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { databaseHealth } from "../../services/db/health.ts";
@@ -22,7 +22,7 @@ afterAll(async () => {
   await target.drop();
 });
 
-test("a database that can only be read: not ready, and ready when it accepts changes again", async () => {
+test("a read-only database: not ready, and ready when it accepts changes again", async () => {
   const health = databaseHealth(bus.nc, database);
   const ready = { databaseReady: true, fault: null };
   expect(await health()).toEqual(ready);

@@ -1,4 +1,4 @@
-/** A process that hangs within a transaction, like a stopped or swapped-out process: others still get its locks. */
+/** A process that hangs within a transaction, like a stopped or swapped-out process: other processes still get its locks. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
@@ -8,7 +8,7 @@ import { closeDatabase, type Database, openDatabase, type Transaction } from "..
 import { openClone } from "../support/open-clone.ts";
 
 const LOCK = 4_711;
-/** Marks the last statement that reaches PostgreSQL. */
+/** The mark in the last statement that reaches PostgreSQL. */
 const MARK = "the_last_one";
 
 let url: string;
@@ -19,7 +19,7 @@ beforeAll(async () => {
   return clone.stop;
 });
 
-/** A pool of a process that hangs as soon as PostgreSQL has received the mark: from then on it sends nothing. */
+/** A pool of a process that hangs when PostgreSQL has received the mark: after that, it sends nothing. */
 async function openHanging(mark = MARK): Promise<{ readonly pool: Database; readonly hasHung: Promise<void> }> {
   const sockets = new Set<Socket>();
   const target = new URL(url);
@@ -59,7 +59,7 @@ const STATEMENTS: Readonly<Record<string, (tx: Transaction) => Promise<unknown>>
 };
 
 test.each(Object.entries(STATEMENTS))(
-  "a transaction that hangs behind %s: its locks are free while others still wait for them",
+  "a transaction that hangs after %s: its locks are released while others still wait for them",
   async (_name, last) => {
     const { pool, hasHung } = await openHanging();
     const hung = pool.begin(async (tx) => {
@@ -69,18 +69,18 @@ test.each(Object.entries(STATEMENTS))(
     });
     const failed = expect(hung).rejects.toThrow();
     await hasHung;
-    // PostgreSQL ends this wait with an error after `lockTimeoutMs`.
+    // PostgreSQL would end the other transaction's wait with an error after `lockTimeoutMs`.
     expect(DATABASE_LIMITS.idleInTransactionTimeoutMs).toBeLessThan(DATABASE_LIMITS.lockTimeoutMs);
     await others.begin((tx) => tx`select pg_advisory_xact_lock(${LOCK})`);
     await failed;
   },
 );
 
-test("transactions of a hung process that wait for each other's lock: others wait for the first only", async () => {
+test("several hung transactions that wait for one lock: another process waits only for the first of them", async () => {
   const key = credentialKey(4_711);
   const insert = (tx: Transaction) => insertOutbox(tx, { key, kind: "credential_delete", hash: "0".repeat(64) });
   const failures: Promise<void>[] = [];
-  // The first holds the lock. The others hang when they have asked for it.
+  // The first transaction holds the lock. The others hang when they have requested it.
   for (const mark of [MARK, key, key]) {
     const { pool, hasHung } = await openHanging(mark);
     const hung = pool.begin(async (tx) => {

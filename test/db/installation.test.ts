@@ -33,7 +33,7 @@ describe("the installation that a bus belongs to", () => {
     await Promise.all(undo.map((step) => step()));
   });
 
-  it("the first one that starts on it: accepted at each of its starts", async () => {
+  it("the first one that claims a new bus: accepted each time", async () => {
     const first = await add();
     await claim(first);
     await claim(first);
@@ -62,10 +62,10 @@ describe("the installation that a bus belongs to", () => {
     for (const { reason } of refused) expect(reason).toMatchObject(REFUSED);
   });
 
-  it("a new bucket that a server of the cluster does not know yet: the id is written when it knows it", async () => {
+  it("a server of the cluster does not know the new bucket yet: the id is written when the server knows it", async () => {
     const first = await add();
     let published = 0;
-    // Such a server answers like any server for a subject without a stream.
+    // Such a server gives the answer for a subject without a stream.
     const publish: Bus["js"]["publish"] = (subject, ...rest) => {
       published += 1;
       return bus.js.publish(published === 1 ? "stored.by.no.stream" : subject, ...rest);
@@ -85,7 +85,7 @@ describe("the installation that a bus belongs to", () => {
     await copy.drop();
   });
 
-  it("a bus without an installation: a process is refused with the next step, and changes nothing", async () => {
+  it("none, on a new bus: a process is refused with the next step, and changes nothing", async () => {
     const options = { bus, installation: await readInstallation((await add()).url) };
     await expect(checkOwner(options)).rejects.toMatchObject({
       code: "bus_not_migrated",
@@ -94,7 +94,7 @@ describe("the installation that a bus belongs to", () => {
     expect(await bus.jsm.streams.list().next()).toEqual([]);
   });
 
-  it("a bus that has lost its data: the process waits until it is claimed again, and another installation is refused", async () => {
+  it("the bus has lost its data: the same one may claim it; after another's claim, the process is refused", async () => {
     const [first, second] = [await add(), await add()];
     await claim(first);
     const refusals: unknown[] = [];
@@ -109,7 +109,7 @@ describe("the installation that a bus belongs to", () => {
     release();
   });
 
-  it("a bus of another installation after a reconnect: the process is refused", async () => {
+  it("another one after a reconnect: the process is refused", async () => {
     const [first, second] = [await add(), await add()];
     await claim(first);
     const refusals: unknown[] = [];

@@ -38,7 +38,7 @@ describe("npm run migrate", () => {
     );
   });
 
-  test("several at once: all succeed, and the bus belongs to the installation", async () => {
+  test("several runs at once: all succeed, and the bus belongs to the installation", async () => {
     const results = await Promise.all([run("migrate.ts"), run("migrate.ts")]);
     for (const { code, output } of results) {
       expect({ code, output }).toMatchObject({
@@ -89,7 +89,7 @@ describe("npm run migrate", () => {
   });
 
   test.each(["DATABASE_URL", "NATS_URL"] as const)(
-    "%s is silent: prints within seconds what it waits for",
+    "the server of %s does not answer: within seconds, it prints for which server it waits",
     async (name) => {
       const silent = await startFaultyServer(name === "NATS_URL" ? nats.url : database.url, "silent");
       const own = { NATS_URL: nats.url, DATABASE_URL: database.url, [name]: silent.url };

@@ -20,7 +20,7 @@ beforeAll(() => {
   folder = temporaryFolder("migrations");
 });
 
-/** These tests need an empty database; other tests clone the migrated template. */
+/** These tests need an empty database. Other tests clone the migrated template. */
 beforeEach(async () => {
   const database = await createEmptyDatabase();
   made.push(database);
@@ -46,7 +46,7 @@ const appliedNames = (): Promise<string[]> =>
     (await sql<{ name: string }[]>`select name from schema_migrations order by id`).map((r) => r.name),
   );
 
-/** A folder with this program's migrations and one more, as the next version of the program would have it. */
+/** A folder with this program's migrations and another one, like the folder of the next version. */
 function newerProgram(sql: string): string {
   const path = join(folder.path, `newer-${count++}`);
   mkdirSync(path);
@@ -125,7 +125,7 @@ test.each([
   ["14.20", 140_020, "postgres_too_old"],
   ["15.0", 150_000, undefined],
   ["18.4", 180_004, undefined],
-])("PostgreSQL %s", (_, version, code) => {
+])("PostgreSQL %s: refused when it is too old", (_, version, code) => {
   let refused: unknown;
   try {
     refuseOldPostgresql(version);

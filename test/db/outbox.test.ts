@@ -24,7 +24,7 @@ const row = (stationId: number): OutboxRow => ({
 });
 
 describe("the outbox", () => {
-  test("keeps a row only if its transaction commits", async () => {
+  test("a row: stored only if its transaction commits", async () => {
     const failed = sql.begin(async (tx) => {
       await insertOutbox(tx, row(1));
       throw new Error("changed my mind");
@@ -44,7 +44,7 @@ describe("the outbox", () => {
     ]);
   });
 
-  test("gives ids of one key in the order of the commits, so that no change overtakes an uncommitted one", async () => {
+  test("two writers of one key: the later one waits for the commit of the first, so that ids follow commits", async () => {
     const order: string[] = [];
     const written = Promise.withResolvers<void>();
     const checked = Promise.withResolvers<void>();
@@ -60,14 +60,14 @@ describe("the outbox", () => {
       order.push("fast commits");
     });
     await delay(75);
-    // The later writer waits; so no reader can see its row without the earlier one.
+    // The later writer waits. So no reader can see its row without the earlier row.
     expect(await sql`select outbox_id from outbox`).toHaveLength(0);
     checked.resolve();
     await Promise.all([slow, fast]);
     expect(order).toEqual(["slow commits", "fast commits"]);
   });
 
-  test("writers of different keys do not wait for one another", async () => {
+  test("writers of different keys: they do not wait for each other", async () => {
     await sql.begin(async (slow) => {
       await insertOutbox(slow, row(1));
       await sql.begin(async (other) => {

@@ -12,39 +12,39 @@ beforeAll(async () => {
 });
 
 describe("the pool", () => {
-  test("gives an int8 as a number", async () => {
+  test("an int8: returned as a number", async () => {
     const [row] = await sql<{ id: number; most: number }[]>`select 42::int8 as id, ${2 ** 53 - 1}::int8 as most`;
     expect(row).toEqual({ id: 42, most: Number.MAX_SAFE_INTEGER });
   });
 
-  test("refuses an int8 that a number cannot hold instead of rounding it", async () => {
+  test("an int8 that a number cannot hold: the statement fails, and the connection still works", async () => {
     expect(() => parseSafeInteger("9007199254740993")).toThrow(RangeError);
     await expect(sql`select 9007199254740993::int8 as id`.execute()).rejects.toThrow(
       "The integer 9007199254740993 is too large for a number.",
     );
-    // The connection still works.
+    // The connection works after the error.
     expect(await sql`select 1::int8 as id`).toMatchObject([{ id: 1 }]);
   });
 
-  test("returns column names as they are in SQL", async () => {
+  test("column names: returned as in SQL", async () => {
     expect(await sql`select 1 as snake_case`).toMatchObject([{ snake_case: 1 }]);
   });
 
-  test("writes and reads arrays of texts, JSON and times", async () => {
+  test("arrays of texts, JSON and times: written and read back", async () => {
     const at = new Date("2026-11-21T10:00:00.123Z");
     const [row] =
       await sql`select ${["a", "b,c"]}::text[] as texts, ${sql.json({ a: 1 })} as json, ${at}::timestamptz as at`;
     expect(row).toEqual({ texts: ["a", "b,c"], json: { a: 1 }, at });
   });
 
-  test("opens no more connections than its limit", async () => {
+  test("many statements at once: no more connections than its limit", async () => {
     await Promise.all(Array.from({ length: 40 }, () => sql`select pg_sleep(0.01)`));
     const [row] = await sql<{ connections: number }[]>`
       select count(*) as connections from pg_stat_activity where datname = current_database()`;
     expect(row?.connections).toBeLessThanOrEqual(DATABASE_LIMITS.maxConnections);
   });
 
-  test("cancels a statement that runs too long", async () => {
+  test("a statement that runs too long: PostgreSQL cancels it", async () => {
     const [row] = await sql`select current_setting('statement_timeout') as timeout`;
     expect(row?.["timeout"]).toBe(`${DATABASE_LIMITS.statementTimeoutMs / 1000}s`);
     await expect(

@@ -1,4 +1,4 @@
-/** A database that was restored from a backup, with a bus that is newer. */
+/** A database that was restored from a backup, with a newer bus. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { readPulse, writePulse } from "../../services/bus/installation.ts";
@@ -25,7 +25,7 @@ describe("a restored database", () => {
     });
     return { code: await program.ended, output: program.output() };
   };
-  /** Sets the pulse of the bus as after many pulses of a newer database. */
+  /** Sets the pulse of the bus to that of a much newer database. */
   const advanceBusPulse = () => writePulse(fixture.bus, 1_000);
 
   beforeAll(async () => {
@@ -35,7 +35,7 @@ describe("a restored database", () => {
     await fixture.stop();
   });
 
-  test("the relay raises the pulse, and the bus is never ahead; after a fail-over that lost a few, it continues", async () => {
+  test("the bus is a few pulses ahead, as after a fail-over: the relay continues with the next pulse in both", async () => {
     await writePulse(fixture.bus, 10);
     const fail = vi.fn();
     const relay = await fixture.startRelay({ fail });
@@ -45,7 +45,7 @@ describe("a restored database", () => {
     expect(fail).not.toHaveBeenCalled();
   });
 
-  test("a relay on a restored database: its process ends, and the pulse of the bus does not change", async () => {
+  test("a relay starts: its process ends, and the pulse of the bus does not change", async () => {
     await advanceBusPulse();
     const fail = vi.fn();
     const relay = await fixture.startRelay({ fail });
@@ -55,7 +55,7 @@ describe("a restored database", () => {
     expect(await readPulse(fixture.bus)).toBe(1_000);
   });
 
-  test("a process and `migrate` refuse it, in one sentence with the next step", async () => {
+  test("a process or `migrate` starts: refused in one sentence with the next step", async () => {
     await advanceBusPulse();
     for (const args of [["main.ts", "relay"], ["migrate.ts"]]) {
       const { code, output } = await run(...args);
@@ -64,7 +64,7 @@ describe("a restored database", () => {
     }
   });
 
-  test("`migrate --database-restored`: refuses while a relay works; then empties the bus; no number is used twice", async () => {
+  test("`migrate --database-restored`: refused while a relay runs; then empties the bus and skips used numbers", async () => {
     const { sql, bus } = fixture;
     await bus.js.publish(`$KV.${CREDENTIALS.name}.old`, "1");
     await sql`update relay_lease set lapses_at = clock_timestamp() + interval '1 minute'`;

@@ -25,14 +25,14 @@ describe("a database at the start", () => {
     await server.stop();
   });
 
-  test("no server at its address: one sentence, after the time limit", async () => {
+  test("without a server at its address: one sentence, after the time limit", async () => {
     await expect(reachDatabase({ url: NOWHERE, withinMs: WITHIN_MS })).rejects.toMatchObject({
       message:
         "The PostgreSQL at 127.0.0.1:1 (DATABASE_URL) cannot be used: nothing listens at that address (ECONNREFUSED); start the server, or correct host and port.",
     });
   });
 
-  test("a refused password, or an unknown database: one sentence at once", async () => {
+  test("with a refused password, or unknown to its server: one sentence at once", async () => {
     const database = await cloneDatabase();
     const [wrong, missing] = [new URL(database.url), new URL(database.url)];
     wrong.password = "wrong";
@@ -48,7 +48,7 @@ describe("a database at the start", () => {
     await database.drop();
   });
 
-  test("a server that answers later: the start waits for it", async () => {
+  test("with a server that answers later: the start waits for it", async () => {
     const database = await cloneDatabase();
     const server = await startFaultyServer(database.url, "close");
     setTimeout(() => server.become("none"), 300);
@@ -58,7 +58,7 @@ describe("a database at the start", () => {
     await database.drop();
   });
 
-  test("silent while the start is stopped: the wait ends at once", async () => {
+  test("with a server that does not answer, and the start is stopped: the wait ends at once", async () => {
     const server = await startFaultyServer(NOWHERE, "silent");
     const stopping = new AbortController();
     const waiting = reachDatabase({ url: server.url, signal: stopping.signal });
@@ -70,7 +70,7 @@ describe("a database at the start", () => {
   });
 });
 
-test("an address is shown without user, password, path and query", () => {
+test("its address in a sentence: without user, password, path and query", () => {
   expect(addressOf("postgres://user:p%40ss@db.example:5433/name?sslmode=require")).toBe("db.example:5433");
   expect(addressOf("postgres://db.example/name")).toBe("db.example");
   expect(addressOf("postgres://user:hidden@a.example:1,b.example:2/name")).toBe("a.example:1,b.example:2");

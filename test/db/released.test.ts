@@ -1,6 +1,6 @@
 /**
- * Databases of released versions. Each is created by the migrations of that version, filled with its `data.sql`, and
- * migrated to this version. The commits of released versions are in `test/machines/golden/`.
+ * Databases of released versions. The test creates each with the migrations of its version, fills it with `data.sql`, and
+ * migrates it to this version. The commits of released versions are in `test/machines/golden/`.
  */
 import { copyFileSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -43,7 +43,7 @@ describe.each(readdirSync(RELEASED))("a database of version %s", (version) => {
     expect((await readInstallation(databaseUrl)).id).toBe("6d6f6e65-7920-4973-8e65-7665722c206f");
   });
 
-  test("keeps how a collection ended", async () => {
+  test("keeps the ends of collections", async () => {
     expect(await findCopiedIntent(sql, { intentId: 1, organizationId: 1 })).toMatchObject({
       stationId: 1,
       intent: { status: "succeeded", attestation: { reference: "T-1", transactionId: 1 } },

@@ -13,10 +13,10 @@ import { cloneDatabase, startNats, type TestDatabase, type TestServer } from "..
 
 const read = repeatable("test.silence.read", z.object({}), z.object({ copy: z.int() }));
 const write = once("test.silence.write", z.object({}), z.object({ copy: z.int() }));
-/** The bound of a process that stalls (docs/operations.md, "When something fails"). */
+/** The longest answer of another process when one stalls (docs/operations.md, "When something fails"). */
 const OTHER_ANSWERS_MS = 3_000;
 const CONNECTIONS = 3;
-/** The time of a second pool, which cannot connect either. */
+/** The time in which the test uses the second pool of the process, which cannot connect either. */
 const REPLACED_MS = 1_500;
 /** Longer than the pool needs to notice the silence, and shorter than the time-out of a statement. */
 const BUSY_SECONDS = 1;
@@ -63,7 +63,7 @@ beforeAll(async () => {
 afterEach(async () => {
   asked = [];
   for (const { link } of processes) link.join();
-  // Uses each connection of the pools once, so that a failed one is found here and not by the next test.
+  // The pools use each connection once, so that they find a failed one here and not in the next test.
   for (const { database } of processes) {
     await Promise.allSettled(Array.from({ length: CONNECTIONS }, () => database`select pg_sleep(0.02)`));
   }
@@ -91,7 +91,7 @@ test("a process loses PostgreSQL until its pool is replaced: each request is ans
 
 test.each([
   ["what it sends", ["there"], [read, write]],
-  // PostgreSQL may have the claim of a request that may be carried out only once: then no other process carries it out.
+  // Here a write is left out: PostgreSQL may have its claim, and then no other process carries it out.
   ["what it receives", ["back"], [read]],
   ["both", ["there", "back"], [read, write]],
 ] as const)(
@@ -118,7 +118,7 @@ test("the process that lost PostgreSQL reaches it again: it answers again", asyn
   expect(copies).toEqual(new Set([0, 1]));
 });
 
-test("a statement that takes long: the request stays with its process, because PostgreSQL answers others", async () => {
+test("a statement takes long: the request stays with its process, because PostgreSQL answers other statements", async () => {
   await call(caller.nc, busy, {});
   expect(asked).toHaveLength(1);
 });

@@ -1,4 +1,4 @@
-/** Transactions that a stopping process ends: their statement is cancelled in PostgreSQL, and nothing of them is stored. */
+/** Transactions that a stopping process ends: PostgreSQL cancels their statement and stores nothing of them. */
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -27,7 +27,7 @@ afterAll(async () => {
   await clone.drop();
 });
 
-/** Stops the process once the work has begun; returns how it ended, and how long that took. */
+/** Stops the process when the work has begun. Returns the work's error, and the time until its end. */
 async function stopDuring(work: (tx: Transaction) => Promise<unknown>): Promise<{ error: unknown; tookMs: number }> {
   const stopping = new AbortController();
   const begun = Promise.withResolvers<void>();
@@ -67,7 +67,7 @@ test.each<[string, (tx: Transaction) => Promise<unknown>]>([
       await tx`select pg_sleep(60)`;
     },
   ],
-])("a transaction that is stopped %s ends, and stores nothing", async (_, work) => {
+])("a transaction that is stopped %s: it ends at once and stores nothing", async (_, work) => {
   const { error, tookMs } = await stopDuring(work);
   expect(error).toBeInstanceOf(WorkStoppedError);
   expect(tookMs).toBeLessThan(ENDED_WITHIN_MS);

@@ -33,7 +33,7 @@ describe("stored text", () => {
     );
   });
 
-  it("through a text column and through jsonb: each text comes back verbatim", async () => {
+  it("in a text column and in jsonb: each text is read back verbatim", async () => {
     const texts = [...UNSAFE, ...fc.sample(anyText, 200)];
     const stored = texts.map(storedText);
     const rows = await database<{ text: string; data: { deep: string[] } }[]>`

@@ -1,4 +1,4 @@
-/** No call waits for ever, whatever the server does. A stalled server does not apply its own time-outs. */
+/** No call waits for ever, also with a stalled server, which does not apply its time-outs. */
 import { setTimeout as wait } from "node:timers/promises";
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -50,7 +50,7 @@ test("a statement without an answer: fails, and new connections answer the next 
   expect(await sql`select ${3}::int as n`).toMatchObject([{ n: 3 }]);
 });
 
-test("a transaction without an answer: fails, at whichever step", async () => {
+test("a transaction without an answer, at its begin or at a later statement: fails", async () => {
   const { sql } = open(1);
   await sql`select 1`;
   const within = sql.begin(async (tx) => {
@@ -63,7 +63,7 @@ test("a transaction without an answer: fails, at whichever step", async () => {
   expect(both).toMatchObject([{ status: "rejected" }, { status: "rejected" }]);
 });
 
-test("a transaction that waited too long for its turn: does nothing later, and a pool that answers is not replaced", async () => {
+test("a transaction that waits too long for a connection: fails and does nothing later; the pool is not replaced", async () => {
   const { sql, replacements } = open(1);
   await sql`create table notes (note text)`;
   const transactions = Array.from({ length: 40 }, () =>
@@ -81,7 +81,7 @@ test("a transaction that waited too long for its turn: does nothing later, and a
   expect(replacements()).toBe(0);
 });
 
-test("parts of statements and lists of values: not watched as calls; a failed statement fails as before", async () => {
+test("parts of statements and lists of values: no deadline, because they are no calls; a failed statement fails", async () => {
   const { sql, replacements } = open(1);
   const part = sql`where ${true}`;
   expect(await sql`select * from (values ${sql([[1, 2]])}) as t (a, b) ${part}`).toMatchObject([{ a: "1", b: "2" }]);

@@ -22,7 +22,7 @@ const NPM_MS = 180_000;
 
 const folder = temporaryFolder("bootstrap");
 const project = join(folder.path, "project");
-/** A PATH with a system's node and nothing else. */
+/** A folder for PATH that has only a system's node. */
 const tools = join(folder.path, "tools");
 const PROJECT = { name: "project", version: "1.0.0" };
 const stamp = join(project, "node_modules", ".device-payments-lock");
@@ -47,7 +47,7 @@ async function outputOf(exitCode: number, args?: string[], environment?: NodeJS.
   return program.output();
 }
 
-/** Packs a package, so that npm has something to install without a network. `npm pack` would take half a second for each. */
+/** Packs a package that npm can install without a network. `npm pack` would take half a second for each package. */
 function pack(name: string, version: string, files: Record<string, string>, manifest: object = {}): void {
   const parent = join(folder.path, "packages", `${name}-${version}`);
   const source = join(parent, "package");
@@ -65,7 +65,7 @@ function writeManifest(dependencies: Record<string, string>, devDependencies: Re
   );
 }
 
-/** Writes package.json and the lock file that npm would make of it: npm would take half a second for each. */
+/** Writes package.json and the lock file that npm would make of it. npm would take half a second for this. */
 function lock(dependencies: Record<string, string>, devDependencies: Record<string, string> = {}): void {
   writeManifest(dependencies, devDependencies);
   const locked = Object.entries({ ...dependencies, ...devDependencies }).map(([name, resolved]) => {
@@ -80,7 +80,7 @@ function lock(dependencies: Record<string, string>, devDependencies: Record<stri
   writeFileSync(join(project, "package-lock.json"), JSON.stringify(lockFile, null, 2));
 }
 
-/** The folder a process works in; empty when it cannot be seen. */
+/** The working folder of a process. Empty when this user may not read it. */
 function workingFolder(pid: string): string {
   try {
     return readlinkSync(`/proc/${pid}/cwd`);
@@ -89,7 +89,7 @@ function workingFolder(pid: string): string {
   }
 }
 
-/** A process that works inside the project's node_modules: an install script. Throws when there is none. */
+/** The id of a process that works inside the project's node_modules, which is an install script. Throws when there is none. */
 function processIn(checkout: string): number {
   const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry));
   const found = pids.find((pid) => workingFolder(pid).startsWith(join(checkout, "node_modules")));
@@ -113,7 +113,7 @@ process.stdout.write(JSON.stringify({ node: process.env.PINNED, args }) + "\\n")
 setTimeout(() => process.exit(Number(args[1] ?? 0)), Number(args[0] ?? 0));
 `,
   );
-  // As the real package does it: an install script puts the binary in place, and it may be missing where none ran.
+  // As in the real package, an install script puts the binary in place. Where no script ran, the binary may be missing.
   const place = `const fs = require("node:fs");
 Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(process.env.INSTALL_SCRIPT_MS ?? 0));
 fs.mkdirSync("bin", { recursive: true });
@@ -147,7 +147,7 @@ describe("the bootstrap", () => {
     expect(existsSync(join(project, "node_modules", "second"))).toBe(true);
   });
 
-  test("packages that a person has installed from the same lock file: it accepts them", async () => {
+  test("packages that a person has installed from the same lock file: the bootstrap accepts them", async () => {
     rmSync(stamp);
     expect(await outputOf(0)).toBe('{"node":"yes","args":[]}\n');
     expect(existsSync(stamp)).toBe(true);
@@ -164,7 +164,7 @@ describe("the bootstrap", () => {
     expect(await program.ended, program.output()).toBe(7);
     expect(program.output()).toBe('{"node":"yes","args":["0","7"]}\n');
     expect([existsSync(join(project, "node_modules", "second")), existsSync(stamp)]).toEqual([false, false]);
-    // Any other command needs them.
+    // Any other command needs the packages for development.
     expect(await outputOf(0)).toMatch(/^Updating the dependencies …\n/);
     expect(existsSync(join(project, "node_modules", "second"))).toBe(true);
   });
@@ -186,7 +186,7 @@ describe("the bootstrap", () => {
   }, async () => {
     const killed = start([], { INSTALL_SCRIPT_MS: "15000" });
     await killed.waitFor(/Installing/);
-    // Killed in the middle: the install script of the pinned Node is running, and takes its time.
+    // The kill comes in the middle, while the install script of the pinned Node runs for `INSTALL_SCRIPT_MS`.
     const npmPid = await vi.waitFor(() => processIn(project), { timeout: 60_000, interval: 20 });
     killed.process.kill("SIGKILL");
     await killed.ended;
@@ -198,7 +198,7 @@ describe("the bootstrap", () => {
     expect(output).toContain("Another start is installing the dependencies; waiting for it.");
   });
 
-  test("scripts are switched off: it applies the patches; when they change it installs again, and fetches the pinned Node by name", {
+  test("scripts are switched off: it applies the patches, installs again when they change, and fetches the pinned Node by name", {
     timeout: NPM_MS,
   }, async () => {
     const manifest = join(project, "package.json");

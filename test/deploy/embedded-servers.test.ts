@@ -21,10 +21,10 @@ const PROGRAM = join(import.meta.dirname, "programs", "servers.ts");
 const isRoot = process.getuid?.() === 0;
 /** Most tests use the data folder of the previous test, because making a database takes longer than the rest of a test. */
 const shared = serverFolder("embedded-shared");
-/** The newest start on this folder; the next test uses it when it still runs. */
+/** The newest start on this folder. The next test uses it if it still runs. */
 let onShared: RunningProgram | undefined;
 const folders: (() => void)[] = [];
-/** The watchdog counts whole seconds, so it may take one or two longer than its grace time. */
+/** The watchdog counts whole seconds, so it may take one or two seconds longer than its grace time. */
 const ORPHAN_WAIT = { timeout: deployLimits.orphanGraceMs + 3_000, interval: 50 };
 const programs: RunningProgram[] = [];
 
@@ -53,7 +53,7 @@ const startOnShared = (): RunningProgram => {
   programs.splice(programs.indexOf(onShared), 1);
   return onShared;
 };
-/** The program that runs on the shared folder, started now if none does. */
+/** The program that runs on the shared folder. Starts one if none runs. */
 const running = (): RunningProgram => (onShared !== undefined && isRunning(onShared.pid) ? onShared : startOnShared());
 
 function start(dataDir: string, options: { uid?: number; gid?: number; environment?: NodeJS.ProcessEnv } = {}) {
@@ -171,7 +171,7 @@ describe("the embedded servers", () => {
     expect(program.output()).not.toMatch(/\n\s+at /);
   });
 
-  test("secrets.json is lost: one sentence names the guide, and its commands set the new password and keep the data", async () => {
+  test("secrets.json is lost: one sentence names the guide, whose commands set a new password and keep the data", async () => {
     const dataDir = shared.path;
     const first = running();
     const where = await addresses(first);
@@ -247,7 +247,7 @@ describe("the embedded servers", () => {
   });
 
   test("NATS_URL and DATABASE_URL: no embedded server starts, and the error names a server that does not answer", async () => {
-    // It waits some seconds for that server, in addition to the two others.
+    // The third start waits some seconds for its server, so it begins before the two others.
     const third = start(folder(), { environment: { NATS_URL: "nats://secret@127.0.0.1:9" } });
     const where = await addresses(running());
     const dataDir = folder();

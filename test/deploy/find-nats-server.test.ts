@@ -33,7 +33,7 @@ function folder(): string {
   return made.path;
 }
 
-/** A program that answers `--version` as nats-server does, which is all that finding it needs. */
+/** Writes a program that answers `--version` as nats-server does. The search needs nothing else. */
 function natsServer(path: string, version: string): string {
   mkdirSync(join(path, ".."), { recursive: true });
   writeFileSync(path, `#!/bin/sh\necho 'nats-server: v${version}'\n`);
@@ -122,7 +122,7 @@ describe("the nats-server that is used", () => {
 
 const FILES = join(import.meta.dirname, "archive");
 
-/** One of the archive's files at a path without blanks, which apt needs for a keyring; the checkout's path may have blanks. */
+/** Copies a file of the archive to a path without blanks: apt needs that for a keyring, and the checkout's path may have some. */
 function copyOf(name: string): string {
   const copy = join(folder(), name);
   cpSync(join(FILES, name), copy);
@@ -131,7 +131,7 @@ function copyOf(name: string): string {
 
 type Tamper = (path: string, content: Buffer) => Buffer | undefined;
 
-/** A mirror on loopback that serves the archive beside this file, each file as `tamper` leaves it. */
+/** A mirror on loopback that serves the archive beside this file. `tamper` may change or omit each file. */
 async function mirror(tamper: Tamper = (_path, content) => content): Promise<string> {
   const server = createServer((request, response) => {
     const path = request.url ?? "";
@@ -252,7 +252,7 @@ describe.runIf(onlyWhere(hasApt, "fetching the nats-server package with apt-get"
     const env = { ...ENVIRONMENT, APT_CONFIG: settings };
     const byPath = ["http://mirror.example/debian", "http://deb.debian.org/debian"];
     expect(await debianMirrors(env)).toEqual(byPath);
-    // The lists of the first mirror name it; no network has the others.
+    // Only the first mirror can be reached, so only its lists are there afterwards.
     const update = ["-o", "APT::Sandbox::User=", "-o", "Acquire::Retries=0", "update"];
     await promisify(execFile)("apt-get", update, { env }).catch(() => undefined);
     expect(await debianMirrors(env)).toEqual([described, ...byPath]);

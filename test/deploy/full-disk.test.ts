@@ -24,7 +24,7 @@ import { IS_UP, startInstallation } from "../support/start-installation.ts";
 
 const SERVERS = join(import.meta.dirname, "programs", "servers.ts");
 const MEGABYTE = 1_024 ** 2;
-/** The database and the streams take some 50 MB of it. */
+/** The database and the streams use about 50 MB of this disk. */
 const disk = mountSmallDisk("full-disk", 400);
 const RESERVE_MB = 160;
 const TEST_MS = 400_000;
@@ -32,7 +32,7 @@ const WAIT = { timeout: 120_000, interval: 100 };
 /** A gateway that hangs never answers; a gateway on a busy machine answers slowly. */
 const ANSWER_MS = 5_000;
 
-/** The codes that a request may get meanwhile: it was not carried out, or its outcome is unknown. */
+/** The codes that a request may get while the disk is full: it was not carried out, or its outcome is unknown. */
 const TRUE_CODES = ["storage_low", "unavailable", "replica_stale", "busy"];
 
 let program: RunningProgram;
@@ -87,7 +87,7 @@ function openSql(): postgres.Sql {
   });
 }
 
-/** Makes PostgreSQL need new space: a segment of its log holds 16 MB. A full disk makes it panic. */
+/** Makes PostgreSQL need new space: a segment of its log has 16 MB. On a full disk PostgreSQL then crashes. */
 async function needSpace(): Promise<void> {
   const sql = openSql();
   try {
@@ -118,7 +118,7 @@ interface SlowBody {
   readonly bytes: number;
 }
 
-/** A statement that is uploaded in pieces until all is sent. Returns the code of the answer, or the reason of its end. */
+/** Uploads a statement in pieces. Returns the status or code of the answer, or the error that ended the connection. */
 async function uploadSlowly(operator: Person, path: string, { pieces, bytes }: SlowBody): Promise<string> {
   const { hostname, port } = new URL(sandboxFacts(dataDir).baseUrl);
   const headers = { authorization: `Bearer ${operator.token}`, "content-length": bytes };
@@ -135,11 +135,11 @@ async function uploadSlowly(operator: Person, path: string, { pieces, bytes }: S
 interface Statements {
   /** Sends the rest of the second statement. */
   readonly goOn: () => void;
-  /** Once there is space: each of the two statements is imported, and its lines are stored once. */
+  /** Call it when there is space: expects that both statements are imported, and that their lines are stored once. */
   readonly complete: () => Promise<void>;
 }
 
-/** One statement is being imported, and another one is being uploaded. */
+/** Begins the import of one statement and the upload of another one. */
 async function beginStatements(facts: SandboxFacts): Promise<Statements> {
   const operator = await logIn(facts.baseUrl, "reconciliation", facts.operator);
   const account = { provider: "sandbox", reference: "full-disk", name: "Bar", mode: "test" };
@@ -252,7 +252,7 @@ describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
     await vi.waitFor(async () => expect(await diskDetail()).toBe("disk_below_reserve"), WAIT);
     const facts = sandboxFacts(dataDir);
     const owner = await logIn(facts.baseUrl, "backoffice", facts.owner);
-    // Each process checks the disk for itself, every second; the gateway may see it before the registry.
+    // Each process checks the disk every second. The gateway may notice the fault before the registry does.
     const refused = await vi.waitFor(
       () => owner.refused("storage_low", "POST", "filials/", { body: { name: "Later" } }),
       { timeout: 2 * DISK_LIMITS.checkMs, interval: 100 },
@@ -264,7 +264,7 @@ describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
     expect(program.output()).toMatch(/less than DISK_RESERVE_MB: registrations, offers and webhooks wait/);
   });
 
-  test("full to the last byte: its errors are correct, and it collects again by itself when there is space", async () => {
+  test("full to the last byte: its errors are correct, and it collects again automatically when there is space", async () => {
     disk.empty();
     await vi.waitFor(async () => expect(await diskDetail()).not.toBe("disk_below_reserve"), WAIT);
     const facts = sandboxFacts(dataDir);
@@ -276,7 +276,7 @@ describe("npm start on a disk that becomes full", { timeout: TEST_MS }, () => {
     statements.goOn();
     await needSpace();
     await program.waitFor(/PostgreSQL .*\. The disk of \S+ has \d+ MB left, and 64 MB are needed to start it again/);
-    // Its end may have freed some kilobytes, enough for the leases of many minutes.
+    // The end of PostgreSQL may have freed some kilobytes, enough for nats-server to store leases for many minutes.
     disk.fill(0);
     await program.waitFor(/nats-server cannot store messages now\. The disk of \S+ has \d+ MB left/);
     // Each answer is correct and in time.

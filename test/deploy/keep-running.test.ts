@@ -1,4 +1,4 @@
-/** A part of the system that ends by itself; the parts are real processes that end in different ways. */
+/** A part of the system that ends without a stop. The parts are real processes, which end in different ways. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ function runningParts(): string[] {
   return rows.filter((row) => Number.parseInt(row, 10) === process.pid && row.includes(SCRIPT));
 }
 
-/** Keeps a part running that behaves as the words say, one word for each start; the last word applies to all later starts. */
+/** Keeps a part running. Each word says how one start behaves. The last word applies to all later starts. */
 async function keep(
   lives: readonly string[],
   options: { readonly limits?: typeof QUICK; readonly disk?: Disk; readonly spaceIsShort?: boolean } = {},
@@ -67,7 +67,7 @@ async function keep(
   return { stop, printed, pids, fail, starts: () => starts };
 }
 
-describe("a part that ends by itself", () => {
+describe("a part that ends without a stop", () => {
   test("it ends once: it is started again after a pause, with one line for the end and one for the start", async () => {
     const clerk = await keep(["dies", "well"]);
     await vi.waitFor(() => expect(clerk.printed).toHaveLength(2), WAIT);
@@ -169,7 +169,7 @@ describe("a stop", () => {
 describe("the restart policy", () => {
   const { restartFirstMs, restartMaxMs, restartQuietMs, restartMaxEnds, restartWindowMs } = deployLimits;
 
-  test("end after end: the pause doubles up to its longest, and the part is abandoned at the last end that the limit allows", () => {
+  test("one end after another: the pause doubles up to its longest, and at the limit the part is abandoned", () => {
     const policy = new RestartPolicy(0);
     let nowMs = 0;
     const pauses: number[] = [];
@@ -242,7 +242,7 @@ describe("a service process", () => {
     expect(readFileSync(logFile, "utf8")).toContain("a detail for the log");
   });
 
-  test("it ends by itself later: its end has the exit, and its sentence when it sent one", async () => {
+  test("it ends later without a stop: its end has the exit code, and its sentence if it sent one", async () => {
     expect(await (await start("dies")).ended).toEqual({ exit: { code: 5, signal: null }, reason: undefined });
     const { exit, reason } = await (await start("resigns")).ended;
     expect(exit).toEqual({ code: 3, signal: null });

@@ -17,7 +17,7 @@ type Packages = Readonly<Record<string, LockedPackage>>;
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const json = (file: string): unknown => JSON.parse(readFileSync(join(CHECKOUT, file), "utf8"));
 
-/** Where Node finds a package from that folder of the lock file: in its node_modules or in those of a parent folder. */
+/** Whether Node finds the package from this folder of the lock file: in its node_modules or in those of a parent folder. */
 function isFound(packages: Packages, from: string, name: string): boolean {
   for (let folder = from; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf("/node_modules/")))) {
     if (packages[folder === "" ? `node_modules/${name}` : `${folder}/node_modules/${name}`] !== undefined) return true;
@@ -25,7 +25,7 @@ function isFound(packages: Packages, from: string, name: string): boolean {
   }
 }
 
-/** Packages that are required and missing in the lock file, the packages of other platforms included. */
+/** The packages that a package asks for and that the lock file lacks, including packages of other platforms. */
 function leftOut(packages: Packages): string[] {
   return Object.entries(packages).flatMap(([path, { dependencies, devDependencies, optionalDependencies }]) =>
     Object.keys({ ...dependencies, ...(path === "" ? devDependencies : {}), ...optionalDependencies })

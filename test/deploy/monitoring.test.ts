@@ -38,7 +38,7 @@ describe("alert rules", () => {
       env: { ...process.env, LD_LIBRARY_PATH: program.libraries },
     });
 
-  it("promtool: it accepts them, and the sample of Prometheus' configuration", () => {
+  it("promtool: it accepts the rules, and the sample of Prometheus' configuration", () => {
     expect(promtool("check", "rules", "alerts.yaml")).toContain(`SUCCESS: ${rules.length} rules found`);
     expect(promtool("check", "config", "prometheus.yml")).toContain("SUCCESS");
   });

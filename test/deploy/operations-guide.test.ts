@@ -8,11 +8,11 @@ import { LIMITS } from "../../gateway/limits.ts";
 import { LIVE_LIMITS } from "../../gateway/live/live-socket.ts";
 import { DISK_FAULTS } from "../../gateway/readiness.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
-import { SERVICES } from "../../services/catalogue.ts";
 import { LOGIN_LIMITS, REGISTRY_LIMITS } from "../../services/registry/limits.ts";
 import { DISK_TIERS, type DiskTier } from "../../services/runtime/disk-watch.ts";
 import { LOG_LIMITS } from "../../services/runtime/limits.ts";
 import { shareConnections } from "../../services/runtime/run-services.ts";
+import { SERVICES } from "../../services/service-list.ts";
 import { PAUSE_MS } from "../cluster/trial-client.ts";
 import { guideBlock, operationsGuide } from "../support/guide.ts";
 
@@ -89,7 +89,7 @@ describe("the operators' guide", () => {
     const [, limit = "", count] =
       /`DATABASE_CONNECTIONS=(\d+)` for each of these (\d+) processes/.exec(operationsGuide) ?? [];
     expect(Number(count)).toBe(2 * services.length);
-    // PostgreSQL keeps three of its hundred for administrators. No service refuses the limit.
+    // PostgreSQL keeps three of its hundred connections for administrators. Each service accepts the limit.
     expect(Number(limit) * 2 * services.length).toBeLessThanOrEqual(97);
     for (const name of services) expect(shareConnections([name], Number(limit)).total).toBe(Number(limit));
   });
@@ -105,7 +105,7 @@ describe("the operators' guide", () => {
     expect([LOG_LIMITS.windowMs, deployLimits.logFiles]).toEqual([10_000, 1 + 4]);
   });
 
-  it("the failure table: what the trial has measured is the longest of its printed results", () => {
+  it("the failure table: each measured time is the longest of the printed results of its fault", () => {
     const faults = printedFaults("chaos.txt");
     expect(faults).toHaveLength(200);
     const longest = (name: RegExp): string => seconds(faults.filter((each) => name.test(each.name)).map(gapOf));
@@ -199,7 +199,7 @@ describe("the operators' guide", () => {
     for (const cell of measured) for (const [time] of cell.matchAll(/\d+\.\d s/g)) expect(times, cell).toContain(time);
   });
 
-  it("processes that are killed while they end: each row has what was printed of its kind", () => {
+  it("processes that are killed while they end: each row has the printed results of its kind", () => {
     const ending = printedFaults("rare-faults.txt").filter(({ name }) => name.endsWith(" that ends"));
     const of = (kind: string, isLate: boolean) =>
       ending.filter(({ name, slowestMs, withinMs }) => name.includes(kind) && slowestMs > withinMs === isLate);
@@ -233,7 +233,7 @@ function printed(file: string): string {
   return readFileSync(join(import.meta.dirname, "..", "bench", "results", file), "utf8");
 }
 
-/** The row of the failure table that begins so. */
+/** The cells of the row that begins with this text. */
 function cellsOf(what: string): readonly string[] {
   return (operationsGuide.split("\n").find((line) => line.startsWith(`| ${what}`)) ?? "").split(" | ");
 }

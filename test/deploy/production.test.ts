@@ -17,10 +17,10 @@ import { afterAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { GATEWAY_DESCRIPTION } from "../../gateway/settings.ts";
 import { connectBus } from "../../services/bus/connection.ts";
-import { describeServices, SERVICES } from "../../services/catalogue.ts";
 import { parseMigrateArguments } from "../../services/db/migrate-arguments.ts";
 import { shareConnections } from "../../services/runtime/run-services.ts";
 import { settingsOf } from "../../services/runtime/settings-help.ts";
+import { describeServices, SERVICES } from "../../services/service-list.ts";
 import { freePort } from "../support/free-port.ts";
 import { operationsGuide } from "../support/guide.ts";
 import { jwtAccounts } from "../support/nats-accounts.ts";
@@ -53,7 +53,7 @@ const composeProcesses = composeServices.filter(
   ([name, { image, command }]) => image === "device-payments:local" && command !== undefined && name !== "organization",
 );
 
-/** The formats of the schema, as the specification of compose files has them. */
+/** The formats that the schema names, as the specification of compose files defines them. */
 const FORMATS = {
   duration: /^(\d+(us|ms|s|m|h))+$/,
   ports: /^((\d{1,3}\.){3}\d{1,3}:)?(\d+(-\d+)?:)?\d+(-\d+)?(\/(tcp|udp))?$/,
@@ -61,7 +61,7 @@ const FORMATS = {
   subnet_ip_address: true,
 } as const;
 
-/** It names its parts by `id`, which later drafts of JSON Schema call `$id`; none of its references uses it. */
+/** The published schema without its `id`s: later drafts of JSON Schema call them `$id`, and no reference of it uses one. */
 function publishedSchema(): object {
   const isMark = (key: string, value: unknown): boolean =>
     (key === "id" || key === "$schema") && typeof value === "string";
@@ -72,7 +72,7 @@ function publishedSchema(): object {
 describe("compose.yaml", () => {
   it("compose.yaml: it is valid by the published schema of compose files", () => {
     const ajv = new Ajv2019({ strict: false, allErrors: true, formats: FORMATS });
-    // This edition of the schema is older than `name`. What begins with x- is merged into services, which are checked.
+    // This edition of the schema does not know `name`. The services contain what begins with x-, so it is checked there.
     const known = Object.entries(compose).filter(([key]) => key !== "name" && !key.startsWith("x-"));
     const document = Object.fromEntries(known);
     const isValid = ajv.validate(publishedSchema(), document);
@@ -113,7 +113,7 @@ describe("compose.yaml", () => {
     for (const { file } of Object.values(compose.configs)) expect(existsSync(join(FOLDER, file)), file).toBe(true);
   });
 
-  it("its environment: compose.env.example has each name once", () => {
+  it("the environment of compose.yaml: compose.env.example has each name once", () => {
     const used = new Set([...text.matchAll(/\$\{([A-Z_]+)/g)].map(([, name = ""]) => name));
     const example = readFileSync(join(FOLDER, "compose.env.example"), "utf8");
     const names = [...example.matchAll(/^([A-Z_]+)=/gm)].map(([, name = ""]) => name);
@@ -141,7 +141,7 @@ const deployments = manifests
   .filter(({ kind }) => kind === "Deployment")
   .map((manifest) => new Deployment(manifest as ConstructorParameters<typeof Deployment>[0]));
 
-/** The names that a pod's one container gets from secrets and from what is not secret. */
+/** The names of the settings that the only container of a pod gets, from secrets and from other sources. */
 function givenTo(container: {
   readonly envFrom?: readonly { secretRef?: { name?: string }; configMapRef?: object }[];
 }) {
@@ -177,11 +177,11 @@ describe("the manifests", () => {
         name,
       ).toEqual(["kubernetes.io/hostname", "topology.kubernetes.io/zone"]);
       expect(pod?.securityContext, name).toMatchObject({ runAsNonRoot: true, runAsUser: 1000 });
-      // Before its end a copy waits 5 seconds, and then takes 10 at most.
+      // Before its end a copy waits 5 seconds, and then it needs at most 10.
       expect(pod?.terminationGracePeriodSeconds, name).toBeGreaterThan(15);
       const [container] = pod?.containers ?? [];
       expect(container?.readinessProbe?.httpGet, name).toEqual({ path: "/readyz", port: "metrics" });
-      // A service that it waits for never makes the process end, not even at its start.
+      // A process does not end because it waits for a service, not even at its start.
       for (const probe of [container?.livenessProbe, container?.startupProbe]) {
         expect(probe?.httpGet, name).toEqual({ path: "/healthz", port: "metrics" });
       }
@@ -205,7 +205,7 @@ describe("the manifests", () => {
     expect(new Set(named)).toEqual(new Set(Object.keys(SERVICES)));
   });
 
-  it("connections: the guide names what two copies of each and an upgrade may open, and the sample has room", () => {
+  it("connections: the guide has the number for two copies of each and an upgrade, and the sample has room for it", () => {
     const totals = deployments.map(({ spec }) => {
       const [, ...names] = spec?.template.spec?.containers[0]?.args ?? [];
       return shareConnections(names, undefined).total;
@@ -223,17 +223,17 @@ describe("the manifests", () => {
     expect(4 * ofOneEach).toBeLessThan(valueOf("max_connections") - valueOf("superuser_reserved_connections"));
   });
 
-  it("the version: the image's tag and the name of the job that prepares are of this one", () => {
+  it("the version: the tag of the image and the name of the job `migrate` have it", () => {
     const { version } = JSON.parse(readFileSync(join(CHECKOUT, "package.json"), "utf8")) as {
       readonly version: string;
     };
     expect(kustomization.images.map(({ newTag }) => newTag)).toEqual([version]);
     const jobs = manifests.filter(({ kind }) => kind === "Job").map(({ metadata }) => metadata.name);
-    // A job cannot be changed: under the name of an earlier version it would not be applied.
+    // Kubernetes cannot change a job: with the name of an earlier version it would refuse this one.
     expect(jobs).toEqual([`migrate-${version.replaceAll(".", "-")}`]);
   });
 
-  it("the image: each container's is the one that the kustomization names, and an overlay finds it by that name", () => {
+  it("the image: each container has the one that the kustomization names, so that an overlay finds it by name", () => {
     for (const image of kustomization.images) expect(image).not.toHaveProperty("newName");
     const images = deployments.map(({ spec }) => spec?.template.spec?.containers[0]?.image);
     expect(new Set(images)).toEqual(new Set(kustomization.images.map(({ name }) => name)));
@@ -269,7 +269,7 @@ describe("systemd's units", () => {
     expect(new Set(named)).toEqual(new Set(Object.keys(SERVICES)));
   });
 
-  it("the files that they read: the guide has each, with what its process needs and nothing that it does not read", async () => {
+  it("the files of settings: the guide has each, with what its process needs and nothing that it does not read", async () => {
     const rows = new Map<string, readonly string[]>();
     for (const [, file = "", sets = ""] of operationsGuide.matchAll(/^\| `([a-z-]+\.env)` \| (.*) \|$/gm)) {
       rows.set(
@@ -301,7 +301,7 @@ describe("systemd's units", () => {
       expect(valuesOf(readUnit(file), "Restart"), file).toEqual(["always"]);
       expect(Number(valuesOf(readUnit(file), "TimeoutStopSec")[0]), file).toBeGreaterThan(10);
     }
-    // The guide: a machine runs those of its units that are enabled there, and the target starts no others.
+    // As the guide says, a machine runs the units that are enabled there, and the target starts no others.
     for (const file of processes)
       expect(valuesOf(readUnit(file), "WantedBy"), file).toEqual(["device-payments.target"]);
     expect(valuesOf(readUnit("device-payments.target"), "Wants")).toEqual([]);
@@ -412,7 +412,7 @@ describe("the steps in a clean folder", () => {
   let image: string;
   /** npm installs the packages twice, from the registry. */
   const BUILD_MS = 300_000;
-  /** Where a path of the image is. */
+  /** The place of a path of the image on this machine. */
   const inImage = (path: string): string => join(image, path);
   const run = (...args: readonly string[]): string => {
     const environment = { PATH: "/usr/bin:/bin", NODE_ENV: "production" };
@@ -430,7 +430,7 @@ describe("the steps in a clean folder", () => {
       expect(existsSync(inImage("/app/gateway/web/dist/manifest.json"))).toBe(true);
       expect(run("clients/organization.ts", "--help")).toContain("create --name");
       expect(run("clients/conformance.ts", "--help")).toContain("--sandbox ID");
-      // What `npm run` starts without the packages for development; the pages were a step of the image.
+      // These are the commands of `npm run` without packages for development. The pages were built in a step of the image.
       const manifest = JSON.parse(readFileSync(inImage("/app/package.json"), "utf8")) as {
         scripts: Record<string, string>;
       };
@@ -440,7 +440,7 @@ describe("the steps in a clean folder", () => {
       expect(commands).toHaveLength(8);
       for (const file of commands.filter((each) => each !== "gateway/web/build.ts"))
         expect(run(file, "--help"), file).toContain("npm run");
-      // What a conformance run by API needs beside the program.
+      // A conformance run by API needs this file beside the program.
       const suite = 'const { SUITE } = await import("./clients/conformance/suite-version.ts");';
       expect(run("--input-type=module", "-e", `${suite} console.log(SUITE.contractSha256());`)).toMatch(
         /^[\da-f]{64}\n$/,
@@ -482,20 +482,20 @@ function copyInto(app: string, copy: Copy, folder: string): void {
   const isFolder = target.endsWith("/");
   for (const source of sourcesOf(copy)) {
     const path = isFolder ? join(target, basename(source)) : target;
-    // Moved, because nothing reads the earlier stage any more.
+    // Moves the files, because nothing reads the earlier stage any more.
     if (typeof from === "string") renameSync(join(folder, from, source), path);
-    // A clean checkout has no pages built.
+    // Leaves out the built pages, which a clean checkout does not have.
     else cpSync(join(CHECKOUT, source), path, { recursive: true, filter: (each) => !each.startsWith(BUILT_PAGES) });
   }
 }
 
-/** Without the settings that npm gives to what `npm test` runs. Packages that are on this machine are not fetched again. */
+/** Runs a step without npm's settings of `npm test`. npm does not fetch packages again that are on this machine. */
 function runStep(command: string, app: string): void {
   const { PATH, HOME } = process.env;
   execFileSync("sh", ["-c", command], { cwd: app, env: { PATH, HOME, npm_config_prefer_offline: "true" } });
 }
 
-/** What the preparation of database and bus reads. */
+/** The settings that the preparation of database and bus reads. */
 const MIGRATE = { needed: ["NATS_URL", "DATABASE_URL"], known: ["NATS_URL", "DATABASE_URL", "LOG_LEVEL"] };
 
 /** Names of settings for the process that is started with these arguments of Node. Throws for one that does not exist. */
@@ -518,7 +518,7 @@ async function settingsOfArguments(
   };
 }
 
-/** Expects that a process is given what it needs, and no secret or other setting that it does not read. */
+/** Expects that a process gets the settings that it needs, and no secret or other setting that it does not read. */
 async function expectSettings(
   args: readonly string[],
   given: readonly string[],

@@ -31,15 +31,15 @@ import { type TemporaryFolder, temporaryFolder } from "../support/temporary-fold
 /** Packages may have to be fetched first. */
 const FETCH_MS = 200_000;
 /**
- * A connection from a proxy on which a request comes after it was idle for this long is ended at that moment: earlier than
- * the gateway ends one, and later than the published configurations let one be idle.
+ * When a request comes on a connection from a proxy that was idle for longer than this, the spy ends the connection at that
+ * moment. The gateway would end it later, and the published configurations end it earlier.
  */
 const RACE_AFTER_IDLE_MS = 6_500;
 const WAIT_MS = 7_000;
 /** A connection that ends sooner than this after its last answer was not idle. */
 const CLOSED_AT_ONCE_MS = 500;
 
-/** A gateway as the published configurations name it, and what they need for one more. */
+/** The lines that name a gateway in the published configurations. */
 const ONE_GATEWAY: Record<ProxyName, (port: number) => string> = {
   nginx: (port) => `server 127.0.0.1:${port};`,
   haproxy: (port) => `server gateway1 127.0.0.1:${port}`,
@@ -114,7 +114,7 @@ async function idleUntilClosed(port: number): Promise<number> {
 const newDisplay = (): Promise<TestDevice> =>
   addDevice(system.baseUrl, owner, { station_id: stationId, name: "Display", kind: "customer_display" });
 
-/** The proxies' name is this machine. */
+/** Resolves the host name of the proxies to this machine. */
 const lookUp: LookupFunction = (_name, { all }, found) =>
   all === true ? found(null, [{ address: "127.0.0.1", family: 4 }]) : found(null, "127.0.0.1", 4);
 
@@ -123,7 +123,7 @@ interface Guest {
   send<T = Record<string, unknown>>(method: string, path: string, sending?: Sending): Promise<Answer<T>>;
 }
 
-/** A client with its address, who trusts the test's authority alone. */
+/** A guest who connects from this address, and who trusts only the authority of the test. */
 function guestAt(address: string, { baseUrl }: ReverseProxy): Guest {
   const agent = new Agent({
     localAddress: address,
@@ -142,7 +142,7 @@ function guestAt(address: string, { baseUrl }: ReverseProxy): Guest {
 /** Paths that only the operators' network may reach. */
 const OPERATOR_PATHS = ["/readyz", "/api/platform/v1/organizations/"];
 
-/** The status of a GET, and whether the gateway answered it: an error page of a proxy is in no contract. */
+/** The status of a GET, and whether the gateway answered it. The OpenAPI document has no error pages of proxies. */
 async function get({ agent }: Guest, { baseUrl }: ReverseProxy, path: string) {
   const response = await agent.request({ origin: baseUrl, path, method: "GET" });
   await response.body.dump();
@@ -156,7 +156,7 @@ const claim = (who: Guest, forged: string): Promise<Answer<Refused>> =>
     headers: { "x-forwarded-for": forged, forwarded: `for=${forged}`, "x-real-ip": forged },
   });
 
-/** One claim more than one address may make, each with another address in its headers; returns the codes. */
+/** Claims once more than one address may, each time with another address in the headers. Returns the codes. */
 async function claimAsMany(who: Guest): Promise<string[]> {
   const codes: string[] = [];
   for (let attempt = 0; attempt < 11; attempt += 1) codes.push((await claim(who, `203.0.113.${attempt}`)).body.code);
@@ -238,13 +238,13 @@ describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index 
       expect(tooLarge).toMatchObject({ status: 413, body: { code: "body_too_large" } });
     });
 
-    it("a header line without a name, which hides the lines behind it from the gateway: the proxy does not pass it on", async () => {
+    it("a header line without a name, which hides later lines from the gateway: the proxy does not pass it on", async () => {
       const smuggled = "GET /healthz HTTP/1.1\r\nHost: smuggled\r\n\r\n";
       const lines = [`Host: ${SITE}`, ": x", `Content-Length: ${smuggled.length}`, "Connection: close", "", ""];
       const socket = connectTls({ port: proxy.port, host: "127.0.0.1", servername: SITE, ca: authority.cert });
       socket.write(`GET /healthz HTTP/1.1\r\n${lines.join("\r\n")}${smuggled}`);
       const text = (await socket.toArray()).join("");
-      // One answer: the rest was read as its body, or the line was refused.
+      // There is one answer only: the proxy has read the rest as a body, or has refused the line.
       expect(text.split("HTTP/1.1 ")).toHaveLength(2);
     });
 
@@ -257,7 +257,7 @@ describe.each(PROXY_NAMES.map((name, index) => ({ name, network: `127.0.${index 
       expect((await guest.send("GET", "/healthz")).status).toBe(200);
     });
 
-    it("a throttle by address: it counts each guest by the address that the proxy has seen, whatever the guest has written", async () => {
+    it("a throttle by address: it counts a guest by the address that the proxy has seen, whatever the guest sends", async () => {
       expect(await claimAsMany(guest)).toEqual([...Array<string>(10).fill("enrollment_code_invalid"), "throttled"]);
       expect((await claim(guest, "127.0.0.1")).body.code).toBe("throttled");
       const neighbour = guestAt(`${network}.2`, proxy);
@@ -277,7 +277,7 @@ async function* slowly(): AsyncIterable<Buffer> {
   }
 }
 
-/** One slow upload through each proxy, which goes on while other tests run. */
+/** Begins one slow upload through each proxy, which continues while other tests run. */
 async function beginUploads(): Promise<Promise<string>[]> {
   const operator = await addOperator(system.baseUrl, owner);
   const account = { provider: "sandbox", reference: "acct-1", name: "Bar", mode: "test" };
@@ -307,7 +307,7 @@ describe("a proxy that appends a line to X-Forwarded-For", () => {
 });
 
 describe("the operators' guide", () => {
-  it("its check of a proxy: it prints what the guide shows", async () => {
+  it("the guide's check of a proxy: it prints what the guide shows", async () => {
     if (!isInstalled("curl", "--version")) throw new Error("This test needs curl.");
     const { baseUrl, port } = proxies.get("nginx") as ReverseProxy;
     const certificate = join(folder.path, "authority.pem");
@@ -321,7 +321,7 @@ describe("the operators' guide", () => {
 });
 
 describe.each(["haproxy", "caddy"] as const)("%s by HTTP/2", (name) => {
-  it("a page: it passes the check of the origin, and a live view comes over the same connection where the proxy offers it", async () => {
+  it("a page: it passes the check of the origin, and a live view uses the same connection if the proxy offers it", async () => {
     const { baseUrl: origin } = proxies.get(name) as ReverseProxy;
     const session = connectHttp2(origin, { ca: authority.cert, lookup: lookUp });
     try {
@@ -361,7 +361,7 @@ async function requestHttp2(
   json?: unknown,
 ): Promise<{ status: number | undefined; headers: IncomingHttpHeaders }> {
   const text = json === undefined ? "" : JSON.stringify(json);
-  // As browsers do. Without its length the proxy would send the body in chunks, which the gateway refuses.
+  // Sends the length, as browsers do. Without it the proxy would send the body in chunks, which the gateway refuses.
   const body = text === "" ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(text) };
   const stream = session.request({ ":method": method, ":path": path, ...headers, ...body });
   stream.end(text === "" ? undefined : text);
@@ -371,7 +371,7 @@ async function requestHttp2(
   return { status: answer[":status"], headers: answer };
 }
 
-// Before the tests of idle connections: no upload may use a connection that they watch.
+// This comes before the tests of idle connections, because no upload may use a connection that they watch.
 describe("an upload", () => {
   it("a statement file of three megabytes that takes twelve seconds: each proxy passes it on", async () => {
     const passedOn = PROXY_NAMES.map((name) => ({
@@ -385,7 +385,7 @@ describe("an upload", () => {
 describe("a connection from a proxy to the gateway", () => {
   const beat = async (proxy: ReverseProxy, token: string): Promise<number> => {
     const guest = guestAt("127.0.9.1", proxy);
-    // A proxy may not repeat a POST by itself, so the test notices a lost one.
+    // A proxy does not repeat a POST, so the test notices a lost one.
     const json = { summary: {} };
     const response = await guest.agent.request({
       origin: proxy.baseUrl,
@@ -399,7 +399,7 @@ describe("a connection from a proxy to the gateway", () => {
   };
 
   it("an idle connection: each proxy ends it before the gateway may end it, so that no request is lost", async () => {
-    // A new device, so that its throttle has counted none of the requests above.
+    // A new device: its throttle has counted no request yet.
     const { credential } = await newDisplay();
     const beats = (of: readonly ReverseProxy[]): Promise<number[]> =>
       Promise.all(of.map((proxy) => beat(proxy, credential)));
@@ -416,7 +416,7 @@ describe("a connection from a proxy to the gateway", () => {
     await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
     for (const name of PROXY_NAMES) {
       const ends = spies.get(name)?.connections.slice(seen.get(name)) ?? [];
-      // A check of HAProxy asks the gateway to close; those of Caddy keep one connection in use.
+      // HAProxy's checks ask the gateway to close the connection. Caddy's checks keep one connection in use.
       const open = ends.filter(({ endedBy }) => endedBy === undefined);
       expect(open.length, name).toBeLessThanOrEqual(name === "caddy" ? 1 : 0);
       const idle = ends.filter(({ idleMs = 0 }) => idleMs > CLOSED_AT_ONCE_MS);
@@ -426,7 +426,7 @@ describe("a connection from a proxy to the gateway", () => {
         expect(idleMs).toBeLessThan(RACE_AFTER_IDLE_MS);
       }
     }
-    // The last one proves that the spy forces the race.
+    // The last proxy ends no idle connections in time. Its 502 proves that the spy forces the race.
     expect(await beats([...published, careless])).toEqual([200, 200, 200, 502]);
     expect(spy.connections.map(({ endedBy }) => endedBy)).toContain("race");
   });
@@ -452,7 +452,7 @@ describe("a connection from a proxy to the gateway", () => {
       for (const { connections } of [killed, other]) expect(connections.length).toBeGreaterThan(0);
       await killed.stop();
       expect(await statuses()).toEqual(good);
-      // One after another: a proxy that picks a gateway at random would reach the killed one.
+      // One request after another: a proxy that picks a gateway at random would reach the killed one.
       for (let sent = 0; sent < 5; sent += 1) expect(await beat(proxy, credential)).toBe(200);
     },
   );
@@ -480,7 +480,7 @@ describe("a connection from a proxy to the gateway", () => {
   });
 
   it("an idle connection that no proxy ends: the gateway ends it after 8 to 12 seconds", async () => {
-    // Its timer has steps of four seconds. The race above must be forced before this.
+    // The gateway's timer has steps of four seconds. The spy must force the race before this time.
     expect(await gatewayIdleMs).toBeGreaterThan(RACE_AFTER_IDLE_MS);
     expect(await gatewayIdleMs).toBeLessThan(13_000);
   });

@@ -58,7 +58,7 @@ function printer(lines: number, logFile: string, logFileBytes: number) {
 }
 
 describe("the log of a part", () => {
-  test("more than its bound: files are moved aside while it grows, whole lines at a time, and the oldest are removed", async () => {
+  test("more than its bound: files with whole lines are moved aside while it grows, and the oldest are removed", async () => {
     const logFile = join(folder.path, "busy.log");
     const fileBytes = 100 * KILOBYTE;
     // Less than `logWaitingBytes`: however slow the disk is, no line is dropped.
@@ -82,7 +82,7 @@ describe("the log of a part", () => {
     const log = open(logFile, 400 * KILOBYTE);
     const line = Buffer.from(`${"x".repeat(999)}\n`);
     for (let count = 0; count < 100; count += 1) log.write(line);
-    // Before the first write has begun, nothing can fail.
+    // Waits for the first write, because nothing can fail before it.
     await vi.waitFor(() => expect(existsSync(logFile)).toBe(true), WAIT);
     await new Promise((resolve) => setTimeout(resolve, 100));
     disk.empty();
@@ -100,7 +100,7 @@ describe("the log of a part", () => {
   test("a disk that is too slow: it keeps a bounded number of bytes, and counts the lines that it drops", async () => {
     const log = open(join(folder.path, "slow.log"), 64 * 1_024 * KILOBYTE);
     const line = Buffer.from(`${"x".repeat(KILOBYTE - 1)}\n`);
-    // All in one turn of the event loop, so no write can have ended.
+    // All lines come in one turn of the event loop, so no write can end meanwhile.
     const lines = deployLimits.logWaitingBytes / KILOBYTE + 50;
     for (let count = 0; count < lines; count += 1) log.write(line);
     await vi.waitFor(() => {

@@ -40,7 +40,7 @@ type Part = keyof typeof PARTS;
 const PART_NAMES = Object.keys(PARTS) as Part[];
 const LINES_MS = 120_000;
 const TEST_MS = 600_000;
-/** Processes that got a stop signal, or that a killed supervisor leaves to its watchdog, are gone by then. */
+/** By then all processes have ended that got a stop signal, or that a killed supervisor has left to its watchdog. */
 const GONE_MS = deployLimits.orphanGraceMs + 5_000;
 const folder = serverFolder("sandbox");
 const started: RunningProgram[] = [];
@@ -65,7 +65,7 @@ async function start(more: Readonly<Record<string, string>> = {}, ...args: reado
 
 const run = promisify(execFile);
 
-/** A program of `clients/` with nothing but the data folder; rejects unless it ends well. */
+/** Runs a program of `clients/` that knows only the data folder. Rejects unless its exit code is 0. */
 const client = async (name: string, ...args: readonly string[]): Promise<string> => {
   const env = programEnvironment({ DATA_DIR: folder.path });
   const program = join(CHECKOUT, "clients", `${name}.ts`);
@@ -108,7 +108,7 @@ async function pidOf(program: RunningProgram, part: Part): Promise<number> {
   return found[0]?.pid as number;
 }
 
-/** Kills a part and waits for the line that it is back. */
+/** Kills a part and waits for the line that says that it runs again. */
 async function killAndAwait(program: RunningProgram, part: Part): Promise<void> {
   const before = program.output().length;
   process.kill(await pidOf(program, part), "SIGKILL");
@@ -131,7 +131,7 @@ function expectWholeCollection(output: string): void {
   expect(inTimeline).toBe(opened);
 }
 
-/** What forces an outcome, of the provider and of the virtual companion: the tables themselves are in the facts. */
+/** Expects that the facts have the tables of amounts and names that force an outcome. */
 function expectMagicInputs({ magicAmounts, magicBehaviours }: SandboxFacts): void {
   expect(magicAmounts).toEqual(MAGIC_AMOUNTS.map(({ scenario: _scenario, ...written }) => written));
   expect(magicBehaviours).toEqual(
@@ -159,7 +159,7 @@ async function showQr({ baseUrl, cashier: person }: SandboxFacts, stationId: num
   return { path, qrPayload: intent.provider.qr_payload };
 }
 
-/** The display shows the QR, the guest approves on the page behind it, and the display shows that it is paid. */
+/** Expects that the display shows the QR, the guest approves on its page, and the display shows that it is paid. */
 function expectWholeQr(output: string): void {
   expect(output).toContain('"state":"qr"');
   expect(output).toContain("12.03 EUR");
@@ -167,7 +167,7 @@ function expectWholeQr(output: string): void {
   expect(output).toContain('"state":"paid"');
 }
 
-/** One issue attributed, as its timeline shows, the other closed, and its order collected again with the confirmation. */
+/** Expects one attributed issue with its timeline, and one closed issue whose order is collected again with a confirmation. */
 function expectIssuesResolved(output: string): void {
   for (const kind of ["reference_mismatch", "amount_over"]) expect(output).toContain(`"kind":"${kind}"`);
   for (const status of ["attributed", "closed", "paid"]) expect(output).toContain(`"status":"${status}"`);
@@ -200,7 +200,7 @@ describe("the first start", { timeout: TEST_MS }, () => {
   }, TEST_MS);
   afterAll(endAll);
 
-  test("the demos, run and pasted: each ends well", async () => {
+  test("each demo, run and pasted: it ends well", async () => {
     const screen = program.output().split("Device payments is running at")[1] ?? "";
     expect(screen.split("\n").length, "fits on one screen").toBeLessThan(24);
     expect(screen).toMatch(/ {2}enrollment code \S+$/m);
@@ -222,7 +222,7 @@ describe("the first start", { timeout: TEST_MS }, () => {
     unpaid = await newOrder(await cashierAt(before, station), station, "3.10");
   });
 
-  test("every part is killed: it brings each back with one line, and collects a payment afterwards", async () => {
+  test("every part is killed: each is started again with one line, and a payment is collected afterwards", async () => {
     const pids = async (): Promise<number[]> => await Promise.all(PART_NAMES.map((part) => pidOf(program, part)));
     const killed = await pids();
     for (const part of PART_NAMES) await killAndAwait(program, part);
@@ -248,7 +248,7 @@ describe("the first start", { timeout: TEST_MS }, () => {
   });
 
   test("Ctrl-C while a part waits to be started again: it ends in good order, and nothing is left running", async () => {
-    // Each end doubles the pause, until there is time to stop within one.
+    // Each end doubles the pause, until the test has time to stop the start within a pause.
     for (let round = 0; round < 2; round += 1) await killAndAwait(program, "virtual-display");
     const running = await processesOf(program);
     expect(running.length).toBeGreaterThanOrEqual(8);
@@ -394,7 +394,7 @@ describe("a start with a database restored from a backup, while devices and gues
   });
 });
 
-test("a demo without a sandbox, an unknown one and one without a service: one sentence and an exit code each", async () => {
+test("a demo without a sandbox, an unknown demo and a demo without a service: one sentence and an exit code each", async () => {
   const ended = async (args: readonly string[], dataDir: string, as = {}) => {
     const program = runProgram(process.execPath, [DEMO, ...args], {
       env: programEnvironment({ DATA_DIR: dataDir }),

@@ -74,11 +74,11 @@ describe("npm start: usable settings", () => {
     ["8475", [8475, 8476, 8477, 8478, 8479]],
     ["0", []],
     ["65531", [65_531, 65_532, 65_533, 65_534, 65_535]],
-  ])("METRICS_PORT=%s beside PORT=8480 stands for these ports", (value, ports) => {
+  ])("METRICS_PORT=%s beside PORT=8480: it means these ports", (value, ports) => {
     expect(metricsPorts(readSettings({ PORT: "8480", METRICS_PORT: value }))).toEqual(ports);
   });
 
-  test("any free port for both: it is accepted", () => {
+  test("PORT=0 and METRICS_PORT=0: both mean any free port", () => {
     expect(readSettings({ PORT: "0", METRICS_PORT: "0" })).toMatchObject({ port: 0, metricsPort: 0 });
   });
 });
@@ -136,7 +136,7 @@ describe("npm start: a setting that only a part reads", () => {
     );
   });
 
-  test("a secret that npm start makes by itself: needs no value, and an empty value counts as none", () => {
+  test("a secret that npm start can make: it needs no value, and an empty value counts as not set", () => {
     expect(readSettings({ PROVIDER_SECRETS_KEY: "", WEBHOOK_SECRETS_KEY: "" })).toMatchObject({ tls: undefined });
   });
 });
@@ -149,11 +149,11 @@ describe("npm start: the files of TLS", () => {
   const start = (files: { TLS_CERT_FILE?: string; TLS_KEY_FILE?: string }) => () =>
     readSettings({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile, ...files });
 
-  test("both are good: they are used", () => {
+  test("a good certificate and its key: they are used", () => {
     expect(start({})().tls).toEqual({ certFile, keyFile });
   });
 
-  test("one without the other: it is refused", () => {
+  test("a certificate without a key, or a key without a certificate: refused", () => {
     const rule = "The setting TLS_KEY_FILE is not usable: set TLS_KEY_FILE and TLS_CERT_FILE together.";
     expect(() => readSettings({ TLS_CERT_FILE: certFile })).toThrow(rule);
     expect(() => readSettings({ TLS_KEY_FILE: keyFile })).toThrow(rule);

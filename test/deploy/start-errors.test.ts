@@ -50,7 +50,7 @@ async function listener(wanted = 0): Promise<number> {
   return typeof address === "object" && address !== null ? address.port : 0;
 }
 
-/** What a start prints that ends with exit code 1. */
+/** Runs a start that must end with exit code 1. Returns what it prints. */
 async function refusal(environment: NodeJS.ProcessEnv, account?: { uid?: number; gid?: number }): Promise<string> {
   const program = run(START, environment, account);
   expect(await program.ended).toBe(1);
@@ -76,7 +76,7 @@ describe("npm start: one sentence and exit code 1", () => {
     );
   });
 
-  test("another start uses the data folder: it is refused until that one is gone, also when it was killed", async () => {
+  test("another start uses the data folder: this start is refused until the other one has ended, also by a kill", async () => {
     const dataDir = folder();
     const first = run(SERVERS, { DATA_DIR: dataDir });
     await first.waitFor(/database=/);
@@ -110,9 +110,9 @@ describe("npm start: one sentence and exit code 1", () => {
   });
 
   test.each([
-    // `settings.test.ts` has the others that the start itself reads.
+    // The start reads this setting. `settings.test.ts` has the others.
     ["DATABASE_URL", "hello", "it must be an address like postgres://user:password@host:5432/database"],
-    // Only a part reads this one.
+    // Only a part reads this setting.
     ["STATION_LEASE_MS", "99999999", "it must be a whole number from 1000 to 3600000"],
   ])("%s is %s: the sentence names what is allowed, and nothing is started", async (name, value, rule) => {
     const dataDir = join(folder(), "data");
@@ -120,7 +120,7 @@ describe("npm start: one sentence and exit code 1", () => {
     expect(existsSync(dataDir)).toBe(false);
   });
 
-  test("an unusable address with a password: the sentence does not have its value", async () => {
+  test("an unusable address with a password: the sentence does not contain the address", async () => {
     const sentence = await refusal({ DATABASE_URL: "mysql://user:hidden@host/db" });
     expect(sentence).toMatch(/^The setting DATABASE_URL is not usable: .*\.\n$/);
     expect(sentence).not.toContain("hidden");
@@ -224,7 +224,7 @@ describe("the ports that a start chooses", () => {
     expect(await sandboxAddress(dataDir, { SANDBOX_PROVIDER_PORT: port })).toBe(await sandboxAddress(dataDir, {}));
   });
 
-  test("another program has it: the start is refused and names the setting", async () => {
+  test("a port that another program has: the start is refused, and the error names the setting", async () => {
     const port = await listener();
     await expect(sandboxAddress(folder(), { SANDBOX_PROVIDER_PORT: String(port) })).rejects.toThrow(
       `Port ${port} on 127.0.0.1 is taken by another program; set SANDBOX_PROVIDER_PORT to a free one.`,

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { type Step, type StepControl, together } from "../../deploy/supervisor.ts";
 import { runProgram } from "../support/running-program.ts";
 
-/** With both outputs in one pipe: two pipes may be read in another order than they were written. */
+/** Both outputs go into one pipe. From two pipes the test might read the lines in another order than they were written. */
 const run = (...args: string[]) =>
   runProgram("sh", [
     "-c",
@@ -41,7 +41,7 @@ describe("the supervisor", () => {
     expect(lines(program.output())).toEqual(["start first", "start second", "second cannot start.", "stop first"]);
   });
 
-  test("a part that ends by itself: one sentence, everything is stopped, and its exit code is the system's", async () => {
+  test("a part that ends without a stop: one sentence, everything is stopped, and its exit code is the system's", async () => {
     const program = run("dies=second");
     expect(await program.ended).toBe(4);
     expect(lines(program.output()).slice(4)).toEqual(["second died.", "stop third", "stop second", "stop first"]);
@@ -107,14 +107,14 @@ describe("steps that start together", () => {
     };
   }
 
-  test("all can start: they start side by side and stop in reverse", async () => {
+  test("all steps can start: they start side by side and stop in reverse", async () => {
     const happened: string[] = [];
     const stop = await together("all", [step("a", happened), step("b", happened)]).start(control);
     await stop?.(new AbortController().signal);
     expect(happened).toEqual(["a starts", "b starts", "b stops", "a stops"]);
   });
 
-  test("one cannot start: the others are stopped, and its error is the step's", async () => {
+  test("one step cannot start: the others are stopped, and its error is that of the whole step", async () => {
     const happened: string[] = [];
     const steps = [step("a", happened), step("b", happened, new Error("taken")), step("c", happened)];
     await expect(together("all", steps).start(control)).rejects.toThrow("taken");

@@ -1,4 +1,4 @@
-/** The commands of the operators' guide for an upgrade, with stand-ins for `kubectl` and `docker`: where one fails, they stop. */
+/** The commands of the operators' guide for an upgrade stop where one fails. Stand-ins replace `kubectl` and `docker`. */
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { guideBlock, operationsGuide } from "../support/guide.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** Runs the lines with a program of this name in place of the real one; `answer` is its shell. Returns what it was asked. */
+/** Runs the lines with a stand-in for this program, whose shell script is `answer`. Returns the arguments of all its calls. */
 function run(
   lines: string,
   program: string,
@@ -43,7 +43,7 @@ describe("the upgrade in Kubernetes", () => {
 
 describe("the upgrade with Compose", () => {
   const lines = guideBlock("sh", "docker compose run --rm migrate", operationsGuide);
-  /** Names of as many running copies as the last `up` asked for. */
+  /** Answers `ps` with the ids of the old copies, and with as many running copies as the last `up` asked for. */
   const ANSWER = `case "$*" in
     *" ps -q --status running gateway"*) echo 1;;
     *" ps -q --status running"*) printf '%s\\n' 1 2 3 4;;
@@ -57,7 +57,7 @@ describe("the upgrade with Compose", () => {
     expect(asked.filter((each) => each === "stop 1 2")).toHaveLength(4);
   });
 
-  it("new copies do not run: the old ones stay, and the parts after it too", () => {
+  it("new copies do not run: the old copies stay, and the later parts are not replaced", () => {
     const { status, asked } = run(lines, "docker", ANSWER.replace("1 2 3 4", "1 2"));
     expect(status).not.toBe(0);
     expect(asked.at(-1)).toBe("compose ps -q --status running services");

@@ -1,4 +1,4 @@
-/** Bodies that are too large, cut off, deep, of the wrong type or with wrong values (design §4, "bodies"). */
+/** Bodies that the gateway refuses: too large, cut off, too deep, of a wrong type, invalid (design §4, "bodies"). */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** A fresh credential for each request, because this test is not about the throttle. */
+/** Each request has a new credential, so that the throttle of a credential refuses none of them. */
 const companion = (): Promise<string> => world.credential(station.companionId, 1, COMPANION_SCOPES);
 
 async function post<T = Refused>(
@@ -52,7 +52,7 @@ async function answerAndEnd(socket: Socket, head: string): Promise<{ answer: str
 }
 
 describe("the size of a body", () => {
-  it("16 KiB is accepted, one byte more is 413", async () => {
+  it("a body of 16 KiB: accepted; one byte more: 413", async () => {
     const padded = (length: number): string => {
       const text = JSON.stringify({ intent_id: "x", pad: "" });
       return text.replace('"pad":""', `"pad":"${"a".repeat(length - text.length)}"`);
@@ -75,7 +75,7 @@ describe("the size of a body", () => {
     ["to an unknown path", `${DEVICES}nowhere/`, []],
     ["after a head with two keys", HEARTBEAT, ["Idempotency-Key: a", "Idempotency-Key: b"]],
   ])(
-    "refused while the client is sending it, %s: the client can send all of it and read the answer",
+    "a body that is refused while the client sends it, %s: the client can send the rest and read the answer",
     async (_, path, lines) => {
       const length = 64 * 1_024;
       const socket = connect(world.gateway.port, "127.0.0.1");
@@ -94,7 +94,7 @@ describe("the size of a body", () => {
     },
   );
 
-  it("refused on more connections than may wait for their bodies: some connections end with the answer", async () => {
+  it("refused bodies on more connections than may wait for the rest: some connections end soon after the answer", async () => {
     const { bodiesFollowing, bodyFollowsMs } = CONNECTION_LIMITS;
     const connections = await Promise.all(
       Array.from({ length: bodiesFollowing + 100 }, async () => {
@@ -110,7 +110,7 @@ describe("the size of a body", () => {
     expect(Math.min(...answers.map(({ endsAfterMs }) => endsAfterMs))).toBeLessThan(bodyFollowsMs / 2);
   });
 
-  it("no Content-Length: a chunked body is 411, and the connection ends", async () => {
+  it("a chunked body without a Content-Length: 411, and the connection ends", async () => {
     const answer = await sendRaw(world.gateway.port, [
       await sendHead(HEARTBEAT, ["Content-Type: application/json", "Transfer-Encoding: chunked"]),
       '5\r\n{"sum\r\n',
@@ -133,22 +133,22 @@ describe.concurrent("the end of a body", () => {
   it.each<[string, number, string[]]>([
     ["two lengths that differ", 400, [`Content-Length: ${body.length}`, "Content-Length: 0"]],
     ["two lengths that are the same", 400, [`Content-Length: ${body.length}`, `content-length: ${body.length}`]],
-    ["no length before a length", 400, ["Content-Length:", `Content-Length: ${body.length}`]],
+    ["an empty length before a length", 400, ["Content-Length:", `Content-Length: ${body.length}`]],
     ["a list of lengths", 400, [`Content-Length: ${body.length}, ${body.length}`]],
     ["a length with a sign", 400, [`Content-Length: +${body.length}`]],
     ["a length and chunks", 400, [`Content-Length: ${body.length}`, "Transfer-Encoding: chunked"]],
     ["chunks", 411, ["transfer-encoding: Chunked"]],
     ["chunks that are compressed", 411, ["Transfer-Encoding: gzip, chunked"]],
     ["another encoding", 411, ["Transfer-Encoding: identity"]],
-    ["no encoding", 411, ["Transfer-Encoding:"]],
-    ["an encoding that looks like chunks", 411, ["Transfer-Encoding: xchunked"]],
+    ["an empty encoding", 411, ["Transfer-Encoding:"]],
+    ["an encoding that only contains the word chunked", 411, ["Transfer-Encoding: xchunked"]],
     ["two encodings", 411, ["Transfer-Encoding: chunked", "Transfer-Encoding: identity"]],
-  ])("two or unclear lengths: %s is %i and the connection ends", async (_what, status, lines) => {
+  ])("a head with %s: %i, and the connection ends", async (_what, status, lines) => {
     const { port } = world.gateway;
     // The chunks are complete, so that the gateway refuses the head and not the framing.
     const sent = status === 411 ? `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n` : body;
     const isNotRead = expect.not.stringMatching(/ 200 /) as string;
-    // A refused connection stays open for a second, so the four are sent at once.
+    // A refused connection stays open for a second, so the test sends all four requests at once.
     const [posted, followed, polled, polledTwice] = await Promise.all([
       sendRaw(port, [`${await sendHead(REPORT, [type, ...lines])}${sent}`]),
       sendRaw(port, [`${await sendHead(REPORT, [type, ...lines])}${sent}${next}`]),
@@ -161,7 +161,7 @@ describe.concurrent("the end of a body", () => {
     expect([polledTwice.isClosed, `${polledTwice.head}${polledTwice.body}`]).toEqual([true, isNotRead]);
   });
 
-  it("one length: accepted with the header's name in any case", async () => {
+  it("a head with one length: accepted, with the header's name in any case", async () => {
     const line = `content-length: ${body.length}`;
     const answer = await sendRaw(world.gateway.port, [`${await sendHead(REPORT, [type, line])}${body}`]);
     expect([answer.status, (JSON.parse(answer.body) as Refused).errors?.[0]?.pointer]).toEqual([400, "/outcome"]);
@@ -171,7 +171,7 @@ describe.concurrent("the end of a body", () => {
 });
 
 describe("a body that is cut off", () => {
-  it("with the end of its connection: no timeout is counted", async () => {
+  it("the connection ends before the body is complete: no timeout is counted, and the next request is served", async () => {
     for (let round = 0; round < 20; round += 1) {
       const pieces = [
         await sendHead(REPORT, ["Content-Type: application/json", "Content-Length: 100"]),
@@ -193,7 +193,7 @@ describe("a JSON body", () => {
     ["a number", "7"],
     ["null", "null"],
     ["text", '"x"'],
-  ])("that is %s: 400", async (name, text) => {
+  ])("a body that is %s: 400", async (name, text) => {
     const body = name === "not UTF-8" ? Buffer.from([0x7b, 0xff, 0x7d]) : text;
     const headers = { "content-type": "application/json" };
     const answer = await send<Refused>(world.baseUrl, "POST", REPORT, { token: await companion(), body, headers });
@@ -201,7 +201,7 @@ describe("a JSON body", () => {
     expect(answer.body.errors?.[0]?.pointer).toBe("");
   });
 
-  it("32 levels are read, 33 levels are refused, and 8,000 levels do no harm", async () => {
+  it("a body with 32 levels: read; with 33 or 8,000 levels: refused", async () => {
     const nested = (levels: number): string => `{"x":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
     const at32 = await post(REPORT, nested(32), "application/json");
     expect(at32.body.errors?.map(({ pointer }) => pointer)).toEqual(["/intent_id", "/outcome"]);
@@ -216,7 +216,7 @@ describe("a JSON body", () => {
   it.each([
     ["NUL", "a\u0000b"],
     ["half a surrogate pair", "a\ud800b"],
-  ])("with %s in its text: 400, because no database could store it", async (_name, text) => {
+  ])("a text with %s: 400, because no database could store it", async (_name, text) => {
     const answer = await beat({ note: text });
     expect([answer.status, answer.body.errors?.map(({ pointer }) => pointer)]).toEqual([400, ["/summary/note"]]);
     expect((await beat({ [text]: 1 })).status).toBe(400);
@@ -254,7 +254,7 @@ describe("content types", () => {
     ["application/jsonp", REPORT],
     ["text/plain", HEARTBEAT],
     ["application/xml", HEARTBEAT],
-  ])("%s is 415 at %s, with the accepted types", async (type, path) => {
+  ])("Content-Type %j at %s: 415 with the accepted types", async (type, path) => {
     const body = Buffer.from('{"intent_id":1}');
     const headers = { "content-type": type };
     const answer = await send<Refused>(world.baseUrl, "POST", path, { token: await companion(), body, headers });
@@ -262,7 +262,7 @@ describe("content types", () => {
     expect(answer.headers.get("accept")).toContain("application/json");
   });
 
-  it("case and parameters do not matter", async () => {
+  it("Content-Type application/json: accepted in any case and with parameters", async () => {
     expect((await post(REPORT, "{}", "Application/JSON; charset=utf-8")).status).toBe(400);
   });
 });
@@ -283,12 +283,12 @@ describe("a heartbeat", () => {
     ["a form", () => post(HEARTBEAT, new URLSearchParams({ summary }))],
     ["a form without a summary", () => post(HEARTBEAT, new URLSearchParams({ other: "x" }))],
     ["a multipart form", () => post(HEARTBEAT, multipart({ summary }))],
-  ])("accepted with %s", async (_name, sendHeartbeat) => {
+  ])("a heartbeat with %s: accepted", async (_name, sendHeartbeat) => {
     const answer = await sendHeartbeat();
     expect([answer.status, answer.text.includes("device_id")]).toEqual([200, true]);
   });
 
-  it("stored with its summary before it is answered", async () => {
+  it("a heartbeat: stored with its summary before the answer", async () => {
     await beat({ network: "wifi" });
     const stored = await world.bus.jsm.streams.getMessage("LIVENESS", {
       last_by_subj: heartbeatSubject(1, station.companionId),
@@ -302,7 +302,7 @@ describe("a heartbeat", () => {
     ["null", null],
     ["more than 4 KiB", { note: "x".repeat(4_096) }],
     ["more than 8 levels", { a: { b: { c: { d: { e: { f: { g: { h: { i: 1 } } } } } } } } }],
-  ])("refused with %s as its summary", async (_name, value) => {
+  ])("a summary that is %s: 400", async (_name, value) => {
     const answer = await beat(value);
     expect([answer.status, answer.body.errors?.[0]?.pointer]).toEqual([400, "/summary"]);
   });
@@ -310,7 +310,7 @@ describe("a heartbeat", () => {
   it.each([
     ["4 KiB exactly", { note: "x".repeat(4_096 - 11) }],
     ["8 levels exactly", { a: { b: { c: { d: { e: { f: { g: { h: 1 } } } } } } } }],
-  ])("accepted with a summary of %s", async (_name, value) => {
+  ])("a summary of %s: accepted", async (_name, value) => {
     expect((await beat(value)).status).toBe(200);
   });
 
@@ -340,12 +340,12 @@ describe("a path", () => {
     ["/api/cashier/v1/orders/1.5/", 404],
     ["/api/cashier/v1/orders/9999999999999999/", 404],
     ["/api/cashier/v1/orders/abc/", 404],
-  ])("%s is %i as JSON", async (path, status) => {
+  ])("GET %s: %i as JSON", async (path, status) => {
     const answer = await send<Refused>(world.baseUrl, "GET", path);
     expect([answer.status, answer.body.code]).toEqual([status, "path_not_found"]);
   });
 
-  it("accepts only its methods, and names them", async () => {
+  it("a path accepts only its methods, and Allow names them", async () => {
     for (const method of ["GET", "PUT", "DELETE", "PATCH"]) {
       const answer = await send<Refused>(world.baseUrl, method, REPORT);
       expect([answer.status, answer.body.code, answer.headers.get("allow")], method).toEqual([

@@ -17,13 +17,13 @@ describe("the AsyncAPI document of the bus", () => {
     expect(text === busAsyncApiText()).toBe(true);
   });
 
-  test("names the subject and each type of event", () => {
+  test("names the subject and each type of its events", () => {
     const { issueEvents } = document.channels;
     expect(issueEvents?.address).toBe("issues.event.{organizationId}");
     for (const type of ISSUE_EVENT_TYPES) expect(issueEvents?.description).toContain(`\`${type}\``);
   });
 
-  test("shows an example that fits the document's schema and the code's schema", () => {
+  test("has an example that fits the document's schema and the code's schema", () => {
     const check = new Ajv({ strict: false }).compile(document.components.schemas["PublishedIssueEvent"] ?? {});
     expect(check(EXAMPLE_ISSUE_EVENT), JSON.stringify(check.errors)).toBe(true);
     expect(check({ ...EXAMPLE_ISSUE_EVENT, eventId: "1" })).toBe(false);

@@ -8,12 +8,12 @@ const PROVIDER = "192.0.2.7";
 const { newCallbacksInFlight, newCallbacksWaiting } = LIMITS;
 
 interface Flood {
-  /** The callbacks that have a slot, in the order in which they got it. */
+  /** The callbacks that got a slot, in the order in which they got it. */
   readonly entered: { readonly address: string; readonly release: ReleaseSlot }[];
   refused: number;
 }
 
-/** Sends that many callbacks at once, from that many addresses and to that many configs. */
+/** Sends callbacks at once, divided between that many addresses and that many configs. */
 async function flood(
   lanes: CallbackLanes,
   {
@@ -37,10 +37,10 @@ async function flood(
 
 const settled = (): Promise<void> => new Promise(setImmediate);
 
-describe("the lanes of callbacks", () => {
+describe("the lanes of callbacks: which callback gets a slot", () => {
   it.each([
     ["one config", 1],
-    ["made-up configs", 5_000],
+    ["invented configs", 5_000],
   ])(
     "a flood for %s that holds every slot for new senders: a verified sender gets a slot at once",
     async (_what, configs) => {
@@ -54,11 +54,11 @@ describe("the lanes of callbacks", () => {
     },
   );
 
-  it("a sender counts as verified for its config only, and for a limited time", async () => {
+  it("a verified sender: it counts as verified for its config only, and for a limited time", async () => {
     const lanes = new CallbackLanes();
     lanes.verified({ configId: 1, address: PROVIDER }, NOW_MS);
     await flood(lanes, { callbacks: 5_000, addresses: 200, configs: 5_000 });
-    // The last free slot is for another new address.
+    // A sender that is not verified still gets a slot here: the last free one for new senders.
     expect(await lanes.enter({ configId: 3, address: "203.0.113.1" }, NOW_MS)).toBeTypeOf("function");
     const entered: string[] = [];
     const enter = (what: string, configId: number, atMs: number): void =>
@@ -88,7 +88,7 @@ describe("the lanes of callbacks", () => {
     expect(entered).toHaveLength(newCallbacksInFlight / 2);
   });
 
-  it("a callback that waits too long: gets no slot", async () => {
+  it("a flood that fills the queue: another callback of its address gets no slot, without a wait", async () => {
     const lanes = new CallbackLanes();
     const { entered } = await flood(lanes, { callbacks: 2_000, addresses: 1, configs: 2_000 });
     const beganAtMs = performance.now();
@@ -97,7 +97,7 @@ describe("the lanes of callbacks", () => {
     expect(entered).not.toHaveLength(0);
   });
 
-  it("invalid callbacks: a few of each address are forwarded at once, and the others get no slot", () => {
+  it("callbacks without a usable signature: each address gets a few slots at once, and no more", () => {
     const lanes = new CallbackLanes();
     const { unsignedCallbacksInFlightPerAddress: few } = LIMITS;
     const held = Array.from({ length: few + 1 }, () => lanes.enterUnsigned("198.51.100.1"));

@@ -1,4 +1,4 @@
-/** While the providers service does not answer, only a limited number of callbacks wait in the gateway. */
+/** While the providers service does not answer, the gateway forwards only a limited number of callbacks. */
 
 import type { Msg } from "nats";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 beforeEach(() => void held.splice(0));
 
-/** The form is right; only the providers service can check the signature. */
+/** The signature has a valid format; only the providers service can check it. */
 const SIGNED = { "x-provider-signature": `t=1790000000,v1=${"0".repeat(64)}` };
 
 const sendCallback = (configId: number, headers: Record<string, string> = SIGNED): Promise<Answer<Refused>> =>
@@ -29,8 +29,8 @@ const answerHeld = (reply: object = RECORDED): void => {
   for (const message of held.splice(0)) message.respond(JSON.stringify({ reply }));
 };
 
-describe("callbacks without an answer of the providers service", () => {
-  it("a flood of one config's callbacks: those above its share wait, and a callback of another config is forwarded", async () => {
+describe("callbacks while the providers service does not answer", () => {
+  it("a flood for one config: the callbacks above its share wait, and a callback for another config is forwarded", async () => {
     const { newCallbacksInFlightPerConfig: share } = LIMITS;
     const flood = Array.from({ length: share + 20 }, () => sendCallback(1));
     await vi.waitUntil(() => held.length === share, HANGS);
@@ -43,7 +43,7 @@ describe("callbacks without an answer of the providers service", () => {
     expect(new Set((await Promise.all(flood)).map(({ status }) => status))).toEqual(new Set([200]));
   });
 
-  it("a verified callback: its sender gets the config's slots for verified and for new senders", async () => {
+  it("a sender with a verified callback: uses the config's slots for verified senders and those for new senders", async () => {
     const first = sendCallback(3);
     await vi.waitUntil(() => held.length === 1, HANGS);
     answerHeld();

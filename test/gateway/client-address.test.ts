@@ -1,4 +1,4 @@
-/** The client's address, over real sockets: which headers of proxies and clients count. */
+/** Which address counts as the client's, over real sockets: what headers of proxies and of clients change. */
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -80,20 +80,20 @@ const addressOf = async (...forwarded: readonly string[]): Promise<string> => {
 };
 
 describe("the client's address, with a trusted proxy", () => {
-  it("the last line of X-Forwarded-For counts: the client may have written the lines before it", async () => {
+  it("several lines of X-Forwarded-For: the last one counts, because the client may have written the others", async () => {
     expect(await addressOf("198.51.100.66", "203.0.113.5")).toBe("203.0.113.5");
     expect(await addressOf("198.51.100.66", "198.51.100.67, 203.0.113.5")).toBe("203.0.113.5");
     expect(await addressOf("198.51.100.66", "203.0.113.5, 10.1.2.3")).toBe("203.0.113.5");
     expect(await addressOf("198.51.100.66, 203.0.113.5", "10.1.2.3", "10.1.2.4")).toBe("203.0.113.5");
   });
 
-  it("the last address that is no trusted proxy counts, in one line", async () => {
+  it("several addresses in one line: the last one that is not a trusted proxy counts", async () => {
     expect(await addressOf("203.0.113.5")).toBe("203.0.113.5");
     expect(await addressOf("198.51.100.66,203.0.113.5 ,10.1.2.3")).toBe("203.0.113.5");
     expect(await addressOf("10.9.9.9, 203.0.113.5, 2001:db8:ffff::1")).toBe("203.0.113.5");
   });
 
-  it("every address is trusted: the first one counts, as a client in a trusted network", async () => {
+  it("only trusted addresses: the first one counts, as a client in a trusted network", async () => {
     expect(await addressOf("10.5.5.5, 10.1.2.3")).toBe("10.5.5.5");
     expect(await addressOf("10.5.5.5", "127.0.0.1")).toBe("10.5.5.5");
   });
@@ -114,7 +114,7 @@ describe("the client's address, with a trusted proxy", () => {
     expect(await addressOf("203.0.113.5, ::ffff:10.1.2.3")).toBe("203.0.113.5");
   });
 
-  it("the last X-Forwarded-Proto is https: the connection is encrypted", async () => {
+  it("X-Forwarded-Proto: the connection counts as encrypted when its last value is https", async () => {
     const isSecure = async (...values: readonly string[]): Promise<boolean> =>
       (
         await clientOf(
@@ -132,12 +132,12 @@ describe("the client's address, with a trusted proxy", () => {
 });
 
 describe("the client's address without a trusted proxy", () => {
-  it("the connection's address counts, and no header changes it", async () => {
+  it("any header: ignored, the connection's address counts", async () => {
     const lines = ["X-Forwarded-For: 203.0.113.5", "X-Forwarded-For: 203.0.113.6", "X-Forwarded-Proto: https"];
     expect(await clientOf(direct.port, lines)).toEqual({ address: "127.0.0.1", secure: false });
   });
 
-  it("a proxy in a private network that no setting names: reported once", async () => {
+  it("a proxy in a private network that the settings do not name: reported once", async () => {
     const { port, unnamedProxies, server } = startServer([]);
     try {
       await clientOf(port, []);

@@ -1,4 +1,4 @@
-/** Whether a companion is ready for a collection: what the gateway reports over time, and how rarely it notes polls. */
+/** When the gateway reports a companion as ready for a collection, and how often it publishes a note of a companion's poll. */
 import { describe, expect, it } from "vitest";
 import { readinessOf } from "../../gateway/api/cashier/routes.ts";
 import { LIMITS } from "../../gateway/limits.ts";
@@ -23,7 +23,7 @@ const intent = (facts: Partial<PaymentIntent>) =>
 const readinessAt = (state: State, polledAtMs: number | null, nowMs = NOW_MS) =>
   readinessOf(state, device("online"), polledAtMs, nowMs).readiness;
 
-describe("a companion", () => {
+describe("a companion's readiness", () => {
   it("after a poll: ready for 35 seconds, with the end of that time", () => {
     const { readiness, validUntilMs } = readinessOf(idle, device("online"), NOW_MS, NOW_MS);
     expect([readiness, validUntilMs]).toEqual(["ready", NOW_MS + SILENCE_MS]);
@@ -31,12 +31,12 @@ describe("a companion", () => {
     expect(readinessAt(idle, NOW_MS, NOW_MS + SILENCE_MS)).toBe("not_polling");
   });
 
-  it("with heartbeats and without a poll: not polling; without heartbeats: offline", () => {
+  it("heartbeats without a poll: not polling; no heartbeats: offline", () => {
     expect(readinessAt(idle, null)).toBe("not_polling");
     expect(readinessOf(idle, device("offline"), NOW_MS, NOW_MS).readiness).toBe("offline");
   });
 
-  it("during a collection that it has fetched, and for 35 seconds after it: ready without a poll", () => {
+  it("a collection that the companion has fetched: ready without polls, until 35 seconds after its end", () => {
     const polledAtMs = NOW_MS - 10 * SILENCE_MS;
     expect(readinessAt({ intent: intent({ status: "processing" }), ended: [] }, polledAtMs)).toBe("ready");
     expect(readinessAt({ intent: intent({ status: "created" }), ended: [] }, polledAtMs)).toBe("not_polling");
@@ -52,7 +52,7 @@ describe("a companion", () => {
 });
 
 describe("notes of polls", () => {
-  it("one device: at most one note in ten seconds from all gateways together, and no note replaces a heartbeat", async () => {
+  it("one device: all gateways together publish one note in ten seconds at most, and no note replaces a heartbeat", async () => {
     const nats = await startNats();
     const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
     try {
@@ -69,7 +69,7 @@ describe("notes of polls", () => {
       const slot = here.find("x".repeat(32));
       const subject = pollSubject(3, 31);
       const newest = () => bus.jsm.streams.getMessage(LIVENESS.name, { last_by_subj: subject });
-      /** The newest note's place in the stream. The marker is published after the note, so the note is stored by then. */
+      /** The sequence number of the newest note. The marker is published after the note, so the note is stored by then. */
       const storedNote = async (): Promise<number> => {
         await new Promise((resolve) => setImmediate(resolve));
         await bus.js.publish(heartbeatSubject(3, 32), "{}");
@@ -83,11 +83,11 @@ describe("notes of polls", () => {
         return seq;
       };
       const startMs = 1_700_000_000_000;
-      // Every second message from here on is a marker.
+      // A marker follows each note, so the next note has a number that is higher by two or more.
       expect(await noteAt(here, startMs)).toBe(2);
       for (const laterMs of [1, 2_000, 9_000]) {
         notes.note(here, slot, startMs + laterMs);
-        // The other gateway has written no note, but it has received this one.
+        // The other gateway has published no note, but it has received this one.
         notes.note(there, slot, startMs + laterMs);
       }
       expect(await storedNote()).toBe(2);

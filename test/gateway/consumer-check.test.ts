@@ -1,4 +1,4 @@
-/** How the gateway identifies a robotics consumer: what it requests on the bus, and what it refuses without a request. */
+/** How the gateway identifies a robotics consumer: which requests it sends on the bus, and what it refuses without one. */
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { ConsumerCheck } from "../../gateway/http/caller-checks.ts";
 import { ApiError } from "../../gateway/http/handler-context.ts";
@@ -43,7 +43,7 @@ function startCheck() {
 }
 
 describe("a consumer's credential", () => {
-  it("looked up on every request, by its hash", async () => {
+  it("a valid credential: the gateway looks it up on every request, by its hash", async () => {
     const { identify } = startCheck();
     for (let count = 0; count < 3; count += 1) expect(await identify(`Bearer ${GOOD}`)).toBe("Fleet");
     expect(service.requests).toHaveLength(3);
@@ -53,7 +53,7 @@ describe("a consumer's credential", () => {
     expect(service.requests).toHaveLength(4);
   });
 
-  it("malformed: refused without a request on the bus", async () => {
+  it("a malformed credential: refused without a request on the bus", async () => {
     const { identify } = startCheck();
     expect(await identify(undefined)).toBe("credential_missing");
     expect(await identify("Basic abc")).toBe("credential_missing");
@@ -63,8 +63,8 @@ describe("a consumer's credential", () => {
   });
 });
 
-describe("a machine whose clock was an hour ahead and is corrected", () => {
-  it("serves a consumer at once: the consumer's bucket does not stay empty for an hour", async () => {
+describe("a consumer after its machine's clock was an hour ahead", () => {
+  it("the clock is corrected: the consumer is served at once, and its bucket is not empty for an hour", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3_600_000 });
     const { identify } = startCheck();
     try {
@@ -76,8 +76,8 @@ describe("a machine whose clock was an hour ahead and is corrected", () => {
   });
 });
 
-describe("a suspended consumer", () => {
-  it("gets `consumer_suspended` as often as its bucket allows, and does not throttle others at its address", async () => {
+describe("a consumer that is suspended", () => {
+  it("gets `consumer_suspended` as often as its bucket allows; others at its address are not throttled", async () => {
     const { identify } = startCheck();
     service.suspended = true;
     const pending = Array.from({ length: CONSUMER_RATE.burst + 5 }, () => identify(`Bearer ${GOOD}`));
@@ -92,8 +92,8 @@ describe("a suspended consumer", () => {
   });
 });
 
-describe("a fleet whose first requests come at once", () => {
-  it("gets all answers that its bucket allows, and uses up nothing of the address's bucket", async () => {
+describe("a fleet that sends its first requests at once", () => {
+  it("gets all answers that its bucket allows; the bucket of its address stays full", async () => {
     const { identify } = startCheck();
     for (const letter of ["a", "b", "c"]) {
       const credential = `rc_${letter.repeat(43)}`;
@@ -105,7 +105,7 @@ describe("a fleet whose first requests come at once", () => {
 });
 
 describe("a client that tries credentials", () => {
-  it("causes a limited number of requests on the bus, and does not lock out a fleet at the same address", async () => {
+  it("wrong credentials: a limited number of requests on the bus, and a fleet at the same address is still served", async () => {
     const { check, identify } = startCheck();
     expect(await identify(`Bearer ${GOOD}`)).toBe("Fleet");
     service.knows = false;
@@ -123,7 +123,7 @@ describe("a client that tries credentials", () => {
     expect(await identify(`Bearer rc_${"n".repeat(43)}`, "10.0.0.2")).toBe("Fleet");
   });
 
-  it("a credential that has ended counts as a wrong one from then on", async () => {
+  it("a credential that has ended: counts as a wrong one from then on", async () => {
     const { identify } = startCheck();
     expect(await identify(`Bearer ${GOOD}`)).toBe("Fleet");
     service.knows = false;
@@ -138,14 +138,14 @@ describe("a client that tries credentials", () => {
   });
 });
 
-describe("the buckets of credentials", () => {
-  it("limited in number: the bucket without a request for the longest time is removed", () => {
+describe("the throttle of credentials", () => {
+  it("more credentials than its limit: it drops the one without a request for the longest time", () => {
     const throttle = new CredentialThrottle(CONSUMER_RATE, 3);
     for (const digest of ["a", "b", "a", "c", "d"]) expect(throttle.take(digest, 1_000)).toBe(0);
     expect([throttle.size, throttle.knows("a"), throttle.knows("b")]).toEqual([3, true, false]);
   });
 
-  it("thirty at once and five a second", () => {
+  it("one credential: thirty requests at once, then five a second", () => {
     const throttle = new CredentialThrottle(CONSUMER_RATE, 3);
     const taken = (nowMs: number): number => {
       let count = 0;

@@ -1,17 +1,17 @@
-/** The table of credentials behaves as a map does, for any insertions and removals. */
+/** The table of credentials behaves as a map, for any insertions and removals. */
 import { hash } from "node:crypto";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CredentialTable } from "../../gateway/read-model/credential-replica.ts";
 
-/** Few digests, half of them with the same first word, so that slots collide. */
+/** Few digests, half of them with the same beginning, so that slots collide. */
 function digestOf(id: number): string {
   const digest = hash("sha256", String(id), "binary");
   return id % 2 === 0 ? `same${digest.slice(4)}` : digest;
 }
 
 describe("CredentialTable", () => {
-  it("set, delete and find in any order have the results of a map, also while the table grows", () => {
+  it("set, delete and find in any order: the same results as a map, also while the table grows", () => {
     const action = fc.record({ id: fc.nat(400), kind: fc.constantFrom("set", "set", "delete", "spend") });
     fc.assert(
       fc.property(fc.array(action, { maxLength: 3_000, size: "max" }), (actions) => {
@@ -50,7 +50,7 @@ describe("CredentialTable", () => {
     );
   });
 
-  it("holds 200,000 entries, finds each and nothing else, and does not grow when entries are replaced", () => {
+  it("200,000 entries: finds each of them and nothing else, and does not grow when entries are replaced", () => {
     const table = new CredentialTable();
     for (let id = 0; id < 200_000; id += 1) table.set(hash("sha256", `a${id}`, "binary"), id, id, 1);
     for (let id = 0; id < 200_000; id += 7)

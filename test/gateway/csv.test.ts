@@ -1,4 +1,4 @@
-/** CSV that a spreadsheet opens as data. */
+/** CSV that a spreadsheet opens as data, and never as a formula. */
 import { parse } from "csv-parse/sync";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -21,15 +21,15 @@ describe("a row of CSV", () => {
     ["a\n+cmd", '"a\n\'+cmd"'],
     ['a;"=1+1', '"a;""\'=1+1"'],
     ["a - b; c = d", "a - b; c = d"],
-  ])("writes %s as %s", (cell, written) => {
+  ])("a cell %j: written as %j", (cell, written) => {
     expect(csvRow([cell])).toBe(`${written}\r\n`);
   });
 
-  test("quotes the separators of cells and rows, and leaves null empty", () => {
+  test("cells with quotes, commas or line breaks: quoted; null: an empty cell", () => {
     expect(csvRow(['a,"b"', "c\nd", null, 7, true])).toBe('"a,""b""","c\nd",,7,true\r\n');
   });
 
-  test("divided by semicolons or tabs, as spreadsheets in other languages do: contains no formula", () => {
+  test("a spreadsheet that splits the row at semicolons or tabs: finds no formula in it", () => {
     const piece = fc.constantFrom(";", "\t", "\n", "\r", ",", '"', "'", " ", "=", "+", "-", "@", "＝", "a", "1");
     fc.assert(
       fc.property(fc.array(fc.string({ unit: piece }), { minLength: 1 }), (cells) => {
@@ -40,7 +40,7 @@ describe("a row of CSV", () => {
     );
   });
 
-  test("read again: has the same cells, except for the mark of those that could be formulas", () => {
+  test("a row that is parsed again: the same cells, except for the mark before a possible formula", () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: "grapheme" }), { minLength: 2 }), (cells) => {
         const [read] = parse(csvRow(cells), { record_delimiter: "\r\n", relax_column_count: true });

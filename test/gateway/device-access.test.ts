@@ -1,4 +1,4 @@
-/** Access of devices: credentials, scopes, standing, kill switches and the throttle of a credential. */
+/** Access of devices: credentials, scopes, standing, kill switches, and the throttle of a credential. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
@@ -37,8 +37,8 @@ const bearer = (credential: string): Record<string, string> => ({ authorization:
 const display = (): Promise<string> => world.credential(station.displayId, 1, DISPLAY_SCOPES);
 const companion = (): Promise<string> => world.credential(station.companionId, 1, COMPANION_SCOPES);
 
-describe("a credential", () => {
-  it.each(ALL)("missing at %s: 401 and a challenge", async (endpoint) => {
+describe("a device's credential", () => {
+  it.each(ALL)("no credential at %s: 401 and a challenge", async (endpoint) => {
     for (const authorization of ["", "Basic ZGV2aWNlOnBhc3M=", "Bearer", "Bearer "]) {
       const answer = await ask(endpoint, authorization === "" ? {} : { authorization });
       expect([answer.status, answer.body.code], authorization).toEqual([401, "credential_missing"]);
@@ -46,7 +46,7 @@ describe("a credential", () => {
     }
   });
 
-  it.each(ALL)("unknown at %s: 401", async (endpoint) => {
+  it.each(ALL)("an unknown credential at %s: 401", async (endpoint) => {
     for (const credential of ["nonsense", `dp_00_${"A".repeat(43)}`, "x".repeat(2_000)]) {
       const answer = await ask(endpoint, bearer(credential));
       expect([answer.status, answer.body.code]).toEqual([401, "credential_invalid"]);
@@ -54,7 +54,7 @@ describe("a credential", () => {
     }
   });
 
-  it("accepted with any case of the scheme", async () => {
+  it("a valid credential: accepted with any case of the scheme", async () => {
     expect((await ask("GET me/", { authorization: `bEARER ${await display()}` })).status).toBe(200);
   });
 
@@ -66,7 +66,7 @@ describe("a credential", () => {
     expect((await ask("GET display/", bearer(other))).status).toBe(200);
   });
 
-  it("a device that its station has revoked: invalid, although its entry is there", async () => {
+  it("a device that its station has revoked: 401, although the bucket still has the credential's entry", async () => {
     const other = await world.openStation(6);
     const credential = await world.credential(other.displayId, 6, DISPLAY_SCOPES);
     expect((await ask("GET display/", bearer(credential))).status).toBe(200);
@@ -78,7 +78,7 @@ describe("a credential", () => {
     }
   });
 
-  it("a device that its station does not have: 503, because the replica may be stale", async () => {
+  it("a device that its station's replica does not have: 503, because the replica may be stale", async () => {
     const orphan = await world.credential(777, 1, DISPLAY_SCOPES);
     const stray = await world.credential(1, 999, DISPLAY_SCOPES);
     for (const credential of [orphan, stray]) {
@@ -89,17 +89,17 @@ describe("a credential", () => {
     }
   });
 
-  it("with an invalid entry: `credential_invalid`", async () => {
+  it("an invalid entry in the bucket: `credential_invalid`", async () => {
     const credential = await world.credential(0, 1, DISPLAY_SCOPES);
     expect((await ask("GET display/", bearer(credential))).body.code).toBe("credential_invalid");
   });
 });
 
-describe("a scope", () => {
+describe("the scopes of a credential", () => {
   it.each([
     ["a display", display, ["GET assignment/", "POST assignment/report/"], ["GET me/", "GET display/"]],
     ["a companion", companion, ["GET display/"], ["GET me/", "GET assignment/"]],
-  ] as const)("limits %s to the endpoints of its kind", async (_name, make, denied, allowed) => {
+  ] as const)("%s: may call only the endpoints of its kind", async (_name, make, denied, allowed) => {
     const credential = await make();
     for (const endpoint of denied) {
       const answer = await ask(endpoint, bearer(credential));
@@ -133,7 +133,7 @@ describe("a blocked device", () => {
     ["station_frozen", ...onAndOff("station.1")],
     ["organization_frozen", ...onAndOff("organization.1")],
     ["platform_frozen", ...onAndOff("platform")],
-  ])("receives %s at me and heartbeat, and is refused with it elsewhere", async (reason, block, unblock) => {
+  ])("%s: me and heartbeat report it, other endpoints refuse the device with it", async (reason, block, unblock) => {
     const credential = bearer(await companion());
     await block();
     for (const endpoint of ["GET me/", "POST heartbeat/"] as const) {
@@ -142,7 +142,7 @@ describe("a blocked device", () => {
     }
     const answer = await ask("GET assignment/", credential);
     expect([answer.status, answer.body.code]).toEqual([403, reason]);
-    // A station refuses the report and stores it as evidence. Here no host runs, so the gateway refuses it.
+    // The station would store this report as evidence and refuse it. No host runs here, so the gateway refuses it.
     const askedAtMs = performance.now();
     const report = await ask("POST assignment/report/", credential);
     expect([report.status, report.body.code]).toEqual([403, reason]);
@@ -151,7 +151,7 @@ describe("a blocked device", () => {
     expect((await ask("GET assignment/", credential)).status).toBe(200);
   });
 
-  it("a blocked display: 403 instead of its display", async () => {
+  it("a blocked display: 403 instead of its view", async () => {
     const credential = bearer(await display());
     await world.setSwitch("platform", true);
     const answer = await ask("GET display/", { ...credential, "if-none-match": "*" });
@@ -162,7 +162,7 @@ describe("a blocked device", () => {
 });
 
 describe("the throttle of a credential", () => {
-  it("allows ten requests at once, then one a second, over all endpoints together", async () => {
+  it("ten requests at once, then one a second, over all endpoints together", async () => {
     const [credential, other] = [bearer(await display()), bearer(await display())];
     const etag = (await ask("GET display/", credential)).headers.get("etag") as string;
     const rest = [

@@ -1,4 +1,4 @@
-/** The gateway serves the whole API page: it names no outside host, and its headers forbid the browser to use one. */
+/** The gateway serves the API page completely: the page names no other host, and its headers forbid requests to one. */
 
 import { readFileSync } from "node:fs";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 describe("/docs/", () => {
-  it("loads every file that it names from the gateway", async () => {
+  it("every file that the page names: the gateway serves it", async () => {
     const page = await send(world.baseUrl, "GET", "/docs/");
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
     const names = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] as string);
@@ -28,7 +28,7 @@ describe("/docs/", () => {
     }
   });
 
-  it("may send requests only to this gateway, and may not be framed", async () => {
+  it("its headers: the page may send requests only to this gateway, and no page may frame it", async () => {
     const policy = (await send(world.baseUrl, "GET", "/docs/")).headers.get("content-security-policy") ?? "";
     const sources = policy.split(";").flatMap((directive) => directive.trim().split(" ").slice(1));
     expect(new Set(sources)).toEqual(new Set(["'none'", "'self'", "'unsafe-inline'", "data:"]));
@@ -39,7 +39,7 @@ describe("/docs/", () => {
 });
 
 describe("/openapi.json", () => {
-  it("is the checked-in document, revalidated by its ETag", async () => {
+  it("the answer is the checked-in document, and 304 for its ETag", async () => {
     const first = await send(world.baseUrl, "GET", "/openapi.json");
     expect(first.text).toBe(readFileSync(OPENAPI_FILE, "utf8"));
     const headers = { "if-none-match": first.headers.get("etag") as string };
@@ -48,7 +48,7 @@ describe("/openapi.json", () => {
   });
 });
 
-describe("a file", () => {
+describe("a file of the documentation", () => {
   /** The bytes as they are sent: `fetch` would decompress them. */
   async function raw(path: string, headers: Record<string, string>) {
     const answer = await request(world.baseUrl + path, { headers });
@@ -66,7 +66,7 @@ describe("a file", () => {
     ["deflate, zstd", undefined],
     ["identity", undefined],
     ["", undefined],
-  ])("for Accept-Encoding %j: compressed with %s", async (accepted, coding) => {
+  ])("Accept-Encoding %j: compressed with %s", async (accepted, coding) => {
     const answer = await raw("/openapi.json", { "accept-encoding": accepted });
     expect([answer.status, answer.headers["content-encoding"]]).toEqual([200, coding]);
     expect(answer.headers.vary).toBe("Accept-Encoding");
@@ -95,8 +95,8 @@ describe("a file", () => {
   });
 });
 
-describe("a path next to the page's", () => {
-  it.each(["/", "/docs"])("%s: redirected to the page", async (path) => {
+describe("a path that leads to the API page", () => {
+  it.each(["/", "/docs"])("%s: redirected to /docs/", async (path) => {
     const answer = await send(world.baseUrl, "GET", path);
     expect([answer.status, answer.headers.get("location"), answer.text]).toEqual([308, "/docs/", ""]);
     const followed = await fetch(world.baseUrl + path);

@@ -1,4 +1,4 @@
-/** A change is done while the gateway loses its feed: the answer reports it as done (design §2.2). */
+/** The gateway loses its feed while a service does a change: the answer still reports the change as done (design §2.2). */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { type Device, moveDevice } from "../../services/bus/messages/devices.ts";
@@ -50,7 +50,7 @@ const isStale = (): boolean => {
   return !replicas.isStationFresh(STATION_ID, replicas.nowMs());
 };
 
-/** Deletes the station log while the service does the change. */
+/** Deletes the station log. The test calls it while the service does the change. */
 async function loseFeed(): Promise<void> {
   await world.bus.jsm.streams.delete(STATION_LOG.name);
   await expect.poll(isStale, { timeout: 10_000 }).toBe(true);
@@ -58,8 +58,8 @@ async function loseFeed(): Promise<void> {
 
 const deps = (queue: string) => ({ nc: world.bus.nc, log: SILENT, queue, claim: async () => true });
 
-describe("a change that is done while the gateway becomes stale", () => {
-  it("new lines and a void of an order: 200 with the order", async () => {
+describe("a change during which the gateway becomes stale", () => {
+  it("an order's new lines and its void: 200 with the order", async () => {
     const token = await world.session();
     const served = [
       serve(deps("settlement"), getOrder, async () => ({ order: ORDER })),
@@ -78,7 +78,7 @@ describe("a change that is done while the gateway becomes stale", () => {
     for (const one of served) one.unsubscribe();
   });
 
-  it("a suspended device: 200 with the device", async () => {
+  it("a device's suspension: 200 with the device", async () => {
     const token = await world.session({ role: "owner", permissions: ["organization.manage"] });
     const served = serve(deps("registry"), moveDevice, async () => {
       await loseFeed();

@@ -1,4 +1,4 @@
-/** POST enroll over HTTP: a code is claimed once, and a refused code reveals nothing about itself (I9, I10). */
+/** POST enroll over HTTP: a code is claimed once, and the answer to a refused code reveals nothing about it (I9, I10). */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Answer, type Refused, send } from "../support/http.ts";
@@ -19,7 +19,7 @@ let owner: Person;
 let stationId: number;
 
 beforeAll(async () => {
-  // Each request below names another client address. It counts because this machine is a configured proxy.
+  // This machine is a configured proxy, so each request can name another client address.
   system = await sharedSystem();
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   stationId = system.sandbox.stations[0]?.stationId as number;
@@ -42,7 +42,7 @@ async function register(kind: string): Promise<{ deviceId: number; code: string;
   return { deviceId: device.device_id, code: issued.code, codeId: issued.enrollment_code.code_id };
 }
 
-/** Changes the times of the code in the database, because the shortest validity is a minute. */
+/** Changes the code's times in the database, because the shortest validity is a minute. */
 async function letExpire({ codeId, deviceId }: { codeId: number; deviceId: number }): Promise<void> {
   const sql = postgres(system.database.url, { max: 1 });
   await sql`
@@ -54,11 +54,11 @@ async function letExpire({ codeId, deviceId }: { codeId: number; deviceId: numbe
   expect(enrollment_codes[0]).toMatchObject({ code_id: codeId, status: "expired" });
 }
 
-describe("a claimed code", () => {
+describe("the claim of a valid code", () => {
   it.each([
     ["smart_pos_companion", ["device:read", "device:heartbeat", "assignment:read", "assignment:report"]],
     ["customer_display", ["device:read", "device:heartbeat", "display:read"]],
-  ])("gives a %s its credential, scopes and snapshot, and the credential works at once", async (kind, scopes) => {
+  ])("a %s: gets its credential, scopes and snapshot, and the credential works at once", async (kind, scopes) => {
     const { deviceId, code } = await register(kind);
     const { status, body, headers } = await claim<Enrollment>(code);
     expect(status).toBe(201);
@@ -70,20 +70,20 @@ describe("a claimed code", () => {
     expect(me.body).toEqual({ ...body.device, server_time: me.body.server_time });
   });
 
-  it("accepted in lower case, without its hyphen and with blanks", async () => {
+  it("a code in lower case, without its hyphen and with blanks: accepted", async () => {
     const { code } = await register("customer_display");
     expect((await claim(` ${code.replace("-", "").toLowerCase()} `)).status).toBe(201);
   });
 
-  it("claimed four times at once: exactly one claim succeeds", async () => {
+  it("four claims of one code at once: exactly one succeeds", async () => {
     const { code } = await register("customer_display");
     const answers = await Promise.all([claim(code), claim(code), claim(code), claim(code)]);
     expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 404, 404, 404]);
   });
 });
 
-describe("a code that cannot be claimed", () => {
-  it("unknown, spent, revoked, superseded, expired or malformed: the same answer", async () => {
+describe("the claim of an invalid code", () => {
+  it("an unknown, spent, revoked, superseded, expired or malformed code: the same answer for all", async () => {
     const spent = await register("customer_display");
     await claim(spent.code);
     const revoked = await register("customer_display");
@@ -118,7 +118,7 @@ describe("a code that cannot be claimed", () => {
     expect(answers[0]).toMatchObject({ status: 404, body: { code: "enrollment_code_invalid" } });
   });
 
-  it("a value that is not text: 400", async () => {
+  it("a code that is not text: 400", async () => {
     for (const code of [undefined, null, 7, {}, ["7K3QX-9M2TB"]]) {
       const answer = await claim(code);
       expect([answer.status, answer.body.errors?.[0]?.pointer]).toEqual([400, "/code"]);
@@ -126,8 +126,8 @@ describe("a code that cannot be claimed", () => {
   });
 });
 
-describe("the throttle of an address", () => {
-  it("ten tries are answered, then 429; another address is not affected", async () => {
+describe("the throttle of enrollments by address", () => {
+  it("ten claims are answered, then 429; another address is not affected", async () => {
     const statuses: number[] = [];
     for (let round = 0; round < 10; round += 1) statuses.push((await claim("7K3QX-9M2TB", "198.51.100.7")).status);
     expect(statuses).toEqual(Array(10).fill(404));
@@ -139,7 +139,7 @@ describe("the throttle of an address", () => {
     expect((await claim("7K3QX-9M2TB", "198.51.100.8")).status).toBe(404);
   });
 
-  it("all IPv6 addresses of one /64 count as one", async () => {
+  it("IPv6 addresses of one /64: count as one address", async () => {
     const statuses: number[] = [];
     for (let host = 0; host < 11; host += 1) {
       statuses.push((await claim("7K3QX-9M2TB", `2001:db8:0:1::${host.toString(16)}`)).status);
@@ -148,7 +148,7 @@ describe("the throttle of an address", () => {
     expect((await claim("7K3QX-9M2TB", "2001:db8:0:2::1")).status).toBe(404);
   });
 
-  it("only the address that the nearest proxy added counts", async () => {
+  it("several addresses in X-Forwarded-For: the one that the nearest proxy added counts", async () => {
     const statuses: number[] = [];
     for (let round = 0; round < 11; round += 1) {
       statuses.push((await claim("7K3QX-9M2TB", `203.0.113.${round}, 198.51.100.9, 127.0.0.1`)).status);

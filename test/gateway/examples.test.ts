@@ -48,7 +48,7 @@ const escape = (token: string): string => token.replaceAll("~", "~0").replaceAll
 const EXAMPLES = examplesBelow(document);
 
 describe("the examples of the OpenAPI document", () => {
-  test("exist, also for an issue with its evidence", () => {
+  test("more than fifty exist, also one of an issue with its evidence", () => {
     expect(EXAMPLES.length).toBeGreaterThan(50);
     const issue = EXAMPLES.find(({ pointer }) => pointer === "/components/schemas/Issue");
     expect(issue?.value).toMatchObject({
@@ -56,7 +56,7 @@ describe("the examples of the OpenAPI document", () => {
     });
   });
 
-  test("fit their schemas", () => {
+  test("each of them fits its schema", () => {
     const broken = EXAMPLES.flatMap(({ pointer, value }) => {
       const check = ajv.compile({ $ref: `openapi#${encodeURI(pointer)}` });
       return check(value) ? [] : [{ pointer, value, errors: check.errors }];

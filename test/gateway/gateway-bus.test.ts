@@ -1,4 +1,4 @@
-/** How the gateway's bus handles a reply with a barrier. The service is scripted, and the replicas are real. */
+/** How the gateway's bus handles a reply with a barrier. The service is scripted; the replicas are real. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createGatewayBus } from "../../gateway/gateway-bus.ts";
 import type { GatewayBus } from "../../gateway/http/handler-context.ts";
@@ -35,13 +35,13 @@ async function answerWith(barrier: Barrier): Promise<void> {
 }
 
 describe("the gateway's bus", () => {
-  it("a change of a route without `awaitsEffect`: throws before the service receives a request", async () => {
+  it("a change through a route without `awaitsEffect`: throws before the service receives a request", async () => {
     await answerWith({ positions: {} });
     await expect(gatewayBus.call(logOut, SIGN_OUT)).rejects.toThrow("awaitsEffect");
     expect(requestCount).toBe(0);
   });
 
-  it("a change that the replicas show: effective", async () => {
+  it("a change that the replicas have: effective", async () => {
     await world.session();
     await answerWith({ positions: { KV_SESSIONS: 1 } });
     const effect = { isEffective: true };
@@ -49,7 +49,7 @@ describe("the gateway's bus", () => {
     expect(effect.isEffective).toBe(true);
   });
 
-  it("a change that the replicas do not show in time: not yet effective", async () => {
+  it("a change that the replicas do not have in time: not yet effective", async () => {
     await answerWith({ positions: { KV_SESSIONS: 1_000_000 } });
     const effect = { isEffective: true };
     const startedAtMs = performance.now();
@@ -58,7 +58,7 @@ describe("the gateway's bus", () => {
     expect(performance.now() - startedAtMs).toBeGreaterThan(LIMITS.barrierVisibleMs * 0.9);
   });
 
-  it("an undelivered change: not yet effective, without a further wait", async () => {
+  it("a change that the service reports as undelivered: not yet effective, without a further wait", async () => {
     await answerWith({ positions: {}, isUndelivered: true });
     const effect = { isEffective: true };
     const startedAtMs = performance.now();

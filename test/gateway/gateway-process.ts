@@ -1,4 +1,4 @@
-/** A gateway as `npm start` runs it: a process that can be stopped, frozen and killed. */
+/** A gateway as `npm start` runs it: a process that tests can stop, freeze and kill. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { startServiceProcess } from "../../deploy/service-process.ts";
@@ -11,9 +11,9 @@ export interface GatewayProcess {
   /** The port of its metrics; 0 unless METRICS_PORT is set. */
   readonly metricsPort: number;
   signal(signal: NodeJS.Signals): void;
-  /** Its log so far, line by line; a line gets there a moment after it was logged. */
+  /** Its log so far, line by line. A line appears here a moment after the gateway has logged it. */
   log(): Record<string, unknown>[];
-  /** SIGTERM; resolves with its exit code once it has ended. */
+  /** Sends SIGTERM; resolves with the exit code once the process has ended. */
   stop(): Promise<number | null>;
 }
 

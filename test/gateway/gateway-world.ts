@@ -1,6 +1,6 @@
 /**
  * A gateway with a separate NATS server and without the services, for answers that the gateway gives from memory. Stations
- * change by real commits, which the step of the machine makes; credentials and switches change by entries of their buckets.
+ * change by real commits, which a step of the machine makes. Credentials and switches change by entries of their buckets.
  */
 import { hash, randomBytes } from "node:crypto";
 import { headers } from "nats";
@@ -40,14 +40,14 @@ export interface GatewayWorld {
   readonly bus: Bus;
   readonly gateway: Gateway;
   readonly baseUrl: string;
-  /** A station with a display (id × 10 + 1) and a companion (id × 10 + 2), both active and the companion online. */
+  /** A station with a display (id × 10 + 1) and a companion (id × 10 + 2). Both are active, and the companion is online. */
   openStation(stationId: number, organizationId?: number): Promise<TestStation>;
-  /** Puts an entry for a fresh credential and returns it. */
+  /** Puts an entry for a new credential and returns the credential. */
   credential(deviceId: number, stationId: number, scopes: readonly DeviceScope[]): Promise<string>;
   revoke(credential: string): Promise<void>;
-  /** Puts a session for a fresh token and returns it. */
+  /** Puts a session for a new token and returns the token. */
   session(entry?: Partial<SessionEntry>): Promise<string>;
-  /** `platform`, `organization.<id>`, `station.<id>` or `device.<id>`. */
+  /** The key is `platform`, `organization.<id>`, `station.<id>` or `device.<id>`. */
   setSwitch(key: string, isOn: boolean): Promise<void>;
   stop(): Promise<void>;
 }
@@ -57,9 +57,9 @@ export interface TestStation {
   readonly displayId: number;
   readonly companionId: number;
   state(): StationState;
-  /** Commits one command; resolves when the gateway's replica has the commit. */
+  /** Commits one command. Resolves when the gateway's replica has the commit. */
   run(command: StationCommand, options?: { readonly actor?: Actor; readonly atMs?: number }): Promise<void>;
-  /** An order of EUR 25.00 and a smart POS intent for it; returns the intent's id. */
+  /** Puts an order of EUR 25.00 and a smart POS intent for it; returns the intent's id. */
   handOver(options?: { readonly atMs?: number; readonly lifetimeMs?: number }): Promise<number>;
 }
 

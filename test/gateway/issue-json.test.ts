@@ -1,4 +1,4 @@
-/** The JSON of issues. */
+/** The JSON of issues: amounts and ages. */
 import { describe, expect, test } from "vitest";
 import { issueJson, issueSchema } from "../../gateway/api/reconciliation/issue-json.ts";
 import type * as bus from "../../services/bus/messages/issues.ts";
@@ -58,19 +58,19 @@ describe("an issue's amount", () => {
     ["-1250", "EUR", "-12.50", "10.05"],
     ["1250", "JPY", "1250", "1005"],
     ["999999999999999999", "EUR", "9999999999999999.99", "10.05"],
-  ])("of %s %s: has all decimals of its currency", (minor, currency, amount, asserted) => {
+  ])("%s minor units of %s: all decimals of the currency", (minor, currency, amount, asserted) => {
     const json = issueJson(issueOf(minor, currency), NOW_MS);
     expect(json).toMatchObject({ amount, currency, evidence: { asserted: { amount: asserted } } });
     expect(issueSchema.safeParse(json).success).toBe(true);
   });
 
-  test("in an unknown currency: not shown", () => {
+  test("an unknown currency: no amount is shown", () => {
     expect(issueJson(issueOf("1250", "QQQ"), NOW_MS)).toMatchObject({ amount: null, currency: "QQQ" });
     expect(issueJson(issueOf("1250", "points"), NOW_MS)).toMatchObject({ amount: null, currency: null });
   });
 });
 
-test("the age of an open issue: whole days until the time of the bus, not of the machine", () => {
+test("an open issue's age: whole days until the time of the bus, not of the machine", () => {
   const issue = issueOf("1250", "EUR");
   expect(issueJson(issue, issue.openedAtMs + 3 * DAY_MS - 1)).toMatchObject({ age_days: 2 });
   expect(issueJson(issue, issue.openedAtMs + 3 * DAY_MS)).toMatchObject({ age_days: 3 });

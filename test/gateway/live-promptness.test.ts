@@ -1,4 +1,4 @@
-/** How soon the cashier's live socket reports a change. Which changes it reports is in `live.test.ts`. */
+/** How soon the cashier's live socket reports a change. `live.test.ts` checks which changes it reports. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { bearer, openLive, type TestLiveSocket } from "../support/live-socket.ts";
 import { type GatewayWorld, startGatewayWorld, type TestStation } from "./gateway-world.ts";
@@ -17,7 +17,7 @@ async function follow(stationId: number): Promise<{ station: TestStation; live: 
 }
 
 describe("a change on the cashier's live socket", () => {
-  it("a route that is withdrawn: within 100 ms of the commit", async () => {
+  it("a withdrawn route: reported within 100 ms of the commit", async () => {
     const { station, live } = await follow(1);
     const atMs = Date.now();
     await station.run({ type: "device_silent", deviceId: station.companionId, lastSeenAtMs: atMs }, { atMs });
@@ -28,7 +28,7 @@ describe("a change on the cashier's live socket", () => {
     await live.close();
   });
 
-  it("a deadline that passes without a commit: within 500 ms", async () => {
+  it("a deadline that passes without a commit: reported within 500 ms", async () => {
     const { station, live } = await follow(2);
     const atMs = Date.now() - 178_000;
     await station.handOver({ atMs, lifetimeMs: 180_000 });

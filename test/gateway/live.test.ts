@@ -1,6 +1,6 @@
 /**
- * The cashier's live socket: who may open it, which messages it sends and when, and how it ends. Tests at the same time have
- * their own stations and sessions.
+ * The cashier's live socket: who may open it, which messages it sends and when, and how it ends. Tests that run at the same
+ * time use different stations and sessions.
  */
 
 import { hash } from "node:crypto";
@@ -20,7 +20,7 @@ let world: GatewayWorld;
 let stations = 0;
 const nextStation = (): Promise<TestStation> => world.openStation((stations += 1));
 let sessions = 0;
-/** A token of another session at each call, because a session may have a bounded number of sockets. */
+/** A token of another session at each call, because the number of sockets of one session is limited. */
 const nextSession = (): Promise<string> => world.session({ sessionId: (sessions += 1) });
 beforeAll(async () => {
   world = await startGatewayWorld();
@@ -33,7 +33,7 @@ async function follow(station: TestStation, token?: string): Promise<TestLiveSoc
   return live;
 }
 
-/** Sends the upgrade as bytes: an HTTP client would not show the body of a refused one. */
+/** Sends the upgrade as bytes, because an HTTP client would not show the body of a refused upgrade. */
 async function upgrade(
   stationId: number | string,
   headers: readonly string[],
@@ -54,7 +54,7 @@ async function upgrade(
 }
 
 describe.concurrent("messages of the live socket", () => {
-  it("the whole state at once, equal to the endpoints' answers, and again after each change", async () => {
+  it("an opened socket: the whole state, equal to the endpoints' answers, and again after each change", async () => {
     const station = await nextStation();
     const token = await nextSession();
     const live = await follow(station, token);
@@ -85,7 +85,7 @@ describe.concurrent("messages of the live socket", () => {
     await live.close();
   });
 
-  it("a withdrawn route and a kill switch, each with its reason", async () => {
+  it("a withdrawn route and a kill switch: each is reported with its reason", async () => {
     const station = await nextStation();
     const live = await follow(station);
     const offer = (route: string) => live.state().routes.find((one) => one.route === route);
@@ -108,7 +108,7 @@ describe.concurrent("messages of the live socket", () => {
     await live.close();
   });
 
-  it("the offers, equal to the endpoints' answers: no settlement of a voided order, no QR of a frozen provider", async () => {
+  it("offers as in the endpoints' answers: no settlement of a voided order, no QR of a frozen provider", async () => {
     const station = await nextStation();
     const token = await nextSession();
     const live = await follow(station, token);
@@ -146,7 +146,7 @@ describe.concurrent("messages of the live socket", () => {
     await live.close();
   });
 
-  it("a deadline that has passed, also without a commit", async () => {
+  it("a deadline that passes: reported, also without a commit", async () => {
     const station = await nextStation();
     const live = await follow(station);
     const atMs = Date.now() - 177_000;
@@ -159,12 +159,12 @@ describe.concurrent("messages of the live socket", () => {
     await live.close();
   });
 
-  it("no message when the shown state has not changed, and none about another station", async () => {
+  it("a commit that changes nothing shown, and a change of another station: no message", async () => {
     const [station, other] = [await nextStation(), await nextStation()];
     const live = await follow(station);
     await other.handOver();
     await world.bus.js.publish(`$KV.SWITCHES.station.${other.stationId}`, "{}");
-    // No message contains the heartbeats of a display.
+    // The state that a cashier sees does not contain the heartbeats of a display.
     await station.run({ type: "device_seen", deviceId: station.displayId, seenAtMs: Date.now() });
     await delay(600);
     expect(live.messages).toHaveLength(1);
@@ -172,8 +172,8 @@ describe.concurrent("messages of the live socket", () => {
   });
 });
 
-describe.concurrent("a socket without other messages", () => {
-  it("receives `current` every three seconds while the last state holds", async (context) => {
+describe.concurrent("a socket whose state does not change", () => {
+  it("sends `current` every three seconds while the last state holds", async (context) => {
     const live = await follow(await nextStation());
     const openedAtMs = Date.now();
     await context.expect.poll(() => live.currents.length, { timeout: 20_000 }).toBe(2);
@@ -186,7 +186,7 @@ describe.concurrent("a socket without other messages", () => {
 });
 
 describe.concurrent("a slow reader", () => {
-  it("gets one message and then the newest state, never the states in between", async (context) => {
+  it("receives one message and then the newest state, never the states in between", async (context) => {
     const station = await nextStation();
     const token = await nextSession();
     const socket = connect(world.gateway.port, "127.0.0.1");
@@ -253,7 +253,7 @@ function framesOf(bytes: Buffer): Frame[] {
 const parse = ({ payload }: Frame): { name: string } => JSON.parse(payload.toString("utf8")) as { name: string };
 
 describe.concurrent("the opening of a live socket", () => {
-  it("cashiers of the organization: with a bearer token, or with a cookie from the service's pages", async () => {
+  it("cashiers of the organization: may open it with a bearer token, or with a cookie from the service's pages", async () => {
     const station = await nextStation();
     const token = await nextSession();
     const owner = await world.session({ role: "owner", permissions: ["organization.manage"] });
@@ -271,7 +271,7 @@ describe.concurrent("the opening of a live socket", () => {
       [station.stationId, [authorization("nonsense")], 401, "session_invalid"],
       [station.stationId, [authorization(owner)], 403, "permission_denied"],
       [station.stationId, [authorization(stranger)], 404, "not_found"],
-      // The registry, which knows whether the station exists, is not running.
+      // The registry, which would know whether the station exists, does not run here.
       [987_654, [authorization(token)], 503, "replica_stale"],
       ["0", [authorization(token)], 404, "path_not_found"],
       ["x", [authorization(token)], 404, "path_not_found"],
@@ -287,7 +287,7 @@ describe.concurrent("the opening of a live socket", () => {
     expect(foreign.body.code).toBe("not_found");
   });
 
-  it("at most eight sockets of one session; after one closes, another one may open", async () => {
+  it("one session: may have eight sockets at most; after one has closed, another one may open", async () => {
     const station = await nextStation();
     const token = await world.session({ sessionId: 4_711 });
     const all = await Promise.all(Array.from({ length: LIVE_LIMITS.perSession }, () => follow(station, token)));
@@ -300,7 +300,7 @@ describe.concurrent("the opening of a live socket", () => {
 });
 
 describe("the end of a live socket", () => {
-  it("a session that is ended or expires: 4401 within 1.5 s", async () => {
+  it("a session that ends or expires: the gateway closes the socket with 4401 within 1.5 s", async () => {
     const station = await nextStation();
     const token = await world.session({ sessionId: 21 });
     const live = await follow(station, token);
@@ -317,7 +317,7 @@ describe("the end of a live socket", () => {
     expect(expired.atMs - expiresAtMs).toBeLessThan(1_500);
   });
 
-  it("a message of its client: 1008", async () => {
+  it("a message from the client: the gateway closes the socket with 1008", async () => {
     const station = await nextStation();
     const live = await follow(station);
     live.send("hello");
@@ -325,8 +325,8 @@ describe("the end of a live socket", () => {
   });
 });
 
-describe("while nats-server is stalled", () => {
-  it("a socket reports that its state is stale, and sends the newest state after the stall", async () => {
+describe("a live socket while nats-server is stalled", () => {
+  it("reports that its state is stale, and sends the newest state after the stall", async () => {
     const station = await nextStation();
     const live = await follow(station);
     const token = await nextSession();
@@ -349,8 +349,8 @@ describe("while nats-server is stalled", () => {
   });
 });
 
-describe("a gateway that stops", () => {
-  it("closes its sockets with 1001", async () => {
+describe("a live socket when the gateway stops", () => {
+  it("the gateway closes it with 1001", async () => {
     const stopping = await startGatewayWorld();
     const station = await stopping.openStation(1);
     const live = await openLive(stopping.baseUrl, station.stationId, bearer(await stopping.session()));

@@ -1,4 +1,4 @@
-/** A flood of refused requests: the log stays small, and the metrics still count every request. */
+/** A flood of refused requests: the log stays small, and the metrics count every request. */
 import { Pool } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { send } from "../support/http.ts";
@@ -7,7 +7,7 @@ import { type GatewayProcess, startGatewayProcess } from "./gateway-process.ts";
 import { type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
 
 const REQUESTS = 2_000;
-/** A request's line has some 400 bytes. The flood may leave ten lines and a summary for each of its two codes. */
+/** The line of a request has some 400 bytes. The flood may add ten lines and a summary for each of its two codes. */
 const MOST_LOG_BYTES = 16 * 1_024;
 
 let world: GatewayWorld;
@@ -21,7 +21,7 @@ afterAll(async () => {
   await world.stop();
 });
 
-/** Sends the same refused request from 16 connections, that many times in all. */
+/** Sends the same refused request that many times in all, from 16 connections. */
 async function flood(requests: number): Promise<void> {
   const pool = new Pool(gateway.baseUrl, { connections: 16 });
   const path = "/api/payments/v1/devices/enroll/";
@@ -41,7 +41,7 @@ async function flood(requests: number): Promise<void> {
 const sizeOf = (lines: readonly object[]): number => JSON.stringify(lines).length;
 
 describe("the gateway's log", () => {
-  test("a flood of refused requests: leaves a few lines of each code and a summary, and no count is lost", async () => {
+  test("a flood of refused requests: a few lines of each code and a summary; no count is lost", async () => {
     const token = await world.session({ permissions: ["payments.collect"], userId: 42, organizationId: 1 });
     await expect.poll(() => gateway.log().at(-1)?.["msg"]).toBe("ready");
     const before = gateway.log().length;
@@ -54,7 +54,7 @@ describe("the gateway's log", () => {
     expect(counted).toBe(REQUESTS);
     const lost = metricSum(series, "log_lines_lost_total", { reason: "limit" }) ?? 0;
 
-    // The summaries are due when the window ends, or when the process does.
+    // The gateway writes the summaries when the window ends, or when the process ends.
     gateway.signal("SIGTERM");
     await expect.poll(() => gateway.log().at(-1)?.["of"], { timeout: 15_000 }).toBe("request");
     const lines = gateway.log().slice(before);
@@ -65,7 +65,7 @@ describe("the gateway's log", () => {
     const leftOut = summaries.reduce((sum, line) => sum + Number(line["lines"]), 0);
     expect(enrollments.length + leftOut).toBe(REQUESTS);
     expect(leftOut).toBe(lost);
-    // The lines of a logged-in person are written during the flood.
+    // The flood does not suppress the lines of a logged-in person.
     expect(lines).toContainEqual(expect.objectContaining({ userId: 42, refusal: "invalid_request" }));
   });
 });

@@ -1,4 +1,4 @@
-/** Which log-ins the gateway forwards. Each test decides whether its log-ins succeed. */
+/** Which log-ins the gateway forwards to the registry. Each test sets whether its log-ins succeed. */
 import { describe, expect, it } from "vitest";
 import { LogInGate } from "../../gateway/http/log-in-gate.ts";
 import { LOG_IN_RATE } from "../../gateway/read-model/throttles.ts";
@@ -45,14 +45,14 @@ describe("the gate of log-ins", () => {
     expect(gate.throttledCount).toBe(1);
   });
 
-  it("an IPv6 address: its /64 counts, and the next /64 is not throttled", async () => {
+  it("IPv6 addresses with too many wrong log-ins: throttled by their /64; the next /64 is not throttled", async () => {
     const { wrong } = startGate();
     await useUp(wrong, { address: "2001:db8:1:1::1" });
     expect(await wrong({ address: "2001:db8:1:1::2" })).toBe("login_throttled");
     expect(await wrong({ address: "2001:db8:1:2::1" })).toBe("login_failed");
   });
 
-  it("a place where the account has logged in: wrong log-ins of others at the same address do not throttle it", async () => {
+  it("an account at an address where it has logged in: not throttled by wrong log-ins of others at the address", async () => {
     const { wrong, right } = startGate();
     expect(await right()).toBe("done");
     await useUp(wrong);
@@ -61,14 +61,14 @@ describe("the gate of log-ins", () => {
     expect(await right({ address: "192.0.2.2", browserTokens: [TOKEN] })).toBe("done");
   });
 
-  it("a browser at a gateway that has just started: wrong log-ins without a browser's token do not throttle it", async () => {
+  it("a browser with a token at a gateway that has just started: not throttled by wrong log-ins without a token", async () => {
     const { wrong, right } = startGate();
     await useUp(wrong);
     expect(await right()).toBe("login_throttled");
     expect(await right({ browserTokens: [TOKEN] })).toBe("done");
   });
 
-  it("log-ins that succeed, or that no service answers: not counted", async () => {
+  it("log-ins that succeed, and log-ins that no service answers: not counted", async () => {
     const { gate, right } = startGate();
     const email = (nth: number) => `cashier-${nth}@example.com`;
     for (let nth = 0; nth < 2 * LOG_IN_RATE.burst; nth += 1) expect(await right({ email: email(nth) })).toBe("done");

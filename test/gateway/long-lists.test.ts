@@ -1,6 +1,6 @@
 /**
- * Lists that are made from the replica's stations. One thread answers all clients, so it decodes each station once for a
- * list. An answer is no longer than what the gateway keeps for a client that reads slowly.
+ * Lists that the gateway makes from the replica's stations. One thread answers all clients, so it decodes each station once
+ * per list. An answer is no longer than what the gateway stores for a client that reads slowly.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
@@ -12,9 +12,9 @@ import { send } from "../support/http.ts";
 import { type GatewayWorld, SILENT, startGatewayWorld, type TestStation } from "./gateway-world.ts";
 
 const STATIONS = 9;
-/** To decode the same station for each of so many entries would delay every other client. */
+/** If the gateway decoded the station for each of these entries, every other client would wait. */
 const ENTRIES = 300;
-/** As long as a report's text may be. */
+/** The longest text that a report may have. */
 const LONG_TEXT = "7".repeat(15_000);
 
 let world: GatewayWorld;
@@ -88,7 +88,7 @@ const stationOf = ({ stationId }: TestStation): Station => ({
   createdAtMs: Date.now(),
 });
 
-/** How many commits of stations are decoded during the work. */
+/** Counts how many commits of stations the gateway decodes during the work. */
 async function decodesDuring(work: () => Promise<void>): Promise<number> {
   const parse = vi.spyOn(JSON, "parse");
   try {
@@ -99,8 +99,8 @@ async function decodesDuring(work: () => Promise<void>): Promise<number> {
   }
 }
 
-describe("a list of many entries of one station", () => {
-  it("decodes the station once for the owner's orders", async () => {
+describe("an owner's list with many entries of one station", () => {
+  it("orders: the gateway decodes the station once", async () => {
     const orders = Array.from({ length: ENTRIES }, (_, index) => orderOf(ENTRIES - index));
     const served = serve(responder("settlement"), listOrders, async () => ({ orders, hasMore: false }));
     await world.bus.nc.flush();
@@ -113,7 +113,7 @@ describe("a list of many entries of one station", () => {
     expect(decodes).toBe(1);
   });
 
-  it("decodes the station once for the owner's devices", async () => {
+  it("devices: the gateway decodes the station once", async () => {
     const devices = Array.from({ length: ENTRIES }, (_, index) => deviceOf(1_000 + index));
     const served = serve(responder("registry"), listDevices, async () => ({ devices, hasMore: false }));
     await world.bus.nc.flush();
@@ -127,8 +127,8 @@ describe("a list of many entries of one station", () => {
   });
 });
 
-describe("a page as it is sent", () => {
-  it("ends before active collections with long evidence make it too long; the next page has the others", async () => {
+describe("the length of a page", () => {
+  it("active collections with long evidence: the page ends before it is too long, and the next page has the others", async () => {
     const served = serve(responder("registry"), listStations, async ({ sinceId = 0 }) => ({
       stations: stations.filter(({ stationId }) => stationId > sinceId).map(stationOf),
       hasMore: false,
@@ -149,7 +149,7 @@ describe("a page as it is sent", () => {
     expect(pages).toBeGreaterThan(1);
   });
 
-  it("ends before orders make it too long, although their lines are longer there than on the bus", async () => {
+  it("orders, whose lines are longer in JSON of the API than on the bus: the page ends before it is too long", async () => {
     const line = { name: "a", quantity: 1, unitAmountMinor: "0" };
     const lines = Array.from({ length: BOUNDS.orderLines }, () => line);
     const all: Order[] = [];

@@ -1,4 +1,4 @@
-/** The definition of a mapping between the wire and the bus. */
+/** The API's definition of a mapping and the one on the bus have the same content. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -25,7 +25,7 @@ describe("the definition of a mapping", () => {
     expect(csvMappingSchema.safeParse(definitionOf(definition)).success).toBe(true);
   });
 
-  it.each(EVERY_AMOUNT)("with the amount rule $rule: is read back as it was sent", (amount) => {
+  it.each(EVERY_AMOUNT)("the amount rule $rule: read back as it was sent", (amount) => {
     const references = { column: "r", extract: { pattern: "A(\\d+)", ignore_case: true } };
     const sent = definitionSchema.parse({
       ...EXAMPLE,
@@ -46,13 +46,13 @@ describe("the definition of a mapping", () => {
     expect(definitionJson(definitionOf(sent))).toEqual({ ...sent, trim: true, units: "major" });
   });
 
-  it("does not change the words of the file", () => {
+  it("the words that a file uses for a kind: not changed", () => {
     const words = { camelCase: "payment", snake_case: "refund", Ä_ö: "fee" } as const;
     const sent = { ...EXAMPLE, kind: { column: "Art", words } };
     expect(definitionJson(definitionOf(sent)).kind).toEqual({ column: "Art", words });
   });
 
-  it("with a column of spaces: refused", () => {
+  it("a column name of spaces: refused", () => {
     expect(() => definitionOf({ ...EXAMPLE, booked_on: { column: "  " } })).toThrow(ApiError);
   });
 });

@@ -1,4 +1,4 @@
-/** The metrics of a whole system: after one collection each process reports its part, with labels from closed lists. */
+/** The metrics of a whole system: after one collection, each process reports its part. All labels are in closed lists. */
 
 import { tmpdir } from "node:os";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -33,10 +33,10 @@ const POOLS = [
 ];
 
 const DEVICES = "/api/payments/v1/devices/";
-/** The statuses of answers without an error. */
+/** The statuses of answers without an error, as the metrics name them. */
 const STATUSES = ["200", "201", "202", "204", "301", "302", "304", "308", "client_gone"];
 const RESULTS = ["accepted", "succeeded", "settled", "delivered", "refused", "failed", "newest", "outdated", "unknown"];
-/** The id of the request that attests. */
+/** The request id of the request that attests. */
 const ATTEST_ID = "till-7:attest";
 type Process = keyof TestSystem["processes"] | "webhook-signer";
 
@@ -70,7 +70,7 @@ function portOf(name: Process): number {
 }
 const read = (name: Process): Promise<readonly Series[]> => scrape(portOf(name));
 
-/** Waits until a metric has a value; some metrics follow a moment after the request. */
+/** Waits until a metric has a value, because some metrics change a moment after the request. */
 async function expectSoon(
   name: Process,
   metric: string,
@@ -111,8 +111,8 @@ async function collect(): Promise<number> {
   return intent_id;
 }
 
-describe("metrics of one collection", () => {
-  it("the gateway: requests by operation and answer, and the state of its replicas", async () => {
+describe("metrics after one collection", () => {
+  it("the gateway: requests by operation and answer, and the age of its replicas", async () => {
     await collect();
     const gateway = await read("gateway");
     const requests = (operation: string, status: string, code = "none"): number | undefined =>
@@ -120,7 +120,7 @@ describe("metrics of one collection", () => {
     expect(requests("cashier_attest_intent", "200")).toBe(1);
     expect(requests("payments_device_enroll", "201")).toBe(2);
     expect(requests("payments_device_heartbeat", "200")).toBe(1);
-    // Zero before the first one.
+    // The metric exists with the value zero before the first such answer.
     expect(requests("payments_device_heartbeat", "client_gone")).toBe(0);
     expect(requests("none", "405", "method_not_allowed")).toBe(0);
     expect(metricSum(gateway, "gateway_request_duration_seconds_count", { operation: "cashier_attest_intent" })).toBe(
@@ -160,7 +160,7 @@ describe("metrics of one collection", () => {
     expect(seconds("intent_attest")).toBeGreaterThan(seconds("settlement_succeeded"));
   });
 
-  it("gateway and actor host: their log lines of the attestation have the request's id", async () => {
+  it("gateway and actor host: the log lines of the attestation have its request id", async () => {
     const linesOf = (name: Process) =>
       system
         .log(name)
@@ -197,7 +197,7 @@ describe("metrics of one collection", () => {
     for (const name of POOLS) expect(operationsGuide).toContain(`\`${name}\``);
     expect(metricSum(services, "relay_is_leader")).toBe(1);
     expect(metricSum(services, "relay_outbox_pending_rows")).toBe(0);
-    // Zero and not missing when no task was ever due, so that an alert has a value to compare.
+    // The metric is zero, and not missing, before the first task is due, so that an alert has a value to compare.
     expect(metricSum(services, "providers_tasks_due")).toBe(0);
     expect(metricSum(services, "providers_tasks_oldest_due_age_seconds")).toBe(0);
     const sessions = { kind: "session_put", result: "delivered" };
@@ -225,7 +225,7 @@ describe("each process with a metrics port", () => {
 });
 
 describe("metrics of polls", () => {
-  it("a poll: counts by its answer, and not as a request", async () => {
+  it("a poll: counted by its answer, and not as a request", async () => {
     const before = await read("gateway");
     const polls = (series: readonly Series[], answer: string): number =>
       metricSum(series, "gateway_polls_total", { operation: "payments_device_display", answer }) ?? 0;
@@ -249,7 +249,7 @@ describe("metrics of polls", () => {
 });
 
 describe("metrics of refusals and failures", () => {
-  it("a refusal: counts by its code, at the gateway and at the service that decides", async () => {
+  it("a refusal: counted by its code, at the gateway and at the service that decides", async () => {
     const wrong = { email: system.owner.email, password: "not the owner's password" };
     await send(system.baseUrl, "POST", "/api/backoffice/v1/session/", { json: wrong });
     await send(system.baseUrl, "POST", `${DEVICES}enroll/`, { json: { code: "AAAAA-AAAAA" } });
@@ -269,9 +269,9 @@ describe("metrics of refusals and failures", () => {
     expect(metricSum(services, "registry_enrollments_total", { result: "enrollment_code_invalid" })).toBe(1);
   });
 
-  it("a command for a station without an actor host: counts as a failure of the bus", async () => {
+  it("a command for a station without an actor host: counted as a failure of the bus", async () => {
     await system.processes.stations.stop();
-    // The relay cannot deliver this order to its station, and repeats the delivery.
+    // The relay cannot deliver this order to its station, so it repeats the delivery.
     await cashier.good("POST", `${station}/orders/`, { body: { lines: [] } });
     const answer = await cashier.call("POST", `${station}/lease/`);
     expect(answer.status).toBe(503);
@@ -284,13 +284,13 @@ describe("metrics of refusals and failures", () => {
     expect(metricSum(services, "relay_deliveries_total", undelivered)).toBeGreaterThan(0);
     await system.processes.stations.restart();
     await expectSoon("services", "relay_outbox_pending_rows", {}, 0);
-    // The new process has another port, which its log names shortly after it is ready, and its counters begin at zero.
+    // The new process has another port and logs it shortly after it is ready. Its counters begin at zero.
     await expectSoon("stations", "stations_partitions_owned", {}, 256);
   });
 });
 
-describe("an attestation that no service records", () => {
-  it("the actor host reports its age, until it is recorded", async () => {
+describe("an attestation while settlement does not run", () => {
+  it("the actor host reports the age of the attestation until it is recorded", async () => {
     const order_id = await newOrder(cashier, station, "3.00");
     const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, {
       body: { order_id, route: "cash" },
@@ -306,7 +306,7 @@ describe("an attestation that no service records", () => {
 });
 
 describe("the published dashboards and alert rules", () => {
-  it("every metric in their expressions: a process reports it", async () => {
+  it("each metric in their expressions: one of the processes reports it", async () => {
     const processes = ["gateway", "stations", "services", "webhook-signer"] as const;
     const texts = await Promise.all(
       processes.map(async (name) => (await fetch(`http://127.0.0.1:${portOf(name)}/metrics`)).text()),
@@ -326,7 +326,7 @@ describe("the published dashboards and alert rules", () => {
 });
 
 describe("labels of metrics", () => {
-  it("every value is in a closed list: no id, no credential, no address", async () => {
+  it("every value: in a closed list, so no id, no credential, no address", async () => {
     const words: Readonly<Record<string, readonly string[]>> = {
       process: ["gateway", "stations", "registry+settlement+providers+robotics+reconciliation+audit+relay"],
       operation: [...routes.map(({ operationId }) => operationId), "none", "station.command", "heartbeat", "file"],

@@ -1,4 +1,4 @@
-/** Stations that the gateway does not have: it sends the registry a limited number of requests about them at once. */
+/** Stations that the gateway's replica does not have: the gateway limits its requests to the registry about them. */
 
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
@@ -17,8 +17,8 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-describe("a station that the gateway does not have", () => {
-  it("one request to the registry for all clients of a station, few at once, and none about a known station", async () => {
+describe("a station that the gateway's replica does not have", () => {
+  it("one request to the registry for all clients of a station, a few at once in all, none about a known station", async () => {
     await world.openStation(1);
     const token = await world.session();
     const codeOf = async (stationId: number): Promise<string | undefined> => {
@@ -41,12 +41,12 @@ describe("a station that the gateway does not have", () => {
       const others = each(6 * LIMITS.missingStationsAsked, (at) => codeOf(2_000 + at));
       expect(await codeOf(1)).toBeUndefined();
       expect(new Set(await Promise.all([...same, ...others]))).toEqual(new Set(["replica_stale"]));
-      // After the timeout of a request, another one may follow.
+      // The gateway may send another request after the timeout of the one before it.
       const rounds = 1 + Math.floor((performance.now() - startedAtMs) / LIMITS.missingStationMs);
       expect(requested.filter((stationId) => stationId === 1_000).length).toBeLessThanOrEqual(rounds);
       expect(requested.length).toBeLessThanOrEqual(rounds * LIMITS.missingStationsAsked);
       isUnanswered = false;
-      // A request of the last round may still be without an answer.
+      // One request of the last round may still wait for its answer.
       await vi.waitFor(async () => expect(await codeOf(1_000)).toBe("not_found"), { timeout: 10_000 });
       expect(requested).not.toContain(1);
     } finally {
@@ -54,14 +54,14 @@ describe("a station that the gateway does not have", () => {
     }
   });
 
-  it("an open live socket: ends with 4404 after the answer of the registry, and not before", async () => {
+  it("its open live socket: ends with 4404 once the registry has answered, and not before", async () => {
     await world.openStation(3);
     const live = await openLive(world.baseUrl, 3, bearer(await world.session()));
     await live.until(({ type }) => type === "state");
     await world.bus.jsm.streams.delete(STATION_LOG.name);
     await ensureStreams(world.bus, { replicas: 1, logs: 1 });
     await live.until(({ type }) => type === "stale", 10_000);
-    // The registry does not answer.
+    // No registry runs yet, so nothing answers.
     const early = await Promise.race([live.closed, new Promise((resolve) => setTimeout(resolve, 500, "open"))]);
     expect(early).toBe("open");
     const registry = serve({ nc: world.bus.nc, log: SILENT, queue: "registry" }, getStation, async () => {

@@ -1,4 +1,4 @@
-/** Before a final error, the gateway reads the newest state (design §2.2), which another gateway may have acknowledged. */
+/** Another gateway may have acknowledged a newer state, so this one reads the newest before a final error (design §2.2). */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findEndedIntent } from "../../services/bus/messages/intents.ts";
 import { type Serving, serve } from "../../services/bus/operation.ts";
@@ -16,7 +16,7 @@ beforeAll(async () => {
   station = await world.openStation(1);
   token = await world.session();
   const log = createLog({ service: "test", level: "silent" });
-  // The intent is committed after the gateway has not found it in its replica of the station.
+  // This answer comes after the gateway has not found the intent in its replica. Only now is the intent committed.
   settlement = serve({ nc: world.bus.nc, log, queue: "settlement" }, findEndedIntent, async () => {
     handedOver ??= await station.handOver();
     return { intent: null, orderStatus: null };
@@ -33,8 +33,8 @@ const read = (intentId: number) =>
     headers: { authorization: `Bearer ${token}` },
   });
 
-describe("an intent that the replica does not have", () => {
-  test("committed after the first read: found; not committed: `intent_unknown`", async () => {
+describe("an intent that the gateway's replica does not have", () => {
+  test("committed after the gateway's first read: found; not committed: `intent_unknown`", async () => {
     const intentId = 101;
     const found = await read(intentId);
     expect(found.status, found.text).toBe(200);

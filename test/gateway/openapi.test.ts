@@ -1,4 +1,4 @@
-/** The OpenAPI document: equal to the route table, accepted by two linters, and as the contract requires. */
+/** The OpenAPI document: it equals the route table, two linters accept it, and it follows the contract. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -63,7 +63,7 @@ function requestIdHeaderOf(path: string, method: string) {
   return document.paths[path]?.[method]?.responses["200"]?.headers?.["X-Request-Id"];
 }
 
-describe("the checked-in document", () => {
+describe("the checked-in OpenAPI document", () => {
   it("equals the route table's document; after a change run `npm run openapi`", () => {
     expect(text === documentText(buildDocument(routes))).toBe(true);
   });
@@ -99,7 +99,7 @@ describe("names in the document", () => {
     );
   });
 
-  it("error answers: a name contains the code or the operation, and no other number", () => {
+  it("error answers: each name contains the code or the operation, and no other number", () => {
     const names = Object.keys(document.components.responses);
     const ids = Object.values(document.paths).flatMap((item) => Object.values(item).map((each) => each.operationId));
     const pascal = (id: string): string =>
@@ -120,15 +120,15 @@ describe("the document's version", () => {
 });
 
 describe("the document's introduction", () => {
-  it("is short: the table of error codes is the description of ErrorCode", () => {
+  it("is short, because the table of error codes is the description of ErrorCode", () => {
     expect(document.info.description.length).toBeLessThan(1_200);
     expect(document.info.description).not.toContain("|");
     expect(document.components.schemas["ErrorCode"]?.description).toContain("| `handoff_not_assigned` | 404 |");
   });
 });
 
-describe("examples of the document", () => {
-  it("each request body has one", () => {
+describe("examples in the document", () => {
+  it("request bodies: each has an example", () => {
     const without = Object.values(document.paths)
       .flatMap((item) => Object.values(item))
       .flatMap(({ operationId, requestBody }) =>
@@ -138,7 +138,7 @@ describe("examples of the document", () => {
     expect(without.map(({ operationId }) => operationId)).toEqual([]);
   });
 
-  it("each successful answer to a device has a complete one", () => {
+  it("successful answers to devices: each has a complete example", () => {
     const without = Object.entries(document.paths)
       .filter(([path]) => path.startsWith("/api/payments/v1/devices/"))
       .flatMap(([path, item]) => Object.keys(item).map((method) => [path, method] as const))
@@ -151,14 +151,14 @@ describe("examples of the document", () => {
     expect(without).toEqual([]);
   });
 
-  it("the answer to a report shows an intent that is processing", () => {
+  it("the answer to a report: shows an intent that is processing", () => {
     const [example] = replyOf("/api/payments/v1/devices/assignment/report/", "post", 200).examples ?? [];
     expect(example).toMatchObject({ assignment: { status: "processing" } });
   });
 });
 
-describe("the answer 304", () => {
-  it.each(["assignment", "display"])("%s: explained, with the accepted values of If-None-Match", (name) => {
+describe("the answer 304 of a poll", () => {
+  it.each(["assignment", "display"])("GET %s: explained, with the accepted values of If-None-Match", (name) => {
     const operation = document.paths[`/api/payments/v1/devices/${name}/`]?.["get"];
     expect(operation?.responses["304"]?.description).toContain("keep the last 200 answer");
     const header = operation?.parameters?.find((each) => each.name === "If-None-Match");
@@ -167,16 +167,16 @@ describe("the answer 304", () => {
 });
 
 describe("each published error code", () => {
-  it("is an answer of some operation", () => {
-    // No operation answers with these, because their method or path is not in the table.
+  it("some operation answers with it", () => {
+    // No operation has these two codes, because the table does not have the method or the path of such a request.
     const answered = new Set<string>(["method_not_allowed", "trailing_slash_missing", ...routes.flatMap(errorCodesOf)]);
     expect(Object.keys(document["x-error-codes"]).filter((code) => !answered.has(code))).toEqual([]);
     expect(document.components.schemas["ErrorCode"]?.enum?.toSorted()).toEqual([...answered].toSorted());
   });
 });
 
-describe("the error codes that only HTTP knows", () => {
-  it("are each used in a source file of the gateway", () => {
+describe("the error codes that only the gateway uses", () => {
+  it("each of them occurs in a source file of the gateway", () => {
     const sources = globSync("gateway/**/*.ts", { cwd: CHECKOUT }).filter((file) => file !== "gateway/http/errors.ts");
     const gateway = sources.map((file) => readFileSync(join(CHECKOUT, file), "utf8")).join("\n");
     expect(HTTP_ERROR_CODES.filter((code) => !gateway.includes(`"${code}"`))).toEqual([]);
@@ -184,7 +184,7 @@ describe("the error codes that only HTTP knows", () => {
 });
 
 describe("the document's words", () => {
-  it("state that polls only echo a request id that the client sent", () => {
+  it("polls: repeat a request id only when the client sent one", () => {
     for (const poll of ["me", "assignment", "display"]) {
       const header = requestIdHeaderOf(`/api/payments/v1/devices/${poll}/`, "get");
       expect(header?.description, poll).toBe("The client's own `X-Request-Id`; only there when the client sent one.");
@@ -193,7 +193,7 @@ describe("the document's words", () => {
     expect(requestIdHeaderOf("/api/payments/v1/devices/heartbeat/", "post")).toMatchObject({ required: true });
   });
 
-  it("explain a companion's last moment and a device's capabilities", () => {
+  it("a companion's `last_seen_at` and a device's capabilities: explained", () => {
     const { schemas } = document.components;
     const seen = schemas["Liveness"]?.properties?.["last_seen_at"];
     expect(seen?.description).toContain("As of the last change between online and offline");
@@ -205,7 +205,7 @@ describe("the document's words", () => {
     }
   });
 
-  it("state that orders need no lease, and when they are refused", () => {
+  it("orders: need no lease", () => {
     const orders = [
       "/stations/{station_id}/orders/ post",
       "/orders/{order_id}/lines/ put",
@@ -222,13 +222,13 @@ describe("the document's words", () => {
 describe("the document's descriptions", () => {
   const operation = (path: string, method: string) => document.paths[`/api/payments/v1/devices/${path}/`]?.[method];
 
-  it("contain more than the summaries", () => {
+  it("operations: each description contains more than the summary", () => {
     const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
     const brief = operations.filter(({ summary, description }) => (description ?? `${summary}.`) === `${summary}.`);
     expect(brief.map(({ operationId }) => operationId)).toEqual([]);
   });
 
-  it("explain each parameter, and for each id in a path which answer contains it", () => {
+  it("parameters: each is explained, and each id in a path names an answer that contains it", () => {
     const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
     const parameters = operations.flatMap(({ operationId, parameters: all = [] }) =>
       all.map((parameter) => ({ operationId, ...parameter })),
@@ -240,17 +240,17 @@ describe("the document's descriptions", () => {
     expect(parameters.filter((parameter) => !isClear(parameter))).toEqual([]);
   });
 
-  it("explain when a companion polls, and what a repeated report is", () => {
+  it("a companion: when it polls, and what a repeated report is", () => {
     expect(operation("assignment", "get")?.description).toContain("Poll only between collections");
     expect(operation("heartbeat", "post")?.description).toContain("silent for 25 seconds counts as offline");
     const { intent_id, client_idempotency_key } =
       bodyOf("/api/payments/v1/devices/assignment/report/").properties ?? {};
     expect(client_idempotency_key?.description).toContain("use a new key for new evidence");
-    // An id of 0 is answered 404 `handoff_not_assigned`, so the document must not call it invalid.
+    // The answer to an id of 0 is 404 `handoff_not_assigned`, so the document must not call 0 invalid.
     expect(intent_id?.minimum).toBeLessThan(0);
   });
 
-  it("explain what a display shows first, and for how long", () => {
+  it("a display: how long it shows a paid order", () => {
     expect(operation("display", "get")?.description).toContain(`for ${PAID_SHOWN_MS / 1_000} seconds`);
   });
 });
@@ -295,7 +295,7 @@ describe("the device API follows the contract", () => {
     ["payments_device_assignment", "get", "assignment/", true],
     ["payments_device_handoff_report", "post", "assignment/report/", true],
     ["payments_device_display", "get", "display/", true],
-  ])("%s", (operationId, method, path, needsCredential) => {
+  ])("%s: has the contract's method, path and credential", (operationId, method, path, needsCredential) => {
     const operation = document.paths[DEVICES + path]?.[method];
     expect(operation?.operationId).toBe(operationId);
     expect(operation?.security).toEqual(needsCredential ? [{ deviceCredential: [] }] : []);
@@ -341,12 +341,12 @@ describe("the device API follows the contract", () => {
       replyOf(`${DEVICES}display/`, "get", 200),
       ["state", "order_display_number", "amount", "currency", "qr_payload", "intent_status", "server_time"],
     ],
-  ])("has exactly the fields of the %s, all required", (_name, schema, fields) => {
+  ])("the %s: exactly the contract's fields, all required", (_name, schema, fields) => {
     expect(Object.keys(schema?.properties ?? {}).toSorted()).toEqual(fields.toSorted());
     expect(schema?.required?.toSorted()).toEqual(fields.toSorted());
   });
 
-  it("accepts exactly the fields of a report, two of them required", () => {
+  it("a report: exactly the contract's fields, two of them required", () => {
     const schema = bodyOf(`${DEVICES}assignment/report/`);
     expect(Object.keys(schema.properties ?? {}).toSorted()).toEqual(
       ["client_idempotency_key", "intent_id", "outcome", "provider_code", "provider_reference"].toSorted(),
@@ -357,7 +357,7 @@ describe("the device API follows the contract", () => {
     );
   });
 
-  it("writes amounts in the contract's pattern and shows the four display states", () => {
+  it("amounts have the contract's pattern, and a display has its four states", () => {
     expect(document.components.schemas.Assignment?.properties?.amount?.pattern).toBe(
       String.raw`^-?\d{0,10}(?:\.\d{0,2})?$`,
     );
@@ -371,8 +371,8 @@ const errorsOf = (operationId: string): readonly ErrorCode[] =>
 const operationsWith = (code: ErrorCode): readonly string[] =>
   routes.filter((route) => errorCodesOf(route).includes(code)).map(({ operationId }) => operationId);
 
-describe("a documented error code is answered", () => {
-  it("already_exists: for an e-mail address, because names need not be unique", () => {
+describe("error codes of single operations", () => {
+  it("already_exists: only an answer about an e-mail address, because names need not be unique", () => {
     expect(operationsWith("already_exists")).toEqual([
       "backoffice_create_user",
       "backoffice_change_user",
@@ -380,11 +380,11 @@ describe("a documented error code is answered", () => {
     ]);
   });
 
-  it("device_limit_reached: by the registration of a device", () => {
-    expect(operationsWith("device_limit_reached")).toEqual(["backoffice_register_device"]);
+  it("device_limit_reached: only an answer to what registers a device", () => {
+    expect(operationsWith("device_limit_reached")).toEqual(["backoffice_register_device", "backoffice_reset_sandbox"]);
   });
 
-  it("order_changed: also by a collection that begins with an earlier revision of its order", () => {
+  it("order_changed: also an answer to a collection that begins with an earlier revision of its order", () => {
     const counter = aServedCounter().order({ revision: 3 });
     expect(counter.picks("cash", { order: { ...ORDER, revision: 2 } }).reply).toEqual({
       ok: false,

@@ -12,7 +12,7 @@ import { BOUNDS } from "../../services/bus/bounds.ts";
 describe("the token bucket", () => {
   const rate = { intervalMs: 1_000, burst: 10 };
 
-  it("never allows more than its burst and its rate, and returns how long to wait", () => {
+  it("any pauses between requests: never more than its burst and its rate, and the right time to wait", () => {
     fc.assert(
       fc.property(fc.array(fc.nat(3_000), { minLength: 1, maxLength: 200 }), (pausesMs) => {
         let fullAtMs = 0;
@@ -39,7 +39,7 @@ describe("the token bucket", () => {
     );
   });
 
-  it("is full when it was never used", () => {
+  it("a bucket that was never used: full", () => {
     let fullAtMs = 0;
     for (let token = 0; token < 10; token += 1) fullAtMs = takeToken(rate, fullAtMs, 1e12);
     expect(fullAtMs).toBe(1e12 + 10_000);
@@ -48,7 +48,7 @@ describe("the token bucket", () => {
 });
 
 describe("the throttle of addresses", () => {
-  it("stores a limited number, and removes the address without a request for the longest time", () => {
+  it("more addresses than its limit: it drops the one without a request for the longest time", () => {
     const throttle = new AddressThrottle({ intervalMs: 6_000, burst: 1 });
     expect(throttle.take("192.0.2.1", 1e12)).toBe(0);
     expect(throttle.take("192.0.2.1", 1e12)).toBe(6_000);
@@ -58,7 +58,7 @@ describe("the throttle of addresses", () => {
     expect(throttle.take(`a${MAX_ADDRESSES - 1}`, 1e12)).toBe(6_000);
   });
 
-  it("counts an IPv6 client by its /64, in any spelling of its address", () => {
+  it("an IPv6 client: counted by its /64, in any spelling of its address", () => {
     const throttle = new AddressThrottle({ intervalMs: 6_000, burst: 2 });
     expect(throttle.take("2001:db8:0:1:0:0:0:1", 1e12)).toBe(0);
     throttle.giveBack("2001:db8:0:1::2");
@@ -69,25 +69,25 @@ describe("the throttle of addresses", () => {
   });
 });
 
-describe("addresses", () => {
+describe("the text of an address", () => {
   it.each([
     [[192, 0, 2, 1], "192.0.2.1"],
     [[...Array<number>(10).fill(0), 0xff, 0xff, 192, 0, 2, 1], "192.0.2.1"],
     [[0x20, 0x01, 0x0d, 0xb8, ...Array<number>(11).fill(0), 1], "2001:db8:0:0:0:0:0:1"],
     [[...Array<number>(15).fill(0), 1], "0:0:0:0:0:0:0:1"],
     [[], ""],
-  ])("%j are %s", (bytes, text) => {
+  ])("the bytes %j: %s", (bytes, text) => {
     expect(addressText(new Uint8Array(bytes))).toBe(text);
   });
 });
 
 describe("entity tags", () => {
-  it("are equal exactly for equal views", () => {
+  it("equal views: equal tags; different views: different tags", () => {
     expect(etagOf("a")).toBe(etagOf("a"));
     expect(etagOf("a")).not.toBe(etagOf("b"));
   });
 
-  it("are found in any list that contains them, and in no other", () => {
+  it("If-None-Match with several tags: matches when one of them is the view's tag", () => {
     const tag = fc.stringMatching(/^[\w-]{1,20}$/);
     fc.assert(
       fc.property(fc.array(tag, { maxLength: 5 }), tag, fc.boolean(), (others, wanted, isStrong) => {
@@ -100,8 +100,8 @@ describe("entity tags", () => {
   });
 });
 
-describe("server time", () => {
-  it("equals the date's value, for any millisecond", () => {
+describe("the server's time as text", () => {
+  it("any millisecond: the same text as a date's", () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 4e12 }), { minLength: 1 }), (moments) => {
         for (const ms of moments) expect(serverTime(ms)).toBe(new Date(ms).toISOString());
@@ -110,15 +110,15 @@ describe("server time", () => {
   });
 });
 
-describe("text", () => {
-  it("text that no database could store: found at any place, by its pointer", () => {
+describe("text in a JSON body", () => {
+  it("text that no database could store: found at any place, and reported by its pointer", () => {
     expect(findBrokenText({ a: [{ "b/c": "x\u0000" }] })).toBe("/a/0/b~1c");
     expect(findBrokenText({ a: "💳", b: [1, null, true, "ok"] })).toBeUndefined();
     expect(findBrokenText({ a: "💳".slice(0, 1) })).toBe("/a");
     expect(findBrokenText({ ok: { "\ud800": 1 } })).toBe("/ok");
   });
 
-  it("nesting: as deep as its brackets outside of strings", () => {
+  it("the depth of nesting: counts brackets outside of strings only", () => {
     const depthOf = (value: unknown): number =>
       typeof value !== "object" || value === null ? 0 : 1 + Math.max(0, ...Object.values(value).map(depthOf));
     fc.assert(
@@ -129,8 +129,8 @@ describe("text", () => {
   });
 });
 
-describe("a report's idempotency key", () => {
-  it("any content and any length: each key has one command id of limited length", () => {
+describe("the command id of a report's idempotency key", () => {
+  it("keys of any content and length: each has one command id of limited length", () => {
     const keys = [
       "a",
       "a\0",

@@ -19,8 +19,8 @@ const paths = new Set<string>(routes.map(({ path }) => path));
 const withSlash = routes.filter(({ path }) => path.length > 1 && path.endsWith("/") && !paths.has(path.slice(0, -1)));
 const pathOf = (template: string): string => template.replaceAll(/\{\w+\}/g, "42");
 
-describe("a path without its trailing slash", () => {
-  it("every row of the route table, by its own method: 404 with the right path in the detail", async () => {
+describe("a request to a path without its trailing slash", () => {
+  it("each row of the route table, with its method: 404 with the right path in the detail", async () => {
     expect(withSlash.length).toBeGreaterThan(100);
     for (const { method, path, who, operationId } of withSlash) {
       const right = pathOf(path);
@@ -33,7 +33,7 @@ describe("a path without its trailing slash", () => {
     }
   });
 
-  it("any other method: the same", async () => {
+  it("a method that the path does not have: 404 as well", async () => {
     for (const method of ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"]) {
       const answer = await send<Refused>(world.baseUrl, method, "/api/payments/v1/devices/enroll");
       expect([answer.status, answer.body.code], method).toEqual([404, "trailing_slash_missing"]);
@@ -42,7 +42,7 @@ describe("a path without its trailing slash", () => {
     expect([head.status, head.text]).toEqual([404, ""]);
   });
 
-  it("a body: it is not read, and the connection ends", async () => {
+  it("a request with a body: the gateway does not read the body, and the connection ends", async () => {
     const head = "POST /api/payments/v1/devices/enroll HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}";
     const answer = await sendRaw(world.gateway.port, [head]);
     expect(answer).toMatchObject({ status: 404, isClosed: true });
@@ -50,14 +50,14 @@ describe("a path without its trailing slash", () => {
   });
 });
 
-describe("the detail names table paths only", () => {
+describe("the path that the error suggests", () => {
   const slashes = new MissingSlashes(routes, { hasKey: true });
 
   it.each([
     ["/api/cashier/v1/orders/42", "/api/cashier/v1/orders/42/"],
     ["/api/platform/v1/freeze", "/api/platform/v1/freeze/"],
     ["/api/payments/v1/devices/me", "/api/payments/v1/devices/me/"],
-  ])("%s: %s", (path, right) => {
+  ])("the path %s: suggests %s", (path, right) => {
     expect(slashes.rightPath(path)).toBe(right);
   });
 
@@ -75,18 +75,18 @@ describe("the detail names table paths only", () => {
     "//evil.example/api/cashier/v1/orders/42",
     "/constructor",
     `/api/cashier/v1/orders/${"4".repeat(4_000)}`,
-  ])("%s: none", (path) => {
+  ])("the path %s: suggests none", (path) => {
     expect(slashes.rightPath(path)).toBeUndefined();
   });
 
-  it("without a platform key the platform's paths do not exist", () => {
+  it("a platform's path at a gateway without a platform key: suggests none", () => {
     const none = new MissingSlashes(routes, { hasKey: false });
     expect(none.rightPath("/api/platform/v1/freeze")).toBeUndefined();
   });
 });
 
-describe("an unknown query", () => {
-  it("every row that people call: 400 with its name", async () => {
+describe("a request with an unknown query", () => {
+  it("each row that people call: 400 with the name of the query", async () => {
     const token = await world.session({ role: "owner", permissions: [...PERMISSIONS] });
     const rows = routes.filter(({ who }) => who.kind === "session");
     expect(rows.length).toBeGreaterThan(80);
@@ -100,13 +100,13 @@ describe("an unknown query", () => {
     }
   });
 
-  it("with a body, at the log-in: 400 as well", async () => {
+  it("a log-in, which has a body: 400 as well", async () => {
     const json = { email: "ana@harbour.example", password: "a long enough one" };
     const answer = await send<Refused>(world.baseUrl, "POST", "/api/cashier/v1/session/?nonsense=1", { json });
     expect([answer.status, answer.body.code]).toEqual([400, "invalid_request"]);
   });
 
-  it("a device, a provider's callback, a probe and a page: ignored", async () => {
+  it("a device, a provider's callback, a probe and a page: the query is ignored", async () => {
     const station = await world.openStation(42);
     const token = await world.credential(station.displayId, 42, DISPLAY_SCOPES);
     const display = await send(world.baseUrl, "GET", "/api/payments/v1/devices/display/?t=1", { token });
@@ -122,7 +122,7 @@ describe("an unknown query", () => {
 const NUMBERS = ["limit", "since_id", "before_id", "since_version", "station_id", "filial_id"];
 const NOT_PLAIN = ["1e2", " 5", "5 ", "+5", "-1", "", " ", "0x10", "1.0", "1_000", "٥", "NaN", "9".repeat(20)];
 
-/** The parameters that some lists need. */
+/** Values of the parameters that some lists require. */
 const REQUIRED: Record<string, string> = {
   account_id: "5",
   filial_id: "5",
@@ -133,7 +133,7 @@ const REQUIRED: Record<string, string> = {
   kind: "day",
 };
 
-/** The parameters that the query of an operation must have. */
+/** Values for the parameters that the query of an operation requires. */
 function leastOf(query: { shape: Record<string, { safeParse: (value: undefined) => { success: boolean } }> }): object {
   const required = Object.entries(query.shape).filter(([, schema]) => !schema.safeParse(undefined).success);
   return Object.fromEntries(required.map(([key]) => [key, REQUIRED[key]]));
@@ -144,14 +144,14 @@ const numeric = routes.flatMap(({ operationId, query }) => {
   const shaped = query as unknown as Parameters<typeof leastOf>[0];
   const keys = Object.keys(shaped.shape).filter((key) => NUMBERS.includes(key));
   return keys.map((key) => {
-    // A cursor of two parts is accepted only as a whole.
+    // A cursor of two parts is accepted only with both parts.
     const pair = key === "since_id" && "since_day" in shaped.shape ? { since_day: "2026-11-01" } : {};
     return { operationId, query, key, least: leastOf(shaped), pair };
   });
 });
 
-describe("numbers in queries", () => {
-  it("each name of the list above is the name of a parameter", () => {
+describe("numbers in a query", () => {
+  it("each name in NUMBERS: is a parameter of some route", () => {
     expect(new Set(numeric.map(({ key }) => key))).toEqual(new Set(NUMBERS));
   });
 
@@ -172,7 +172,7 @@ describe("numbers in queries", () => {
     }
   });
 
-  it("may be left out", () => {
+  it("a number that is left out: accepted", () => {
     for (const { query, least, operationId } of numeric)
       expect(() => validate(query, least), operationId).not.toThrow();
   });
@@ -184,7 +184,7 @@ describe("numbers in queries", () => {
     ["since_id", "-1", "Must be a whole number in decimal digits, at least 0."],
     ["before_id", "0", "Must be a whole number in decimal digits, at least 1."],
   ])("%s=%s: the error names the accepted values", (key, text, detail) => {
-    // A page of periods is shorter, because each period is counted from its lines.
+    // A page of periods has another limit, because each period is counted from its lines.
     const ofKey = numeric.filter(
       (number) => number.key === key && number.operationId !== "reconciliation_list_periods",
     );

@@ -28,8 +28,8 @@ function codeOf(check: PlatformCheck, authorization: string, address?: string): 
   }
 }
 
-describe("PLATFORM_KEY", () => {
-  it("has 32 to 256 characters of ASCII without spaces, or is not set", () => {
+describe("the setting PLATFORM_KEY and its check", () => {
+  it("32 to 256 characters of ASCII without spaces, or no key: valid; other values: invalid", () => {
     const keyOf = (key?: string) => gatewaySettingsSchema.safeParse({ PLATFORM_KEY: key });
     expect(keyOf(KEY).data?.platformKey).toBe(KEY);
     expect(keyOf("").data?.platformKey).toBeUndefined();
@@ -39,7 +39,7 @@ describe("PLATFORM_KEY", () => {
     }
   });
 
-  it("is accepted, and no other value is; without a key, the platform's paths do not exist", () => {
+  it("the key: accepted, and no other value is; no key: the platform's paths do not exist", () => {
     const check = new PlatformCheck(KEY, new AddressThrottle(PLATFORM_RATE));
     expect(codeOf(check, `Bearer ${KEY}`)).toBe("");
     expect(codeOf(check, "")).toBe("platform_key_missing");
@@ -52,7 +52,7 @@ describe("PLATFORM_KEY", () => {
     }
   });
 
-  it("guesses are throttled by address, and the right key is never throttled", () => {
+  it("guesses: throttled by address; the right key: never throttled", () => {
     const check = new PlatformCheck(KEY, new AddressThrottle(PLATFORM_RATE));
     const codes = Array.from({ length: PLATFORM_RATE.burst + 1 }, () => codeOf(check, "Bearer guess"));
     expect(codes.slice(0, -1).every((code) => code === "platform_key_invalid")).toBe(true);

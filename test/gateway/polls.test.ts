@@ -1,4 +1,4 @@
-/** The reads that the gateway answers from memory: me, display and assignment, with their entity tags and deadlines. */
+/** Polls that the gateway answers from memory: me, display and assignment, with their entity tags and deadlines. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import {
@@ -38,7 +38,7 @@ function get<T = Record<string, unknown>>(
 }
 
 describe("GET me", () => {
-  it("is the device's snapshot, with its handoff target unchanged", async () => {
+  it("the device's snapshot, with its handoff target unchanged", async () => {
     const { station, companion } = await open();
     const { status, body, headers } = await get("me/", companion);
     expect(status).toBe(200);
@@ -60,7 +60,7 @@ describe("GET me", () => {
     expect(headers.get("x-content-type-options")).toBe("nosniff");
   });
 
-  it("echoes a request id that the client chose, and not one that could break a log line", async () => {
+  it("a request id from the client: repeated, unless it could break a log line", async () => {
     const { companion } = await open();
     expect((await get("me/", companion, { "x-request-id": "till-7:42" })).headers.get("x-request-id")).toBe(
       "till-7:42",
@@ -71,7 +71,7 @@ describe("GET me", () => {
 });
 
 describe("GET display", () => {
-  it("shows idle, the open order, the collection, paid for eight seconds, and idle again", async () => {
+  it("idle, the open order, the collection, paid for eight seconds, then idle again", async () => {
     const { station, display } = await open();
     const idle = {
       state: "idle",
@@ -82,7 +82,7 @@ describe("GET display", () => {
       intent_status: "",
     };
     expect((await get("display/", display)).body).toMatchObject(idle);
-    // Five seconds ago, so that `paid` ends soon.
+    // The commits are from five seconds ago, so that `paid` ends soon.
     const atMs = Date.now() - 5_000;
     const intentId = await station.handOver({ atMs });
     const total = { state: "total", order_display_number: 1, amount: "25.00", currency: "EUR", qr_payload: "" };
@@ -96,7 +96,7 @@ describe("GET display", () => {
     await station.run({ type: "settlement_succeeded", intentId, transactionId: 1 }, { atMs });
     const paid = await get("display/", display);
     expect(paid.body).toMatchObject({ ...total, state: "paid", intent_status: "succeeded" });
-    // Nothing is committed now: the view of the same commit changes when `paid` ends.
+    // Nothing is committed now. The view of the same commit changes when `paid` ends.
     const known = { "if-none-match": paid.headers.get("etag") as string };
     await expect
       .poll(async () => (await get("display/", display, known)).status, { timeout: 15_000, interval: 1_100 })
@@ -104,15 +104,15 @@ describe("GET display", () => {
     expect((await get("display/", display)).body).toMatchObject(idle);
   });
 
-  it("a lapsed collection: the display shows its order, not the collection", async () => {
+  it("a collection whose deadline has passed: only its order is shown", async () => {
     const { station, display } = await open();
     await station.handOver({ atMs: Date.now() - 60_000, lifetimeMs: 30_000 });
     expect((await get("display/", display)).body).toMatchObject({ state: "total", intent_status: "" });
   });
 });
 
-describe("entity tags", () => {
-  it("are weak, leave server_time out, and answer 304 without a body while nothing changes", async () => {
+describe("the entity tags of polls", () => {
+  it("a view that has not changed, except for server_time: 304 without a body; a changed view: 200", async () => {
     const { station, display } = await open();
     const first = await get("display/", display);
     const etag = first.headers.get("etag") as string;
@@ -138,13 +138,13 @@ describe("entity tags", () => {
     ["another tag", () => 'W/"other"', 200],
     ["its text without quotes", (etag: string) => etag.slice(3, -1), 200],
     ["nonsense", () => ',,;"', 200],
-  ])("%s in If-None-Match: compared as HTTP defines it", async (_name, header, status) => {
+  ])("If-None-Match with %s: compared as HTTP defines it", async (_name, header, status) => {
     const { companion } = await open();
     const etag = (await get("assignment/", companion)).headers.get("etag") as string;
     expect((await get("assignment/", companion, { "if-none-match": header(etag) })).status).toBe(status);
   });
 
-  it("do not change with a heartbeat that the view does not show", async () => {
+  it("a heartbeat that the view does not show: the same tag", async () => {
     const { station, display } = await open();
     const etag = (await get("display/", display)).headers.get("etag");
     await station.run({ type: "device_seen", deviceId: station.displayId, seenAtMs: Date.now() });
@@ -153,7 +153,7 @@ describe("entity tags", () => {
 });
 
 describe("GET assignment from memory", () => {
-  it("is null when there is nothing to collect", async () => {
+  it("nothing to collect: null", async () => {
     const { companion } = await open();
     expect((await get("assignment/", companion)).body).toEqual({
       assignment: null,
@@ -161,7 +161,7 @@ describe("GET assignment from memory", () => {
     });
   });
 
-  it("a created intent: another companion of the station gets null", async () => {
+  it("a created intent, and another companion of the station: null", async () => {
     const { station } = await open();
     const other = { deviceId: 9_000 + station.stationId, name: "Other", kind: "smart_pos_companion" } as const;
     const capabilities = ["handoff_present", "outcome_report"] as const;
@@ -174,13 +174,13 @@ describe("GET assignment from memory", () => {
     expect((await get("assignment/", credential)).body).toMatchObject({ assignment: null });
   });
 
-  it("HEAD: presents nothing; GET: needs the actor, with any If-None-Match", async () => {
+  it("a created intent: HEAD does not present it, and GET needs the actor, with any If-None-Match", async () => {
     const { station, companion } = await open();
     const nothing = (await get("assignment/", companion)).headers.get("etag") as string;
     await station.handOver();
     const head = await send(world.baseUrl, "HEAD", `${DEVICES}assignment/`, { token: companion });
     expect(head.status).toBe(200);
-    // No host owns the station in this world, so a GET, which would present the intent, fails.
+    // No host owns the station in this world. So a GET, which would present the intent, fails.
     const conditions = [{}, { "if-none-match": nothing }, { "if-none-match": "*" }];
     const fetches = await Promise.all(conditions.map((headers) => get<Refused>("assignment/", companion, headers)));
     expect(fetches.map(({ status, body }) => [status, body.code])).toEqual(
@@ -189,7 +189,7 @@ describe("GET assignment from memory", () => {
     expect(station.state().intent?.status).toBe("created");
   });
 
-  it("shows a presented intent with all fields, and null once it has lapsed", async () => {
+  it("a presented intent: all its fields, and null after its deadline", async () => {
     const { station, companion } = await open();
     const atMs = Date.now() - 27_000;
     const intentId = await station.handOver({ atMs, lifetimeMs: 30_000 });

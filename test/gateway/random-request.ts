@@ -10,13 +10,13 @@ export interface RandomRequest {
 }
 
 export interface RandomSource {
-  /** Tokens and credentials by the API that accepts them. */
+  /** Tokens and credentials, by the API that accepts them. */
   readonly tokens: Readonly<
     Record<"payments" | "cashier" | "backoffice" | "reconciliation" | "robotics", readonly string[]>
   >;
   /** Ids that exist, by the name of the path's parameter. */
   readonly ids: Readonly<Record<string, readonly number[]>>;
-  /** Ids that may be suspended, reset and closed, by the same names. */
+  /** Ids of objects that may be suspended, reset and closed, by the same names. */
   readonly spareIds: Readonly<Record<string, readonly number[]>>;
 }
 
@@ -76,10 +76,10 @@ const TYPES = [
   "application/xml",
   "",
 ];
-/** Operations that end or block their object. */
+/** Operations that end or block their object. They get spare ids only. */
 const HARMFUL = /_(suspend|close|reset|revoke|void)_/;
 
-/** The same seed gives the same requests. */
+/** Makes random requests. The same seed makes the same requests. */
 export class RandomRequests {
   #state: number;
   readonly #source: RandomSource;
@@ -92,7 +92,7 @@ export class RandomRequests {
   next(): RandomRequest {
     const { path, method, operation } = this.#pick(operations);
     const sent = this.#chance(0.05) ? this.#pick(METHODS) : method;
-    // A closed session would refuse all later requests.
+    // A log-out would end the session of all later requests, so it gets a wrong token.
     const isLogOut = sent === "DELETE" && path.endsWith("/session/");
     const token = isLogOut ? this.#text() : this.#token(path);
     const headers: Record<string, string> = { authorization: `Bearer ${token}` };
@@ -192,7 +192,7 @@ export class RandomRequests {
     return this.#random() < share;
   }
 
-  /** Mulberry32. */
+  /** The generator Mulberry32. */
   #random(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);

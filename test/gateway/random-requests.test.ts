@@ -1,6 +1,6 @@
 /**
- * Random requests through the whole system: no answer is a 5xx, no process ends, every answer is documented. The long form,
- * of `npm run soak`, sends 10,000 (RANDOM_REQUESTS).
+ * Random requests to the whole system: no answer is a 5xx, no process ends, and every answer is documented. In the long form,
+ * `npm run soak`, the test sends 10,000 (RANDOM_REQUESTS).
  */
 import { hash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -14,11 +14,11 @@ import { sendRaw } from "./raw-request.ts";
 const REQUESTS = Number(process.env.RANDOM_REQUESTS ?? 400);
 const AT_ONCE = 16;
 /**
- * RANDOM_SEED sets another one. The same seed sends the same requests, until a route is added: then choose one whose 400
+ * RANDOM_SEED sets another seed. The same seed sends the same requests until a route is added. Then choose a seed whose 400
  * requests get all kinds of answers.
  */
 const SEED = Number(process.env.RANDOM_SEED ?? 4);
-/** So many that the throttle of each does not matter. */
+/** So many credentials that none of them is throttled. */
 const CREDENTIALS_PER_DEVICE = 200;
 const FLEETS = Math.min(40, REQUESTS / 40);
 
@@ -49,7 +49,7 @@ beforeAll(async () => {
   const devices = first?.devices ?? [];
   const credentials = (await Promise.all(devices.map(({ deviceId }) => manyCredentials(deviceId, stationId)))).flat();
   const { filialId } = system.sandbox;
-  // One after the other: on a busy machine, all at once take longer than a request waits.
+  // The fleets are added in turn. On a busy machine, all at once would take longer than the gateway waits for an answer.
   const fleets: TestFleet[] = [];
   const tasks: Awaited<ReturnType<typeof offerTask>>[] = [];
   for (let count = 0; count < FLEETS; count += 1) {
@@ -102,12 +102,12 @@ async function manyCredentials(deviceId: number, stationId: number): Promise<str
   );
 }
 
-/** Undefined when the HTTP client refuses to send the request. */
+/** Resolves to undefined when the HTTP client refuses to send the request. */
 async function sendRandom(request: RandomRequest): Promise<Answer | undefined> {
   const { method, headers, body } = request;
   let url: URL;
   try {
-    // The path that the client sends: it resolves `..`.
+    // This is the path that the client sends after it has resolved `..`.
     url = new URL(new Request(system.baseUrl + request.path, { method, headers, body: body ?? null }).url);
   } catch {
     return undefined;
@@ -115,7 +115,7 @@ async function sendRandom(request: RandomRequest): Promise<Answer | undefined> {
   return send(system.baseUrl, method, url.pathname + url.search, { headers, ...(body === undefined ? {} : { body }) });
 }
 
-/** The answers to more requests at once than one credential may send. */
+/** The statuses of more requests at once than one credential may send. */
 async function throttledStatuses(): Promise<number[]> {
   const [device] = system.sandbox.stations[0]?.devices ?? [];
   const [token = ""] = await manyCredentials(device?.deviceId ?? 0, system.sandbox.stations[0]?.stationId ?? 0);
@@ -125,7 +125,7 @@ async function throttledStatuses(): Promise<number[]> {
   return (await Promise.all(pending)).map(({ status }) => status);
 }
 
-/** The answer to a client that has the document. Few routes have tags, so random tags rarely match. */
+/** The status for a client that already has the document. Few routes have tags, so random tags rarely match. */
 async function unchangedStatus(): Promise<number> {
   const headers = { "if-none-match": "*" };
   return (await send(system.baseUrl, "GET", "/openapi.json", { headers })).status;
@@ -148,11 +148,11 @@ describe("the whole system", () => {
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
-    // Whether random requests are throttled depends on the speed of the machine.
+    // The speed of the machine decides whether random requests are throttled. So these requests make sure of 429 and 304.
     for (const status of [...(await throttledStatuses()), await unchangedStatus()])
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
     expect(bad.slice(0, 10), `RANDOM_SEED=${SEED}`).toEqual([]);
-    // The requests reached handlers: all kinds of answers were given, most of them by handlers.
+    // There are answers of all kinds, most of them from handlers.
     for (const status of [200, 201, 304, 400, 401, 403, 404, 405, 409, 413, 415, 429]) {
       expect(statuses.get(status) ?? 0, `${status} in ${JSON.stringify([...statuses])}`).toBeGreaterThan(0);
     }
@@ -162,7 +162,7 @@ describe("the whole system", () => {
     expect(system.log("gateway")).not.toContain("failed unexpectedly");
   }, 180_000);
 
-  it("bytes that are not HTTP: end their connection and nothing else", async () => {
+  it("bytes that are not HTTP: end their connection, and the gateway still answers others", async () => {
     const port = Number(new URL(system.baseUrl).port);
     const line = "GET /healthz HTTP/1.1\r\nHost: x\r\n";
     const odd = [

@@ -12,9 +12,9 @@ export interface RawAnswer {
 }
 
 /**
- * Sends pieces with pauses between them. Reads until the server ends the connection, or has sent `answers` complete
- * answers without `Connection: close`, or `waitMs` has passed. With `inTurn` each piece waits for the answer to the piece
- * before it, so that the server never reads two of them at once.
+ * Sends the pieces with pauses between them. Reads until the server ends the connection, has sent `answers` complete answers
+ * without `Connection: close`, or `waitMs` has passed. With `inTurn`, each piece waits for the answer to the piece before it,
+ * so that the server never reads two of them at once.
  */
 export async function sendRaw(
   port: number,
@@ -35,7 +35,7 @@ export async function sendRaw(
   let answered = Promise.withResolvers<void>();
   socket.on("data", (chunk: Buffer) => {
     text += chunk.toString("latin1");
-    // A server that announces the end of the connection may be delayed before it ends it.
+    // A server may announce the end of the connection some time before it ends it.
     answered.resolve();
     if (/\r\nconnection: close\r\n/i.test(text)) return;
     if (completeAnswers(text) >= (options.answers ?? 1))
@@ -64,7 +64,7 @@ export async function sendRaw(
   };
 }
 
-/** The number of complete answers with a length at the beginning of the text. */
+/** How many complete answers with a length the text begins with. */
 function completeAnswers(text: string): number {
   const cut = text.indexOf("\r\n\r\n");
   const length = /\r\ncontent-length: (\d+)/i.exec(text.slice(0, cut + 2))?.[1];

@@ -1,5 +1,5 @@
 /**
- * `GET /readyz` with real services, PostgreSQL and actor hosts. Each of them is stopped: the answer reports it, and the
+ * `GET /readyz` with real services, PostgreSQL and actor hosts. The tests stop each of them: the answer reports it, but the
  * gateway stays in the balancer's rotation, because no other gateway could serve more.
  */
 
@@ -49,7 +49,7 @@ type Name = keyof typeof STARTS;
 const NAMES = Object.keys(STARTS) as Name[];
 type Dependency = keyof Readiness["dependencies"];
 
-/** A balancer's usual timeout. */
+/** The usual timeout of a balancer. */
 const BALANCER_TIMEOUT_MS = 1_000;
 const RECOVERED = { timeout: 20_000, interval: 200 };
 
@@ -91,7 +91,7 @@ beforeAll(async () => {
   gatewayBus = await connect("gateway");
   gateway = await startGateway({ bus: gatewayBus, log: SILENT, settings: GATEWAY_SETTINGS });
 });
-/** Starts the parts that a failed test stopped and did not start again. */
+/** Starts what a failed test has stopped and not started again. */
 afterEach(async () => {
   for (const name of NAMES) if (!services.has(name)) await start(name);
   if (!isRunning(host.pid)) host = await startHost();
@@ -110,7 +110,7 @@ async function readReadiness(port = gateway.port): Promise<{ status: number; bod
   return { status, body, tookMs: performance.now() - startedAtMs };
 }
 
-/** Dependencies that are not ready, with the reason. */
+/** The dependencies that are not ready, with their reasons. */
 async function faults(): Promise<Partial<Record<Dependency, string | null>>> {
   const { body } = await readReadiness();
   const entries = Object.entries(body.dependencies).filter(([, { ready }]) => !ready);
@@ -120,7 +120,7 @@ async function faults(): Promise<Partial<Record<Dependency, string | null>>> {
 const becomes = (wanted: Partial<Record<Dependency, string>>): Promise<void> =>
   expect.poll(faults, RECOVERED).toEqual(wanted);
 
-describe("all dependencies running", () => {
+describe("readiness while all dependencies run", () => {
   it("each dependency is ready, and only the bus and the replicas are required", async () => {
     await becomes({});
     const { status, body } = await readReadiness();
@@ -141,7 +141,7 @@ describe("all dependencies running", () => {
     const startedAtMs = performance.now();
     const tookMs = (): number => performance.now() - startedAtMs;
     let answers = 0;
-    // A busy machine needs more time for the same number.
+    // A busy machine needs more time for the same number of answers.
     while (tookMs() < 1_500 || answers <= 50) {
       answers += (await Promise.all(Array.from({ length: 10 }, () => readReadiness()))).length;
       await delay(20);
@@ -153,12 +153,12 @@ describe("all dependencies running", () => {
   });
 });
 
-/** No two services are stopped in the same rounds: a service is stopped where its number has the bit of the round. */
+/** A service is stopped in each round whose bit its number has. So no two services are stopped in the same rounds. */
 const ROUNDS = [1, 2, 4, 8].map((bit) => NAMES.filter((_, index) => ((index + 1) & bit) !== 0));
 
-describe("a stopped service", () => {
+describe("readiness while services are stopped", () => {
   it.each(ROUNDS.map((stopped) => [stopped.join(", "), stopped] as const))(
-    "is reported and does not change readiness: %s",
+    "%s: reported, and the gateway stays ready",
     async (_names, stopped) => {
       await becomes({});
       await Promise.all(stopped.map(async (name) => await services.get(name)?.stop()));
@@ -177,10 +177,10 @@ describe("a stopped service", () => {
   );
 });
 
-describe("PostgreSQL", () => {
+describe("readiness and PostgreSQL", () => {
   const allUnreachable = Object.fromEntries([...NAMES, "database"].map((name) => [name, "database_unreachable"]));
 
-  it("down: reported by each service that needs it, within a balancer's timeout", async () => {
+  it("killed: reported by each service that needs it, within the timeout of a balancer", async () => {
     await becomes({});
     await database.kill9();
     await becomes(allUnreachable);
@@ -191,19 +191,19 @@ describe("PostgreSQL", () => {
     await becomes({});
   });
 
-  it("hangs: every answer after the limit reports it as not ready, and no answer waits for it", async () => {
+  it("stalled: each answer after the limit reports it as not ready, and no answer waits for it", async () => {
     await becomes({});
     database.signalAll("SIGSTOP");
     const local = await connect("second gateway");
     let second: Gateway | undefined;
     try {
-      // The results from before the hang are too old for this request.
+      // The results from before the stall are too old for this request.
       await delay(LIMITS.healthCachedMs);
       const first = (await readReadiness()).body.dependencies;
       expect([first.database.ready, first.database.detail]).toEqual([false, "no_answer"]);
       for (const name of NAMES) expect([name, first[name].ready]).toEqual([name, false]);
       expect(first.station_hosts.ready).toBe(true);
-      // A gateway that starts during the hang never reports the database as ready.
+      // A gateway that starts during the stall never reports the database as ready.
       second = await startGateway({ bus: local, log: SILENT, settings: GATEWAY_SETTINGS });
       const ports = [gateway.port, second.port];
       const untilMs = performance.now() + 2 * LIMITS.healthCachedMs + LIMITS.healthWaitMs;
@@ -224,8 +224,8 @@ describe("PostgreSQL", () => {
   });
 });
 
-describe("the clock of a machine", () => {
-  it("set ahead by 10 s: its processes report it and stay ready; corrected: no fault is left", async () => {
+describe("readiness and the clock of a machine", () => {
+  it("10 s ahead: the processes report it and stay ready; corrected: no fault is left", async () => {
     await becomes({});
     const rightMs = Date.now.bind(Date);
     const spy = vi.spyOn(Date, "now").mockImplementation(() => rightMs() + 10_000);
@@ -242,8 +242,8 @@ describe("the clock of a machine", () => {
   });
 });
 
-describe("the actor hosts", () => {
-  it("stalled or stopped: reported as without an answer", async () => {
+describe("readiness and the actor hosts", () => {
+  it("a stalled or stopped host: reported as without an answer", async () => {
     await becomes({});
     host.freeze();
     try {
@@ -264,7 +264,7 @@ describe("the actor hosts", () => {
     await becomes({});
   });
 
-  it("a host that claims its share and does not serve it: partitions are reported as unowned", async () => {
+  it("a host that claims its share but does not serve it: its partitions are reported as unowned", async () => {
     let count = 0;
     const claim = async (): Promise<void> => {
       count += 1;
@@ -295,8 +295,8 @@ async function delayDelivery(): Promise<void> {
   await sql.end();
 }
 
-describe("the audit copy", () => {
-  it("falls behind: reported once commits have waited for ten seconds", async () => {
+describe("readiness and the audit copy", () => {
+  it("commits that wait for the copy: reported after ten seconds", async () => {
     await becomes({});
     const sql = postgres(database.url, { max: 1 });
     const hold = Promise.withResolvers<void>();
@@ -307,7 +307,7 @@ describe("the audit copy", () => {
     });
     try {
       await delay(5_000);
-      // It may answer slowly under load, but it is not late yet.
+      // Under load, the audit service may answer slowly, but its copy is not late yet.
       expect((await faults()).audit).not.toBe("copy_late");
       await becomes({ audit: "copy_late" });
     } finally {
@@ -319,8 +319,8 @@ describe("the audit copy", () => {
   });
 });
 
-describe("the bus", () => {
-  it("answers without a majority of its servers: not ready, and neither is the gateway", async () => {
+describe("readiness and the bus", () => {
+  it("a bus without a majority of its servers: the gateway is not ready", async () => {
     await becomes({});
     const spy = vi.spyOn(gatewayBus, "hasQuorum").mockReturnValue(false);
     try {
@@ -332,7 +332,7 @@ describe("the bus", () => {
     await becomes({});
   });
 
-  it("stopped: the gateway is not ready, so a balancer takes it out of rotation", async () => {
+  it("a stopped bus: the gateway is not ready, so a balancer takes it out of rotation", async () => {
     await becomes({});
     await nats.kill9();
     await expect.poll(async () => (await readReadiness()).status, RECOVERED).toBe(503);
@@ -362,7 +362,7 @@ describe("the bus", () => {
   });
 });
 
-describe("a gateway that starts", () => {
+describe("the start of a gateway", () => {
   it.each([
     ["switches", SWITCHES],
     ["credentials", CREDENTIALS],
@@ -378,7 +378,7 @@ describe("a gateway that starts", () => {
       const startedAtMs = performance.now();
       await waitUntilFresh(otherBus, replicas, 500);
       expect(performance.now() - startedAtMs).toBeGreaterThan(450);
-      // A relay that begins to lead compares the bus, and notes that each bucket is complete.
+      // A relay that begins to lead compares the bus, and then publishes a notice for each complete bucket.
       const lastNotices = (): Promise<number[]> =>
         Promise.all(
           [SWITCHES, CREDENTIALS, SESSIONS].map(async (each) => Math.max(...(await readNoticeSequences(bus, each)))),
@@ -387,7 +387,7 @@ describe("a gateway that starts", () => {
       await services.get("relay")?.stop();
       await start("relay");
       await becomes({});
-      // The next row writes its notice, which no later notice of this relay may replace.
+      // The next row of the table writes a notice. No later notice of this relay may replace that one.
       await expect
         .poll(async () => (await lastNotices()).every((sequence, index) => sequence > (before[index] ?? 0)))
         .toBe(true);
@@ -400,7 +400,7 @@ describe("a gateway that starts", () => {
     },
   );
 
-  it("is ready only once every feed is fresh, also after a stall during its start", async () => {
+  it("a stall during the start: the gateway is ready only once every feed is fresh", async () => {
     const otherBus = await connect("second gateway");
     const starting = startGateway({ bus: otherBus, log: SILENT, settings: GATEWAY_SETTINGS });
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_800);
@@ -415,7 +415,7 @@ describe("a gateway that starts", () => {
     await otherBus.close();
   });
 
-  it("waits for a silent bus; when that takes too long, the error names the missing feeds", async () => {
+  it("a silent bus: the gateway waits; after the limit, the error names the missing feeds", async () => {
     const proxy = await startStallProxy(nats.url);
     const otherBus = await connectBus({ url: proxy.url, name: "cut off", log: SILENT });
     const replicas = await startReplicas(otherBus, ONE_LOG, SILENT);

@@ -1,4 +1,4 @@
-/** Assignment and report with a real actor: only a GET presents, evidence is stored once, and a refusal reveals nothing. */
+/** Assignment and report with a real actor: only GET presents, evidence is stored once, and a refusal reveals nothing. */
 
 import { hash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -48,7 +48,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
-/** Writes another credential of a device into the bucket. Each has its throttle, which is not tested here. */
+/** Writes a new credential of a device into the bucket. Each credential has its throttle, which these tests do not check. */
 async function freshCredential(deviceId: number, ofStation: number): Promise<string> {
   const credential = `dp_00_${randomBytes(32).toString("base64url")}`;
   const scopes = ["device:read", "device:heartbeat", "assignment:read", "assignment:report"];
@@ -69,7 +69,7 @@ async function handOver(person = cashier, station = stationId, device = companio
   });
   const body = { order_id: order.order_id, route: "smart_pos", device_id: device };
   const create = (): Promise<Answer<Intent>> => person.call("POST", `stations/${station}/intents/`, { body });
-  // The heartbeat reaches the station's actor a moment after it was stored.
+  // The heartbeat reaches the station's actor a moment after it is stored.
   const created = await vi.waitUntil(async () => {
     const answer = await create();
     return answer.status === 201 ? answer : undefined;
@@ -89,8 +89,8 @@ async function report<T = Reported>(intentId: number, fields: object = {}, token
   return send<T>(system.baseUrl, "POST", REPORT, { token: token ?? (await companionCredential()), json });
 }
 
-describe("a fetch of the assignment", () => {
-  it("presents the intent, and HEAD and `me` do not; concurrent fetches have the same answer", async () => {
+describe("fetches of an assignment", () => {
+  it("GET presents the intent, HEAD and `me` do not; concurrent fetches have the same answer", async () => {
     const intentId = await handOver();
     await send(system.baseUrl, "HEAD", `${DEVICES}assignment/`, { token: await companionCredential() });
     await send(system.baseUrl, "GET", `${DEVICES}me/`, { token: await companionCredential() });
@@ -111,9 +111,9 @@ describe("a fetch of the assignment", () => {
   });
 });
 
-describe("a report", () => {
+describe("a report of the device's intent", () => {
   it.each(["reported_success", "reported_declined", "reported_cancelled", "reported_unknown"])(
-    "%s makes the intent processing, and its texts are stored verbatim",
+    "%s: the intent is processing, and the texts are stored verbatim",
     async (outcome) => {
       const intentId = await handOver();
       const words = { outcome, provider_reference: "SLIP ✓ 1", provider_code: "D-51<script>" };
@@ -127,7 +127,7 @@ describe("a report", () => {
     },
   );
 
-  it("accepted before the assignment was fetched, and without reference, code and key", async () => {
+  it("without reference, code and key, before the assignment was fetched: accepted", async () => {
     const intentId = await handOver();
     const json = { intent_id: intentId, outcome: "reported_unknown" };
     const { body } = await send<Reported>(system.baseUrl, "POST", REPORT, { token: await companionCredential(), json });
@@ -135,7 +135,7 @@ describe("a report", () => {
     await cancel(intentId);
   });
 
-  it("with the same key: the same answer, also with other fields and many at once; another key is more evidence", async () => {
+  it("the same key, also with other fields and many at once: the same answer; another key: more evidence", async () => {
     const intentId = await handOver();
     const key = { client_idempotency_key: "ключ-1" };
     const tokens = await Promise.all(Array.from({ length: 6 }, companionCredential));
@@ -148,7 +148,7 @@ describe("a report", () => {
     await report(intentId);
     expect((await readIntent(intentId)).report_count).toBe(3);
     await cancel(intentId);
-    // After the end of the intent, the key still has its first answer (I6).
+    // The key has its first answer also after the end of the intent (I6).
     expect((await report(intentId, key)).body).toEqual(answers[0]?.body);
   });
 
@@ -183,7 +183,7 @@ describe("a report", () => {
     },
   );
 
-  it("direction overrides and line breaks: the timeline's sentences and the log escape them", async () => {
+  it("direction overrides and line breaks: escaped in the timeline's sentences and in the log", async () => {
     const intentId = await handOver();
     const words = { provider_reference: "SLIP \u202E1\u2066\n2\0\ud800", provider_code: "5\u202E1" };
     await report(intentId, words);
@@ -198,7 +198,7 @@ describe("a report", () => {
       expect(system.log(name).replaceAll("\n", "")).not.toMatch(UNSAFE);
   });
 
-  it("dropped by the station for its length: its key still gets the same answer", async () => {
+  it("long reports that the station has dropped: their keys still get the same answer", async () => {
     const intentId = await handOver();
     const reports = Array.from({ length: 4 }, (_, turn) => ({
       client_idempotency_key: `long-${turn}`,
@@ -215,7 +215,7 @@ describe("a report", () => {
     await cancel(intentId);
   });
 
-  it("with an amount: does not change the amount of the intent", async () => {
+  it("an amount in the report: does not change the amount of the intent", async () => {
     const intentId = await handOver();
     const { body } = await report(intentId, { amount: "0.01", currency: "USD", order_display_number: 9 });
     expect(body.assignment).toMatchObject({ amount: "25.00", currency: "EUR" });
@@ -223,8 +223,8 @@ describe("a report", () => {
   });
 });
 
-describe("a report on an intent that is not this device's", () => {
-  it("another device's, station's or organization's, and an unknown one: 404 without a detail", async () => {
+describe("a report about an intent of another device", () => {
+  it("another device's, station's or organization's intent, or an unknown one: 404 without a detail", async () => {
     const owner = await logIn(system.baseUrl, "backoffice", system.owner);
     const [, second] = system.sandbox.stations;
     const otherStation = second?.stationId as number;
@@ -271,7 +271,7 @@ describe("a report on an intent that is not this device's", () => {
   }
 });
 
-describe("a report on an intent that has ended", () => {
+describe("a report about an intent that has ended", () => {
   const late = async (intentId: number): Promise<unknown[]> => {
     const { status, body } = await report<Refused>(intentId, {
       client_idempotency_key: randomBytes(4).toString("hex"),
@@ -279,7 +279,7 @@ describe("a report on an intent that has ended", () => {
     return [status, body.code, body.status];
   };
 
-  it("409 with its end: succeeded, cancelled, expired", async () => {
+  it("succeeded, cancelled or expired: 409 with this end", async () => {
     const settled = await handOver();
     await report(settled);
     await cashier.good("POST", `stations/${stationId}/intents/${settled}/attest/`, { body: {} });
@@ -295,7 +295,7 @@ describe("a report on an intent that has ended", () => {
     expect((await fetchAssignment()).body.assignment).toBeNull();
   });
 
-  /** HTTP accepts 30 seconds or more; the actor accepts any lifetime. */
+  /** Creates the intent through the actor, which accepts any lifetime. HTTP accepts 30 seconds or more. */
   async function createShortLived(): Promise<number> {
     const orderId = await newOrder(cashier, `stations/${stationId}`, "3.00");
     const { intent } = await askStation(system.bus.nc, stationId, {
@@ -307,7 +307,7 @@ describe("a report on an intent that has ended", () => {
   }
 });
 
-describe("a report of a device that was blocked during a collection", () => {
+describe("a report of a device that is blocked during its collection", () => {
   const block = (path: string, verb: string): Promise<unknown> =>
     backoffice.good("POST", `${path}/${verb}/`, verb.includes("freeze") ? { body: { reason: "A drill" } } : {});
 
@@ -354,7 +354,7 @@ describe("a report of a device that was blocked during a collection", () => {
     },
   );
 
-  it("after the end of the block: accepted with the same key", async () => {
+  it("sent again with the same key after the block has ended: accepted", async () => {
     const intentId = await handOver();
     const token = await companionCredential();
     await block(`devices/${companion.deviceId}`, "freeze");
@@ -367,8 +367,8 @@ describe("a report of a device that was blocked during a collection", () => {
   });
 });
 
-describe("after a kill and a restart of every process", () => {
-  it("the same key still gets the same answer, and the report is stored once", async () => {
+describe("a report before a kill and a restart of every process", () => {
+  it("the same key afterwards: the same answer, and the report is stored once", async () => {
     const intentId = await handOver();
     const key = { client_idempotency_key: "before the crash" };
     const before = await report(intentId, key);

@@ -1,4 +1,4 @@
-/** The gateway logs one wide line per request, none for a successful poll, and never a secret. */
+/** The gateway logs one wide line for each request, none for a successful poll, and never a secret. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Refused, send } from "../support/http.ts";
 import { type GatewayProcess, startGatewayProcess } from "./gateway-process.ts";
@@ -18,14 +18,14 @@ afterAll(async () => {
 
 type Line = Record<string, unknown>;
 
-/** The line of a request. The gateway writes it after the answer. */
+/** The line of a request. The gateway writes it a moment after the answer. */
 async function lineOf(id: string): Promise<Line | undefined> {
   const find = (): Line | undefined => gateway.log().find(({ requestId }) => requestId === id);
   await expect.poll(find, { timeout: 10_000 }).toBeDefined();
   return find();
 }
 
-/** All lines so far. Lines come in the order of their requests, so this sends a last request and waits for its line. */
+/** Returns all lines so far. Lines have the order of their requests, so this sends one more request and waits for its line. */
 async function linesUntil(id: string): Promise<readonly Line[]> {
   await send(gateway.baseUrl, "GET", "/api/cashier/v1/session/", { headers: { "x-request-id": id } });
   await lineOf(id);
@@ -33,7 +33,7 @@ async function linesUntil(id: string): Promise<readonly Line[]> {
 }
 
 describe("the log of requests", () => {
-  it("contains the caller, the operation, the outcome, the duration and the request id", async () => {
+  it("a request: one line with the caller, the operation, the outcome, the duration and the request id", async () => {
     const station = await world.openStation(1);
     const token = await world.session({ permissions: ["payments.collect"], userId: 42, organizationId: 1 });
     await expect
@@ -58,7 +58,7 @@ describe("the log of requests", () => {
     expect(await lineOf(refused.body.request_id)).toMatchObject({ status: 401, refusal: "session_missing" });
   });
 
-  it("contains no polls and heartbeats without an error", async () => {
+  it("polls and heartbeats without an error: no line", async () => {
     const station = await world.openStation(2);
     const token = await world.credential(station.companionId, 2, COMPANION_SCOPES);
     await expect.poll(async () => (await send(gateway.baseUrl, "GET", `${DEVICES}me/`, { token })).status).toBe(200);
@@ -69,7 +69,7 @@ describe("the log of requests", () => {
     expect((await linesUntil("after")).slice(before)).toMatchObject([{ requestId: "after" }]);
   });
 
-  it("contains no credential, token, cookie, password or code", async () => {
+  it("requests with credentials, tokens, cookies, passwords and codes: none of these is in the log", async () => {
     const secrets = ["dp_00_secret-credential", "secret-token", "secret-password", "SECRE-TCODE", "secret-query"];
     const [credential, token, password, code, query] = secrets as [string, string, string, string, string];
     await send(gateway.baseUrl, "GET", `${DEVICES}me/`, { token: credential });
@@ -84,9 +84,9 @@ describe("the log of requests", () => {
   });
 });
 
-/** No actor host runs in this world, so no station can be reached. */
+/** No actor host runs in this world, so the gateway cannot reach any station. */
 describe("a blocked device's report while its station cannot be reached", () => {
-  it("gets the usual answer within two seconds, and one log line contains the whole report", async () => {
+  it("the usual answer within two seconds, and one log line with the whole report", async () => {
     const station = await world.openStation(4);
     const intentId = await station.handOver();
     const token = await world.credential(station.companionId, 4, COMPANION_SCOPES);

@@ -1,4 +1,4 @@
-/** Ports and shutdown: the gateway finishes running requests, accepts no new ones, and ends without an error. */
+/** Ports, settings and shutdown: a gateway that stops finishes its running requests, accepts no new ones, and exits with 0. */
 
 import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
@@ -35,8 +35,8 @@ function refusesConnections(port: number): Promise<boolean> {
   });
 }
 
-describe("a shutdown", () => {
-  it("finishes the running request, announces the end of the connection, and accepts no new one", async () => {
+describe("a shutdown of the gateway", () => {
+  it("a running request: finished; its answer announces the end of the connection, and no new one is accepted", async () => {
     const gateway = await startGatewayProcess(world.nats.url);
     const request = [
       "POST /api/payments/v1/devices/heartbeat/ HTTP/1.1",
@@ -47,7 +47,7 @@ describe("a shutdown", () => {
       "",
       "",
     ].join("\r\n");
-    // The last byte of the body comes after the signal, so the request is running when the signal arrives.
+    // The last byte of the body follows the signal, so the request is running when the signal arrives.
     const answer = sendRaw(gateway.port, [`${request}{`, "}"], { pauseMs: 2_000, waitMs: 10_000 });
     await delay(500);
     const ended = gateway.stop();
@@ -58,7 +58,7 @@ describe("a shutdown", () => {
     expect(await ended).toBe(0);
   });
 
-  it("waits for a limited time: it drops a body that never ends", async () => {
+  it("a body that never ends: dropped after a limited time", async () => {
     const gateway = await startGatewayProcess(world.nats.url);
     const request = [
       "POST /api/payments/v1/devices/heartbeat/ HTTP/1.1",
@@ -77,7 +77,7 @@ describe("a shutdown", () => {
     expect((await answer).isClosed).toBe(true);
   });
 
-  it("answers the unknown callers that wait for a proof", async () => {
+  it("unknown callers that wait for a proof: each gets an answer", async () => {
     const link = await Link.open(world.nats.port);
     const url = new URL(world.nats.url);
     url.port = String(link.port);
@@ -103,7 +103,7 @@ describe("a shutdown", () => {
     }
   });
 
-  it("closes idle connections", async () => {
+  it("idle connections: closed at once", async () => {
     const gateway = await startGatewayProcess(world.nats.url);
     const idle = connect(gateway.port, "127.0.0.1");
     const closed = new Promise((resolve) => idle.once("close", resolve));
@@ -117,8 +117,8 @@ describe("a shutdown", () => {
   });
 });
 
-describe("a port", () => {
-  it("in use: the second gateway ends with one sentence and a code", async () => {
+describe("the port of a gateway", () => {
+  it("a port in use: the second gateway ends with one sentence and a code", async () => {
     const gateway = await startGatewayProcess(world.nats.url);
     const second = await startGatewayProcess(world.nats.url, { PORT: String(gateway.port) }).catch(
       (error: unknown) => error,
@@ -132,7 +132,7 @@ describe("a port", () => {
   });
 
   it.runIf(onlyWhere(process.platform === "linux", "several gateways on one port"))(
-    "is shared by several gateways with SHARED_PORT",
+    "SHARED_PORT: several gateways share one port",
     async () => {
       const environment = { SHARED_PORT: "true", PORT: String(await freePort()) };
       const first = await startGatewayProcess(world.nats.url, environment);
@@ -142,7 +142,7 @@ describe("a port", () => {
         const answer = await send(first.baseUrl, "GET", "/healthz", { headers: { connection: "close" } });
         ids.add((answer.headers.get("x-request-id") as string).split("-")[0] as string);
       }
-      // The request ids of each process have another prefix.
+      // Each process has another prefix in its request ids.
       expect(ids.size).toBe(2);
       await first.stop();
       expect((await send(second.baseUrl, "GET", "/healthz")).status).toBe(200);
@@ -154,8 +154,8 @@ describe("a port", () => {
 const tlsFile = (name: string): string => join(import.meta.dirname, "tls", name);
 
 describe("TLS at the gateway itself", () => {
-  it("answers over HTTPS, with the header that makes browsers use HTTPS only", async () => {
-    // A certificate for localhost that only this test uses.
+  it("HTTPS: an answer with the header that makes browsers use HTTPS only", async () => {
+    // Only this test uses this certificate for localhost.
     const environment = { TLS_KEY_FILE: tlsFile("key.pem"), TLS_CERT_FILE: tlsFile("cert.pem") };
     const gateway = await startGatewayProcess(world.nats.url, environment);
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -174,8 +174,8 @@ describe("TLS at the gateway itself", () => {
   });
 });
 
-describe("a setting", () => {
-  it("unusable: the process ends with a sentence that names it", async () => {
+describe("invalid settings", () => {
+  it("an invalid port: the process ends with a sentence that names PORT", async () => {
     const failed = await startGatewayProcess(world.nats.url, { PORT: "70000" }).catch((error: unknown) => error);
     expect(failed).toBeInstanceOf(UserError);
     expect(failed).toMatchObject({ code: "invalid_setting", message: expect.stringContaining("PORT") as string });
@@ -190,7 +190,7 @@ describe("a setting", () => {
     [{ TLS_KEY_FILE: "key.pem" }, "TLS_KEY_FILE"],
     [{ TLS_KEY_FILE: tlsFile("key.pem"), TLS_CERT_FILE: tlsFile("nope.pem") }, "TLS_CERT_FILE"],
     [{ TLS_KEY_FILE: tlsFile("cert.pem"), TLS_CERT_FILE: tlsFile("cert.pem") }, "TLS_KEY_FILE"],
-  ])("unusable: the error names it: %o", (environment: NodeJS.ProcessEnv, name) => {
+  ])("%o: the error names the setting", (environment: NodeJS.ProcessEnv, name) => {
     const invalid = { code: "invalid_setting", message: expect.stringContaining(name) as string };
     expect(() => readGatewaySettings({ NATS_URL: world.nats.url, ...environment })).toThrow(
       expect.objectContaining(invalid) as Error,

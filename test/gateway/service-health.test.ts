@@ -1,4 +1,4 @@
-/** What the gateway reports about services that do not answer. */
+/** What the gateway reports about a service that does not answer. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
 import { ServicesHealth } from "../../gateway/service-health.ts";
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 
 describe("the gateway's check of the services", () => {
-  it("a service that hangs: its report of a ready database is dropped, a report of an unreachable one is kept", async () => {
+  it("a service that hangs: its report of a ready database is dropped, that of an unreachable one stays", async () => {
     const health = new ServicesHealth(bus.nc);
     const before = await health.check();
     expect(before.relay.health).toEqual({ databaseReady: true, fault: "delivery_late" });

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-describe("a page's origin", () => {
+describe("the origin of a page", () => {
   const isOwn = (origin: string, host: string, secure: boolean) => isOwnOrigin(origin, { host, secure });
 
   it("an encrypted connection: scheme, host and port must be equal", () => {
@@ -23,7 +23,7 @@ describe("a page's origin", () => {
     expect(isOwn("https://pay.example", "pay.example:443", true)).toBe(true);
   });
 
-  it("an unknown scheme, because a proxy that no setting names may have ended TLS: http and https are accepted", () => {
+  it("a connection that may be behind an unknown proxy with TLS: origins with http and with https are accepted", () => {
     expect(isOwn("http://pay.example", "pay.example", false)).toBe(true);
     expect(isOwn("https://pay.example", "pay.example", false)).toBe(true);
     expect(isOwn("http://PAY.example:80", "pay.EXAMPLE", false)).toBe(true);
@@ -37,26 +37,26 @@ describe("a page's origin", () => {
     for (const host of ["", " ", "a b"]) expect(isOwn("http://pay.example", host, false), host).toBe(false);
   });
 
-  it("behind a trusted proxy that has ended TLS: http is refused, and https accepted", async () => {
+  it("a trusted proxy that has ended TLS: origins with http are refused, those with https accepted", async () => {
     const cookie = `dp_session=${await world.session()}`;
     const host = new URL(world.baseUrl).host;
-    // A log-out, because every session may log out, and a refusal needs no service on the bus.
+    // The request is a log-out, because every session may log out, and because the gateway alone can refuse it.
     const logOut = (origin: string, proto: string) =>
       send(world.baseUrl, "DELETE", "/api/cashier/v1/session/", {
         headers: { cookie, origin, "x-forwarded-proto": proto },
       });
     expect(await logOut(`http://${host}`, "https")).toMatchObject({ status: 403, body: { code: "csrf_refused" } });
-    // Accepted, but the registry, which would answer, does not run here.
+    // The gateway accepts these two. The registry, which would answer them, does not run here.
     expect(await logOut(`https://${host}`, "https")).toMatchObject({ status: 503 });
     expect(await logOut(`http://${host}`, "http")).toMatchObject({ status: 503 });
   });
 });
 
-describe("several session cookies", () => {
+describe("a request with several session cookies", () => {
   const read = (cookie: string) =>
     send(world.baseUrl, "GET", "/api/cashier/v1/stations/1/lease/", { headers: { cookie } });
 
-  it("with different tokens: 401 in any order, also when one token is unknown", async () => {
+  it("different tokens: 401 in any order, also when one token is unknown", async () => {
     const [token, other] = [await world.session(), await world.session({ userId: 8, name: "Eve", sessionId: 2 })];
     const unknown = randomBytes(32).toString("base64url");
     expect((await read(`dp_session=${token}`)).status).toBe(200);
@@ -72,7 +72,7 @@ describe("several session cookies", () => {
       });
   });
 
-  it("with one token: 200, also when it is sent twice, or next to an empty cookie or cookies of other names", async () => {
+  it("one token: 200, also when it is sent twice, or beside an empty cookie or cookies of other names", async () => {
     const token = await world.session();
     for (const header of [
       `dp_session=${token}; dp_session=${token}`,

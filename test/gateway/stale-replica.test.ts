@@ -1,4 +1,4 @@
-/** A gateway whose feed is silent answers 503, never old state (design §2.2, I8). */
+/** A gateway whose feed is silent answers 503, and never from old state (design §2.2, I8). */
 
 import { hash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -13,7 +13,7 @@ import { COMPANION_SCOPES, DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld 
 
 const ROUTES = "/api/cashier/v1/stations/4/routes/";
 const DEVICES = "/api/payments/v1/devices/";
-/** Longer than the allowed silence of a feed, shorter than the time after which a silent connection is closed. */
+/** Longer than the allowed silence of a feed, and shorter than the time after which a silent connection is closed. */
 const SILENCE_MS = 2_000;
 
 let world: GatewayWorld;
@@ -25,8 +25,8 @@ afterAll(() => world.stop());
 
 const readiness = (): Promise<Answer<z.infer<typeof readinessSchema>>> => send(world.baseUrl, "GET", "/readyz");
 
-describe("while nats-server is stalled", () => {
-  it("an answer that depends on a feed: 503 `replica_stale`; after the stall: the newest state at once", async () => {
+describe("a gateway while nats-server is stalled", () => {
+  it("answers that depend on a feed: 503 `replica_stale`; after the stall: the newest state", async () => {
     const station = await world.openStation(1);
     const display = await world.credential(station.displayId, 1, DISPLAY_SCOPES);
     const companion = await world.credential(station.companionId, 1, COMPANION_SCOPES);
@@ -48,7 +48,7 @@ describe("while nats-server is stalled", () => {
     expect((await readiness()).body.ready).toBe(true);
 
     world.nats.signal("SIGSTOP");
-    // Without a delay, because a busy machine delivers the last heartbeat late. The allowed silence has not passed yet.
+    // There is no delay here, because on a busy machine the last heartbeat is late. The allowed silence has not passed yet.
     expect((await requests[0]?.())?.status).toBe(200);
     await delay(SILENCE_MS);
     for (const [index, request] of requests.entries()) {
@@ -60,7 +60,7 @@ describe("while nats-server is stalled", () => {
     expect(ready.status).toBe(503);
     expect(ready.body.dependencies.stations.ready).toBe(false);
     expect((await send(world.baseUrl, "GET", "/healthz")).status).toBe(200);
-    // A stale gateway answers unknown credentials like known ones.
+    // A stale gateway gives unknown credentials the same answer as known ones.
     const unknown = await send<Refused>(world.baseUrl, "GET", `${DEVICES}me/`, { token: "nonsense" });
     expect(unknown.body.code).toBe("replica_stale");
 
@@ -72,8 +72,8 @@ describe("while nats-server is stalled", () => {
   });
 });
 
-describe("after a kill and a restart of nats-server", () => {
-  it("the gateway is fresh again without a restart, and has the commits from before and after", async () => {
+describe("a gateway after a kill and a restart of nats-server", () => {
+  it("fresh again without a restart, with the commits from before and after", async () => {
     const station = await world.openStation(2);
     const credential = await world.credential(station.displayId, 2, DISPLAY_SCOPES);
     await world.nats.kill9();
@@ -89,8 +89,8 @@ describe("after a kill and a restart of nats-server", () => {
   });
 });
 
-describe("a gateway that was stalled", () => {
-  it("does not answer from its old state, although its feed receives messages again at once", async () => {
+describe("a gateway after its process was stalled", () => {
+  it("the first requests: not answered from old state, although the feed receives messages again at once", async () => {
     const station = await world.openStation(3);
     const gateway = await startGatewayProcess(world.nats.url);
     try {
@@ -106,7 +106,7 @@ describe("a gateway that was stalled", () => {
         await world.bus.js.publish(`$KV.CREDENTIALS.${hash("sha256", credential, "hex")}`, "");
       }
       await delay(SILENCE_MS);
-      // These requests wait at its socket, and the gateway answers them as soon as it continues.
+      // These requests wait at the gateway's socket. It answers them as soon as it continues.
       const waiting = credentials.map(request);
       await delay(100);
       gateway.signal("SIGCONT");
@@ -119,8 +119,8 @@ describe("a gateway that was stalled", () => {
   });
 });
 
-describe("another gateway has accepted a device and a person a moment ago", () => {
-  it("a gateway that lacks their credential and session: 503 and no final 401, and it accepts them once it has them", async () => {
+describe("a credential and a session that only another gateway has received", () => {
+  it("the gateway without them: 503 and no final 401; it accepts them as soon as it has received them", async () => {
     const link = await Link.open(world.nats.port);
     const url = new URL(world.nats.url);
     url.port = String(link.port);

@@ -16,19 +16,19 @@ import { durableWrites, sent, startTracing, type Tracer } from "../support/syste
 
 const isLinux = process.platform === "linux";
 
-/** Sends a command with an idempotency key. The answer repeats the key in its headers, as its request id. */
+/** Sends a command with an idempotency key. The answer has this key as its request id. */
 async function keyed(person: Person, path: string, key: string, body: object): Promise<Record<string, unknown>> {
   return await person.good("POST", path, { key, body, headers: { "x-request-id": key } });
 }
 
-/** A command that was answered, and the commits that its answer reports, each by its first event. */
+/** An answered command, and the commits that its answer reports, each named by its first event. */
 interface AnsweredCommand {
   readonly key: string;
   readonly intentId: number;
   readonly events: readonly StationEvent["type"][];
 }
 
-/** Two collections, each of two commands. */
+/** Does two collections, each with two commands. */
 async function collect(baseUrl: string, system: TestSystem): Promise<AnsweredCommand[]> {
   const cashier = await logIn(baseUrl, "cashier", system.cashier);
   const station = `stations/${system.sandbox.stations[0]?.stationId}`;
@@ -51,7 +51,7 @@ async function collect(baseUrl: string, system: TestSystem): Promise<AnsweredCom
   return commands;
 }
 
-/** How the list of events begins, in a stored commit whose first event is this one. */
+/** How the list of events begins in the stored commit whose first event is this one. */
 function beginningOf(event: StationEvent["type"], intentId: number): string {
   return `"events":[${JSON.stringify({ type: event, intentId }).slice(0, -1)},`;
 }

@@ -1,5 +1,5 @@
 /**
- * What the gateway ends after a time, and what the client then receives: handlers that hang (or fail), slow bodies and idle
+ * What the gateway ends after a time, and what the client then receives: handlers that fail or hang, slow bodies and idle
  * connections (design §4). These tests only wait, so they run at the same time.
  */
 import { Writable } from "node:stream";
@@ -47,7 +47,7 @@ let station: TestStation;
 beforeAll(async () => {
   world = await startGatewayWorld();
   station = await world.openStation(1);
-  // These routes have no caller and need no other part, so the other parts are missing.
+  // These routes need no other part of the gateway, so the other parts are missing.
   const platformCheck = new PlatformCheck(undefined, new AddressThrottle(PLATFORM_RATE));
   const pipeline = {
     log: pino({ level: "info" }, sink),
@@ -73,8 +73,8 @@ async function ask(path: string): Promise<{ status: number; code: string; reques
   return { status: response.status, code: body.code, requestId: body.request_id, text };
 }
 
-describe.concurrent("a handler that fails", () => {
-  it("with an unexpected error: 500 without its text, and the log contains the error with the request id", async () => {
+describe.concurrent("a handler that fails or hangs", () => {
+  it("an unexpected error: 500 without its text, and the log has the error with the request id", async () => {
     const { status, code, requestId, text } = await ask("/throws/");
     expect([status, code]).toEqual([500, "internal_error"]);
     expect(text).not.toContain("hunter2");
@@ -82,7 +82,7 @@ describe.concurrent("a handler that fails", () => {
     expect(line).toContain("time-limits.test.ts");
   });
 
-  it("by never answering: 503 after twelve seconds", async () => {
+  it("no answer: 503 after twelve seconds", async () => {
     const startedAtMs = performance.now();
     const { status, code } = await ask("/never-answers/");
     expect([status, code]).toEqual([503, "unavailable"]);
@@ -91,7 +91,7 @@ describe.concurrent("a handler that fails", () => {
   });
 });
 
-describe.concurrent("a slow body", () => {
+describe.concurrent("a body that arrives slowly", () => {
   it("longer than five seconds: 408, and the connection ends", async () => {
     const credential = await world.credential(station.companionId, 1, COMPANION_SCOPES);
     const head = [
@@ -113,10 +113,10 @@ describe.concurrent("a slow body", () => {
 
 describe.concurrent("an idle connection", () => {
   const DISPLAY = "/api/payments/v1/devices/display/";
-  /** Sends a text, and then nothing until the gateway ends the connection. */
+  /** Sends a text, and then nothing more, until the gateway ends the connection. */
   const sendAndIdle = (text: string) => sendRaw(world.gateway.port, [text], { answers: 2, waitMs: 20_000 });
 
-  it("is ended after 8 to 12 seconds, after any first request", async () => {
+  it("after any first request, complete or not: ended after some ten seconds", async () => {
     const authorization = `Authorization: Bearer ${await world.credential(station.displayId, 1, DISPLAY_SCOPES)}`;
     const head = (line: string, ...lines: string[]): string =>
       [`${line} HTTP/1.1`, "Host: x", ...lines, "\r\n"].join("\r\n");
@@ -134,7 +134,7 @@ describe.concurrent("an idle connection", () => {
       [head(`GET ${DISPLAY}`, authorization), 200],
       [head(`GET ${DISPLAY}`, authorization, ifNoneMatch), 304],
       [`${beat}{}`, 200],
-      // Nothing, and incomplete heads: the server waits for the rest.
+      // No text, or an incomplete head: the server waits for the rest.
       ["", 0],
       [head("GET /healthz", "X-A: a\0b"), 0],
       [head("GET /healthz", "X-A: a\r\n b"), 0],

@@ -1,4 +1,4 @@
-/** The gateway caches views for a limited number of devices, and never longer than the sources of the views. */
+/** The gateway caches views for a limited number of devices, and never for longer than their sources stay the same. */
 
 import { describe, expect, it } from "vitest";
 import { StationReplica } from "../../gateway/read-model/station-replica.ts";
@@ -45,7 +45,7 @@ function commitOf(stationId: number, name: string): Uint8Array {
   return Buffer.from(encodeCommit({ ...facts, state: state as StationState }));
 }
 
-/** A station with displays that collects by QR. Displays with an even id can show a QR, the others cannot. */
+/** A commit of a station that collects by QR. Displays with an even id can show a QR, the others cannot. */
 function qrCommitOf(stationId: number, deviceIds: readonly number[], qrPayload: string): Uint8Array {
   const cashier = { kind: "cashier", id: 31, name: "Casey" } as const;
   const order = {
@@ -109,7 +109,7 @@ describe("the views of one station's displays", () => {
   const DEVICES = [2_001, 2_002, 2_003, 2_004, 2_005];
   const display = (views: ViewCache, deviceId: number) => views.view("display", deviceId, deviceId, 1, NOW_MS);
 
-  it("show a QR only when the device declares it, in two texts at most for any number of devices", () => {
+  it("a QR: only on displays that declare it; two texts at most for any number of displays", () => {
     const { stations, views } = world();
     apply(stations, stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
     const shown = DEVICES.map((deviceId) => display(views, deviceId));
@@ -128,11 +128,11 @@ describe("the views of one station's displays", () => {
       "total",
     ]);
     expect(new Set(shown.map((view) => view?.etag)).size).toBe(2);
-    // Each text is made once: 400,000 displays with the same text share it.
+    // The cache stores each text once: 400,000 displays with the same text share it.
     expect(views.displayTexts).toBe(2);
   });
 
-  it("are made again at the next commit, also after another device's view was evicted", () => {
+  it("the next commit: all views are made again, also after another device's view was dropped", () => {
     const { stations, views } = world(2);
     for (const payload of ["000201-A", "000201-B", "000201-C"]) {
       apply(stations, stationLogSubject(1), qrCommitOf(1, DEVICES, payload));
@@ -143,7 +143,7 @@ describe("the views of one station's displays", () => {
     }
   });
 
-  it("show the total while the provider is frozen, and the QR again after that", () => {
+  it("a frozen provider: the total is shown, and the QR again after the freeze", () => {
     const { stations, views, current } = world();
     apply(stations, stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
     const isQr = (): boolean => display(views, 2_002)?.head.includes('"state":"qr"') === true;
@@ -154,7 +154,7 @@ describe("the views of one station's displays", () => {
     expect(isQr()).toBe(true);
   });
 
-  it("show no QR past its deadline, without a commit", () => {
+  it("the deadline of the QR: no QR after it, without a commit", () => {
     const { stations, views } = world();
     apply(stations, stationLogSubject(1), qrCommitOf(1, DEVICES, "000201-A"));
     display(views, 2_002);
@@ -164,8 +164,8 @@ describe("the views of one station's displays", () => {
   });
 });
 
-describe("a view", () => {
-  it("is made once per commit and state of the switches", () => {
+describe("a cached view", () => {
+  it("one commit and one state of the switches: made once", () => {
     const { put, readView, current } = world();
     put(1);
     const first = readView(1);
@@ -178,7 +178,7 @@ describe("a view", () => {
     expect(readView(1)?.blocked).toBe("platform_frozen");
   });
 
-  it("is dropped with its station, and made again when the log is read again", () => {
+  it("its station is dropped: the view is dropped too, and made again when the log is read again", () => {
     const { put, readView, stations } = world();
     put(1);
     readView(1);
@@ -190,7 +190,7 @@ describe("a view", () => {
     expect(readView(1)).toBeUndefined();
   });
 
-  it("belongs to the new device when another device gets the slot", () => {
+  it("another device gets the slot: the view is that device's", () => {
     const { put, readView } = world();
     put(1, "First");
     put(2, "Second");
@@ -199,14 +199,14 @@ describe("a view", () => {
     expect(readView(1, 7)?.head).toContain("First");
   });
 
-  it("is made again after the clock is set back", () => {
+  it("the clock is set back: made again", () => {
     const { put, views } = world();
     put(1);
     const late = views.view("self", 1, 1_001, 1, NOW_MS);
     expect(views.view("self", 1, 1_001, 1, NOW_MS - 5)).not.toBe(late);
   });
 
-  it("replaces another one at the limit, and all are still correct", () => {
+  it("more views than the limit: each replaces another one, and all are correct", () => {
     const { put, readView, views } = world(10);
     for (let round = 0; round < 3; round += 1) {
       for (let station = 1; station <= 50; station += 1) {

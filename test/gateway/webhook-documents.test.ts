@@ -1,4 +1,4 @@
-/** The documents about webhooks: made from the schemas of the messages, true to the contract, accepted by linters. */
+/** The documents about webhooks: made from the schemas of the messages, equal to the contract, accepted by linters. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv } from "ajv";
@@ -54,7 +54,7 @@ const messages = Object.values(asyncApi.components.messages);
 const resolved = (schemas: Record<string, Schema>, schema: Schema | undefined): Schema =>
   schema?.$ref === undefined ? (schema ?? {}) : (schemas[schema.$ref.split("/").at(-1) as string] ?? {});
 
-/** The contract's fields of each payload ("Payload"). */
+/** The payload's fields in the contract, by type of event (contract, "Payload"). */
 const ENDED = ["task_id", "display_number", "leg", "status"];
 const PAYLOADS: Record<(typeof DELIVERY_EVENT_TYPES)[number], readonly string[]> = {
   "serving_task.offered": [...ENDED, "expires_at"],
@@ -72,12 +72,12 @@ function expectExactly(schema: Schema, fields: readonly string[], about: string)
   expect(schema.additionalProperties, about).toBe(false);
 }
 
-describe("the AsyncAPI document", () => {
+describe("the AsyncAPI document of webhooks", () => {
   it("equals the schemas' document; after a change run `npm run openapi`", () => {
     expect(text === asyncApiText()).toBe(true);
   });
 
-  it("is AsyncAPI 3 with one channel, on which this service sends each type of event", () => {
+  it("one channel of AsyncAPI 3, on which this service sends each type of event", () => {
     expect(asyncApi.asyncapi).toBe("3.0.0");
     expect(Object.keys(asyncApi.channels)).toHaveLength(1);
     const operations = Object.values(asyncApi.operations);
@@ -86,7 +86,7 @@ describe("the AsyncAPI document", () => {
     expect(DELIVERY_EVENT_TYPES).toEqual(expect.arrayContaining([...ROBOTICS_EVENT_TYPES]));
   });
 
-  it.each(Object.entries(PAYLOADS))("has exactly the contract's fields for %s", (eventType, fields) => {
+  it.each(Object.entries(PAYLOADS))("the event %s: exactly the contract's fields", (eventType, fields) => {
     const { schemas } = asyncApi.components;
     const envelope = resolved(schemas, messages.find(({ name }) => name === eventType)?.payload);
     expectExactly(envelope, ENVELOPE, eventType);
@@ -94,7 +94,7 @@ describe("the AsyncAPI document", () => {
     expectExactly(resolved(schemas, envelope.properties?.["payload"]), fields, eventType);
   });
 
-  it("shows examples that fit the document's schemas and the code's schemas", () => {
+  it("the examples: fit the document's schemas and the code's schemas", () => {
     const ajv = new Ajv({ strict: false, allErrors: true });
     formats.default(ajv);
     ajv.addSchema({ components: asyncApi.components }, "asyncapi");
@@ -112,8 +112,8 @@ describe("the AsyncAPI document", () => {
   });
 });
 
-describe("the signature's header", () => {
-  it("is named and written in the documents as the signer sends it, with one secret and with two", () => {
+describe("the header of a webhook's signature", () => {
+  it("has the documented name and format, with one secret and with two", () => {
     expect(SIGNATURE_HEADER).toBe(SENT_HEADER);
     const secrets = ["whsec_one", "whsec_two"];
     for (const live of [secrets.slice(1), secrets]) {
@@ -125,7 +125,7 @@ describe("the signature's header", () => {
 });
 
 describe("the OpenAPI document's webhooks", () => {
-  it("are the same events, each a signed POST", () => {
+  it("the same types of events, each a signed POST", () => {
     expect(Object.keys(openApi.webhooks).toSorted()).toEqual(DELIVERY_EVENT_TYPES.toSorted());
     for (const item of Object.values(openApi.webhooks)) {
       expect(Object.keys(item)).toEqual(["post"]);
@@ -135,7 +135,7 @@ describe("the OpenAPI document's webhooks", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it.each(Object.entries(PAYLOADS))("have exactly the contract's fields for %s", (eventType, fields) => {
+  it.each(Object.entries(PAYLOADS))("the event %s: exactly the contract's fields", (eventType, fields) => {
     const { schemas } = openApi.components;
     const body = openApi.webhooks[eventType]?.["post"]?.requestBody.content["application/json"];
     const envelope = resolved(schemas, body?.schema);

@@ -1,4 +1,4 @@
-/** The documented promises about webhooks, compared with the limits of the service that sends them. */
+/** What the documents promise about webhooks, compared with the limits of the service that sends them. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { ASYNCAPI_FILE, OPENAPI_FILE } from "../../gateway/api/meta/pages.ts";
@@ -9,7 +9,7 @@ const DAY_MS = 24 * 3_600_000;
 const NUMBERS = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
 const inWords = (count: number): string => NUMBERS[count] ?? (count === 20 ? "twenty" : String(count));
 
-/** As the documents write a wait: 5 s, 2 min, 12 h. */
+/** A wait in the format of the documents: 5 s, 2 min, 12 h. */
 function written(ms: number): string {
   if (ms < 60_000) return `${ms / 1_000} s`;
   return ms < 3_600_000 ? `${ms / 60_000} min` : `${ms / 3_600_000} h`;
@@ -29,8 +29,8 @@ const openApi = JSON.parse(readFileSync(OPENAPI_FILE, "utf8")) as {
 };
 const { retryAfterMs, longestRetryAfterMs, failingToDisableMs, failuresToDisable, failuresToOpen } = SIGNER_LIMITS;
 
-describe("the AsyncAPI document", () => {
-  it("states how long an attempt may take, how often it is repeated, and over how long", () => {
+describe("the AsyncAPI document's promises about webhooks", () => {
+  it("states how long an attempt may take, and how often and for how long it is repeated", () => {
     const { description } = asyncApi.info;
     expect(description).toContain(`within ${inWords(TARGET_LIMITS.attemptMs / 1_000)} seconds the service tries again`);
     const days = Math.ceil(retryAfterMs.reduce<number>((sum, ms) => sum + ms, 0) / DAY_MS);
@@ -38,7 +38,7 @@ describe("the AsyncAPI document", () => {
   });
 });
 
-describe("the OpenAPI document", () => {
+describe("the OpenAPI document's promises about webhooks", () => {
   const answersOf = (eventType: string) => openApi.webhooks[eventType]?.post.responses ?? {};
 
   it("states when an event that was not accepted is sent again", () => {
@@ -51,7 +51,7 @@ describe("the OpenAPI document", () => {
     expect(answers["2XX"]?.description).toContain(`after ${inWords(TARGET_LIMITS.attemptMs / 1_000)} seconds`);
   });
 
-  it("states that a test is not sent again, and everything else is", () => {
+  it("states that only a test is not sent again", () => {
     expect(answersOf("webhook.test")["default"]?.description).toMatch(/it is not tried again\.$/);
     for (const [eventType, { post }] of Object.entries(openApi.webhooks)) {
       const isRepeated = /tried again after about/.test(post.responses["default"]?.description ?? "");

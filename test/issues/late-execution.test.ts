@@ -1,6 +1,6 @@
 /**
- * A process that was stalled carries out a request that another process has answered long ago. What people have decided in
- * between stays.
+ * A stalled process carries out a request late: another process has answered it long ago. What people have decided since
+ * then stays.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { z } from "zod";
@@ -39,7 +39,7 @@ const statusOf = async ({ operator }: Place, issueId: number): Promise<string> =
   (await world.ask(issues.getIssue, { caller: operator, issueId })).issue.status;
 
 describe("a late execution", () => {
-  test("of a limit: the newer limit stays", async () => {
+  test("a limit: the newer limit stays", async () => {
     const { owner: caller } = await world.openPlace();
     const limit = { caller, currency: "EUR", reason: "As agreed." };
     const again = await carryOut(attributions.setAttributionLimit, { ...limit, aloneUpToMinor: "100000" });
@@ -49,7 +49,7 @@ describe("a late execution", () => {
     expect(limits.find(({ currency }) => currency === "EUR")?.aloneUpToMinor).toBe("0");
   });
 
-  test("of an assignment: the newer one stays", async () => {
+  test("an assignment: the newer assignment stays", async () => {
     const place = await world.openPlace();
     const { operator: caller } = place;
     const issueId = await raise(place);
@@ -64,7 +64,7 @@ describe("a late execution", () => {
     expect(issue.assigneeId).toBeNull();
   });
 
-  test("of a closing that was undone: the issue stays open", async () => {
+  test("a closing that was undone: the issue stays open", async () => {
     const place = await world.openPlace();
     const { operator: caller } = place;
     const issueId = await raise(place);
@@ -74,7 +74,7 @@ describe("a late execution", () => {
     expect(await statusOf(place, issueId)).toBe("open");
   });
 
-  test("of an undoing, of one or many, after the issue was closed again: it stays closed", async () => {
+  test("an undo of one or of many, after the issue was closed again: it stays closed", async () => {
     const place = await world.openPlace();
     const { operator: caller } = place;
     const issueId = await raise(place);

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** As a run raises it, without a payment of a provider config. */
+/** Raises issues as a run does, without a payment of a provider config. */
 async function raiseOf(place: Place, subjects: readonly string[], more: { readonly kind?: string } = {}) {
   const { organizationId, stationId } = place;
   return await world.database.begin((tx) =>
@@ -161,7 +161,7 @@ describe("undoing a closing", () => {
     expect(steps.at(-1)?.data["prior"]).toMatchObject({ status: "closed", reason: "The provider has corrected it" });
   });
 
-  test("by another person, too late, or after a newer issue: refused by name", async () => {
+  test("by another person, too late, or after a newer issue: refused, each with its reason", async () => {
     const { place, issueId } = await openOne();
     await close(place, issueId);
     expect(await refusalOf(undo(colleagueOf(place), issueId))).toMatchObject({ reason: "closed_by_another" });
@@ -177,7 +177,7 @@ describe("undoing a closing", () => {
     expect(await refusalOf(undo(second.place, second.issueId))).toMatchObject({ reason: "issue_superseded" });
   });
 
-  test("a provider payment: its station is notified that money may have moved, and the payment can settle", async () => {
+  test("a provider payment: its station is notified that money may have moved, and the payment can settle an order", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "9.00" });
     const issue = await scenes.onlyIssueOf(scene.place);
@@ -190,7 +190,7 @@ describe("undoing a closing", () => {
 });
 
 describe("evidence that changes before a decision", () => {
-  /** A run that has the issue at this moment: it finds another amount, and commits while the request waits. */
+  /** Makes the request while a run has the issue locked. The run finds another amount, and commits while the request waits. */
   async function changeDuring<T>(issueId: number, ask: () => Promise<T>): Promise<T> {
     let asked: Promise<T> | undefined;
     await world.database.begin(async (tx) => {
@@ -206,7 +206,7 @@ describe("evidence that changes before a decision", () => {
     return await (asked as Promise<T>);
   }
 
-  test("a closing names the evidence that was seen: with other evidence it is refused, and the issue stays open", async () => {
+  test("a closing that names other evidence than the issue has: refused, and the issue stays open", async () => {
     const { place, issueId } = await openOne();
     const { issue } = await get(place, issueId);
     const closeSeen = (evidenceHash: string) =>
@@ -215,7 +215,7 @@ describe("evidence that changes before a decision", () => {
     expect(refusal).toMatchObject({ code: "conflict", reason: "evidence_changed" });
     expect(refusal.detail).toContain("check it again");
     expect((await closeSeen(issue.evidenceHash)).issue.status).toBe("closed");
-    // Repeated, because the answer was lost.
+    // The repetition after a lost answer is accepted.
     expect((await closeSeen("0".repeat(64))).issue.status).toBe("closed");
   });
 
@@ -287,7 +287,7 @@ describe("closing by a filter", () => {
 });
 
 describe("a closed callback issue", () => {
-  test("a payment asserted again with another amount of the same difficulty: a new issue names it, and it settles nothing", async () => {
+  test("a payment that is asserted again with another amount: a new issue names it, and it settles nothing", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { reference: "UNKNOWN" });
     const issue = await scenes.onlyIssueOf(scene.place);

@@ -78,7 +78,7 @@ describe("the same difference again", () => {
     expect(after.last_seen_at.getTime()).toBeGreaterThan(before.last_seen_at.getTime());
   });
 
-  test.each(["closed", "attributed"] as const)("one that is %s: the decision stays, however often", async (status) => {
+  test.each(["closed", "attributed"] as const)("a %s issue: the decision stays, however often", async (status) => {
     const subject = `stays ${status}`;
     const { issueId } = await raiseOne({ subject });
     await decide(issueId, status);
@@ -86,7 +86,7 @@ describe("the same difference again", () => {
     expect(await rowOf(issueId)).toMatchObject({ status, reason: "checked", superseded_by: null });
   });
 
-  test("in other letters and with spaces: the same evidence", async () => {
+  test("upper or lower case, and spaces around a text: the same evidence", async () => {
     const { issueId } = await raiseOne({ subject: "letters", currency: "EUR", status: "Settled", type: "Charge" });
     const again = { subject: "letters", currency: " eur ", status: "settled ", type: "CHARGE" };
     expect(await raiseOne(again)).toMatchObject({ issueId, outcome: "seen" });
@@ -125,7 +125,7 @@ describe("changed evidence", () => {
 });
 
 describe("a decision at the same moment", () => {
-  /** Raises the difference while a person's transaction has the issue; the person commits first. */
+  /** Raises the difference while a person's transaction has the issue locked. The person commits first. */
   async function raiseDuring(difference: Difference, decision: (tx: Transaction) => Promise<unknown>) {
     const isWaiting = async (): Promise<boolean> =>
       (
@@ -141,7 +141,7 @@ describe("a decision at the same moment", () => {
     return await raised;
   }
 
-  test("a closing, and other evidence: the closing is about the evidence that the person saw, and a new issue names it", async () => {
+  test("a closing, and other evidence: the closing keeps the evidence that was seen, and a new issue names it", async () => {
     const { issueId } = await raiseOne({ subject: "closed meanwhile" });
     const raised = await raiseDuring({ subject: "closed meanwhile", amountMinor: "50000" }, async (tx) => {
       await tx`update issues set status = 'closed', resolved_at = now(), resolved_by = 7, reason = 'checked' where issue_id = ${issueId}`;
@@ -194,7 +194,7 @@ describe("an issue whose cause had ended", () => {
 });
 
 describe("identity", () => {
-  test("account, station, kind and subject: each of them makes another issue", async () => {
+  test("account, station, kind and subject: a difference in one of them makes another issue", async () => {
     const base = { subject: "identity", station: 1 };
     const variants = [base, { ...base, station: 2 }, { ...base, station: null }, { ...base, account: "statement:2" }];
     const raised = await raise([...variants, { ...base, kind: "rounding" }, { ...base, subject: "identity 2" }]);
@@ -202,13 +202,13 @@ describe("identity", () => {
     expect(new Set(raised.map(({ issueId }) => issueId)).size).toBe(6);
   });
 
-  test("two transactions at once: raise it once", async () => {
+  test("several transactions at once: one of them opens the issue", async () => {
     const outcomes = await Promise.all(Array.from({ length: 8 }, () => raise([{ subject: "at once" }])));
     expect(outcomes.flat().filter(({ outcome }) => outcome === "opened")).toHaveLength(1);
     expect(await sql`select 1 from issues where subject_key = 'at once'`).toHaveLength(1);
   });
 
-  test("thousands of differences: one statement, and the same again changes nothing", async () => {
+  test("thousands of differences: one statement raises them, and a repetition changes nothing", async () => {
     const raiseAll = () =>
       sql.begin((tx) =>
         raiseIssues(

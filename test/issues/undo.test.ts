@@ -1,4 +1,4 @@
-/** Undoing the closings of several issues: each like a single undo, whatever becomes of the others. */
+/** Undoing the closings of several issues: each is like a single undo, whatever happens to the others. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** As a run raises it, without a payment of a provider config. */
+/** Raises issues as a run does, without a payment of a provider config. */
 async function raise({ organizationId, stationId }: Place, count: number): Promise<readonly number[]> {
   const raised = await world.database.begin((tx) =>
     raiseIssues(
@@ -31,7 +31,7 @@ async function raise({ organizationId, stationId }: Place, count: number): Promi
   return raised.map(({ issueId }) => issueId).toSorted((one, other) => one - other);
 }
 
-/** Payments whose reference is unknown: each is an issue about money. */
+/** Makes payments whose reference is unknown. Each becomes an issue about a provider payment. */
 async function raiseMoney(count: number): Promise<{ readonly place: Place; readonly issueIds: readonly number[] }> {
   const scene = await scenes.open();
   for (let nth = 1; nth <= count; nth += 1)
@@ -58,7 +58,7 @@ async function stepsOf(place: Place, issueId: number): Promise<readonly [number,
 }
 
 describe("undoing a closing of many issues", () => {
-  test("reopens all of them as they were, and the audit log and the bus have each of them", async () => {
+  test("all issues are open as before, and the audit log and the bus have an event of each", async () => {
     const place = await world.openPlace();
     const issueIds = await raise(place, 3);
     const [user] = await world.database<[{ user_id: number }]>`
@@ -97,7 +97,7 @@ describe("undoing a closing of many issues", () => {
     expect((await scenes.attribute(scene.place, issue, order)).issue.status).toBe("attributed");
   });
 
-  test("what cannot be undone is named with its reason, and all others are open again", async () => {
+  test("closings that cannot be undone: named with their reasons, and all other issues are open again", async () => {
     const place = await world.openPlace();
     const [mine = 0, late = 0, superseded = 0, ended = 0, theirs = 0] = await raise(place, 5);
     const caller = colleagueOf(place).operator;
@@ -137,7 +137,7 @@ describe("undoing a closing of many issues", () => {
     const { place, issueIds } = await raiseMoney(3);
     await closeAll(place);
     const [first = 0, second = 0, third = 0] = issueIds;
-    // Other transactions have the first two issues for longer than one request takes, each for less than a lock's time-out.
+    // Other transactions lock the first two issues for longer than a request takes, and each for less than the lock timeout.
     const hold = async (issueId: number): Promise<() => Promise<unknown>> => {
       const [locked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       const transaction = world.database.begin(async (tx) => {

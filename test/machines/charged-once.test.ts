@@ -133,7 +133,7 @@ class Guest {
       last.isHandedOver = true;
   }
 
-  /** A companion reports what it knows: never that nothing was paid when the guest has paid. */
+  /** A companion reports what it knows. When the guest has paid, it never reports that nothing was paid. */
   #reports(collection: Truth | undefined, outcome: ReportedOutcome): void {
     if (collection === undefined || collection.route !== "smart_pos" || !collection.isHandedOver) return;
     if (outcome === "reported_declined") collection.isOver = true;
@@ -223,7 +223,7 @@ describe("a late report between creation and attestation", () => {
   it.each([
     ["reported_declined", "cash"],
     ["reported_cancelled", "attested_terminal"],
-  ] as const)("a success after %s: %s is attested only by the cashier's confirmation", (first, route) => {
+  ] as const)("a late success after %s: attesting a new %s collection needs a confirmation", (first, route) => {
     const counter = declined(first).picks(route);
     expect(counter.happened).toEqual(["intent_created"]);
     expect(reportsLate(counter).happened).toEqual(["late_evidence_kept"]);
@@ -240,7 +240,7 @@ describe("a late report between creation and attestation", () => {
     expect(reportsLate(counter).attests().reply).toEqual(NEWS);
   });
 
-  it("a confirmation holds for the known reasons: not for a later reason, and for no other collection", () => {
+  it("a confirmation: it holds for the reasons known then, not for a later reason and not for another collection", () => {
     const counter = reportsLate(declined().picks("cash")).attests({ confirmsMoney: true }).refusesToSettle();
     expect(counter.attests().happened, "after the seam has refused").toEqual(["settlement_started"]);
     counter.refusesToSettle();
@@ -249,7 +249,7 @@ describe("a late report between creation and attestation", () => {
     expect(counter.cancels().picks("cash").reply).toMatchObject({ code: "money_may_have_moved" });
   });
 
-  it("the same key: the refusal is not kept, and the confirmed attestation gets the same answer again", () => {
+  it("a refused attestation again with its key and a confirmation: accepted, and repetitions get the same answer", () => {
     const counter = reportsLate(declined().picks("cash")).attests({ key: "a" });
     expect(counter.reply).toEqual(NEWS);
     const settling = counter.attests({ key: "a", confirmsMoney: true }).reply;
@@ -258,7 +258,7 @@ describe("a late report between creation and attestation", () => {
     expect(counter.settles().attests({ key: "a" }).reply).toMatchObject({ ok: true, status: "succeeded" });
   });
 
-  it("an active QR: displays no longer show it, and its provider's right payment settles it", () => {
+  it("a late report while a QR is active: displays no longer show the QR, and its correct payment still settles it", () => {
     const counter = declined().picks("dynamic_qr").givesQr();
     expect(counter.display.state).toBe("qr");
     expect(reportsLate(counter).display).toMatchObject({ state: "total", qr_payload: "" });
@@ -276,7 +276,7 @@ describe("a late report between creation and attestation", () => {
     expect([isAssigned(fetched), fetched.reports("reported_success").attests().reply]).toEqual([true, NEWS]);
   });
 
-  it("an earlier QR's payment that its provider withdraws: nothing is left to confirm", () => {
+  it("a provider withdraws the payment of an earlier QR: the attestation needs no confirmation", () => {
     const counter = aQrCounter().picks("dynamic_qr").givesQr().fails("payment_declined").picks("cash");
     counter.differs("amount_mismatch", { intentId: 1_001 });
     expect(counter.attests().reply).toMatchObject({ code: "money_may_have_moved", reason: "money_differs" });

@@ -24,7 +24,7 @@ describe("a smart POS collection", () => {
     expect(counter.display).toMatchObject({ state: "idle", amount: "0.00", order_display_number: 0 });
   });
 
-  it.each(REPORTED_OUTCOMES)("%s: moves to processing", (outcome) => {
+  it.each(REPORTED_OUTCOMES)("the companion reports %s: the intent is processing and can be attested", (outcome) => {
     const counter = aServedCounter().picks("smart_pos").fetches().reports(outcome);
     expect(counter.intent?.status).toBe("processing");
     expect(counter.attests().reply).toMatchObject({ ok: true, status: "settling" });
@@ -34,7 +34,7 @@ describe("a smart POS collection", () => {
     expect(aServedCounter().picks("smart_pos").reports("reported_unknown").intent?.status).toBe("processing");
   });
 
-  it("a second report with another key: further evidence, and the newest reference is inherited", () => {
+  it("a second report with another key: stored too, and the attestation inherits the newest reference", () => {
     const counter = aServedCounter().picks("smart_pos").reports("reported_declined", { reference: "A" });
     counter.reports("reported_success", { reference: "B" }).attests();
     expect(counter.intent).toMatchObject({ reportCount: 2, attestation: { reference: "B" } });
@@ -68,7 +68,7 @@ describe("a smart POS collection", () => {
     });
   });
 
-  it("a preferred companion: it gets the collection; when it is silent, no other companion gets it", () => {
+  it("a preferred companion: it gets the collection; when it cannot take it, no other companion gets it", () => {
     const counter = aServedCounter().describesDevice({ ...COMPANION_DEVICE, deviceId: SECOND_COMPANION.id });
     expect(counter.picks("smart_pos", { deviceId: SECOND_COMPANION.id }).reply).toMatchObject({
       code: "route_not_offered",
@@ -84,7 +84,7 @@ describe("a smart POS collection", () => {
     expect(counter.intent?.deviceId).toBe(SECOND_COMPANION.id);
   });
 
-  it("another device: the answer is that of an unknown intent", () => {
+  it("a report or fetch by another device: the answer is that for an unknown intent", () => {
     const counter = aServedCounter().picks("smart_pos");
     expect(counter.reports("reported_success", { by: DISPLAY }).reply).toEqual({
       ok: false,
@@ -140,9 +140,9 @@ describe("cash and the attested terminal", () => {
 
 describe("a collection that is refused", () => {
   it.each([
-    ["nothing", { amountMinor: "0" }, "amount_not_collectable"],
-    ["more than the contract can write", { amountMinor: "1000000000000" }, "amount_not_collectable"],
-    ["in a currency that is none", { currency: "XXX" }, "amount_not_collectable"],
+    ["an amount of zero", { amountMinor: "0" }, "amount_not_collectable"],
+    ["an amount that the contract cannot write", { amountMinor: "1000000000000" }, "amount_not_collectable"],
+    ["an unknown currency", { currency: "XXX" }, "amount_not_collectable"],
     ["a paid order", { status: "paid" }, "order_already_paid"],
     ["a voided order", { status: "voided" }, "order_voided"],
   ] as const)("%s", (_what, change, code) => {
@@ -152,7 +152,7 @@ describe("a collection that is refused", () => {
     });
   });
 
-  it("a second collection beside the first: refused", () => {
+  it("a second collection while the first is active: refused", () => {
     expect(aServedCounter().picks("cash").picks("cash").reply).toEqual({
       ok: false,
       code: "collection_active",
@@ -162,7 +162,7 @@ describe("a collection that is refused", () => {
 });
 
 describe("the lease", () => {
-  it("every step of a collection: needs the lease", () => {
+  it("a cashier without the lease: every step of a collection is refused", () => {
     expect(aCounter().order().picks("cash").reply).toEqual({ ok: false, code: "lease_required" });
     expect(aServedCounter().picks("cash", { by: ROBIN }).reply).toEqual({
       ok: false,

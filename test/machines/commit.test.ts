@@ -1,4 +1,4 @@
-/** The bytes of a commit: few, exact, and readable for as long as a log stores them. */
+/** The bytes of a commit: they are few and exact, and every later version can read them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
@@ -45,7 +45,7 @@ describe("a commit", () => {
     expect(() => decodeCommit(encodeCommit(newer))).toThrow(NewerMachineError);
   });
 
-  it("every kind of stored reply: kept", () => {
+  it("every kind of stored reply: decoding gives the same replies", () => {
     const holder = { cashierId: 31, cashierName: "Casey", sessionId: 61, acquiredAtMs: 1, expiresAtMs: 2 };
     const lost = { cashierId: 32, cashierName: "Robin", reason: "broken", byName: "Olga", atMs: 3 } as const;
     const report = {

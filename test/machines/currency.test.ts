@@ -35,7 +35,7 @@ describe("exponents", () => {
     expect(currencyExponent(currency)).toBe(exponent);
   });
 
-  it("are zero or three for those that ISO 4217 lists so", () => {
+  it("currencies that ISO 4217 lists with no or three decimals: the same number", () => {
     const listed = {
       0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
       3: "BHD IQD JOD KWD LYD OMR TND",
@@ -44,7 +44,7 @@ describe("exponents", () => {
       for (const currency of currencies.split(" ")) expect(currencyExponent(currency), currency).toBe(Number(exponent));
   });
 
-  it("agree with Intl, except where Intl gives the whole units that shops round to", () => {
+  it("all known currencies: as Intl has them, or Intl has no decimals, because shops round to whole units", () => {
     const known = Intl.supportedValuesOf("currency").filter((currency) => currencyExponent(currency) !== undefined);
     const others = known.filter((currency) => digitsByIntl(currency) !== currencyExponent(currency));
     expect(known.length).toBeGreaterThan(150);
@@ -81,7 +81,7 @@ describe("an amount on the wire", () => {
     expect(amountFitsWire(minor, currency)).toBe(fits);
   });
 
-  it("matches the contract's pattern and is read back as it was, whenever it fits", () => {
+  it("an amount that fits: its text matches the contract's pattern, and reading the text gives the amount", () => {
     fc.assert(
       fc.property(fc.constantFrom(...CURRENCIES), fc.bigInt({ min: 0n, max: 10n ** 14n }), (currency, minor) => {
         fc.pre(amountFitsWire(minor, currency));
@@ -92,7 +92,7 @@ describe("an amount on the wire", () => {
     );
   });
 
-  it("fits exactly when the pattern can write it without loss", () => {
+  it("any amount: fits exactly when its text matches the pattern and reading it gives the same amount", () => {
     fc.assert(
       fc.property(fc.constantFrom(...CURRENCIES), fc.bigInt({ min: 0n, max: 10n ** 14n }), (currency, minor) => {
         const text = formatAmount(minor, currency);

@@ -21,7 +21,7 @@ describe("M41 an overdue QR", () => {
     return counter;
   };
 
-  it("a confirmation that was recorded in time: settles it, and the confirmation then finds it settled", () => {
+  it("a confirmation was recorded in time: it settles the intent, and the confirmation's command finds it settled", () => {
     const counter = recordedOf(overdue()).ticks();
     expect(counter.happened).toEqual(["provider_confirmed"]);
     expect(counter.intent).toMatchObject({ status: "settling", attestation: { by: "provider", reference: "PAY-1" } });
@@ -30,7 +30,7 @@ describe("M41 an overdue QR", () => {
     expect(counter.confirms({ key: "again" }).reply).toMatchObject(SUCCEEDED);
   });
 
-  it("a command with a recorded confirmation: settles it, and the command is refused, also when repeated", () => {
+  it("another confirmation arrives after a recorded one: the recorded one settles the intent, the other is refused", () => {
     const other = { key: "second-money", reference: "PAY-2" };
     const counter = recordedOf(overdue()).confirms(other);
     expect(counter.happened).toEqual(["provider_confirmed"]);
@@ -40,7 +40,7 @@ describe("M41 an overdue QR", () => {
     expect(counter.reply).toMatchObject({ code: "intent_not_actionable", status: "succeeded" });
   });
 
-  it("a refusal by the seam after a recorded confirmation: the confirmation gets that refusal", () => {
+  it("the seam refuses a recorded confirmation: the confirmation's command gets that refusal", () => {
     const counter = recordedOf(overdue()).ticks().refusesToSettle("money_already_used");
     expect(counter.happened).toEqual(["settlement_refused", "intent_expired"]);
     expect(counter.confirms({ key: confirmationId(counter.intentId) }).reply).toMatchObject({
@@ -48,13 +48,13 @@ describe("M41 an overdue QR", () => {
     });
   });
 
-  it("no confirmation recorded in time: expires, and a later one is late", () => {
+  it("no confirmation was recorded in time: the intent expires, and a later confirmation is late", () => {
     const counter = overdue().ticks();
     expect(counter.happened).toEqual(["intent_expired"]);
     expect(recordedOf(counter).confirms().reply).toMatchObject({ code: "intent_not_actionable", status: "expired" });
   });
 
-  it("unknown whether a confirmation was recorded: the intent stays, no QR is shown, and its cashier can end it", () => {
+  it("it is unknown whether a confirmation was recorded: the intent stays, no QR is shown, and its cashier can end it", () => {
     const counter = overdue();
     counter.recordedConfirmation = "unknown";
     expect(counter.ticks().happened).toEqual([]);
@@ -64,7 +64,7 @@ describe("M41 an overdue QR", () => {
     expect(counter.picks("cash").reply).toMatchObject({ code: "money_may_have_moved" });
   });
 
-  it("a QR after the deadline: not shown", () => {
+  it("the provider returns the QR after the deadline: the QR is not shown", () => {
     const counter = asked().waits(PAST_DEADLINE_MS);
     counter.recordedConfirmation = "unknown";
     expect(counter.givesQr().happened).toEqual([]);
@@ -93,7 +93,7 @@ describe("a QR collection", () => {
     expect(counter.repeated).toBe(true);
   });
 
-  it("a confirmation before the QR: settles it, and the QR is not shown", () => {
+  it("a confirmation arrives before the QR: it settles the intent, and the QR is not shown", () => {
     const counter = asked().confirms();
     expect(counter.happened).toEqual(["provider_confirmed"]);
     expect(counter.givesQr().happened).toEqual([]);
@@ -101,7 +101,7 @@ describe("a QR collection", () => {
     expect(counter.settles().intent).toMatchObject({ status: "succeeded", presentedAtMs: null });
   });
 
-  it("the same payment again, under any id: answered without a second settlement", () => {
+  it("the same payment is confirmed again, under any id: the answer is the same, without a second settlement", () => {
     const counter = shown().confirms({ key: "a" });
     expect(counter.confirms({ key: "b" }).reply).toMatchObject({ status: "settling" });
     expect(counter.happened).toEqual([]);
@@ -110,14 +110,14 @@ describe("a QR collection", () => {
     expect(counter.happened).toEqual([]);
   });
 
-  it("another config for the station: the collection keeps the config of the provider that it asked", () => {
+  it("the station gets another provider config: the collection keeps the config of the provider that it asked", () => {
     const counter = shown().uses(82);
     expect(counter.confirms({ by: { kind: "provider", id: 82 } }).reply).toMatchObject({ code: "intent_unknown" });
     expect(counter.confirms({ by: CASEY }).reply).toMatchObject({ code: "intent_unknown" });
     expect(counter.confirms().settles().intent?.status).toBe("succeeded");
   });
 
-  it.each(PROVIDER_END_REASONS)("%s: ends it, the cashier sees the reason, and another one can begin", (reason) => {
+  it.each(PROVIDER_END_REASONS)("%s: the collection ends with this reason, and another one can begin", (reason) => {
     const counter = asked().fails(reason);
     expect(counter.intent).toMatchObject({ status: "cancelled", endReason: reason });
     expect(counter.fails(reason).happened).toEqual([]);
@@ -125,7 +125,7 @@ describe("a QR collection", () => {
     expect(counter.picks("dynamic_qr").happened).toEqual(["intent_created"]);
   });
 
-  it("a failure that the provider reports after the payment: does not end the collection", () => {
+  it("the provider reports a failure after the payment: the collection does not end", () => {
     const counter = shown().confirms();
     expect(counter.fails("payment_declined").reply).toMatchObject({ code: "settlement_in_progress" });
     counter.refusesToSettle("order_changed");
@@ -135,7 +135,7 @@ describe("a QR collection", () => {
     });
   });
 
-  it("the creation again: the same answer, also after its end", () => {
+  it("the stored answer to a creation: unchanged at every later step", () => {
     const counter = aQrCounter().picks("dynamic_qr", { key: "create" });
     const created = counter.intent;
     for (const later of [() => counter.givesQr(), () => counter.confirms(), () => counter.settles()]) {
@@ -147,7 +147,7 @@ describe("a QR collection", () => {
 });
 
 describe("a confirmation that the seam refuses", () => {
-  it("the payment stays with the intent until the cashier attests the corrected order", () => {
+  it("the order has changed: the payment stays with the intent until the cashier attests the corrected order", () => {
     const counter = shown().confirms({ key: "confirm" }).refusesToSettle("order_changed");
     expect(counter.intent).toMatchObject({ status: "processing", attestation: null });
     expect(counter.confirms({ key: "confirm" }).reply).toMatchObject({ ok: false, code: "order_changed" });
@@ -156,14 +156,14 @@ describe("a confirmation that the seam refuses", () => {
     expect(counter.settles().intent?.status).toBe("succeeded");
   });
 
-  it("a repetition by the provider under a new id: the seam is asked again", () => {
+  it("the provider repeats the confirmation under a new id: the seam is asked again", () => {
     const counter = shown().confirms({ key: "a" }).refusesToSettle("order_changed").confirms({ key: "b" });
     expect(counter.intent?.attestation).toMatchObject({ by: "provider", commandId: "b" });
-    // The slow refusal of the first must not undo the second.
+    // A late refusal of the first confirmation must not undo the second one.
     expect(counter.refusesToSettle("order_changed", { attestationId: "a" }).intent?.status).toBe("settling");
   });
 
-  it("a deadline that passed meanwhile: it expires in the refusal's own commit, and stays unclear", () => {
+  it("the deadline passed meanwhile: the intent expires in the refusal's commit, and its order stays unclear", () => {
     const counter = shown().confirms().waits(180_000).refusesToSettle("order_voided");
     expect(counter.happened).toEqual(["settlement_refused", "intent_expired"]);
     expect(counter.station.unclearCollections).toEqual([
@@ -176,11 +176,11 @@ describe("M25 a payment that comes too late", () => {
   const LATE: readonly [how: string, counter: () => Scenario, status: string][] = [
     ["after the cashier cancelled", () => shown().cancels(), "cancelled"],
     ["after the deadline", () => shown().waits(180_000).ticks(), "expired"],
-    ["at the very deadline, uncommitted", () => shown().waits(180_000), "expired"],
+    ["exactly at the deadline, before its commit", () => shown().waits(180_000), "expired"],
     ["after a decline", () => shown().fails("payment_declined"), "cancelled"],
     ["after the provider cleared it", () => shown().cancels().clears(), "cancelled"],
   ];
-  it.each(LATE)("%s: pays nothing, is kept by name and leaves the order unclear", (_how, build, status) => {
+  it.each(LATE)("%s: it settles nothing and is kept as late money, and the order is unclear", (_how, build, status) => {
     const counter = build().confirms({ key: "late" });
     expect(counter.reply).toEqual({ ok: false, code: "intent_not_actionable", status });
     expect(counter.happened.at(-1)).toBe("late_money_kept");
@@ -191,14 +191,14 @@ describe("M25 a payment that comes too late", () => {
     expect(counter.commits).toHaveLength(events);
   });
 
-  it("a second payment of a paid intent: kept by name, and no order is unclear", () => {
+  it("a second payment of a paid intent: kept as late money, and no order is unclear", () => {
     const counter = shown().confirms().settles().confirms({ reference: "PAY-2" });
     expect(counter.reply).toEqual({ ok: false, code: "intent_not_actionable", status: "succeeded" });
     expect(counter.happened).toEqual(["late_money_kept"]);
     expect(counter.station.unclearCollections).toEqual([]);
   });
 
-  it("a second payment before the seam has answered about the first: waits, and is late after a refusal", () => {
+  it("a second payment before the seam has answered about the first: it waits, and is late after a refusal", () => {
     const counter = shown().confirms().confirms({ reference: "PAY-2" });
     expect(counter.reply).toMatchObject({ code: "settlement_in_progress" });
     counter.refusesToSettle("order_changed").confirms({ reference: "PAY-2" });
@@ -206,7 +206,7 @@ describe("M25 a payment that comes too late", () => {
     expect(counter.intent?.provider?.providerReference).toBe("PAY-1");
   });
 
-  it("a payment for an intent that the host had to recall: kept as well", () => {
+  it("a payment for an intent that the host recalled: kept as late money", () => {
     const counter = shown().cancels();
     const { intent: recalled, intentId } = counter;
     for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash", { confirms: true }).cancels();
@@ -217,7 +217,7 @@ describe("M25 a payment that comes too late", () => {
 });
 
 describe("the id of the HTTP request", () => {
-  it("that created the collection: is kept until its QR is there", () => {
+  it("of the creation: kept until the QR is there", () => {
     const counter = aQrCounter();
     counter.requestId = "request-1";
     expect(counter.picks("dynamic_qr").intent?.provider?.requestId).toBe("request-1");
@@ -225,7 +225,7 @@ describe("the id of the HTTP request", () => {
     expect(counter.waits(300).givesQr().intent?.provider?.requestId).toBeUndefined();
   });
 
-  it("that created a collection which is confirmed before its QR: is no longer kept", () => {
+  it("of the creation: no longer kept when a confirmation arrives before the QR", () => {
     const counter = aQrCounter();
     counter.requestId = "request-1";
     counter.picks("dynamic_qr");
@@ -233,7 +233,7 @@ describe("the id of the HTTP request", () => {
     expect(counter.confirms().intent?.provider?.requestId).toBeUndefined();
   });
 
-  it("that ended the collection unpaid: is kept", () => {
+  it("of the cancellation: kept with the ended intent", () => {
     const counter = shown();
     counter.requestId = "request-3";
     expect(counter.cancels().station.ended[0]?.provider?.requestId).toBe("request-3");
@@ -241,7 +241,7 @@ describe("the id of the HTTP request", () => {
 });
 
 describe("an intent that has left the bounded state", () => {
-  it("the provider reports that nothing moved, and only the audit log has the reason: the event removes it there", () => {
+  it("the provider reports that nothing moved, and only the recalled intent has late money: an event removes it", () => {
     const counter = shown().cancels();
     const [recalled] = counter.station.ended;
     if (recalled === undefined) throw new Error("none has ended");
@@ -326,7 +326,7 @@ describe("an unclear order", () => {
   });
 
   it.each(["cash", "smart_pos", "dynamic_qr"] as const)(
-    "is collected again by %s only with the cashier's confirmation",
+    "a second collection by %s: refused until the cashier confirms",
     (route) => {
       const counter = shown().cancels();
       const earlierIntentId = counter.intentId;
@@ -342,7 +342,7 @@ describe("an unclear order", () => {
     },
   );
 
-  it("no unclear collection: no confirmation is recorded", () => {
+  it("a confirmation without an unclear collection: not recorded", () => {
     expect(aQrCounter().picks("cash", { confirms: true }).happened).toEqual(["intent_created"]);
   });
 
@@ -351,7 +351,7 @@ describe("an unclear order", () => {
     expect(counter.picks("cash").happened).toEqual(["intent_created"]);
   });
 
-  it("ends when it is paid, when it is voided and when the provider reports no payment", () => {
+  it("paid, voided, or the provider reports that nothing was paid: no longer unclear", () => {
     const unclear = (): Scenario => shown().cancels();
     expect(unclear().picks("cash", { confirms: true }).attests().settles().station.unclearCollections).toEqual([]);
     expect(unclear().order({ status: "voided", revision: 2 }).station.unclearCollections).toEqual([]);
@@ -361,7 +361,7 @@ describe("an unclear order", () => {
     expect(cleared.picks("dynamic_qr").happened).toEqual(["intent_created"]);
   });
 
-  it("many unclear collections: the newest ones are kept within the bound", () => {
+  it("more unclear collections than the bound: the newest ones are kept", () => {
     const counter = aQrCounter();
     for (let turn = 1; turn <= STATE_LIMITS.unclearCollections + 2; turn += 1) {
       counter
@@ -375,7 +375,7 @@ describe("an unclear order", () => {
     expect(counter.station.unclearForgottenThrough).toBe(602);
   });
 
-  it("an order whose unclear collection was displaced, and every older order: need a confirmation without a name", () => {
+  it("an order whose unclear collection was displaced, and every older order: need a confirmation that names no intent", () => {
     const counter = aQrCounter();
     for (let turn = 1; turn <= STATE_LIMITS.unclearCollections + 1; turn += 1)
       counter
@@ -407,21 +407,21 @@ describe("the station's provider", () => {
     expect(counter.uses(null, 6).picks("dynamic_qr").reply).toMatchObject({ reason: "provider_not_configured" });
   });
 
-  it("its kill switch: withdraws the route", () => {
+  it("frozen by its kill switch: the route is withdrawn", () => {
     const { station } = aQrCounter();
     const offer = (providers: number[]): string =>
       routeOffer(station, "dynamic_qr", { ...NO_KILL_SWITCHES, providers: new Set(providers) }).reason ?? "offered";
     expect([offer([]), offer([PROVIDER.id]), offer([82])]).toEqual(["offered", "provider_frozen", "offered"]);
   });
 
-  it("frozen: no new collection begins, and each payment is confirmed, because payments that moved are settled", () => {
+  it("frozen: no new collection begins, and a payment of an earlier collection is still settled", () => {
     const counter = shown().freezes({ providers: new Set([PROVIDER.id]) });
     expect(counter.confirms().settles().intent?.status).toBe("succeeded");
     expect(counter.order({ orderId: 502 }).picks("dynamic_qr").reply).toMatchObject({ reason: "provider_frozen" });
   });
 
   it.each(PROVIDER_DECLINES)(
-    "reports %s, which is certain: the order is collected again without a confirmation",
+    "reports %s, a certain decline: the next collection of the order needs no confirmation",
     (reason) => {
       expect(shown().fails(reason).picks("cash").happened).toEqual(["intent_created"]);
     },

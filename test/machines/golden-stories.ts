@@ -1,4 +1,4 @@
-/** The stations whose commits the golden files keep for each machine version. Together they use every row and every field. */
+/** The stations whose commits the golden files keep for each machine version. Together they use every row and field. */
 import { digestOf } from "../../machines/digest.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import type { Commit } from "../../machines/station/commit.ts";
@@ -191,5 +191,5 @@ function aFullMemory(): Scenario {
   return counter;
 }
 
-/** As long as the keys of real clients. */
+/** A key as long as the keys of real clients. */
 const uuid = (turn: number): string => `5f0c2a9e-8d1b-4c37-9a55-${String(turn).padStart(12, "0")}`;

@@ -38,7 +38,7 @@ export function checkStep(before: StationState | null, input: StepInput, after: 
   checkRepetition(input, after);
   checkLease(input, after);
   checkForgottenReply(input, after);
-  // A repetition changes nothing; overdue deadlines then wait for the next command or tick.
+  // A repetition changes nothing. After it, an overdue deadline waits for the next command or tick.
   if (!after.repeated) checkDeadline(input, after.state);
   checkCommit(input, after);
   checkViews(input, after.state);
@@ -71,7 +71,7 @@ function checkBounds(state: StationState): void {
   quickExpect(ids, "devices are sorted and unique").toEqual([...new Set(ids)].toSorted((a, b) => a - b));
 }
 
-/** Except the newest of each, and the report that an attestation inherits from, a device's text is kept up to a bound. */
+/** The texts of a device have a bound, except the newest of each list and the report that an attestation inherits. */
 function checkText({ intent, ended, replies }: StationState): void {
   const reports = intent?.reports ?? [];
   const inherited = reports.findLast((report) => report.providerReference !== "");
@@ -192,13 +192,13 @@ function checkRepetition(input: StepInput, after: Step): void {
   const again = step(after.state, { ...input, atMs: input.atMs + 3_600_000 });
   const nothing = { state: after.state, events: [], repeated: true };
   quickExpect(again, "M10: a repetition does nothing").toMatchObject(nothing);
-  // The answer has the lease as it is now, and every lease has ended an hour later.
+  // The answer to these commands has the current lease, and an hour later every lease has ended.
   if (LEASE_COMMANDS.has(input.command.type)) return;
   quickExpect(again.reply, "M10: a repetition is answered alike").toEqual(after.reply);
   if (!after.repeated) quickExpect(stored.reply, "M10: the stored reply is the given one").toEqual(after.reply);
 }
 
-/** The answer to a repetition of these has the lease as it is now. */
+/** Commands whose repetition is answered with the current lease. */
 export const LEASE_COMMANDS: ReadonlySet<string> = new Set(["lease_acquire", "lease_release", "lease_break"]);
 
 function checkLease({ command, actor, atMs }: StepInput, { reply, state }: Step): void {
@@ -207,7 +207,7 @@ function checkLease({ command, actor, atMs }: StepInput, { reply, state }: Step)
   quickExpect(state.lease?.expiresAtMs, "M54: the lease has not ended").toBeGreaterThan(atMs);
 }
 
-/** The facts that the intent itself stores, for the time after its reply has left the state. */
+/** Commands whose answer the intent itself stores, for the time after the reply has left the state. */
 const KNOWN_BY_INTENT: readonly StationCommandType[] = ["intent_create", "intent_cancel", "intent_report"];
 
 function checkForgottenReply(input: StepInput, after: Step): void {

@@ -30,14 +30,14 @@ describe("a late success after the maximum number of unknown outcomes", () => {
     return counter;
   };
 
-  it("the success is kept, and the attestation of the next collection asks", () => {
+  it("the success is kept, and the attestation of the next collection asks for a confirmation", () => {
     const counter = inCash(flooded()).reports("reported_success", { ...EARLIER, reference: "RRN-9" });
     expect(counter.happened).toEqual(["late_evidence_kept"]);
     expect(counter.attests().reply).toEqual(asked("late_success"));
     expect(unclear(counter)).toContainEqual([1_001, "late_success"]);
   });
 
-  it("any number of reports: the bound of each kind is kept", () => {
+  it("many more reports of each kind: no kind has more commits than its bound", () => {
     const counter = flooded();
     const before = counter.commits.length;
     for (let turn = 0; turn < 20; turn += 1) {
@@ -68,24 +68,24 @@ describe("a further payment after the cashier's confirmation", () => {
     expect(counter.confirms({ ...EARLIER, reference: "PAY-1" }).attests().happened).toEqual(["settlement_started"]);
   });
 
-  it("the payment that was confirmed before the end: named as late, and no confirmation is needed", () => {
+  it("the provider's payment from before the end again: kept as late money, and no confirmation is needed", () => {
     const counter = inCash(shown().confirms().refusesToSettle().cancels()).confirms({ ...EARLIER });
     expect([counter.happened, counter.attests().happened]).toEqual([["late_money_kept"], ["settlement_started"]]);
   });
 
-  it("the issue of the late payment that was confirmed: no confirmation is needed", () => {
+  it("an issue about the late payment that the cashier confirmed: no confirmation is needed", () => {
     const counter = confirmedFirst().differs("late_money", EARLIER);
     expect([counter.happened, counter.attests().happened]).toEqual([[], ["settlement_started"]]);
   });
 
-  it("a provider's other payment that differs: the attestation asks again, the same issue once more does not", () => {
+  it("a differing payment: its issue again changes nothing, and another issue makes the attestation ask again", () => {
     const counter = inCash(shown().cancels().differs("amount_mismatch", { issueId: 1 }));
     expect(counter.differs("amount_mismatch", { ...EARLIER, issueId: 1 }).happened).toEqual([]);
     expect(counter.differs("amount_mismatch", { ...EARLIER, issueId: 2 }).happened).toEqual(["money_differs"]);
     expect(counter.attests().reply).toEqual(asked("money_differs"));
   });
 
-  it("a companion's success with another reference: the attestation asks again, the same one once more does not", () => {
+  it("a companion's success: repeated it changes nothing, and with another reference the attestation asks again", () => {
     const counter = inCash(aFetchedCounter().cancels().reports("reported_success", { reference: "RRN-1" }));
     expect(counter.reports("reported_success", { ...EARLIER, reference: "RRN-1" }).happened).toEqual([]);
     expect(counter.reports("reported_success", { ...EARLIER, reference: "RRN-2" }).attests().reply).toEqual(
@@ -93,7 +93,7 @@ describe("a further payment after the cashier's confirmation", () => {
     );
   });
 
-  it("the success that was reported before the end: kept, without a new confirmation; another one asks", () => {
+  it("a success from before the end: repeated it needs no confirmation, and another success needs one", () => {
     const success = (counter: Scenario, reference: string) =>
       counter.reports("reported_success", { ...EARLIER, reference });
     const first = (): Scenario => inCash(success(aFetchedCounter(), "RRN-1").cancels());
@@ -101,7 +101,7 @@ describe("a further payment after the cashier's confirmation", () => {
     expect(success(success(first(), "RRN-2"), "RRN-1").attests().reply).toEqual(asked("late_success"));
   });
 
-  it("more successes than the bound: each asks again once the one before is confirmed, and otherwise commits nothing", () => {
+  it("more successes than the bound: a new one asks when the one before is confirmed, otherwise it commits nothing", () => {
     const counter = inCash(aFetchedCounter().cancels());
     for (let turn = 0; turn < 3 * STATE_LIMITS.lateEvidencePerIntent; turn += 1) {
       counter.reports("reported_success", { ...EARLIER, reference: `RRN-${turn}` });
@@ -164,7 +164,7 @@ describe("a collection that has left the state", () => {
   }
 
   it.each([
-    ["its order is known yet", STATE_LIMITS.endedIntents - 1],
+    ["its order is still known", STATE_LIMITS.endedIntents - 1],
     ["its order is forgotten too", 2 * STATE_LIMITS.knownOrders],
   ])("%s: its reason stays, and a late success is named there and the paid order is not unclear", (_what, orders) => {
     const counter = left(aFetchedCounter(), orders);
@@ -179,25 +179,25 @@ describe("a collection that has left the state", () => {
     expect(unclear(counter)).toEqual([[1_001, "late_success"]]);
   });
 
-  it("it ended without any reason: a late success is named", () => {
+  it("it had no reason at its end, and a late success comes: the success is its reason", () => {
     const counter = left(aServedCounter().picks("smart_pos"));
     expect(unclear(counter)).toEqual([]);
     expect(unclear(counter.reports("reported_success", EARLIER))).toEqual([[1_001, "late_success"]]);
   });
 
-  it("it was silent and reports a decline: the reason is removed", () => {
+  it("its companion was silent and reports a decline: its reason is removed", () => {
     const counter = left(aFetchedCounter()).reports("reported_declined", EARLIER);
     expect([counter.happened, unclear(counter)]).toEqual([["late_evidence_kept", "unclear_resolved"], []]);
   });
 
-  it("it is a QR: late money is named until its provider withdraws it", () => {
+  it("it is a QR, and late money comes: the money is its reason until the provider withdraws it", () => {
     const counter = left(shown()).confirms(EARLIER);
     expect(unclear(counter)).toEqual([[1_001, "late_money"]]);
     expect([counter.clears(1_001).happened, unclear(counter)]).toEqual([["unclear_resolved"], []]);
     expect(unclear(counter.confirms(EARLIER)), "and counts again").toEqual([[1_001, "late_money"]]);
   });
 
-  it("its order is open: the next collection asks", () => {
+  it("its order is open, and a success is reported: the next collection asks for a confirmation", () => {
     const counter = aFetchedCounter().cancels();
     const { intent } = counter;
     collectsOthers(counter, 2 * STATE_LIMITS.knownOrders);
@@ -206,7 +206,7 @@ describe("a collection that has left the state", () => {
     expect(counter.reports("reported_success", EARLIER).order().picks("cash").reply).toEqual(asked("late_success"));
   });
 
-  it("many others with weaker evidence follow: the success stays, within the bound", () => {
+  it("many others with weaker reasons follow: its success stays a reason, and the list keeps its bound", () => {
     const counter = left(aFetchedCounter()).reports("reported_success", EARLIER);
     for (let turn = 1; turn <= 2 * STATE_LIMITS.olderReasons; turn += 1) {
       const order = { orderId: 700 + turn, orderDisplayNumber: turn };

@@ -35,7 +35,7 @@ describe("a lease of a session", () => {
     expect(counter.endsSessions(CASEYS_OTHER.sessionId).station.lease).toBeNull();
   });
 
-  it("a late request of an ended session: refused, as acquisition, take-over and renewal", () => {
+  it("a late request of an ended session: an acquisition, a take-over and a renewal are refused", () => {
     const counter = aCounter().endsSessions(CASEYS.sessionId);
     expect(counter.leased(CASEY, undefined, CASEYS).reply).toEqual({ ok: false, code: "session_ended" });
     expect(counter.station.lease).toBeNull();
@@ -47,7 +47,7 @@ describe("a lease of a session", () => {
     expect(counter.reply).toMatchObject({ code: "session_ended" });
   });
 
-  it("ended sessions: a repeated end is stored once, and removed when no request of the session can be in progress", () => {
+  it("ended sessions: each is stored once, for as long as a request of it can be in progress, and within a bound", () => {
     const counter = aCounter().endsSessions(1, 2).endsSessions(2);
     expect(counter.happened).toEqual([]);
     counter.waits(ENDED_SESSION_KEPT_MS).endsSessions(3);
@@ -65,7 +65,7 @@ describe("a lease of a session", () => {
     expect(counter.renews(CASEY, HOUR_MS, over).reply).toMatchObject({ code: "session_ended" });
   });
 
-  it("without a session: no session's end frees the station", () => {
+  it("a lease without a session: the end of a session does not release it", () => {
     expect(aServedCounter().endsSessions(CASEYS.sessionId).station.lease).toMatchObject({ sessionId: null });
   });
 });
@@ -78,7 +78,7 @@ describe("a take-over", () => {
     expect(counter.takesOver(ROBIN, ROBIN).reply).toMatchObject({ code: "station_leased", holder: "Casey" });
   });
 
-  it("with the holder's id: the collection goes on, the new holder alone drives it, and both are named", () => {
+  it("with the holder's id: the collection goes on, only the new holder drives it, and the event names both cashiers", () => {
     const counter = aServedCounter().picks("cash").takesOver();
     expect(counter.happened).toEqual(["lease_taken_over"]);
     expect(counter.commits.at(-1)?.events).toMatchObject([
@@ -93,12 +93,12 @@ describe("a take-over", () => {
     expect(counter.cancels({ by: ROBIN }).reply).toMatchObject({ ok: true });
   });
 
-  it("a station that is free by now, or that the cashier already holds: an ordinary acquisition", () => {
+  it("of a free station, or by the cashier who holds it: it is an ordinary acquisition", () => {
     expect(aCounter().takesOver(ROBIN, CASEY).happened).toEqual(["lease_acquired"]);
     expect(aServedCounter().takesOver(CASEY, ROBIN).happened).toEqual(["lease_acquired"]);
   });
 
-  it("a current settlement: it goes on and is answered to the new holder", () => {
+  it("during a settlement: the settlement is completed, and the new holder keeps the lease", () => {
     const counter = aServedCounter().picks("cash").attests({ key: "31:attest:a" }).takesOver();
     expect(counter.settles().reply).toMatchObject({ ok: true, status: "succeeded" });
     expect(counter.station.lease).toMatchObject({ cashierId: ROBIN.id });
@@ -130,14 +130,14 @@ describe("an acquisition under the same id", () => {
     expect(counter.state).toBe(state);
   });
 
-  it("another cashier has taken it over: refused with the holder, also when it names that holder", () => {
+  it("another cashier has taken the lease over: refused, and the lease stays", () => {
     const counter = anAcquiredCounter().takesOver(ROBIN);
     expect(acquires(counter).reply).toEqual({ ok: false, code: "station_leased", holder: "Robin" });
     expect(acquires(counter, "second", ROBIN.id).reply).toEqual({ ok: false, code: "idempotency_key_reused" });
     expect(counter.station.lease?.cashierId).toBe(ROBIN.id);
   });
 
-  it("a lease that was taken back after a take-over: the repeated take-over does not take it again", () => {
+  it("another cashier has taken it over after this take-over: the repeated take-over is refused", () => {
     const counter = aCounter().leased(ROBIN);
     expect(acquires(counter, "first", ROBIN.id).happened).toEqual(["lease_taken_over"]);
     counter.takesOver(ROBIN, CASEY);
@@ -145,11 +145,11 @@ describe("an acquisition under the same id", () => {
     expect(counter.happened).toEqual([]);
   });
 
-  it("another request: refused while the lease is held", () => {
+  it("the request is another one: refused while the lease is held", () => {
     expect(acquires(anAcquiredCounter(), "second").reply).toEqual({ ok: false, code: "idempotency_key_reused" });
   });
 
-  it("an acquisition that was refused: the id is free for another request", () => {
+  it("the first acquisition was refused: another request may use the id", () => {
     const counter = aCounter().leased(ROBIN);
     expect(acquires(counter).reply).toMatchObject({ code: "station_leased" });
     expect(acquires(counter, "second", ROBIN.id).happened).toEqual(["lease_taken_over"]);
@@ -169,8 +169,8 @@ describe("a release and a break under the same id", () => {
   });
 });
 
-describe("the owner", () => {
-  it("breaks a lease: the station is free, the collection waits for the next cashier, and both are named", () => {
+describe("a break of the lease", () => {
+  it("by the owner: the station is free, its collection stays, and the lost lease names cashier and owner", () => {
     const counter = aServedCounter().picks("cash").breaksLease();
     expect(counter.happened).toEqual(["lease_broken"]);
     expect(counter.station).toMatchObject({
@@ -182,7 +182,7 @@ describe("the owner", () => {
     expect(counter.leased(ROBIN).station.lostLease).toBeNull();
   });
 
-  it("a cashier breaks no lease", () => {
+  it("by a cashier: refused", () => {
     expect(aServedCounter().breaksLease(ROBIN).reply).toMatchObject({ code: "lease_required" });
   });
 });

@@ -75,7 +75,7 @@ describe("a held lease", () => {
     expect(extended?.context.holder).toEqual({ ...CASEY, sessionId: 69, expiresAtMs: 65_000 });
   });
 
-  it("lapse: it has no holder afterwards", () => {
+  it("lapse: the station is free, and no loss is kept", () => {
     expect(take(leaseMachine, HELD, { type: "LAPSE" })).toEqual({
       value: "free",
       context: { holder: null, lost: null },

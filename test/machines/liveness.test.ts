@@ -58,7 +58,7 @@ describe("a device without any heartbeat", () => {
     });
   });
 
-  it("keeps the time of the last heartbeat and of the beginning of the silence", () => {
+  it("stores the last heartbeat and the beginning of the silence when it goes offline", () => {
     const online = take(livenessMachine, never, { type: "SEEN", seenAtMs: 7 }) ?? never;
     expect(take(livenessMachine, online, { type: "SILENT", lastSeenAtMs: 20, atMs: 45 })).toEqual({
       value: "offline",

@@ -7,7 +7,7 @@ import { aServedCounter, type Scenario } from "./scenario.ts";
 
 /** As much as a request body of 16 KiB can hold. */
 const LONGEST = 16 * 1_024;
-/** The most memory of a gateway that one station takes, whatever its device sends; a busy counter takes 4 KiB. */
+/** The most memory that one station takes in a gateway, whatever its device sends. A busy counter takes 4 KiB. */
 const LARGEST_COMMIT_BYTES = 160 * 1_024;
 const long = (turn: number): string => `${turn}-${"7".repeat(LONGEST - 4)}`;
 const collected = (counter: Scenario, turn: number): Scenario =>
@@ -22,10 +22,10 @@ const collected = (counter: Scenario, turn: number): Scenario =>
 describe("a list that keeps the newest entries whose texts fit together", () => {
   const most = STATE_LIMITS.olderReportText;
   it.each([
-    ["as long as the bound", [1, most - 1, 1], [most - 1, 1]],
-    ["one character longer", [most - 1, 2], [2]],
-    ["the newest too long", [1, most + 1], []],
-    ["short", [1, 2], [1, 2]],
+    ["the two newest are as long as the bound", [1, most - 1, 1], [most - 1, 1]],
+    ["the two newest are one character too long", [most - 1, 2], [2]],
+    ["the newest alone is too long", [1, most + 1], []],
+    ["all fit", [1, 2], [1, 2]],
   ])("%s", (_, lengths, kept) => {
     expect(withinText(lengths, (length) => length)).toEqual(kept);
   });
@@ -40,7 +40,7 @@ describe("the reports of a current collection", () => {
     expect(counter.attests().settles().intent?.attestation?.reference).toBe(long(1));
   });
 
-  it("many long reports: the newest one and the newest one with a reference are kept, the others as far as they fit", () => {
+  it("many long reports: the newest one and the newest with a reference are kept, the others only as far as they fit", () => {
     const counter = aServedCounter().picks("smart_pos");
     for (let turn = 1; turn <= 8; turn += 1) counter.reports("reported_unknown", { reference: long(turn) });
     counter.reports("reported_unknown", { code: "68" }).reports("reported_declined", { code: long(9) });
@@ -78,7 +78,7 @@ describe("a repetition of a report whose text has left the state", () => {
     expect([counter.repeated, counter.state]).toEqual([true, before]);
   });
 
-  it("many such reports: as many as the bound allows are known", () => {
+  it("more such reports than the bound: the station knows as many as the bound allows", () => {
     const counter = aServedCounter().picks("smart_pos");
     for (let turn = 1; turn <= 50; turn += 1) report(counter, turn);
     expect(counter.intent?.formerReports).toHaveLength(STATE_LIMITS.formerReports);
@@ -86,7 +86,7 @@ describe("a repetition of a report whose text has left the state", () => {
 });
 
 describe("ended collections with long texts", () => {
-  it("long texts: the collections leave the state earlier, and the newest one stays", () => {
+  it("long texts: older collections leave the state earlier, and the newest one stays", () => {
     const counter = aServedCounter();
     for (let turn = 1; turn <= 3; turn += 1) collected(counter, turn);
     expect(counter.station.ended.map(({ intentId }) => intentId)).toEqual([1_003]);
@@ -94,7 +94,7 @@ describe("ended collections with long texts", () => {
     expect(counter.station.ended).toHaveLength(1);
   });
 
-  it("the usual length: as many as the bound allows are kept", () => {
+  it("texts of usual length: as many collections as the bound allows are kept", () => {
     const counter = aServedCounter();
     for (let turn = 1; turn <= 10; turn += 1) counter.picks("cash").cancels();
     expect(counter.station.ended).toHaveLength(STATE_LIMITS.endedIntents);

@@ -1,4 +1,4 @@
-/** A station's log is lost: the station gets the collections that may have moved money again, and asks as before. */
+/** A station's log is lost: the relay restores the collections that may have moved money, and the station asks as before. */
 import { describe, expect, it } from "vitest";
 import { collectionsOf } from "../../machines/station/lost-collections.ts";
 import type { LostCollections } from "../../machines/station/state.ts";
@@ -35,7 +35,7 @@ describe("a log that is lost completely", () => {
     ["a silent hand-off that was cancelled", () => aFetchedCounter().cancels(), "handoff_presented"],
     ["a hand-off that was fetched", aFetchedCounter, "handoff_presented"],
     [
-      "a hand-off that no device has fetched as far as is known",
+      "a hand-off without a known fetch, because a fetch may be lost too",
       () => aServedCounter().picks("smart_pos"),
       "handoff_presented",
     ],
@@ -43,7 +43,7 @@ describe("a log that is lost completely", () => {
     ["a QR that was shown and cancelled", () => shown().cancels(), "qr_presented"],
     ["a QR that is shown", shown, "qr_presented"],
     ["a QR that is being asked for", () => aQrCounter().picks("dynamic_qr"), "qr_presented"],
-    ["cash with the payment seam", () => aServedCounter().picks("cash").attests(), "outcome_unknown"],
+    ["cash that is being settled", () => aServedCounter().picks("cash").attests(), "outcome_unknown"],
   ])("%s: the next collection asks, with the next number", (_what, before, reason) => {
     const counter = afterLoss(before());
     expect(reasonsOf(counter)).toEqual([[1_001, reason]]);
@@ -73,7 +73,7 @@ describe("a log that is lost completely", () => {
     ]);
   });
 
-  it("a reason of a paid order: listed again, without a new question", () => {
+  it("a reason of a paid order: listed again among the older reasons, and the order is not unclear", () => {
     const before = aFetchedCounter().cancels().picks("cash", { confirms: true }).attests().settles();
     const counter = afterLoss(before);
     expect(reasonsOf(counter)).toEqual([]);
@@ -93,27 +93,27 @@ describe("a log that is lost completely", () => {
     expect(reasons.map(({ intentId }) => intentId)).toEqual([1_001, 1_002]);
   });
 
-  it("an order of which only the id was known: the next collection asks", () => {
+  it("an order that is unclear only by the bound of ids: the next collection asks", () => {
     const counter = restore(aServedCounter(), { ...NOTHING, unclearThrough: ORDER.orderId });
     expect(counter.picks("cash").reply).toEqual({ ok: false, code: "money_may_have_moved" });
   });
 });
 
 describe("a log that has lost its end", () => {
-  it("a hand-off that is active again and was fetched: its end makes the next collection ask", () => {
+  it("a hand-off that is active again and was fetched: after its end, the next collection asks", () => {
     const lost = collectionsOf(aFetchedCounter().station);
     const counter = restore(aServedCounter().picks("smart_pos"), lost);
     expect(counter.intent).toMatchObject({ status: "created", moneyMayHaveMoved: "handoff_presented" });
     expect(reasonsOf(counter.cancels())).toEqual([[1_001, "handoff_presented"]]);
   });
 
-  it("a hand-off that is active again and was fetched by no device: nothing is assumed of it", () => {
+  it("a hand-off that is active again and was not fetched: it has no reason", () => {
     const counter = aServedCounter().picks("smart_pos");
     expect(restore(counter, collectionsOf(counter.station)).happened).toEqual([]);
     expect(reasonsOf(counter.cancels())).toEqual([]);
   });
 
-  it("a hand-off that is active again and has a reason: keeps this reason", () => {
+  it("a hand-off that is active again and has a reason: it keeps this reason", () => {
     const lost: LostCollections = {
       ...NOTHING,
       unclear: [{ orderId: ORDER.orderId, intentId: 1_001, reason: "handoff_presented" }],
@@ -122,7 +122,7 @@ describe("a log that has lost its end", () => {
     expect(counter.intent).toMatchObject({ moneyMayHaveMoved: "success_reported" });
   });
 
-  it("a report after the end: the ended collection has its reason again, and its order asks", () => {
+  it("a success reported after the end: the ended collection has this reason again, and its order is unclear", () => {
     const ended = () => aFetchedCounter().reports("reported_declined").cancels();
     const lost = collectionsOf(ended().reports("reported_success").station);
     const counter = restore(ended(), lost);
@@ -130,7 +130,7 @@ describe("a log that has lost its end", () => {
     expect(reasonsOf(counter)).toEqual([[1_001, "late_success"]]);
   });
 
-  it("another current collection of the order: its attestation asks", () => {
+  it("the order has another current collection: its attestation asks", () => {
     const lost: LostCollections = {
       ...NOTHING,
       unclear: [{ orderId: ORDER.orderId, intentId: 900, reason: "success_reported" }],
@@ -139,7 +139,7 @@ describe("a log that has lost its end", () => {
     expect(counter.reply).toMatchObject({ code: "money_may_have_moved", earlierIntentId: 900 });
   });
 
-  it("the same collections once more: nothing happens, and a confirmation stays valid", () => {
+  it("the same collections are restored again: nothing happens, and a confirmation stays valid", () => {
     const lost = collectionsOf(aFetchedCounter().cancels().station);
     const counter = afterLoss(aFetchedCounter().cancels()).picks("cash", { confirms: true, intentId: 1_002 });
     expect(restore(counter, lost).happened).toEqual([]);

@@ -1,6 +1,6 @@
 /**
- * Model-based tests: xstate/graph makes paths through each machine's graph, and each path runs through the machine's caller:
- * the station's real commands for intent, lease and liveness. The station must show what the model states.
+ * Model-based tests: xstate/graph makes paths through each machine's graph, and the test sends each path to the station as
+ * commands. After each command, the station's state must be the state of the model.
  */
 
 import { describe, expect, it } from "vitest";
@@ -65,7 +65,7 @@ function walksOf<TMachine extends AnyStateMachine>(
   });
 }
 
-/** States that differ only in times and counts above one are one state here; otherwise the search would never end. */
+/** States that differ only in times and in counts above one count as one state. Otherwise the search would never end. */
 function situationOf(state: AnyMachineSnapshot): string {
   const { presentedAtMs, reportCount, provider, holder, lost, lastSeenAtMs, moneyMayHaveMoved } =
     state.context as Record<string, unknown>;
@@ -229,7 +229,7 @@ describe("the lease's paths, run through the station", () => {
   it.each(walks)("$name", ({ steps }) => {
     const counter = aCounter();
     for (const { event, value } of steps) {
-      // Longer than the station stores an ended session: the machine itself stores none.
+      // This wait is longer than the station stores an ended session. The machine stores no ended sessions.
       sayLease(counter.waits(61_000), event);
       expect(counter.station.lease === null ? "free" : "held", event.type).toBe(value);
     }
@@ -240,7 +240,7 @@ describe("the lease's paths, run through the station", () => {
   });
 });
 
-describe("liveness paths, walked by the station", () => {
+describe("the paths of liveness, run through the station", () => {
   // The graph must be finite: it has three moments at which a device may send a heartbeat or be silent.
   const MOMENTS_MS = [10_000, 20_000, 30_000];
   const EVENTS: readonly LivenessEvent[] = MOMENTS_MS.flatMap((atMs) => [
@@ -264,7 +264,7 @@ describe("liveness paths, walked by the station", () => {
   });
 });
 
-describe("standing paths", () => {
+describe("the paths of standing, run through the station", () => {
   const STATION_EVENTS = [
     { type: "SUSPEND" },
     { type: "RESUME" },

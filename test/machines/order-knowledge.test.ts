@@ -15,7 +15,7 @@ const known = (status: "paid" | "voided"): OrderKnowledge => ({
 const intent = { orderId, orderRevision: 1, amountMinor, currency };
 
 it.each<[what: string, knowledge: OrderKnowledge, obstacle: string | undefined]>([
-  ["nothing", NOTHING, undefined],
+  ["unknown", NOTHING, undefined],
   ["paid", known("paid"), "order_already_paid"],
   ["voided", known("voided"), "order_voided"],
   ["open with another amount", { ...NOTHING, order: { ...SHOWN, amountMinor: "1", revision: 2 } }, "order_changed"],
@@ -32,15 +32,15 @@ it.each<[what: string, knowledge: OrderKnowledge, obstacle: string | undefined]>
     "order_changed",
   ],
   [
-    "another one with another amount",
+    "not the open one, which has another amount",
     { ...NOTHING, order: { ...SHOWN, orderId: 999, amountMinor: "1", revision: 2 } },
     undefined,
   ],
-])("the obstacle of an order that is known as %s", (_, knowledge, obstacle) => {
+])("the obstacle of an order that is %s", (_, knowledge, obstacle) => {
   expect(orderObstacle(knowledge, intent)).toBe(obstacle);
 });
 
-it("a collection that ended unpaid: the strongest of its known reasons", () => {
+it("a collection that ended unpaid: its reason is the strongest of the known ones", () => {
   const [ended] = aServedCounter().picks("cash").cancels().station.ended;
   if (ended === undefined) throw new Error("The station has no ended collection.");
   const { intentId } = ended;

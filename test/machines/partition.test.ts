@@ -17,7 +17,7 @@ describe("partitionOf", () => {
     }
   });
 
-  it("a block of neighbouring ids: it is divided evenly, wherever the block begins", () => {
+  it("a block of consecutive ids: it is divided evenly, for any first id", () => {
     for (const first of [1, 5_000, 1_000_000]) {
       const counts = Array.from({ length: PARTITION_COUNT }, () => 0);
       const perPartition = 40;

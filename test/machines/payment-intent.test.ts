@@ -243,7 +243,7 @@ for (const route of ROUTES) {
 }
 
 describe("the record of an intent", () => {
-  it("a refusal of an attestation without a report: back to presented", () => {
+  it("the seam refuses an attestation, and there is no report: the intent is presented again", () => {
     const from = { value: "settling", context: { ...recordIn("smart_pos", "presented"), attestation: ATTESTATION } };
     expect(take(paymentIntentMachine, from, EVENTS.REFUSED)).toMatchObject({
       value: "presented",
@@ -251,12 +251,12 @@ describe("the record of an intent", () => {
     });
   });
 
-  it("a report before the seam's answer, which is a refusal: processing", () => {
+  it("a report comes before the seam refuses: the intent is processing", () => {
     const settling = walk(created("smart_pos"), ["REPORT", "ATTEST", "REPORT", "REFUSED"]);
     expect(settling).toMatchObject({ value: "processing", context: { reportCount: 2, attestation: null } });
   });
 
-  it("reports: the newest are kept, and all are counted", () => {
+  it("more reports than the bound: the newest are kept, and all are counted", () => {
     const way = Array.from({ length: STATE_LIMITS.activeReports + 3 }, (): IntentEventType => "REPORT");
     const { context } = walk(created("smart_pos"), way);
     expect(context.reports).toHaveLength(STATE_LIMITS.activeReports);
@@ -281,7 +281,7 @@ describe("the record of an intent", () => {
     expect(reported(...many).moneyMayHaveMoved).toBe("");
   });
 
-  it("its end: only the newest reports are kept", () => {
+  it("an ended intent: only the newest reports are kept", () => {
     const references = Array.from({ length: STATE_LIMITS.endedReports + 1 }, (_, nth) => `R-${nth}`);
     let reported = walk(created("smart_pos"), []);
     for (const reference of references)
@@ -293,7 +293,7 @@ describe("the record of an intent", () => {
     expect(ended?.context.reportCount).toBe(references.length);
   });
 
-  it("its settlement: the transaction is named, and the digest of its command is kept", () => {
+  it("a settled intent: the attestation has the transaction and the digest of its command", () => {
     const { context } = walk(created("cash"), ["ATTEST", "SETTLED"]);
     expect(context.attestation).toEqual({
       ...ATTESTATION,
@@ -303,7 +303,7 @@ describe("the record of an intent", () => {
     expect(context.endedAtMs).toBe(CREATED_AT_MS + 4_000);
   });
 
-  it("a lost attestation: the seam's record is adopted, and in no other case", () => {
+  it("the intent has lost its attestation: it adopts the seam's record; a known attestation stays", () => {
     const attestation = { cashierId: 5, cashierName: "Eva", reference: "slip", atMs: CREATED_AT_MS + 3_000 };
     const settled = { type: "SETTLED", atMs: CREATED_AT_MS + 4_000, transactionId: 9, attestation } as const;
     const lost = take(paymentIntentMachine, walk(created("smart_pos"), ["REPORT"]), settled);
@@ -315,7 +315,7 @@ describe("the record of an intent", () => {
 });
 
 describe("an intent's record of its provider", () => {
-  it("a lost confirmation: the seam's record is adopted, and nothing without that record", () => {
+  it("the intent has lost its confirmation: it settles only with the seam's record, which it adopts", () => {
     const attestation = { cashierId: 0, cashierName: "", reference: "PAY-1", atMs: CREATED_AT_MS + 3_000 };
     const settled = { type: "SETTLED", atMs: CREATED_AT_MS + 4_000, transactionId: 9 } as const;
     const presented = walk(created("dynamic_qr"), ["QR_READY"]);
@@ -331,7 +331,7 @@ describe("an intent's record of its provider", () => {
 
   const provider = (way: readonly IntentEventType[]) => walk(created("dynamic_qr"), way).context.provider;
 
-  it("a payload: kept only while the intent is presented", () => {
+  it("the payload of the QR: kept only while the intent is presented", () => {
     expect(provider(["QR_READY"])).toMatchObject({ qrPayload: "000201", providerReference: "PAY-1" });
     for (const way of [
       ["QR_READY", "CONFIRM"],
@@ -344,7 +344,7 @@ describe("an intent's record of its provider", () => {
     }
   });
 
-  it("the first confirmation: kept through a refusal and a second one", () => {
+  it("a second confirmation after a refusal: the time of the first one is kept", () => {
     const confirmed = walk(created("dynamic_qr"), ["CONFIRM", "REFUSED"]);
     const later = { ...EVENTS.CONFIRM, atMs: CREATED_AT_MS + 60_000 } as IntentEvent;
     const again = take(paymentIntentMachine, confirmed, later);
@@ -354,12 +354,12 @@ describe("an intent's record of its provider", () => {
     });
   });
 
-  it("an end by the provider: its reason is named; any other end has none", () => {
+  it("the provider ends it: the end has the provider's reason; an end by a cashier has none", () => {
     expect(walk(created("dynamic_qr"), ["FAIL"]).context.endReason).toBe("provider_timed_out");
     expect(walk(created("dynamic_qr"), ["CANCEL"]).context.endReason).toBe("");
   });
 
-  it("an order paid by another route: the end has that reason, and whether the intent had been handed over", () => {
+  it("the order is paid by another route: the intent ends and keeps why money may have moved", () => {
     const overtaken = (route: Route, way: readonly IntentEventType[]) => {
       const { endReason, moneyMayHaveMoved } = walk(created(route), [...way, "OVERTAKEN"]).context;
       return [endReason, moneyMayHaveMoved];
@@ -370,7 +370,7 @@ describe("an intent's record of its provider", () => {
     expect(overtaken("dynamic_qr", ["QR_READY", "MARK"])).toEqual(["order_already_paid", "money_differs"]);
   });
 
-  it.each(ROUTES)("ends on %s with its order, and with a changed amount only where a QR contains it", (route) => {
+  it.each(ROUTES)("on %s: it ends with its order, and with a changed amount only where a QR contains it", (route) => {
     const context = { value: "created", context: created(route) };
     for (const reason of ORDER_OBSTACLES) {
       const overtaken = take(paymentIntentMachine, context, { type: "OVERTAKEN", atMs: CREATED_AT_MS + 1, reason });
@@ -379,7 +379,7 @@ describe("an intent's record of its provider", () => {
     }
   });
 
-  it("before its provider has confirmed: no cashier can attest it", () => {
+  it("its provider has not confirmed: a cashier cannot attest it", () => {
     const unconfirmed = { value: "processing", context: created("dynamic_qr") };
     expect(take(paymentIntentMachine, unconfirmed, EVENTS.ATTEST)).toBeUndefined();
   });
@@ -395,7 +395,7 @@ describe("the wire status", () => {
     cancelled: ["cancelled", true],
     expired: ["expired", true],
   };
-  it.each(INTENT_STATES)("%s has its wire status and its finality", (state) => {
+  it.each(INTENT_STATES)("%s: the contract's status, and whether it is ended", (state) => {
     expect([wireStatus(state), isEnded(state)]).toEqual(SHOWN[state]);
   });
 });

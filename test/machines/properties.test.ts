@@ -13,7 +13,7 @@ import { MoneyWitness, NewsWitness } from "./provider-invariants.ts";
 import { type Happening, inputOf, LIFE_BEGINS_MS, life, OPENING } from "./random-commands.ts";
 import { STATION_EVENT_TYPES } from "./vocabulary.ts";
 
-/** So many that a defect in any guard is found; see "the lives are varied". */
+/** With so many lives, a defect in any guard is found; see "the lives are varied". */
 const RUNS = 150;
 
 interface Lived {
@@ -128,7 +128,7 @@ describe("every random life of a station", () => {
           expect(after.events).toEqual([]);
           expect(after.state).toEqual(before);
           if (LEASE_COMMANDS.has(command)) continue;
-          // The seam's answer is given to an attestation or a confirmation after its own step.
+          // An attestation or a confirmation gets the seam's answer after its step.
           const isSettled = after.reply.ok && after.reply.type === "intent" && after.reply.status === "succeeded";
           const answers = [...earlier, ...(before?.replies ?? []).map(({ reply }) => reply)];
           expect(isSettled ? earlier.map(({ ok }) => ok) : answers).toContainEqual(isSettled ? true : after.reply);
@@ -140,8 +140,7 @@ describe("every random life of a station", () => {
 });
 
 describe("every random life of a station's money", () => {
-  /** The seam as PostgreSQL stores it: one transaction per order, whatever the station asks and however often. */
-  it("succeeded intents are those that the seam paid, once per order, and the provider's other payments are named", () => {
+  it("an intent succeeds once, a QR only after its confirmation, and an unsettled confirmed payment stays named", () => {
     fc.assert(
       fc.property(life, (happenings) => {
         const succeeded = new Map<number, number>();
@@ -157,7 +156,7 @@ describe("every random life of a station's money", () => {
                 expect(confirmed.has(event.intentId), "only after its money").toBe(true);
               confirmed.delete(event.intentId);
             }
-            // A confirmed payment that did not settle stays named when its intent ends.
+            // The intent ended, and its confirmed payment did not settle: a reason names it.
             if (
               (event.type === "intent_cancelled" || event.type === "intent_expired") &&
               confirmed.has(event.intentId)

@@ -104,7 +104,7 @@ function checkUnreportedEnds(before: StationState | null, { command }: StepInput
 /** What the events have reported about the payment of an intent, including what the bounded state no longer has. */
 interface Reports {
   byDevice: boolean;
-  /** A companion has fetched it and reported nothing that was accepted. */
+  /** A companion has fetched it, and the station has accepted no report about it. */
   silent: boolean;
   byProvider: boolean;
   shown: boolean;
@@ -120,10 +120,10 @@ const MAY_HAVE_MOVED: readonly string[] = ["reported_success", "reported_unknown
 /** Derives from all events of one station (M23), without the machine's state, whose money may have moved. */
 export class MoneyWitness {
   readonly #reports = new Map<number, Reports>();
-  /** Orders that the seam has settled although their intent had ended: they are paid, and the station learns it later. */
+  /** Orders that the seam has settled although their intent had ended. They are paid; the station receives this later. */
   readonly #settledLate = new Set<number>();
   readonly #succeeded = new Set<number>();
-  /** Once true, a reason of an intent that has left the state may be displaced. */
+  /** When true, the list has been full: a reason of an intent that has left the state may be displaced. */
   #wasFull = false;
 
   see({ state, events }: Step): void {
@@ -182,7 +182,7 @@ export class MoneyWitness {
     if (event.type === "provider_confirmed") reports.confirmed = true;
     if (event.type === "unclear_resolved") {
       Object.assign(reports, { silent: false, byProvider: false, restored: false });
-      // While a QR is shown it can still be paid, whatever its provider has reported.
+      // While a QR is shown, the guest can still pay it, also after a report of its provider.
       if (reports.ended) Object.assign(reports, { shown: false, confirmed: false });
     }
     if (END_EVENTS.includes(event.type)) reports.ended = true;
@@ -200,7 +200,7 @@ export class MoneyWitness {
   ): void {
     const reports = this.#reports.get(intentId);
     if (reports === undefined || status === "succeeded") return;
-    // In any state of the order: when another collection has paid it, it may have been paid twice.
+    // This holds in any state of the order: one that another collection has paid may have been paid twice.
     quickExpect(reasonSinceEnd !== "", "M58: an intent that ended unpaid keeps that its money may have moved").toBe(
       mayHaveMoved(reports),
     );
@@ -239,8 +239,8 @@ function checkForgottenUnclear(
 }
 
 /**
- * Derives from all events of one station which earlier collections of the current order have got a reason since the order's
- * collection was created or last confirmed (M57), without the machine's state.
+ * Derives from all events of one station, without the machine's state, which earlier collections of the current order have a
+ * new reason (M57). New is a reason since the current collection was created or last confirmed.
  */
 export class NewsWitness {
   readonly #orders = new Map<number, number>();
@@ -308,7 +308,7 @@ function checkSecondCollection(before: StationState | null, { command }: StepInp
       confirmsMoneyMayHaveMoved: true,
     });
   if (command.type !== "intent_create" || after.repeated || !after.reply.ok) return;
-  // Unclear at the end of the step: a deadline that was due just before the creation counts.
+  // The state after the step counts, because a deadline may have been due just before the creation.
   const { orderId } = command.order;
   const ofOrder = after.state.unclearCollections.filter((unclear) => unclear.orderId === orderId);
   const earlier = strongestUnclear(ofOrder);

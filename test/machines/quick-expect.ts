@@ -1,6 +1,6 @@
 /**
  * `expect` for the invariants of every step, which random lives check a million times. It compares first, and calls `vitest`
- * only for a difference, to decide and to print the failure. `vitest` for each check would take longer than the steps.
+ * only for a difference, which `vitest` then judges and prints. Calling it for each check would take longer than the steps.
  */
 import { isDeepStrictEqual } from "node:util";
 import { expect } from "vitest";
@@ -21,7 +21,7 @@ class QuickExpectation<T> {
     if (!Object.is(this.#actual, expected)) expect(this.#actual, this.#message).toBe(expected);
   }
 
-  /** Strictly equal values are equal for `vitest` as well, which also ignores fields that are undefined. */
+  /** Strictly equal values are equal for `vitest` too. `vitest` also ignores fields that are undefined. */
   toEqual(expected: unknown): void {
     if (!isDeepStrictEqual(this.#actual, expected)) expect(this.#actual, this.#message).toEqual(expected);
   }

@@ -46,13 +46,13 @@ describe("an attestation against a cancellation and the deadline", () => {
     expect(counter.happened).toEqual(["intent_expired"]);
   });
 
-  it("a refusal after the deadline expires the intent in the same commit, and the reply shows it", () => {
+  it("the seam refuses after the deadline: the intent expires in the same commit, and the reply shows it", () => {
     const counter = reported().attests({ key: "attest" }).waits(300_000).refusesToSettle("order_voided");
     expect(counter.happened).toEqual(["settlement_refused", "intent_expired"]);
     expect(counter.attests({ key: "attest" }).reply).toEqual({ ok: false, code: "order_voided", status: "expired" });
   });
 
-  it("after a refusal the order is unpaid and the cashier can cancel the intent", () => {
+  it("the seam refuses: the intent is processing again, and the cashier can cancel it", () => {
     const counter = reported().attests().refusesToSettle("order_changed");
     expect(counter.intent).toMatchObject({ status: "processing", attestation: null });
     expect(counter.cancels().intent?.status).toBe("cancelled");
@@ -73,7 +73,7 @@ describe("an attestation against a cancellation and the deadline", () => {
     expect(counter.intent?.status).toBe("processing");
   });
 
-  it("the seam's answer that arrives twice, or names an unknown intent, changes nothing", () => {
+  it("an answer of the seam that arrives twice or names an unknown intent changes nothing", () => {
     const counter = reported().attests().settles();
     expect(counter.settles().happened).toEqual([]);
     expect(counter.settles(1, 4_711).happened).toEqual([]);
@@ -91,7 +91,7 @@ describe("the same command twice", () => {
     expect(counter.intent?.reportCount).toBe(1);
   });
 
-  it("I6 a report repeated after the intent has ended shows the assignment as it was", () => {
+  it("I6 a report repeated after the intent has ended is answered with the assignment as it was", () => {
     const counter = reported().reports("reported_success", { key: "k" }).attests().settles();
     counter.reports("reported_success", { key: "k" });
     expect(counter.repeated).toBe(true);
@@ -99,14 +99,14 @@ describe("the same command twice", () => {
     expect(rendered?.intent).toMatchObject({ status: "processing", attestation: null, endedAtMs: null });
   });
 
-  it("I6 a creation repeated after the intent has moved on shows it as created", () => {
+  it("I6 a creation repeated after later steps of the intent is answered with the created intent", () => {
     const counter = aServedCounter().picks("smart_pos", { key: "k" }).fetches().reports("reported_success");
     counter.picks("smart_pos", { key: "k" });
     const rendered = renderReply(counter.station, counter.reply ?? { ok: true, type: "accepted" });
     expect(rendered?.intent).toMatchObject({ status: "created", presentedAtMs: null, reports: [], reportCount: 0 });
   });
 
-  it("I6 an attestation repeated during the seam's answer waits with the first; another one is refused", () => {
+  it("I6 an attestation repeated before the seam answers is settling like the first; another one is refused", () => {
     const counter = reported().attests({ key: "k" });
     expect(counter.attests({ key: "k" }).reply).toMatchObject({ ok: true, status: "settling" });
     expect(counter.happened).toEqual([]);
@@ -130,7 +130,7 @@ describe("the same command twice", () => {
 });
 
 describe("late evidence", () => {
-  it("a report after the end is refused with the status, kept once, and moves nothing", () => {
+  it("a report after the end is refused with the status and stored once, and the intent's status stays", () => {
     for (const ended of [reported().cancels(), reported().attests().settles(), reported().waits(180_000).ticks()]) {
       const before = ended.intent;
       ended.reports("reported_success", { key: "late", reference: "RRN-9" });
@@ -142,7 +142,7 @@ describe("late evidence", () => {
     }
   });
 
-  it("a late report on an intent that the host had to recall is kept as well", () => {
+  it("a late report about an intent that the host recalled is stored", () => {
     const counter = reported().cancels();
     const recalled = counter.intent;
     const intentId = counter.intentId;
@@ -172,7 +172,7 @@ describe("late evidence", () => {
 });
 
 describe("a fetch that arrives late", () => {
-  it("presents the intent that was fetched and never the one that replaced it", () => {
+  it("does not present the intent that replaced the fetched one", () => {
     const counter = aServedCounter().picks("smart_pos");
     const fetched = counter.intentId;
     counter.cancels().picks("smart_pos").fetches({ intentId: fetched });
@@ -238,7 +238,7 @@ describe("descriptions that arrive out of order", () => {
     expect(counter.display.order_display_number).toBe(8);
   });
 
-  it("a paid or voided order does not open again, wherever its older description was", () => {
+  it("a paid or voided order does not open again by another description", () => {
     expect(aServedCounter().picks("cash").attests().settles().order({ revision: 2 }).station.order).toBeNull();
     expect(aServedCounter().order({ status: "voided", revision: 2 }).order({ revision: 3 }).station.order).toBeNull();
     expect(aCounter().order({ status: "voided", revision: 2 }).order().station.order).toBeNull();
@@ -280,7 +280,7 @@ describe("descriptions that arrive out of order", () => {
 });
 
 describe("heartbeats and silences out of order", () => {
-  it("a silence that a host reports after its sleep does not undo a heartbeat that another host received", () => {
+  it("an older silence that a suspended host reports late does not undo a newer heartbeat", () => {
     const counter = aCounter().noticesSilence().waits(60_000).receivesHeartbeat();
     const lastHeartbeatAtMs = counter.atMs;
     expect(counter.waits(1_000).noticesSilence(COMPANION, lastHeartbeatAtMs - 60_000).happened).toEqual([]);
@@ -288,7 +288,7 @@ describe("heartbeats and silences out of order", () => {
     expect(counter.waits(30_000).noticesSilence(COMPANION, lastHeartbeatAtMs).happened).toEqual(["device_offline"]);
   });
 
-  it("a heartbeat from before a silence does not bring the device back", () => {
+  it("a heartbeat from before a silence does not set the device online", () => {
     const counter = aCounter()
       .waits(30_000)
       .noticesSilence(COMPANION, START + 2_000);
@@ -311,7 +311,7 @@ describe("heartbeats and silences out of order", () => {
     expect(counter.receivesHeartbeat().happened).toEqual(["device_online"]);
   });
 
-  it("a suspended device keeps its liveness, and the route comes back with its standing", () => {
+  it("a suspended device keeps its liveness, and its route is offered again when the suspension ends", () => {
     const counter = aServedCounter().describesDevice({ ...COMPANION_DEVICE, status: "suspended", revision: 2 });
     expect(counter.picks("smart_pos").reply).toMatchObject({ code: "route_not_offered", reason: "device_suspended" });
     counter.describesDevice({ ...COMPANION_DEVICE, revision: 3 });
@@ -342,7 +342,7 @@ describe("a device that lost its standing", () => {
 });
 
 describe("deadlines", () => {
-  it("the next deadline is the earlier one of intent and lease; while settling the intent's does not count", () => {
+  it("the next deadline is the earlier one of intent and lease; the deadline of a settling intent does not count", () => {
     const counter = reported();
     const leaseMs = counter.station.lease?.expiresAtMs;
     expect(nextDeadlineMs(counter.station)).toBe(counter.intent?.expiresAtMs);

@@ -33,7 +33,7 @@ import {
   SYSTEM,
 } from "./scenario.ts";
 
-/** The state when an event happens, from which the event takes the ids of its objects. */
+/** The situation when an event happens. The event takes the ids of its objects from the state. */
 interface Moment {
   readonly state: StationState | null;
   readonly atMs: number;
@@ -85,11 +85,11 @@ const intentId = mostly<"active" | "last" | "oldest" | "none">("active", "last",
     },
 );
 
-/** The writer of an order refuses an amount that the contract cannot write; an intent checks it once more. */
+/** Amounts that the contract can write. The writer of an order refuses others, and the creation of an intent checks again. */
 const WRITABLE = ["1", "1250", "9999999990", "0"] as const;
 const UNWRITABLE = "1000000000000";
 
-/** The order with this number: few orders at a time, and new ones later in the life. */
+/** One of a few orders. Their numbers grow during the life, so that new orders come. */
 const orderWith = (...unusual: readonly string[]) =>
   fc
     .record({
@@ -186,7 +186,7 @@ const FEEDS: readonly RandomCommand[] = [
   ],
 ];
 
-/** One of a few sessions, sometimes one that is about to expire or has expired; or none. */
+/** One of a few sessions, which sometimes expires at this moment, or no session. */
 const session = fc.tuple(mostly<number | undefined>(61, 62, 63, 64, undefined), mostly(3_600_000, 0)).map(
   ([sessionId, leftMs]) =>
     ({ atMs }: Moment) =>
@@ -277,7 +277,7 @@ const SEAM: readonly RandomCommand[] = [
   ],
 ];
 
-/** Mostly the config of the provider that was asked; reports of another config do not count. */
+/** Mostly the config of the provider that was asked. The station ignores reports of another config. */
 const CONFIG: By = mostly<number | undefined>(undefined, 81, 82).map((id) => ({ state }) => ({
   kind: "provider",
   id: id ?? state?.intent?.provider?.configId ?? PROVIDER.id,
@@ -340,7 +340,7 @@ const PROVIDERS: readonly RandomCommand[] = [
   [3, always(SYSTEM), fc.constant(({ state }) => ({ type: "end_reported", intentId: state?.unreportedEnds[0] ?? 1 }))],
 ];
 
-/** Mostly short, sometimes past a deadline, sometimes negative, because the next host has another clock. */
+/** Mostly short, sometimes past a deadline, sometimes negative, because another host has another clock. */
 const waitMs = fc.oneof(
   { weight: 16, arbitrary: fc.integer({ min: 0, max: 3_000 }) },
   { weight: 1, arbitrary: fc.constantFrom(30_000, 180_000, 900_000) },
@@ -360,7 +360,7 @@ const key = mostly(undefined, "k1", "k2", "k3", "k4");
 /** The result of a check for a confirmation, when there is a check. */
 const recorded = mostly("none" as const, "unknown" as const, "recorded" as const);
 
-/** A life of a described station. */
+/** A random life: up to 80 events of a station. */
 export const life: fc.Arbitrary<readonly Happening[]> = fc.array(
   fc.oneof(
     ...[...FEEDS, ...PEOPLE, ...DEVICES, ...PROVIDERS, ...SEAM].map(([weight, by, build]) => ({

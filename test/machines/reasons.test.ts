@@ -37,14 +37,14 @@ const ROWS: readonly Row[] = [
 ];
 
 describe("the reason of an ended intent after later events", () => {
-  it.each(ROWS)("%s, then %j: %s", (reasonSinceEnd, names, after) => {
+  it.each(ROWS)("the reason '%s', then the events %j: the reason '%s'", (reasonSinceEnd, names, after) => {
     const { intent } = aServedCounter().picks("smart_pos").cancels();
     if (intent === undefined) throw new Error("There is no intent.");
     const events = names.map((name) => EVENTS[name] as StationEvent);
     expect(withLaterEvents({ ...intent, reasonSinceEnd }, events).reasonSinceEnd).toBe(after);
   });
 
-  it("an intent that has paid: it has none", () => {
+  it("a paid intent: it has no reason", () => {
     const { intent } = aQrCounter().picks("dynamic_qr").givesQr().confirms().settles();
     if (intent === undefined) throw new Error("There is no intent.");
     expect(withLaterEvents(intent, [EVENTS.money as StationEvent])).toEqual(intent);
@@ -59,10 +59,10 @@ describe("the entry that a full list drops", () => {
     { id: 4, reason: "money_differs" },
   ] as const;
   it.each([
-    ["nothing is needed: the weakest, of equal ones the oldest", [], 2],
-    ["the weakest are needed: the weakest of the others", [2, 3], 1],
-    ["all but the strongest are needed: the strongest", [1, 2, 3], 4],
-    ["all are needed: the weakest", [1, 2, 3, 4], 2],
+    ["no entry is needed: the weakest one, and the oldest of equal ones", [], 2],
+    ["the weakest entries are needed: the weakest of the others", [2, 3], 1],
+    ["all entries but the strongest are needed: the strongest", [1, 2, 3], 4],
+    ["all entries are needed: the weakest", [1, 2, 3, 4], 2],
   ] as const)("%s", (_what, needed, left) => {
     const isNeeded = ({ id }: { readonly id: number }): boolean => needed.some((other) => other === id);
     expect(leastNeeded(entries, isNeeded)?.id).toBe(left);

@@ -1,4 +1,4 @@
-/** The same command again when its reply has left the state: the intent itself has the answer (I6). */
+/** A repeated command whose reply has left the state: the intent itself has the answer (I6). */
 
 import { describe, expect, it } from "vitest";
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
@@ -27,7 +27,7 @@ const report = (counter: Scenario) =>
   );
 const attest = (counter: Scenario) => counter.send({ type: "intent_attest", intentId: 7_001 }, CASEY, "attest");
 const settled = (counter: Scenario) => attest(counter).settles(9_001, 7_001);
-/** The texts of the first reports leave the state. */
+/** So many long reports that the texts of the first ones leave the state. */
 const reportAtLength = (counter: Scenario) => {
   for (let turn = 1; turn <= 6; turn += 1)
     counter.reports("reported_unknown", { intentId: 7_001, reference: `${turn}${"7".repeat(16_000)}` });
@@ -58,7 +58,7 @@ describe("a repetition whose reply has left the state", () => {
     expect(answerOf(counter)).toEqual(first);
   });
 
-  it("an attestation: the seam's answer", () => {
+  it("an attestation: the repetition gets the seam's answer", () => {
     const counter = settled(report(create(aServedCounter())));
     forgetReplies(counter);
     attest(counter);

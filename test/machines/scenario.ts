@@ -3,8 +3,8 @@
  *
  *   aCounter().leased().order().picks("smart_pos").fetches().reports("reported_success").attests().settles()
  *
- * Each sentence is one command to the real machine; inputs and states are frozen and every step is checked against the
- * invariants that hold of all steps.
+ * Each sentence is one command to the real machine. Inputs and states are frozen. After every step, the scenario checks the
+ * invariants that hold for all steps.
  */
 
 import type { Actor } from "../../machines/actor.ts";
@@ -114,7 +114,7 @@ export class Scenario {
   #intents = 1_000;
   #shown: OrderSnapshot = ORDER;
 
-  /** Sends any command; every sentence below is this with a name. */
+  /** Sends any command. Every sentence below calls it. */
   send(command: StationCommand, by: Actor, key?: string): this {
     this.#commands += 1;
     const input: StepInput = deepFreeze({

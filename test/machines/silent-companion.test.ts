@@ -63,18 +63,18 @@ describe("a hand-off that was presented and ends without a report", () => {
     expect(counter.station.unclearCollections).toEqual([]);
   });
 
-  it("never fetched: the next collection does not ask", () => {
+  it("it was never fetched: the next collection does not ask", () => {
     expect(aServedCounter().picks("smart_pos").cancels().picks("cash").happened).toEqual(["intent_created"]);
   });
 
   it.each(["reported_declined", "reported_cancelled"] as const)(
-    "reported %s before the end: the next collection does not ask",
+    "its companion sent %s before the end: the next collection does not ask",
     (outcome) => {
       expect(aFetchedCounter().reports(outcome).cancels().picks("cash").happened).toEqual(["intent_created"]);
     },
   );
 
-  it("reported an unknown outcome before the end: the next collection asks with that reason", () => {
+  it("its companion reported an unknown outcome before the end: the next collection asks with that reason", () => {
     const counter = aFetchedCounter().reports("reported_declined").reports("reported_unknown").cancels();
     expect(counter.picks("cash").reply).toMatchObject({ code: "money_may_have_moved", reason: "outcome_unknown" });
   });
@@ -91,7 +91,7 @@ describe("a report that comes after the silent end", () => {
     },
   );
 
-  it("a decline that finds the deadline overdue: the collection expires and is cleared in one commit", () => {
+  it("a decline comes when the deadline is overdue: the collection expires and is cleared in one commit", () => {
     const counter = aFetchedCounter().waits(LIFETIME_MS).reports("reported_declined");
     expect(counter.happened).toEqual(["intent_expired", "late_evidence_kept", "unclear_resolved"]);
     expect(counter.station.unclearCollections).toEqual([]);
@@ -111,7 +111,7 @@ describe("a report that comes after the silent end", () => {
     expect(counter.picks("cash").reply).toMatchObject({ code: "money_may_have_moved", reason: "late_evidence" });
   });
 
-  it("a success after an unknown outcome: the success is the named reason, in either order", () => {
+  it("a success and an unknown outcome, in either order: the success is the named reason", () => {
     const late = [
       [1_001, "late_evidence"],
       [1_001, "late_success"],
@@ -126,21 +126,21 @@ describe("a report that comes after the silent end", () => {
   it("from a blocked device: a decline clears nothing until the block ends, a success counts at once", () => {
     const declined = frozen(aFetchedCounter().cancels()).reports("reported_declined", { key: "k" });
     expect([declined.happened, reasonsOf(declined)]).toEqual([["late_evidence_kept"], SILENT]);
-    // The report is stored already; the same report is accepted once the block has ended.
+    // The station has stored the report. It accepts the same report when the block has ended.
     expect(declined.freezes({}).reports("reported_declined", { key: "k" }).happened).toEqual(["unclear_resolved"]);
     expect(declined.station.unclearCollections).toEqual([]);
     const success = frozen(aFetchedCounter().cancels()).reports("reported_success");
     expect(reasonsOf(success)).toEqual([[1_001, "late_success"]]);
   });
 
-  it("the same decline once more: nothing happens, and the reply is the same", () => {
+  it("the same decline again: nothing happens, and the reply is the same", () => {
     const counter = aFetchedCounter().cancels().reports("reported_declined", { key: "k" });
     const { reply } = counter;
     expect(counter.reports("reported_declined", { key: "k" }).repeated).toBe(true);
     expect([counter.reports("reported_declined").happened, counter.reply]).toEqual([[], reply]);
   });
 
-  it("about an intent that the host had to recall: a decline clears it too", () => {
+  it("about an intent that the host recalled: a decline removes its reason too", () => {
     const counter = aFetchedCounter().cancels();
     const { intent: recalled } = counter;
     for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash", { confirms: true }).cancels();
@@ -152,7 +152,7 @@ describe("a report that comes after the silent end", () => {
     expect(counter.picks("cash").happened).toEqual(["intent_created"]);
   });
 
-  it("about another collection than the silent one: the silent collection stays unclear", () => {
+  it("a decline about a later collection of the order: the silent collection stays unclear", () => {
     const counter = aFetchedCounter()
       .cancels()
       .picks("smart_pos", { confirms: true })
@@ -228,12 +228,12 @@ describe("an order that another collection has paid", () => {
     },
   );
 
-  it("the earlier collection was silent, and declines late: its reason is removed", () => {
+  it("the earlier collection was silent, and its companion declines late: its reason is removed", () => {
     const counter = paidInCash(aFetchedCounter()).reports("reported_declined", { intentId: 1_001 });
     expect([counter.happened, reasonOf(counter)]).toEqual([["late_evidence_kept", "unclear_resolved"], ""]);
   });
 
-  it("the earlier collection is a QR: late money is named there until its provider withdraws it", () => {
+  it("the earlier collection is a QR: late money is its reason until the provider withdraws it", () => {
     const counter = paidInCash(aQrCounter().picks("dynamic_qr").givesQr());
     expect(reasonOf(counter)).toBe("qr_presented");
     expect(reasonOf(counter.confirms({ intentId: 1_001 }))).toBe("late_money");

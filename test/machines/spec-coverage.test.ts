@@ -23,7 +23,7 @@ import { STATION_EVENT_TYPES } from "./vocabulary.ts";
 
 const fromRoot = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const spec = readFileSync(fromRoot("machines/SPEC.md"), "utf8");
-/** Diagrams do not explain a word: it counts only when the prose or a table names it. */
+/** The text without its diagrams: a word counts only when the prose or a table names it. */
 const prose = spec.replaceAll(/```[^]*?```/g, "");
 const named = new Set([...prose.matchAll(/`([^`]+)`/g)].map(([, word]) => word));
 
@@ -36,7 +36,7 @@ const rows = spec
     return { number, what, file: file.replaceAll("`", ""), title };
   });
 
-/** Titles of tests in a file, however they are declared. */
+/** Whether the file has a test with this title or a title that begins with it. */
 function hasTitle(path: string, title: string): boolean {
   return readFileSync(fromRoot(path), "utf8").includes(`"${title}`);
 }
@@ -80,7 +80,7 @@ describe("SPEC.md", () => {
 });
 
 describe("the invariants of SPEC.md", () => {
-  it("the design's invariants: I1 to I15, without a gap", () => {
+  it("the design's invariants: numbered I1 to I15 without a gap", () => {
     const numbers = new Set(rows.map(({ number }) => number).filter((number) => number.startsWith("I")));
     expect([...numbers]).toEqual(Array.from({ length: 15 }, (_, index) => `I${index + 1}`));
   });

@@ -1,4 +1,4 @@
-/** Standing: both machines cell by cell, and the order in which reasons are named. */
+/** Standing: the tables of both machines, and which of several reasons is named. */
 import { describe, expect, it } from "vitest";
 import {
   BLOCKED_REASONS,
@@ -83,7 +83,7 @@ describe("the blocked reason", () => {
     platform_frozen: { subject: SUBJECT, switches: { ...NO_KILL_SWITCHES, platform: true } },
   };
 
-  it("good standing: empty", () => {
+  it("good standing: it is empty", () => {
     expect(blockedReason(SUBJECT, NO_KILL_SWITCHES)).toBe("");
   });
 
@@ -92,7 +92,7 @@ describe("the blocked reason", () => {
     expect(blockedReason(subject, switches)).toBe(reason);
   });
 
-  it("switches of other devices, stations and organizations: no change", () => {
+  it("switches of other devices, stations and organizations: it is empty", () => {
     const others: KillSwitches = {
       platform: false,
       devices: new Set([702]),

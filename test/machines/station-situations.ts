@@ -74,7 +74,7 @@ export type Situation = keyof typeof SITUATIONS;
 
 type Asked<T extends StationCommandType> = (counter: Scenario) => Extract<StationCommand, { type: T }>;
 
-/** One new command of every type, about the intent, device and order of the situation. */
+/** A new command of each type, about the intent, device and order of the situation. */
 const COMMANDS: { readonly [T in StationCommandType]: { readonly by: Actor; readonly ask: Asked<T> } } = {
   station_put: {
     by: REGISTRY,

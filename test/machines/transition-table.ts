@@ -5,7 +5,7 @@ import type { AnyStateMachine, ContextFrom, EventFrom } from "xstate";
 import { transition } from "xstate";
 import { type MachineStep, take } from "../../machines/pure-transition.ts";
 
-/** A cell: the next state, or that the machine does not accept the event. */
+/** A cell: the next state, or "not taken" when the machine does not accept the event. */
 export type Cell<TState extends string> = TState | "not taken";
 export type TransitionTable<TState extends string, TEventType extends string> = Record<
   TState,

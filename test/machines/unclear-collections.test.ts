@@ -16,7 +16,7 @@ const shown = (): Scenario => aQrCounter().picks("dynamic_qr").waits(300).givesQ
 const DIFFERS = [[1_001, "money_differs"]];
 
 describe("a payment that differs from the registered one", () => {
-  it("no display shows the QR until the provider reports that nothing moved, and the right payment still pays", () => {
+  it("displays hide the QR until the provider reports that nothing moved, and the correct payment still settles it", () => {
     const counter = shown();
     expect(counter.display).toMatchObject({ state: "qr", qr_payload: QR });
     expect(counter.differs().display).toMatchObject({ state: "total", qr_payload: "", amount: "12.50" });
@@ -38,7 +38,7 @@ describe("a payment that differs from the registered one", () => {
     });
   });
 
-  it("marks its intent without a transition", () => {
+  it("an active intent: it is marked and keeps its status", () => {
     const counter = shown().differs("account_mismatch");
     expect(counter.commits.at(-1)?.events).toEqual([
       { type: "money_differs", intentId: 1_001, issue: "account_mismatch", status: "presented" },
@@ -52,7 +52,7 @@ describe("a payment that differs from the registered one", () => {
     expect([counter.happened, reasonsOf(counter)]).toEqual([["money_differs"], DIFFERS]);
   });
 
-  it("kept beside earlier reasons, and another collection of the order removes neither", () => {
+  it("an intent that has a reason already: it has both, and another collection of the order removes neither", () => {
     const counter = shown().cancels().differs();
     const both = [
       [1_001, "qr_presented"],
@@ -65,17 +65,16 @@ describe("a payment that differs from the registered one", () => {
     expect(reasonsOf(counter.clears(1_001))).toEqual([]);
   });
 
-  it("a payment that is only late: late money, and reported again after it was cleared", () => {
+  it("a payment that is only late: its reason is late money; after the provider cleared it, it counts again", () => {
     const LATE = [1_001, "late_money"];
     const counter = shown().fails("payment_declined").confirms();
     expect(reasonsOf(counter)).toEqual([LATE]);
     expect([counter.differs("late_money").happened, reasonsOf(counter)]).toEqual([[], [LATE]]);
-    // Once it was cleared, it is reported again.
     expect([counter.clears().differs("late_money").happened, reasonsOf(counter)]).toEqual([["money_differs"], [LATE]]);
     expect(reasonsOf(counter.differs("amount_mismatch"))).toEqual([LATE, ...DIFFERS]);
   });
 
-  it("reported once while it holds, and again under the same id after it was cleared", () => {
+  it("the same report again: nothing happens; after the provider cleared it, the report counts again", () => {
     const counter = shown().differs("amount_mismatch", { key: "a" });
     expect(counter.differs("amount_mismatch", { key: "a" }).happened).toEqual([]);
     expect(counter.clears().differs("amount_mismatch", { key: "a" }).happened).toEqual(["money_differs"]);
@@ -84,7 +83,7 @@ describe("a payment that differs from the registered one", () => {
     expect(reasonsOf(counter.clears().differs("amount_mismatch", { key: "a" }))).toEqual(DIFFERS);
   });
 
-  it("cleared only by the provider's report, before the end and after it", () => {
+  it("the provider reports that nothing moved: the reason is removed, before the intent's end and after it", () => {
     const before = shown().differs().clears();
     expect([before.happened, before.intent?.moneyMayHaveMoved]).toEqual([["unclear_resolved"], ""]);
     expect(reasonsOf(before.fails("provider_expired"))).toEqual([]);
@@ -93,14 +92,14 @@ describe("a payment that differs from the registered one", () => {
     expect(after.clears().picks("cash").happened).toEqual(["intent_created"]);
   });
 
-  it("the right payment: succeeds, and its success ends the reason", () => {
+  it("the correct payment comes too: the intent succeeds, and the reason is removed", () => {
     const counter = shown().differs().confirms().settles();
     expect([counter.intent?.status, counter.station.unclearCollections]).toEqual(["succeeded", []]);
     counter.differs("duplicate_money");
     expect([counter.happened, counter.station.unclearCollections]).toEqual([["money_differs"], []]);
   });
 
-  it("kept for an intent that the state has dropped and the host has recalled", () => {
+  it("an intent that has left the state and that the host recalled: the reason is stored", () => {
     const counter = shown().cancels().clears();
     const { intent: recalled, intentId } = counter;
     for (let made = 0; made < STATE_LIMITS.replies; made += 1) counter.picks("cash", { confirms: true }).cancels();
@@ -109,7 +108,7 @@ describe("a payment that differs from the registered one", () => {
     expect(reasonsOf(counter.differs("amount_mismatch", { intentId }))).toEqual(DIFFERS);
   });
 
-  it("a dropped intent: the provider's report still clears it, and a decline no longer does", () => {
+  it("an intent that has left the state: the provider's report removes the reason, a decline does not", () => {
     const counter = shown().cancels();
     for (let made = 0; made < STATE_LIMITS.endedIntents; made += 1) counter.picks("cash", { confirms: true }).cancels();
     const refused = counter.fails("provider_expired", { intentId: 1_001 }).reply;
@@ -117,12 +116,12 @@ describe("a payment that differs from the registered one", () => {
     expect(reasonsOf(counter.clears(1_001))).toEqual([]);
   });
 
-  it("the provider clears it for its own payments only: a companion's report stays", () => {
+  it("a success that a companion reported: the provider's report does not remove it", () => {
     const counter = aServedCounter().picks("smart_pos").fetches().reports("reported_success").cancels().clears();
     expect([counter.happened, reasonsOf(counter)]).toEqual([[], [[1_001, "success_reported"]]]);
   });
 
-  it("accepted from a provider only, and only about a QR", () => {
+  it("a report by a companion, or about another route: refused as an unknown intent", () => {
     expect(shown().differs("amount_mismatch", { by: COMPANION }).reply).toMatchObject({ code: "intent_unknown" });
     expect(aServedCounter().picks("smart_pos").differs().reply).toMatchObject({ code: "intent_unknown" });
   });
@@ -132,7 +131,7 @@ describe("a report that money may have moved", () => {
   it.each([
     ["reported_unknown", "outcome_unknown"],
     ["reported_success", "success_reported"],
-  ] as const)("%s is not displaced by any number of others", (outcome, reason) => {
+  ] as const)("%s: it stays after any number of other reports", (outcome, reason) => {
     const counter = aServedCounter().picks("smart_pos").fetches().reports(outcome);
     for (let made = 0; made <= STATE_LIMITS.activeReports; made += 1) counter.reports("reported_declined");
     expect(counter.intent?.reports.map((report) => report.outcome)).not.toContain(outcome);
@@ -167,9 +166,9 @@ describe("a report of a blocked device", () => {
   });
 
   it.each([
-    ["of a blocked device", () => frozen()],
-    ["after the end", () => aServedCounter().picks("smart_pos").cancels()],
-  ])("kept once for its content, whatever its key, and within a bound: %s", (_what, begin) => {
+    ["a report of a blocked device", () => frozen()],
+    ["a report after the end", () => aServedCounter().picks("smart_pos").cancels()],
+  ])("%s: the same content is stored once under any key, and all within a bound", (_what, begin) => {
     const counter = begin();
     const kept: string[] = [];
     const report = (outcome: "reported_success" | "reported_declined", reference: string, key: string): void => {
@@ -189,20 +188,20 @@ describe("a report of a blocked device", () => {
     expect(reasonsOf(counter)).toEqual([[1_001, "late_success"]]);
   });
 
-  it("a collection that has ended: its order is unclear at once, and a decline makes no order unclear", () => {
+  it("an ended collection: an unknown outcome makes its order unclear at once, and a decline does not", () => {
     expect(reasonsOf(frozen().cancels().reports("reported_unknown"))).toEqual([[1_001, "late_evidence"]]);
     const declined = frozen().reports("reported_declined");
     expect([declined.happened, declined.intent?.moneyMayHaveMoved]).toEqual([["late_evidence_kept"], ""]);
   });
 
-  it("repeated: kept once, and accepted under the same key when the block has ended", () => {
+  it("the same report again: stored once, and accepted under the same key when the block has ended", () => {
     const counter = frozen().reports("reported_success", { key: "k" });
     expect(counter.reports("reported_success", { key: "k" }).happened).toEqual([]);
     expect(counter.reply).toEqual({ ok: false, code: "device_frozen" });
     expect(counter.freezes({}).reports("reported_success", { key: "k" }).happened).toEqual(["outcome_reported"]);
   });
 
-  it("a block that only the gateway knows, or only the station: refused", () => {
+  it("a block that only the gateway or only the station knows: the report is refused", () => {
     const known = aServedCounter().picks("smart_pos").reports("reported_unknown", { blocked: "platform_frozen" });
     expect([known.reply, known.happened]).toEqual([{ ok: false, code: "platform_frozen" }, ["late_evidence_kept"]]);
     const suspended = aServedCounter()
@@ -211,7 +210,7 @@ describe("a report of a blocked device", () => {
     expect(suspended.reports("reported_success").reply).toEqual({ ok: false, code: "device_suspended" });
   });
 
-  it("about another device's intent: refused with the reason and not kept", () => {
+  it("about an unknown intent: refused with the reason and not stored", () => {
     const counter = frozen().reports("reported_success", { intentId: 4_711 });
     expect([counter.reply, counter.happened]).toEqual([{ ok: false, code: "device_frozen" }, []]);
   });
@@ -225,10 +224,10 @@ describe("an order that is paid by another route", () => {
     ["smart_pos", "presented", "handoff_presented", () => aServedCounter().picks("smart_pos").fetches()],
     ["dynamic_qr", "created", "", () => aQrCounter().picks("dynamic_qr")],
     ["dynamic_qr", "presented", "qr_presented", () => shown()],
-    ["dynamic_qr", "presented with money that differs", "money_differs", () => shown().differs()],
+    ["dynamic_qr", "presented with a differing payment", "money_differs", () => shown().differs()],
     ["cash", "created", "", () => aServedCounter().picks("cash")],
   ] as const)(
-    "a %s collection that is %s: ends, and keeps whether the order may be paid twice: %s",
+    "a %s collection that is %s: it ends, and keeps why money may have moved: '%s'",
     (route, _at, mark, build) => {
       const counter = paid(build());
       expect(counter.happened).toEqual(["order_cleared", "intent_overtaken"]);
@@ -243,7 +242,7 @@ describe("an order that is paid by another route", () => {
     },
   );
 
-  it("a reported success and a settlement in progress: the collection goes on", () => {
+  it("a collection with a reported success or a confirmation: it does not end", () => {
     expect(paid(aServedCounter().picks("smart_pos").reports("reported_success")).intent?.status).toBe("processing");
     expect(paid(shown().confirms()).settles().intent?.status).toBe("succeeded");
     expect(paid(shown().confirms().refusesToSettle()).intent?.status).toBe("processing");
@@ -254,7 +253,7 @@ describe("an order that is paid by another route", () => {
     expect(shown().order({ orderId: 502, status: "voided" }).intent?.status).toBe("presented");
   });
 
-  it("an earlier cancelled collection that the seam had settled: the next collection ends too", () => {
+  it("the seam has settled an earlier, cancelled collection: the current collection ends too", () => {
     const counter = shown().cancels();
     const { intentId: earlier } = counter;
     counter.picks("smart_pos", { confirms: true }).settles(9_001, earlier);
@@ -262,7 +261,7 @@ describe("an order that is paid by another route", () => {
     expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_already_paid" });
   });
 
-  it("the question whether the order is being collected: answered without a commit", () => {
+  it("a query whether the order is being collected: answered without a commit", () => {
     const counter = shown();
     expect(counter.inquires().reply).toEqual({ ok: false, code: "collection_active", status: "presented" });
     expect(counter.happened).toEqual([]);
@@ -281,7 +280,7 @@ describe("an order that is voided", () => {
     ["dynamic_qr", "presented", "qr_presented", () => shown()],
     ["attested_terminal", "created", "", () => aServedCounter().picks("attested_terminal")],
   ] as const)(
-    "ends a %s collection that is %s, and keeps whether money may have moved: %s",
+    "a %s collection that is %s: it ends, and keeps why money may have moved: '%s'",
     (route, _at, mark, build) => {
       const counter = voided(build());
       expect(counter.commits.at(-1)?.events).toEqual([
@@ -296,13 +295,13 @@ describe("an order that is voided", () => {
       ]);
       expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_voided", moneyMayHaveMoved: mark });
       expect(counter.station.unreportedEnds).toEqual(route === "dynamic_qr" ? [1_001] : []);
-      // The order is not collected again, so no cashier has to confirm anything.
+      // A voided order is not collected again, so the cashier has nothing to confirm.
       expect(counter.station.unclearCollections).toEqual([]);
       expect(counter.display).toMatchObject({ state: "idle", qr_payload: "" });
     },
   );
 
-  it("a void during the seam's answer: ends a collection that the seam refuses", () => {
+  it("voided before the seam answers: the collection ends when the seam refuses", () => {
     const counter = voided(aServedCounter().picks("cash").attests());
     expect(counter.intent?.status).toBe("settling");
     counter.refusesToSettle("order_voided");
@@ -310,7 +309,7 @@ describe("an order that is voided", () => {
     expect(counter.reply).toEqual({ ok: false, code: "order_voided", status: "cancelled" });
   });
 
-  it("offers in progress: left to the cashier", () => {
+  it("a collection with a reported success or a refused confirmation: it stays for the cashier", () => {
     expect(voided(aServedCounter().picks("smart_pos").reports("reported_success")).intent?.status).toBe("processing");
     expect(voided(shown().confirms()).refusesToSettle("order_voided").intent?.status).toBe("processing");
   });
@@ -319,7 +318,7 @@ describe("an order that is voided", () => {
 describe("an order whose amount changes", () => {
   const changed = (counter: Scenario): Scenario => counter.order({ amountMinor: "1300", revision: 2 });
 
-  it("a QR, whose amount is fixed in it: ends, and a shown one needs a confirmation before another one is made", () => {
+  it("a shown QR, which contains the amount: it ends, and the next QR needs a confirmation or the provider's report", () => {
     const counter = changed(shown());
     expect(counter.commits.at(-1)?.events).toEqual([
       { type: "order_shown", orderId: 501, amountMinor: "1300", currency: "EUR" },
@@ -332,18 +331,18 @@ describe("an order whose amount changes", () => {
     expect(counter.clears(1_001).picks("dynamic_qr").happened).toEqual(["intent_created"]);
   });
 
-  it("a QR that is not there yet: ends, and nothing can have been paid", () => {
+  it("a QR that the provider has not returned: it ends, and the order is not unclear", () => {
     const counter = changed(aQrCounter().picks("dynamic_qr"));
     expect(counter.intent).toMatchObject({ status: "cancelled", endReason: "order_changed", moneyMayHaveMoved: "" });
     expect([counter.station.unreportedEnds, reasonsOf(counter)]).toEqual([[1_001], []]);
   });
 
-  it("another currency: ends it too; other lines of the same total: do not", () => {
+  it("a QR: it ends with another currency, and stays when the total is the same", () => {
     expect(shown().order({ currency: "USD", revision: 2 }).intent?.status).toBe("cancelled");
     expect(shown().order({ revision: 2 }).intent?.status).toBe("presented");
   });
 
-  it("a collection from a newer description: does not end", () => {
+  it("a QR with a newer amount than the description: it stays until a still newer description changes the amount", () => {
     const order = { ...ORDER, amountMinor: "1400", revision: 3 };
     const counter = aQrCounter().picks("dynamic_qr", { order }).givesQr();
     expect(changed(counter).intent?.status).toBe("presented");
@@ -351,7 +350,7 @@ describe("an order whose amount changes", () => {
     expect(counter.order({ amountMinor: "1500", revision: 4 }).intent?.endReason).toBe("order_changed");
   });
 
-  it("other routes and confirmed collections: do not change", () => {
+  it("other routes and a confirmed QR: they stay", () => {
     expect(changed(aServedCounter().picks("smart_pos").fetches()).intent?.status).toBe("presented");
     expect(changed(aServedCounter().picks("attested_terminal")).intent?.status).toBe("created");
     expect(changed(shown().confirms()).refusesToSettle().intent?.status).toBe("processing");
@@ -372,7 +371,7 @@ describe("M26 the end of a QR", () => {
     expect(aServedCounter().picks("smart_pos").cancels().station.unreportedEnds).toEqual([]);
   });
 
-  it("bounded: the oldest ends, which the providers service finds by their deadline, are dropped", () => {
+  it("more ends than the bound: the oldest are dropped; the providers service finds them by their deadline", () => {
     const counter = aQrCounter();
     for (let made = 0; made < STATE_LIMITS.unreportedEnds + 2; made += 1) counter.picks("dynamic_qr").cancels();
     expect([counter.station.unreportedEnds.length, counter.station.unreportedEnds[0]]).toEqual([

@@ -17,7 +17,7 @@ const attested = (): Scenario =>
 const refused = (): Scenario => attested().refusesToSettle("reference_already_used", { earlier: EARLIER });
 
 describe("an attestation whose reference has settled an order before", () => {
-  it("refused by the seam: the answer and the event name the earlier order, and the intent goes back", () => {
+  it("the seam refuses it: the answer and the event name the earlier order, and the intent is created again", () => {
     const counter = refused();
     expect(counter.reply).toEqual({ ...REFUSAL, status: "created" });
     expect(counter.commits.at(-1)?.events).toEqual([
@@ -26,12 +26,12 @@ describe("an attestation whose reference has settled an order before", () => {
     expect(counter.intent).toMatchObject({ status: "created", attestation: null });
   });
 
-  it("repeated under its key: the same answer, and nothing is done", () => {
+  it("it is repeated with its key: the same answer, and nothing happens", () => {
     const counter = refused().attests({ reference: "SLIP-9", key: "31:attest:a" });
     expect([counter.repeated, counter.reply]).toEqual([true, { ...REFUSAL, status: "created" }]);
   });
 
-  it("confirmed by the cashier: the seam is asked with the confirmation, which the audit log keeps", () => {
+  it("the cashier confirms it: the seam is asked with the confirmation, which the audit log keeps", () => {
     const counter = refused().attests({ reference: "SLIP-9", confirms: true });
     expect(counter.commits.at(-1)?.events).toEqual([
       {
@@ -46,13 +46,13 @@ describe("an attestation whose reference has settled an order before", () => {
     expect(counter.settles().intent?.status).toBe("succeeded");
   });
 
-  it("without a confirmation: neither the attestation nor the event has the field", () => {
+  it("the cashier has not confirmed it: neither the attestation nor the event has the field", () => {
     const counter = attested();
     expect(counter.intent?.attestation).not.toHaveProperty("confirmsReferenceAlreadyUsed");
     expect(counter.commits.at(-1)?.events[0]).not.toHaveProperty("confirmsReferenceAlreadyUsed");
   });
 
-  it("an answer of the seam with more than a station may keep: only the known fields are kept", () => {
+  it("the seam's answer has an unknown field: the station keeps only the known fields", () => {
     const more = { ...EARLIER, lines: ["x".repeat(9_000)] };
     expect(attested().refusesToSettle("reference_already_used", { earlier: more }).reply).toEqual({
       ...REFUSAL,

@@ -65,19 +65,19 @@ describe("the display", () => {
       "always",
     ],
     [
-      "the newest of two open orders is paid, once the thank-you has ended",
+      "the newest of two open orders was paid, and the thank-you has ended",
       () =>
         aServedCounter().order(SECOND_ORDER).picks("cash", { order: SECOND_ORDER }).attests().settles().waits(8_000),
       "total 7 12.50 EUR ''",
       "always",
     ],
     [
-      "an order that is paid, behind which another one waits",
+      "an order is paid, and another one waits",
       () => aServedCounter().order(SECOND_ORDER).picks("cash", { order: SECOND_ORDER }).attests().settles(),
       "paid 8 7.00 EUR 'succeeded'",
       "until",
     ],
-    ["a new order ends the thank-you", () => paid().waits(1_000).order(SECOND_ORDER), "total 8 7.00 EUR ''", "always"],
+    ["an order follows the payment", () => paid().waits(1_000).order(SECOND_ORDER), "total 8 7.00 EUR ''", "always"],
     [
       "the next order was open before the payment",
       () => aServedCounter().picks("cash").order(SECOND_ORDER).waits(1_000).attests().settles(),
@@ -85,7 +85,7 @@ describe("the display", () => {
       "until",
     ],
     [
-      "and takes its turn after the thank-you",
+      "the next order was open before the payment, and the thank-you has ended",
       () => aServedCounter().picks("cash").order(SECOND_ORDER).waits(1_000).attests().settles().waits(8_000),
       "total 8 7.00 EUR ''",
       "always",
@@ -126,7 +126,7 @@ describe("the display", () => {
     expect(view.qr_payload).toBe("");
   });
 
-  it("holds until exactly the moment at which it changes by itself", () => {
+  it("a view that changes without an event: it is valid until exactly that moment", () => {
     const counter = paid();
     const { validUntilMs } = displayView(counter.station, counter.atMs, true);
     expect(validUntilMs).toBe(counter.atMs + 8_000);
@@ -194,7 +194,7 @@ describe("the assignment", () => {
     ["it was presented", () => aServedCounter().picks("smart_pos").fetches(), "presented"],
     ["it was reported", () => aServedCounter().picks("smart_pos").reports("reported_unknown"), "processing"],
     [
-      "the seam is at work",
+      "the seam is settling it",
       () => aServedCounter().picks("smart_pos").reports("reported_success").attests(),
       "processing",
     ],
@@ -211,7 +211,7 @@ describe("the assignment", () => {
 });
 
 describe("the device snapshot", () => {
-  it("has every field of the contract but server_time, and no other", () => {
+  it("has every field of the contract except server_time, and no other", () => {
     expect(deviceSnapshotView(aCounter().station, COMPANION.id, NO_KILL_SWITCHES)).toEqual({
       device_id: 701,
       name: "Companion",
@@ -225,7 +225,7 @@ describe("the device snapshot", () => {
     });
   });
 
-  it("names why the device may not act", () => {
+  it("a device that may not act: the snapshot names the reason", () => {
     const suspended = aCounter().describesStation({ status: "suspended", revision: 2 });
     expect(deviceSnapshotView(suspended.station, DISPLAY.id, NO_KILL_SWITCHES)).toMatchObject({
       station_status: "suspended",
@@ -361,7 +361,7 @@ describe("the routes offered", () => {
     expect(offered(build())).toBe(offers);
   });
 
-  it("have the time since which the last companion is silent, without those that may not act", () => {
+  it("all companions silent: the offer has since when, and companions that may not act do not count", () => {
     const counter = aCounter().waits(20_000).describesDevice(second).receivesHeartbeat(SECOND_COMPANION).waits(10_000);
     counter.noticesSilence(COMPANION, START_MS + 500);
     const sinceMs = counter.atMs;
@@ -373,7 +373,7 @@ describe("the routes offered", () => {
     });
   });
 
-  it("of two silent companions: have the time of the newest heartbeat, whichever is listed first", () => {
+  it("two silent companions, in either order: the offer has the beginning of the later silence", () => {
     const counter = aCounter().waits(20_000).describesDevice(second).receivesHeartbeat(SECOND_COMPANION).waits(10_000);
     const earlierMs = counter.noticesSilence(COMPANION, START_MS + 500).atMs;
     const laterMs = counter.waits(60_000).noticesSilence(SECOND_COMPANION).atMs;
@@ -385,14 +385,14 @@ describe("the routes offered", () => {
       expect(offerOf(listed)).toMatchObject({ reason: "device_offline", sinceMs: laterMs });
   });
 
-  it("show no time since which a device is silent that never sent a heartbeat", () => {
+  it("a companion that never sent a heartbeat: the offer has no beginning of the silence", () => {
     const never = aCounter()
       .describesDevice({ ...COMPANION_DEVICE, status: "revoked", revision: 2 })
       .describesDevice(second);
     expect(routeOffers(never.station, NO_KILL_SWITCHES)[0]).toMatchObject({ reason: "device_offline", sinceMs: null });
   });
 
-  it("each companion: its own reason, or none when it can take a collection", () => {
+  it("several companions: each has its reason, or none when it can take a collection", () => {
     const counter = aCounter()
       .describesDevice(suspendedCompanion)
       .describesDevice(second)

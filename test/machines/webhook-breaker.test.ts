@@ -19,7 +19,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 type BreakerEvent = "SUCCEED" | "FAIL" | "FAIL often" | "WAIT";
-/** `FAIL often` is the fifth failure in a row, `WAIT` the end of the time for which it is open. */
+/** `FAIL often` is the fifth failure in a row. `WAIT` is the end of the time for which the breaker is open. */
 const TABLE: Record<Breaking, Record<BreakerEvent, Breaking>> = {
   closed: { SUCCEED: "closed", FAIL: "closed", "FAIL often": "open", WAIT: "closed" },
   open: { SUCCEED: "closed", FAIL: "open", "FAIL often": "open", WAIT: "half_open" },
@@ -48,7 +48,7 @@ describe("the table of the breaker", () => {
   }
 });
 
-/** Applies the results of attempts one after another, with this time between them. */
+/** The results of attempts in their order, each with the time since the attempt before. */
 const history = fc.array(fc.record({ succeeded: fc.boolean(), afterMs: fc.nat(20 * MINUTE) }), { maxLength: 60 });
 
 function run(steps: readonly { readonly succeeded: boolean; readonly afterMs: number }[]): {
@@ -59,7 +59,7 @@ function run(steps: readonly { readonly succeeded: boolean; readonly afterMs: nu
   let nowMs = 0;
   for (const { succeeded, afterMs } of steps) {
     nowMs += afterMs;
-    // Nothing is sent while it is open.
+    // An open breaker allows no attempt.
     if (breaking(state, nowMs) === "open") continue;
     state = succeeded ? CLOSED : afterFailure(state, nowMs);
   }
@@ -83,7 +83,7 @@ describe("the breaker", () => {
     }
   });
 
-  test("open: allows nothing; half open: one probe, and never more than could fail before it opens", () => {
+  test("open: no attempt; half open: one probe; closed: never more than could fail before it opens", () => {
     fc.assert(
       fc.property(history, fc.nat(6), fc.nat(20 * MINUTE), (steps, inFlight, laterMs) => {
         const { state, nowMs } = run(steps);

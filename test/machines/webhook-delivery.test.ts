@@ -54,7 +54,7 @@ describe("the schedule", () => {
     expect(retryInMs({ attempts: 1, retryAfterMs: null, random: 1 })).toBe(6_000);
   });
 
-  test("is never earlier than Retry-After asks, up to an hour, and never delayed by more", () => {
+  test("is not earlier than Retry-After, of which at most an hour counts", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 9 }), fc.nat(10 * DAY), between0And1, (attempts, retryAfterMs, random) => {
         const waitMs = retryInMs({ attempts, retryAfterMs, random }) ?? 0;
@@ -98,7 +98,7 @@ const EVENTS = {
 } as const satisfies Record<string, DeliveryEvent>;
 type EventName = keyof typeof EVENTS;
 
-/** Ended deliveries count an attempt and keep their state; only a first success changes it. */
+/** An ended delivery counts each attempt and keeps its state. Only a first success or a request changes it. */
 const ENDED = { LAPSE: "not taken", END: "not taken", REQUEST: "requested" } as const;
 const ended = <TState extends DeliveryState>(state: TState) => ({
   SUCCEED: "delivered" as const,
@@ -111,7 +111,7 @@ const ended = <TState extends DeliveryState>(state: TState) => ({
   "FAIL requested late": state,
   ...ENDED,
 });
-/** For deliveries that are not offers; `requested` was `failed` before. */
+/** The table of deliveries that are not offers. A delivery in `requested` was `failed` before. */
 const TABLE: TransitionTable<DeliveryState, EventName> = {
   pending: {
     SUCCEED: "delivered",
@@ -165,7 +165,7 @@ describe("each event with its facts", () => {
 });
 
 describe("the next delivery", () => {
-  it.each(DELIVERY_STATES)("one that is %s: equals the machine's for every event", (state) => {
+  it.each(DELIVERY_STATES)("after %s: it equals the machine's next delivery for every event", (state) => {
     for (const deliveredAtMs of [null, NOW - 1]) {
       for (const event of Object.values(EVENTS)) {
         const from = stepIn(state, { deliveredAtMs, lapsesAtMs: NOW });
@@ -221,7 +221,7 @@ describe("a request", () => {
     expect(twice?.context).toMatchObject({ requests: 3, before: "pending", plannedAtMs: dueAtMs });
   });
 
-  it("fails: it uses up no attempt of the schedule, and the delivery is due at the same time as before", () => {
+  it("its attempt fails: the schedule keeps its attempts, and the delivery is due at the same time as before", () => {
     const from = stepIn("requested", { before: "pending", plannedAtMs: NOW + 300_000 });
     const after = nextDelivery(from, { ...EVENTS["FAIL requested"], retryInMs: null });
     const context = { attempts: 4, manualAttempts: 1, dueAtMs: NOW + 300_000, before: null, plannedAtMs: null };
@@ -239,7 +239,7 @@ describe("a request", () => {
     expect(step).toMatchObject({ value: after, context: { dueAtMs: null, before: null } });
   });
 
-  it("an attempt that began before the request: it does not end the request, and its result is stored for later", () => {
+  it("the result of an earlier attempt arrives: the delivery stays requested, and the result is stored for later", () => {
     const from = stepIn("requested", { before: "pending", plannedAtMs: NOW });
     const failed = nextDelivery(from, EVENTS.FAIL);
     expect(failed).toMatchObject({ value: "requested", context: { before: "pending", plannedAtMs: NOW + RETRY } });

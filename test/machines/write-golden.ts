@@ -1,9 +1,9 @@
 /**
  * Writes the golden commits of the current machine version: `node test/machines/write-golden.ts`.
  *
- * How to change what is committed: raise MACHINE_VERSION in machines/station/commit.ts, let `decodeCommit` read the version
- * before it as well, run this once, then `npm run format`. An existing folder is never overwritten: its commits are in the
- * logs of installations.
+ * How to change what is committed: raise MACHINE_VERSION in machines/station/commit.ts, and let `decodeCommit` read the
+ * version before it as well. Then run this program and `npm run format`. It never overwrites a folder that exists: commits
+ * of that version are in the logs of installations.
  */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { encodeCommit, MACHINE_VERSION } from "../../machines/station/commit.ts";

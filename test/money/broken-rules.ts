@@ -1,6 +1,6 @@
 /**
- * Compares the database and the log with what people and the payment scheme did. It uses no code of the product, only SQL
- * and the log reader of this folder. Each broken rule is one sentence.
+ * Compares the database and the log with what people and the payment scheme did. It uses only SQL and the log reader of this
+ * folder, and no code of the product. Each broken rule is one sentence.
  */
 
 import { waitFor } from "../support/wait-for.ts";
@@ -14,10 +14,10 @@ export interface Played {
   readonly diary: Diary;
 }
 
-/** A confirmation that a dead host has not answered twice is repeated within this time; an issue is closed within 5 s. */
+/** In this time, the service repeats a confirmation that dead hosts left unanswered twice. It closes an issue within 5 s. */
 const QUIET_WITHIN_MS = 30_000;
 
-/** Waits until nothing is due any more; fails when a task stays stuck. */
+/** Waits until nothing is due. Fails when a task stays stuck. */
 export async function untilQuiet(world: MoneyWorld, played: readonly Played[]): Promise<void> {
   const isPending = ({ filial }: Played): boolean => {
     const active = world.log.commitsOf(filial.stationId).at(-1)?.active;
@@ -69,7 +69,7 @@ interface Books {
   readonly issues: readonly IssueNow[];
 }
 
-/** The rules that are broken; empty when all payments are correct. */
+/** A sentence for each broken rule. It is empty when all payments are correct. */
 export async function findBrokenRules(world: MoneyWorld, scheme: Scheme, played: readonly Played[]): Promise<string[]> {
   const broken = [...scheme.complaints];
   for (const each of played) {
@@ -115,7 +115,7 @@ async function booksOfAccount(world: MoneyWorld, { twin }: Filial, books: Books)
   };
 }
 
-/** Σ transactions = Σ paid orders, by currency; one transaction for each paid order, and at most one for an intent. */
+/** Σ transactions = Σ paid orders, by currency. A paid order has one transaction, and an intent has at most one. */
 function sums({ orders, sales }: Books): string[] {
   const broken: string[] = [];
   for (const currency of new Set([...orders, ...sales].map((row) => row.currency))) {
@@ -140,7 +140,7 @@ function voids({ orders }: Books, { voided }: Diary): string[] {
     .map(({ order_id: id, status }) => `order ${id} was voided and is ${status}`);
 }
 
-/** Every transaction has a succeeded intent in the log, or an issue that was attributed; and the reverse. */
+/** Every transaction has a succeeded intent in the log or an attributed issue, and the reverse. */
 function salesHaveIntents({ sales, issues }: Books, events: readonly LoggedEvent[]): string[] {
   const broken: string[] = [];
   const succeeded = events.filter(({ type }) => type === "intent_succeeded");
@@ -175,7 +175,7 @@ function salesHaveIntents({ sales, issues }: Books, events: readonly LoggedEvent
   return broken;
 }
 
-/** Every asserted payment is one transaction or one issue; none is lost, none settles twice. */
+/** Every asserted payment is one transaction or one issue. None is lost, and none settles twice. */
 function paymentsSettleOnce({ sales, issues }: Books, scheme: Scheme, filial: Filial): string[] {
   const broken: string[] = [];
   const asserted = scheme.assertions.filter(
@@ -188,7 +188,7 @@ function paymentsSettleOnce({ sales, issues }: Books, scheme: Scheme, filial: Fi
     const payment = `${reference} (${kinds})`;
     if (paid.length > 1) broken.push(`${payment} has paid ${paid.length} orders`);
     if (paid.length + raised.length === 0) broken.push(`${payment} is lost`);
-    // When a scheme contradicts itself about a payment, each contradiction may be an issue, and the payment settles once at most.
+    // When the scheme's reports about a payment differ, each may be an issue, and the payment settles at most once.
     const isConsistent = new Set(reports.map((each) => JSON.stringify(each))).size === 1;
     if (isConsistent && raised.length > 1) broken.push(`${payment} is ${raised.length} issues`);
     const ofSale = raised.filter((issue) => issue.transaction_id !== null);
@@ -207,7 +207,7 @@ function paymentsSettleOnce({ sales, issues }: Books, scheme: Scheme, filial: Fi
   return broken;
 }
 
-/** Every QR sale has a payment that the scheme has asserted, of that amount, for that intent. */
+/** Every QR sale has a payment of its amount and reference that the scheme has asserted. */
 function salesHaveAssertedPayments(
   { sales, issues }: Books,
   scheme: Scheme,
@@ -231,7 +231,7 @@ function salesHaveAssertedPayments(
   return broken;
 }
 
-/** Repeats every command whose answer is final, with its key; one sentence for each answer that differs now. */
+/** Repeats every command whose answer is final, with its key. Returns a sentence for each answer that differs now. */
 export async function repeatAll(world: MoneyWorld, played: readonly Played[]): Promise<string[]> {
   const broken: string[] = [];
   await Promise.all(

@@ -1,4 +1,4 @@
-/** 64 callers at once on one order, over every route. */
+/** 64 simultaneous callers that try to pay one order, by every route. */
 import type { Actor } from "../../machines/actor.ts";
 import { attributeIssue, listIssues } from "../../services/bus/messages/issues.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
@@ -34,7 +34,7 @@ async function act(
   return response;
 }
 
-/** A QR collection of the only order, and an unregistered payment of the same amount. */
+/** Opens a filial with one order, its QR collection, and an unregistered payment of the same amount. */
 export async function openScene(world: MoneyWorld, nth: number): Promise<Scene> {
   const scheme = new Scheme(world);
   const filial = await world.openFilial({ currency: "EUR", amountsMinor: [AMOUNT_MINOR] });
@@ -66,7 +66,7 @@ export async function openScene(world: MoneyWorld, nth: number): Promise<Scene> 
   };
 }
 
-/** A second collection, in cash, if the first one allows it. Its cashier attests it, and confirms that money may have moved. */
+/** Makes a second collection, in cash, if the first one allows it. The cashier confirms that money may have moved. */
 async function collectInCash(scene: Scene): Promise<void> {
   const { orderId } = scene;
   const command = { type: "intent_create", route: "cash", orderId, confirmsMoneyMayHaveMoved: true } as const;

@@ -47,7 +47,7 @@ async function atTheMoment(world: MoneyWorld, at: Strike["at"], kill: () => Prom
   return isHit;
 }
 
-/** Between the commit that settles and the commit of the seam's answer. */
+/** Calls `onSettling` between the commit that settles and the commit of the seam's answer. */
 function watchSettling(world: MoneyWorld, onSettling: () => void): () => Promise<void> {
   const stop = world.log.onCommit(({ active }) => {
     if (active?.status === "settling") onSettling();
@@ -55,7 +55,7 @@ function watchSettling(world: MoneyWorld, onSettling: () => void): () => Promise
   return async () => stop();
 }
 
-/** Between the transaction that has written a confirmation and the confirmation itself. */
+/** Calls `onConfirmation` between the transaction that writes a confirmation and the command to the station. */
 async function watchConfirming(world: MoneyWorld, onConfirmation: () => void): Promise<() => Promise<void>> {
   const listening = await world.database.listen("confirmation_written", onConfirmation);
   return () => listening.unlisten();
@@ -73,7 +73,7 @@ export async function reportConfirmations({ database }: MoneyWorld): Promise<voi
       for each row when (new.kind = 'confirm') execute function notify_confirmation();`);
 }
 
-/** What the killed process had claimed is due only after its claim. This makes it due now, so that the test need not wait. */
+/** Makes all open tasks due now. Otherwise the tasks of the killed process would be due only after its claim. */
 async function passClaims({ database }: MoneyWorld): Promise<void> {
   await database`update provider_tasks set due_at = now() where done_at is null`;
   await database`
@@ -113,7 +113,7 @@ async function setFrozen(world: MoneyWorld, filial: Filial, what: Freeze["what"]
   return await world.ask(setKillSwitch, { caller, subject: subject[what], isOn, reason });
 }
 
-/** Another freeze has already suspended or resumed the device. */
+/** Ignores that another freeze has already suspended or resumed the device. */
 function ignoreMoved(error: unknown): void {
   if (!(error instanceof RefusedError && error.refusal.code === "conflict")) throw error;
 }

@@ -11,7 +11,7 @@ export interface Scene {
   readonly intentId: number;
 }
 
-/** The provider gets a request within this time, or never, because the host was killed or the provider is frozen. */
+/** The provider gets a request within this time, or gets none, because the host was killed or the provider is frozen. */
 const REQUESTED_WITHIN_MS = 3_000;
 const END_WITHIN_MS = 2_500;
 
@@ -31,7 +31,7 @@ export async function playGuest(scene: Scene, steps: readonly GuestStep[]): Prom
   }
 }
 
-/** Sends an unregistered payment of that amount; returns its transaction id. */
+/** Sends an unregistered payment of this amount. Returns its transaction id. */
 export async function payStray(
   { scheme, filial }: Pick<Scene, "scheme" | "filial">,
   amountMinor: number,
@@ -56,7 +56,7 @@ const pay = ({ scheme, filial }: Scene, money: Assertion, copies = 1): Promise<v
   scheme.pay(filial.secret, money, { id: newEvent(), copies });
 const notify = ({ scheme, filial }: Scene, type: string, reference: string): Promise<void> =>
   scheme.notify(filial.secret, filial.configId, { id: newEvent(), type, reference });
-/** The scheme asserts the payment at the other config of the account as well, if the account has one. */
+/** The scheme asserts the payment also at the other config of the account, if the account has one. */
 async function payAtTwin({ scheme, filial: { twin } }: Scene, money: Assertion): Promise<void> {
   if (twin !== undefined) await scheme.pay(twin.secret, { ...money, configId: twin.configId }, { id: newEvent() });
 }

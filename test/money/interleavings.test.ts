@@ -1,10 +1,10 @@
 /**
- * Money is conserved in every random interleaving of cashiers, a companion, guests, an operator, kill switches and killed
- * processes, all at the same time, over all four routes. A run that fails is printed with its seed and path:
+ * Money is conserved while cashiers, a companion, guests, an operator, kill switches and killed processes act at the same
+ * time and in random order, over all four routes. A run that fails is printed with its seed and path:
  *
  *   MONEY_SEED=… MONEY_PATH=… vitest run test/money/interleavings.test.ts
  *
- * `MONEY_RUNS=100` is a long form, and `npm run soak` does 40. The schedule is replayed; how the parts overlap differs each time.
+ * `MONEY_RUNS=100` is a long form, and `npm run soak` does 40. A replay has the same schedule, but other overlaps in time.
  */
 import { inspect } from "node:util";
 import * as fc from "fast-check";
@@ -17,11 +17,11 @@ import { FREEZES, type Schedule, STORY, schedule } from "./schedule.ts";
 import { Scheme } from "./scheme.ts";
 
 const FIXED_SEED = 20_261_121;
-/** The first run of the fixed seed is the story; a new seed has none. A run takes about seven seconds, mostly for dead hosts. */
+/** The first run of the fixed seed is `STORY`. A run takes about seven seconds, most of them for dead hosts. */
 const RUNS = Number(process.env["MONEY_RUNS"] ?? 1);
-/** The short form plays the story alone: a failure that a new seed finds belongs to the soak, and not to another change. */
+/** The short form plays only `STORY`. New seeds run in the soak, because their failures seldom come from the current change. */
 const SEEDS = RUNS === 1 ? [FIXED_SEED] : [FIXED_SEED, Date.now() % 2 ** 31];
-/** How many further schedules are tried after a failure, to find a smaller one. */
+/** The number of further schedules that are tried after a failure, to find a smaller one. */
 const SHRINKING_RUNS = 3;
 const RUN_MS = 180_000;
 
@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** What happened in all runs, because the property would also hold if nothing happened. */
+/** What happened in all runs. The property would also hold if nothing happened. */
 const seen = { strikes: 0, hits: 0, runs: 0, frozen: new Set<string>() };
 
 async function broken(plan: Schedule): Promise<string[]> {
@@ -64,7 +64,7 @@ async function broken(plan: Schedule): Promise<string[]> {
   await untilQuiet(world, played);
   const sentences = await findBrokenRules(world, scheme, played);
   if (sentences.length > 0) return sentences;
-  // Each command once more: it gets its first answer, and no money moves.
+  // Each command is repeated: it gets its first answer, and no money moves.
   const changed = await repeatAll(world, played);
   await scheme.replayAll();
   await untilQuiet(world, played);
@@ -101,7 +101,7 @@ describe("interleavings", () => {
     RUNS * RUN_MS + SHRINKING_RUNS * RUN_MS,
   );
 
-  test("every route and kind of freeze has occurred, and several kinds of issues", async () => {
+  test("all runs: every route and kind of freeze has occurred, and one or several kinds of issues", async () => {
     const routes = await world.database<{ route: string }[]>`select distinct route from transactions order by route`;
     const issues = await world.database<{ kind: string; count: number }[]>`
       select kind, count(*)::int as count from issues group by kind`;
@@ -110,7 +110,7 @@ describe("interleavings", () => {
     expect(seen.hits).toBeGreaterThan(0);
     expect([...seen.frozen].toSorted()).toEqual(FREEZES.toSorted());
     expect(routes.map(({ route }) => route)).toEqual(["attested_terminal", "cash", "dynamic_qr", "smart_pos"]);
-    // The story always raises one kind; random runs raise others. `issue-kinds.test.ts` reaches each of them.
+    // `STORY` always raises one kind, and random runs raise others. `issue-kinds.test.ts` reaches every kind.
     expect(issues.length).toBeGreaterThanOrEqual(RUNS < 10 ? 1 : 4);
   });
 });

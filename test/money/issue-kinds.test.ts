@@ -1,6 +1,6 @@
 /**
- * Every kind of issue can be reached over HTTP: by a cashier at the cashier's API, a provider that posts
- * signed callbacks, an operator who lists. The test reads the list of kinds, so that a new kind needs a case here.
+ * Every kind of issue that a callback raises can be reached over HTTP, with a cashier, a provider that posts signed callbacks,
+ * and an operator who lists issues. The test reads the list of kinds, so a new kind needs a case here.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CALLBACK_ISSUE_KINDS, ISSUE_KINDS } from "../../services/bus/messages/issues.ts";
@@ -60,7 +60,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
-/** A collection by QR whose guest sees the code. */
+/** A collection whose QR the guest sees. */
 interface Scene {
   readonly orderId: number;
   readonly intentId: number;
@@ -77,7 +77,7 @@ async function present(): Promise<Scene> {
     return intent.status;
   };
   await expect.poll(status, { timeout: SOON_MS, interval: 50 }).toBe("presented");
-  // The reference label of the payload, tag 05 of the additional data.
+  // The payload has the reference label as tag 05 of the additional data.
   const reference = /6228\d{2}24([0-9A-Z]{24})/.exec(intent.provider?.qr_payload ?? "")?.[1];
   const money = { reference, transaction_id: `T-${intentId}`, merchant_id: "M-1", amount: "12.50", currency: "EUR" };
   return { orderId: order_id, intentId, money };
@@ -125,7 +125,7 @@ const CAUSES: Readonly<Record<IssueKind, (scene: Scene) => Promise<unknown>>> = 
     await callBack(scene.money);
   },
   async settlement_refused(scene) {
-    // Like an order that has just changed: its station has not received the change, which would have ended the QR.
+    // The change is written past the service, so that the station does not receive it and does not end the QR.
     const database = openDatabase({ url: system.database.url, maxConnections: 1 });
     await database`update orders set total_minor = 2500, revision = revision + 1 where order_id = ${scene.orderId}`;
     await closeDatabase(database);
@@ -139,7 +139,7 @@ const issuesOf = async ({ money }: Scene): Promise<Issue[]> => {
 };
 
 describe("issue kinds", () => {
-  test.each(CALLBACK_ISSUE_KINDS)("%s: is raised once, and pays nothing", async (kind) => {
+  test.each(CALLBACK_ISSUE_KINDS)("%s: raised once, and its payment settles nothing", async (kind) => {
     const scene = await present();
     await CAUSES[kind](scene);
     const kinds = async (): Promise<string[]> => (await issuesOf(scene)).map((issue) => issue.kind);
@@ -157,7 +157,7 @@ describe("issue kinds", () => {
     if (!["late_money", "reference_mismatch", "duplicate_money"].includes(kind)) await cancel(scene);
   });
 
-  test("the list has only these kinds and those of statements", async () => {
+  test("the kinds that PostgreSQL allows: the kinds of callbacks and statements, and no others", async () => {
     expect(Object.keys(CAUSES).toSorted()).toEqual([...CALLBACK_ISSUE_KINDS].toSorted());
     const database = openDatabase({ url: system.database.url, maxConnections: 1 });
     const [check] = await database<[{ text: string }]>`

@@ -1,4 +1,4 @@
-/** Services in a separate process, as `npm start` runs them, which a test may kill at any moment. */
+/** Services in a separate process, like those of `npm start`, which a test may kill at any moment. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -6,11 +6,11 @@ import { join } from "node:path";
 const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
 
 export interface KillableProcess {
-  /** SIGKILL, at once; resolves when it has ended. */
+  /** Sends SIGKILL. Resolves when the process has ended. */
   kill9(): Promise<void>;
-  /** SIGTERM; resolves when it has ended. */
+  /** Sends SIGTERM. Resolves when the process has ended. */
   stop(): Promise<void>;
-  /** The same services with the same settings, after `kill9`. Resolves when they are ready. */
+  /** Starts the same services with the same settings after `kill9`. Resolves when they are ready. */
   restart(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The station log as it is stored, read without the decoder of the product: a check of payments must not share a mistake
- * with the code that it checks.
+ * Reads the stored station log without the decoder of the product, because a check of payments must not have the same mistake
+ * as the code that it checks.
  */
 import type { Bus } from "../../services/bus/connection.ts";
 
@@ -13,7 +13,7 @@ export interface LoggedCommit {
   readonly stationId: number;
   readonly commandId: string;
   readonly events: readonly LoggedEvent[];
-  /** The collection that has not ended, as this commit leaves it. */
+  /** The active collection after this commit. */
   readonly active: { readonly intentId: number; readonly status: string; readonly route: string } | null;
 }
 
@@ -21,9 +21,9 @@ export interface LogReader {
   /** The station's commits so far, oldest first. */
   commitsOf(stationId: number): readonly LoggedCommit[];
   eventsOf(stationId: number): readonly LoggedEvent[];
-  /** Calls the listener with each commit from now on; returns a function that ends the calls. */
+  /** Calls the listener with each later commit. Returns a function that ends the calls. */
   onCommit(listener: (commit: LoggedCommit) => void): () => void;
-  /** Whether everything that the stream holds now has been read. */
+  /** Whether all messages that the stream has now were read. */
   hasCaughtUp(): Promise<boolean>;
   stop(): Promise<void>;
 }

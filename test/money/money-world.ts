@@ -1,7 +1,7 @@
 /**
- * The parts that take part in a payment, all of them real: NATS, PostgreSQL, the settlement service, registry, relay and
- * audit copy in the test's process; two actor hosts and the providers service in separate processes, which are killed.
- * This folder belongs to no single part, because it checks what all of them conserve together.
+ * All real parts of a payment: NATS and PostgreSQL; in the test's process the settlement service, registry, relay and audit
+ * copy; in separate processes, which tests kill, two actor hosts and the providers service. This folder is not in the folder
+ * of one service, because it checks all of them together.
  */
 
 import { randomBytes } from "node:crypto";
@@ -37,7 +37,7 @@ import { followLog, type LogReader } from "./log-reader.ts";
 
 export const ACCOUNT = "M-1";
 const CALLBACK_SECRET = "the-secret-of-the-callbacks-in-this-test";
-/** Longer than another host needs to take over from a dead one, and than a process start on a busy machine. */
+/** Longer than the take-over of a dead host, and longer than the start of a process on a busy machine. */
 const ANSWER_WITHIN_MS = 60_000;
 const ATTEMPT_MS = 2_000;
 
@@ -73,13 +73,13 @@ export interface MoneyWorld {
   readonly hosts: readonly [KillableProcess, KillableProcess];
   readonly providers: KillableProcess;
   openFilial(options: FilialOptions): Promise<Filial>;
-  /** Sends a request to a service; throws `RefusedError` and `UnavailableError`. */
+  /** Sends a request to a service. Throws `RefusedError` and `UnavailableError`. */
   ask<TOperation extends AnyOperation>(
     operation: TOperation,
     request: RequestOf<TOperation>,
     timeoutMs?: number,
   ): Promise<ReplyOf<TOperation>>;
-  /** Sends a station one command with one key until it is answered, like a client that repeats its requests. */
+  /** Like a client that repeats its requests, sends a station a command with one key until it has an answer. */
   command(stationId: number, request: StationRequest): Promise<StationResponse>;
   stop(): Promise<void>;
 }
@@ -150,8 +150,8 @@ export async function insist<T>(attempt: () => Promise<T>, withinMs = ANSWER_WIT
 }
 
 /**
- * At random, the database is slow to store a provider's answer: then a guest who scans fast enough has paid before the
- * station knows its QR. The same for a sale, so that a host can be killed during a call of the seam.
+ * At random, the database stores a provider's answer slowly. Then a fast guest has paid before the station knows its QR. The
+ * same happens for a sale, so that a host can be killed during a call of the seam.
  */
 async function slowDownSomeWrites(database: Database): Promise<void> {
   await database.unsafe(`

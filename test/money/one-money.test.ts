@@ -1,4 +1,4 @@
-/** A payment settles once and an order is paid once, whatever a provider reports, and whatever operators and cashiers do. */
+/** A payment settles once and an order is paid once, with any reports of a provider and any actions of people. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
@@ -53,15 +53,15 @@ const issuesOf = async ({ operator: caller }: Filial) =>
   (await world.ask(issueMessages.listIssues, { caller, limit: 20 })).issues;
 
 describe("one payment", () => {
-  /** This test is the first one, because it checks every refusal that the database has. */
+  /** This test runs first, because it checks all refusals in the database. */
   test.each(Array.from({ length: ROUNDS }, (_, nth) => nth))(
-    "64 callers at once pay an order once (round %i)",
+    "64 callers at once, round %i: the order is paid once",
     async (nth) => {
       const scene = await openScene(world, nth);
       const { filial, acknowledged, orderId } = scene;
       const callers = callersOf(scene, nth);
       expect(callers).toHaveLength(64);
-      // Each round begins with another caller, so that another one may win.
+      // Each round begins with another caller, so that another caller may settle the order.
       const turned = [...callers.slice(nth * 21), ...callers.slice(0, nth * 21)];
       await Promise.all(turned.map((caller) => caller()));
       const played = [{ filial, diary: { acknowledged, voided: [] } }];
@@ -74,14 +74,14 @@ describe("one payment", () => {
         select o.status, o.total_minor::int, t.amount_minor::int from orders o join transactions t using (order_id)
         where order_id = ${orderId}`;
       expect(sales).toEqual([{ status: "paid", total_minor: AMOUNT_MINOR, amount_minor: AMOUNT_MINOR }]);
-      // The order was neither changed nor voided: the others are refused because it is paid, or their payment is used.
+      // The order was not changed or voided. So the others are refused because it is paid, or because their payment is used.
       const refusals = await world.database<{ refusal: string }[]>`select distinct refusal from settlement_refusals`;
       const reasons = ["order_already_paid", "money_already_used"];
       expect(refusals.filter(({ refusal }) => !reasons.includes(refusal))).toEqual([]);
     },
   );
 
-  test("a payment asserted for two intents: pays the first, and is an issue for the second", async () => {
+  test("asserted for two intents, one after the other: it settles the first, and is an issue for the second", async () => {
     const filial = await world.openFilial({ currency: "EUR", amountsMinor: [1_250, 1_250] });
     const first = await present(filial, 0);
     await pay(filial, first.money);
@@ -93,7 +93,7 @@ describe("one payment", () => {
     expect(await issuesOf(filial)).toMatchObject([{ status: "open", intentId: second.intentId }]);
   });
 
-  test("two intents asserted with one payment at the same time: one of them is paid", async () => {
+  test("asserted for two intents at the same time: it settles at most one, and is an issue for each other one", async () => {
     const filial = await world.openFilial({ currency: "EUR", amountsMinor: [1_250, 1_250] });
     const first = await present(filial, 0);
     await act(filial, { type: "intent_cancel", intentId: first.intentId });
@@ -103,23 +103,23 @@ describe("one payment", () => {
     await waitUntilQuiet(filial);
     const sales = await salesOf(filial, second.money);
     expect(sales.length).toBeLessThanOrEqual(1);
-    // The one that came first is paid, or late; the other one is always an issue.
+    // The payment settles the second intent when that assertion comes first. Every other assertion is an issue.
     expect(await issuesOf(filial)).toHaveLength(2 - sales.length);
   });
 
-  test("a payment asserted wrong and then right: cannot be attributed while its collection may settle it", async () => {
+  test("asserted with a wrong amount and then correctly: no attribution while its collection may settle it", async () => {
     const filial = await world.openFilial({ currency: "EUR", amountsMinor: [1_250, 700] });
     const { money, intentId, orderId } = await present(filial, 0);
     await pay(filial, { ...money, amountMinor: 700 });
     const [issue] = await issuesOf(filial);
-    // No host runs, so the station does not answer: the confirmation is stored and waits.
+    // No host runs, so the station does not answer, and the stored confirmation waits.
     await Promise.all(world.hosts.map((host) => host.kill9()));
     await pay(filial, money);
     const request = { caller: filial.operator, issueId: issue?.issueId ?? 0, orderId: filial.orders[1]?.orderId ?? 0 };
     const attributed = world.ask(issueMessages.attributeIssue, { ...request, reason: "the guest has a receipt" });
     const refusal = await attributed.catch((error: unknown) => error);
     await Promise.all(world.hosts.map((host) => host.restart()));
-    // The service may also refuse because the station does not answer what it is collecting.
+    // The service may also refuse because the station does not answer the query whether it collects the order.
     expect(refusal).toMatchObject({ refusal: { code: expect.stringMatching(/^(conflict|unavailable)$/) as string } });
     await waitFor("the confirmation", () =>
       world.log
@@ -130,12 +130,12 @@ describe("one payment", () => {
     expect(await salesOf(filial, money)).toEqual([{ order_id: orderId }]);
   });
 
-  test("a payment that the seam refused: cannot be closed as resolved outside while the cashier may settle it", async () => {
+  test("refused by the seam: its issue cannot be closed while the cashier may settle it", async () => {
     const filial = await world.openFilial({ currency: "EUR", amountsMinor: [1_250] });
     const { money, intentId, orderId } = await present(filial, 0);
     const price = (totalMinor: number) =>
       world.database`update orders set total_minor = ${totalMinor}, revision = revision + 1 where order_id = ${orderId}`;
-    // Like an order that has just changed: its station has not received the change, which would have ended the QR.
+    // The change is written past the service, so that the station does not receive it and does not end the QR.
     await price(1_300);
     await pay(filial, money);
     await waitUntilQuiet(filial);
@@ -155,7 +155,7 @@ describe("one payment", () => {
     expect(await issuesOf(filial)).toMatchObject([{ status: "closed", resolvedBy: null }]);
   });
 
-  test("an unregistered payment that a later callback asserts correctly: cannot be attributed a second time", async () => {
+  test("asserted with an unknown reference and then correctly: it settles its order and cannot be attributed", async () => {
     const filial = await world.openFilial({ currency: "EUR", amountsMinor: [1_250, 1_250] });
     const { money, orderId } = await present(filial, 0);
     await pay(filial, { ...money, reference: "UNKNOWN" });

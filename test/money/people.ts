@@ -1,4 +1,4 @@
-/** The people and devices of one filial, doing their parts of a schedule at the same time. */
+/** The people and devices of one filial, which do their parts of a schedule at the same time. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Actor } from "../../machines/actor.ts";
@@ -21,7 +21,7 @@ export interface Acknowledged {
   readonly response: StationResponse;
 }
 
-/** What happened in one filial, apart from the log and the database. */
+/** What the people of a filial know, besides the log and the database. */
 export interface Diary {
   readonly acknowledged: Acknowledged[];
   /** Orders whose voiding was acknowledged. */
@@ -36,7 +36,7 @@ export class Playing {
   readonly #scheme: Scheme;
   readonly #filial: Filial;
   readonly #plan: FilialPlan;
-  /** Who holds the lease, as far as the people know. */
+  /** The lease's holder, as far as the people know. */
   #holder = 0;
   readonly #guests: Promise<void>[] = [];
 
@@ -53,7 +53,7 @@ export class Playing {
     const isOver = new AbortController();
     const operator = this.#operate(isOver.signal);
     await Promise.all(this.#plan.tablets.map((steps) => this.#work(steps)));
-    // Guests and companions begin with a collection, and no collection begins any more.
+    // Guests and companions begin with a collection, and no collection begins after this point.
     while (this.#guests.length > 0) await Promise.all(this.#guests.splice(0));
     stopWatching();
     isOver.abort();
@@ -135,7 +135,7 @@ export class Playing {
 
   async #meanwhile(what: Extract<CashierStep, { do: "collect" }>["meanwhile"], nth: number): Promise<void> {
     if (what === "voided") await this.#rewrite("void", nth);
-    // Not awaited: the price is restored before or after the call of the seam.
+    // The cashier does not wait for this, so the price is restored before or after the call of the seam.
     if (what === "changed_and_back") this.#guests.push(this.#rewrite("change_and_back", nth));
     if (what === "paid_by_stray_money") {
       const { orderId, amountMinor } = this.#order(nth);
@@ -149,7 +149,7 @@ export class Playing {
     }
   }
 
-  /** Tries again while there is no evidence yet, like a cashier who waits for the terminal. */
+  /** Like a cashier who waits for the terminal, tries again while there is no evidence. */
   async #attest(intentId: number): Promise<void> {
     for (const pauseMs of [150, 300, 0]) {
       const command = { type: "intent_attest", intentId, reference: `slip-${intentId}` } as const;
@@ -169,7 +169,7 @@ export class Playing {
     return order;
   }
 
-  /** The newest collection, or the one that many collections before it. */
+  /** The newest collection, or the one with `before` newer ones. */
   #newest(before: number): number | undefined {
     const created = this.#world.log.eventsOf(this.#filial.stationId).filter(({ type }) => type === "intent_created");
     const intentId = created.at(-1 - before)?.["intentId"];
@@ -205,7 +205,7 @@ export class Playing {
     }
   }
 
-  /** Polls the issues, and does with each what the plan says. */
+  /** Polls the issues, and handles each as planned. */
   async #operate(isOver: AbortSignal): Promise<void> {
     const { operator: caller } = this.#filial;
     const seen = new Set<number>();
@@ -238,7 +238,7 @@ export class Playing {
     if (act === "close") await close();
   }
 
-  /** A refusal is an answer: the order has changed or is paid, or another attribution was faster. */
+  /** Attributes the issue. A refusal is an answer too: the order has changed or is paid, or another attribution was faster. */
   async #attribute(issueId: number, orderId: number): Promise<void> {
     const request = { caller: this.#filial.operator, issueId, orderId, reason: "the guest has a receipt" };
     await insist(() => this.#world.ask(issueMessages.attributeIssue, request, 2_000)).catch(ignoreConflict);

@@ -1,14 +1,14 @@
-/** What happens in one run, as data: who does what, in which order and with which pauses. fast-check makes and replays it. */
+/** The schedule of one run: who does what, in which order and with which pauses. fast-check generates and replays it. */
 import * as fc from "fast-check";
 
-/** Plain objects, so that a printed schedule can be pasted into a test. */
+/** With plain objects, a printed schedule can be pasted into a test. */
 const PLAIN = { noNullPrototype: true } as const;
 
 const ROUTES = ["cash", "attested_terminal", "smart_pos", "dynamic_qr"] as const;
 
 const MEANWHILE = ["nothing", "voided", "changed_and_back", "paid_by_stray_money"] as const;
 
-/** Pauses are milliseconds. An order is named by its index in the filial, a collection by the number of later ones. */
+/** A step names an order by its index in the filial, and a collection by the number of later ones. */
 export type CashierStep = { readonly pauseMs: number } & (
   | {
       readonly do: "collect";
@@ -73,16 +73,16 @@ export interface FilialPlan {
   readonly amountsMinor: readonly number[];
   /** Two tablets of the lease's holder. */
   readonly tablets: readonly [readonly CashierStep[], readonly CashierStep[]];
-  /** What the guests of the first, second, … QR collection do; then from the beginning. */
+  /** What the guests of the first, second, … QR collection do. After the last entry, the first one is used again. */
   readonly guests: readonly (readonly GuestStep[])[];
   readonly companion: readonly CompanionPlan[];
-  /** What the operator does about the first, second, … issue. */
+  /** What the operator does with the first, second, … issue. */
   readonly operator: readonly (typeof OPERATOR_ACTS)[number][];
 }
 
 export interface Strike {
   readonly kills: "first_host" | "second_host" | "both_hosts" | "providers";
-  /** At once, or at the next such moment: a commit that settles, a confirmation that is stored. */
+  /** At once, at the next commit that settles, or when the next confirmation is stored. */
   readonly at: "once" | "settling" | "confirming";
   readonly afterMs: number;
 }
@@ -92,7 +92,7 @@ export const FREEZES = ["provider", "station", "organization", "platform", "devi
 
 export interface Freeze {
   readonly what: (typeof FREEZES)[number];
-  /** First ends a freeze, which may not exist or may be that of another step. */
+  /** Whether the step first ends a freeze. There may be none, or it may be that of another step. */
   readonly thawsFirst: boolean;
   readonly filial: number;
   readonly afterMs: number;
@@ -101,7 +101,7 @@ export interface Freeze {
 
 export interface Schedule {
   readonly filials: readonly FilialPlan[];
-  /** The last filial has a config of the same merchant account as the one before it. */
+  /** Whether the last filial has a config of the same merchant account as the filial before it. */
   readonly twins: boolean;
   readonly strikes: readonly Strike[];
   readonly freezes: readonly Freeze[];
@@ -113,7 +113,7 @@ const order = fc.nat(3);
 const newest = fc.nat(2);
 const meanwhile = fc.constantFrom("nothing" as const, "nothing" as const, "nothing" as const, ...MEANWHILE);
 
-// Deadlines below the minimum of the gateway, so that they pass during the other steps.
+// These deadlines are below the gateway's minimum, so that they pass during the other steps.
 const collectByAnyRoute = fc.record(
   {
     do: fc.constant("collect" as const),
@@ -128,7 +128,7 @@ const collectByAnyRoute = fc.record(
   },
   PLAIN,
 );
-/** In most cases the cashier leaves the rest to the guest, as at a real counter. */
+/** Mostly, the cashier leaves the rest to the guest, as at a real counter. */
 const collectByQr = fc.record(
   {
     do: fc.constant("collect" as const),
@@ -188,7 +188,7 @@ const companionPlan = fc.record(
 const filialPlan: fc.Arbitrary<FilialPlan> = fc.record(
   {
     currency: fc.constantFrom("EUR", "EUR", "USD", "JPY"),
-    // Only two amounts, so that the payment of one order often matches another one.
+    // There are only two amounts, so that the payment of one order often matches another order.
     amountsMinor: fc.array(fc.constantFrom(700, 1_250), { minLength: 4, maxLength: 4 }),
     tablets: fc.tuple(
       fc.array(cashierStep, { minLength: 2, maxLength: 6 }),
@@ -239,7 +239,7 @@ const byHand = { ...collecting, lifetimeMs: 30_000, ending: "attest" } as const;
 const pays: readonly GuestStep[] = [{ act: "pays", afterMs: 0 }];
 const quiet = { currency: "EUR", amountsMinor: [700, 700, 700, 700], companion: [], operator: ["own_order"] } as const;
 
-/** The first run of the fixed seed, so that each route pays, and hosts are killed during a call of the seam. */
+/** The first run of the fixed seed: each route settles an order, and hosts are killed during a call of the seam. */
 export const STORY: Schedule = {
   filials: [
     {
@@ -293,7 +293,7 @@ export const STORY: Schedule = {
     { kills: "both_hosts", at: "settling", afterMs: 0 },
     { kills: "providers", at: "confirming", afterMs: 0 },
   ],
-  // After the first collections have ended, which a freeze would refuse.
+  // The freezes begin when the first collections have ended, because a freeze would refuse them.
   freezes: FREEZES.map((what, nth) => ({
     what,
     thawsFirst: nth % 2 === 1,

@@ -1,6 +1,6 @@
 /**
- * The operator of the payment scheme, as an outside party: signs callbacks with the config's real secret, sends each until
- * it is answered, and records every payment that it has asserted and every answer that it got.
+ * The operator of the payment scheme, as an outside party. It signs callbacks with the config's real secret, and sends each
+ * until it has an answer. It records every payment that it asserts and every answer.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { receiveCallback } from "../../services/bus/messages/callbacks.ts";
@@ -22,7 +22,7 @@ interface SentCallback {
   readonly configId: number;
   readonly secret: string;
   readonly body: string;
-  /** Its first answer. */
+  /** The first answer to this callback. */
   answer: string | undefined;
 }
 
@@ -30,24 +30,24 @@ interface SentCallback {
 const ANSWER_WITHIN_MS = 60_000;
 const ATTEMPT_MS = 1_500;
 const PAUSE_MS = 50;
-/** Digits after the decimal point of an amount, as the scheme writes it. */
+/** The number of decimals in the scheme's amounts. */
 const DECIMALS: Readonly<Record<string, number>> = { EUR: 2, USD: 2, JPY: 0 };
 
 export class Scheme {
   readonly #world: Pick<MoneyWorld, "bus">;
   readonly #sent: SentCallback[] = [];
-  /** Every payment that was asserted with a valid signature, once for each of its callbacks. */
+  /** Each payment that was asserted with a valid signature, once for each callback. */
   readonly assertions: Assertion[] = [];
   /** The transaction ids of callbacks whose signature was wrong. */
   readonly forged: string[] = [];
-  /** A sentence for each answer that is not as it must be. */
+  /** A sentence for each wrong answer. */
   readonly complaints: string[] = [];
 
   constructor(world: Pick<MoneyWorld, "bus">) {
     this.#world = world;
   }
 
-  /** Asserts this payment. `copies` are sent at the same time, byte for byte. */
+  /** Asserts this payment. Sends `copies` equal callbacks at the same time. */
   async pay(secret: string, money: Assertion, event: { readonly id: string; readonly copies?: number }): Promise<void> {
     this.assertions.push(money);
     const data = {
@@ -69,7 +69,7 @@ export class Scheme {
     await this.#send(secret, configId, { id: event.id, type: event.type, data: { reference: event.reference } }, 1);
   }
 
-  /** A sender without the secret asserts a payment. */
+  /** Asserts a payment with a wrong signature, like a sender without the secret. */
   async forge(money: Assertion, id: string): Promise<void> {
     this.forged.push(money.transactionId);
     const { reference, transactionId: transaction_id, account: merchant_id, currency } = money;
@@ -80,7 +80,7 @@ export class Scheme {
     if (status !== 401 && status !== 429) this.complaints.push(`a forged callback was answered ${status}`);
   }
 
-  /** Sends every callback once more, and compares each answer with the first. */
+  /** Sends every callback again, and compares each answer with the first one. */
   async replayAll(): Promise<void> {
     const queue = [...this.#sent];
     const work = async (): Promise<void> => {
@@ -104,7 +104,7 @@ export class Scheme {
       this.complaints.push(`the same callback was answered "${sent.answer}" and "${answer}": ${sent.body}`);
   }
 
-  /** Sends the callback until it is answered: while the service does not run, the scheme tries again. */
+  /** Sends the callback until it has an answer, also after a time in which the service does not run. */
   async #deliver(
     callback: Pick<SentCallback, "configId" | "secret" | "body">,
   ): Promise<{ status: number; body: string }> {

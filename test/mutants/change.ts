@@ -1,4 +1,4 @@
-/** Small changes of a program, each of which a test should notice, and the program with all of them, switched off. */
+/** Makes small changes of a program, each of which a test should notice. Also writes the program with all of them as switches. */
 import { parseAst } from "rolldown/parseAst";
 
 /** One change: this text replaces the program's text from `start` to `end`. */
@@ -9,7 +9,7 @@ export interface Change {
   /** A short description of the change. */
   readonly what: string;
   readonly form: "expression" | "statement" | "first statement" | "member";
-  /** Happens while the module is loaded, so that it cannot be switched on later. */
+  /** Whether the changed code runs while the module is loaded, so that the change cannot be switched on later. */
   readonly isAtLoad: boolean;
 }
 
@@ -68,7 +68,7 @@ export function changesOf(program: string, language: "ts" | "js"): readonly Chan
         : `${short(before)} → ${text === ";" ? "nothing" : short(text)}`;
     changes.push({ start: node.start, end: node.end, text, what: shown, form, isAtLoad: depth === 0 });
   };
-  /** The list without each of its items. */
+  /** Adds changes that each leave out one item of the list. */
   const addWithout = (list: Node, items: readonly (Node | null)[], [open, close]: readonly [string, string]): void => {
     for (const left of items) {
       if (left === null) continue;
@@ -147,7 +147,7 @@ export function changesOf(program: string, language: "ts" | "js"): readonly Chan
     const other = MEMBERS.get(name);
     if (other !== undefined)
       add({ start: program.lastIndexOf(".", property.start), end: property.end }, `.${other}`, "member");
-    // Inside `a?.b.filter()` the call is not a separate expression.
+    // In `a?.b.filter()` the call is not a separate expression, so it cannot be replaced.
     else if (LEFT_OUT.has(name) && !source(object).includes("?.")) add(call, `(${source(object)})`);
   }
 
@@ -163,7 +163,7 @@ function short(text: string): string {
 
 type Numbered = Change & { readonly id: number };
 
-/** For a process that a test starts, the file contains the number of the mutant that is on. */
+/** The code that asks whether a mutant is on. A process that a test starts reads the number of that mutant from the file. */
 const switchOf = (file: string): string =>
   `function isMutant(id) { return globalThis.isMutant ? globalThis.isMutant(id) : id === (isMutant.on ??= Number(process.getBuiltinModule("node:fs").readFileSync(${JSON.stringify(file)}))); }`;
 

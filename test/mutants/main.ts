@@ -10,7 +10,7 @@ import { copyCheckout, type Mutant, refusedByCompiler, type TestsOf, tryMutants 
 interface Part extends TestsOf {
   readonly group: "machines" | "seam" | "signatures";
   readonly files: readonly string[];
-  /** The functions that are changed in a file of SQL. */
+  /** The functions to change, in a file of SQL. */
   readonly functions?: readonly string[];
 }
 
@@ -119,7 +119,7 @@ function mutantsOf({ files, functions = [] }: Part): Omit<Mutant, "id">[] {
           const facts = { file, unseen: sqlFunctionIn(program, name) };
           return sqlChangesOf(program, name).map((change) => ({ ...change, ...facts, line: lineOf(program, change) }));
         });
-      // Tests run the verifiers as programs, too.
+      // Tests also run the verifiers as programs.
       const isProgram = file.endsWith(".mjs");
       const facts = { file, unseen: isProgram ? ("process" as const) : undefined };
       const changes = changesOf(program, isProgram ? "js" : "ts");

@@ -36,7 +36,7 @@ test("a small program: a mutant that its test notices is killed, another one sur
     return { ...change, id: index + 1, file: "program.ts", line: lineOf(PROGRAM, change), unseen: undefined };
   });
   const messages: string[] = [];
-  // The compiled files of this run stay, because other workers load some of them now.
+  // The test must not remove the compiled files of this run, because other workers load some of them now.
   const cache = join(CHECKOUT, "node_modules", ".vitest-cache");
   const compiled = () => readdirSync(cache).filter((name) => /^[0-9a-f]{40}$/.test(name));
   const compiledBefore = compiled();

@@ -1,6 +1,6 @@
 /**
- * Runs each test once as it is and then again with each mutant that it reaches and that no test has noticed yet: without
- * loading anything again, hundreds of mutants take as long as some runs. Runs inside the worker of vitest.
+ * Runs each test once as it is, and then again with each mutant that it reaches and that no test has noticed yet. It loads
+ * nothing again, so hundreds of mutants take as long as some runs. It runs inside the worker of vitest.
  */
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import postgres from "postgres";
@@ -10,17 +10,17 @@ import { inject, type RunnerTestCase, TestRunner } from "vitest";
 export interface Plan {
   /** The file for its findings, one line each. */
   readonly report: string;
-  /** The file with the mutant that is on, for processes that tests start. */
+  /** The file that names the mutant that is on, for processes that tests start. */
   readonly active: string;
   /** The mutants that are tried one after another. */
   readonly mutants: readonly number[];
   /** The mutants that run outside the worker: in the database, with this definition, or in a separate process. */
   readonly unseen: Readonly<Record<number, { readonly sql?: string; readonly original?: string }>>;
-  /** No test needs servers: all mutants are tried in the last test. */
+  /** True when no test needs servers. Then all mutants are tried in the last test. */
   readonly isAtEnd: boolean;
   /** No mutant is tried after this time. */
   readonly untilMs: number;
-  /** The only mutant, which is on from the start; then no other one is tried. */
+  /** The only mutant of this run, which is on from the start. */
   readonly alone: number | undefined;
 }
 
@@ -93,12 +93,12 @@ export default class MutantRunner extends TestRunner {
     const { name: file } = test.file;
     const took = performance.now() - began;
     state.tests.push({ run, file, name: `${file}: ${test.name}`, took, calls, reached });
-    // A test with servers is repeated while they run; others wait until it is known which of them reaches least.
+    // A test with servers is repeated while they run. Other tests wait until the runner knows which of them reaches least.
     if (!plan.isAtEnd || test.name === LAST_TEST) await tryAll();
   }
 }
 
-/** Tries each mutant on the tests since the last time: one of each file in turn, the short ones that reach little first. */
+/** Tries each mutant on the tests since the last call: one test of each file in turn, short ones that reach little first. */
 async function tryAll(): Promise<void> {
   const files = Map.groupBy(state.tests.splice(0), ({ file }) => file);
   const turns = [...files.values()].flatMap((own) =>
@@ -111,7 +111,7 @@ async function tryAll(): Promise<void> {
       if ((plan.unseen[id] === undefined && !test.reached.has(id)) || state.unrepeatable.has(test)) continue;
       find({ started: id });
       const isNoticed = await isFailing(test, id);
-      // The effects of one mutant must not count as those of another one.
+      // The effects of one mutant must not count as those of the next one.
       if (isNoticed && (await isFailing(test, undefined))) {
         state.unrepeatable.add(test);
         find({ spoiled: test.name });

@@ -17,18 +17,18 @@ export interface Mutant extends Change {
 }
 
 export interface TestsOf {
-  /** In the order in which they run. */
+  /** The test files, in the order in which they run. */
   readonly tests: readonly string[];
-  /** Those of them that are left out when each mutant needs a run of the tests. */
+  /** The tests that are left out when each mutant needs a separate run. */
   readonly slow?: readonly string[];
-  /** They need PostgreSQL or NATS. */
+  /** Whether the tests need PostgreSQL or NATS. */
   readonly servers: boolean;
 }
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const STUCK_MS = 180_000;
 
-/** The files of the checkout as they are now; what is installed is shared. */
+/** Copies the files of the checkout as they are now. The installed packages are shared. */
 export function copyCheckout(): TemporaryFolder {
   const folder = temporaryFolder("mutants");
   const list = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"];
@@ -42,7 +42,7 @@ export function copyCheckout(): TemporaryFolder {
   return folder;
 }
 
-/** Returns the mutants that a test notices, each with how, and all that were tried. Throws if a test fails without a mutant. */
+/** Returns the mutants that a test notices, with how, and all mutants that were tried. Throws if a test fails without one. */
 export async function tryMutants(
   { path }: Pick<TemporaryFolder, "path">,
   mutants: readonly Mutant[],
@@ -67,7 +67,7 @@ export async function tryMutants(
   const vitest = await createVitest("test", {
     config: false,
     root: path,
-    // Of its own: that in the shared `node_modules` is emptied for a folder with another lockfile, also below a run of the tests.
+    // A separate cache: vitest empties the one in the shared `node_modules` for another lockfile, even during a run of the tests.
     fsModuleCachePath: join(path, ".vitest-cache"),
     include: [...tests, basename(lastFile)],
     runner: join(import.meta.dirname, "runner.ts"),
@@ -79,7 +79,7 @@ export async function tryMutants(
     watch: false,
     reporters: [{}],
     sequence: { sequencer: AsGiven },
-    // For a test with all mutants that it reaches.
+    // Long enough for a test with all mutants that it reaches.
     testTimeout: 3_600_000,
     hookTimeout: 600_000,
   });
@@ -121,7 +121,7 @@ export async function tryMutants(
       if (failure !== undefined) throw new Error(`A test fails without a mutant: ${failure}`);
       return;
     }
-    // The worker did not end this mutant; the others continue without it.
+    // The worker did not finish this mutant. The others continue without it.
     killed.set(last.started, "it does not end");
     tried.add(last.started);
     await tryTogether(left.filter(({ id }) => !killed.has(id)));
@@ -129,7 +129,7 @@ export async function tryMutants(
 
   try {
     await tryTogether(mutants.filter(({ isAtLoad }) => !isAtLoad));
-    // A mutant that acts while modules are loaded needs a separate run, until the first test that fails.
+    // A mutant that acts while modules are loaded needs a separate run, which ends at the first test that fails.
     const alone = mutants.filter(
       ({ id, isAtLoad }) => isAtLoad || (loaded.has(id) && !reached.has(id) && !killed.has(id)),
     );
@@ -189,7 +189,7 @@ function watchOver(report: string): NodeJS.Timeout {
   }, 10_000);
 }
 
-/** The mutants that the compiler refuses: they cannot get into the program. */
+/** The mutants that the compiler refuses, so that they cannot get into the program. */
 export async function refusedByCompiler(
   { path }: Pick<TemporaryFolder, "path">,
   mutants: readonly Mutant[],

@@ -1,4 +1,4 @@
-/** Which reports of a provider a station receives: each issue of its intents, including those raised while it was away. */
+/** Which reports of a provider a station receives: each issue of its intents, also one raised while it did not answer. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
@@ -20,7 +20,7 @@ const noticesOf = ({ intent }: Scene): string[] =>
     .filter(({ command }) => command.type === "provider_money_differs")
     .map(({ commandId }) => commandId);
 
-test("closed issue: a matching payment notifies the station of the intent that the issue now names", async () => {
+test("a closed issue without an intent: a matching payment settles nothing, and its intent's station is notified", async () => {
   const scene = await scenes.open();
   await scenes.pay(scene, { reference: "UNKNOWN" });
   await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
@@ -30,7 +30,7 @@ test("closed issue: a matching payment notifies the station of the intent that t
   expect(await scenes.salesOf(scene.intent)).toEqual([]);
 });
 
-test("issue of a payment: another amount notifies the station again, and the same amount does not", async () => {
+test("a payment with an issue: another amount notifies the station again, and the same amount does not", async () => {
   const scene = await scenes.open();
   await scenes.pay(scene, { amount: "9.00" });
   await waitFor("the first", () => noticesOf(scene).length === 1);
@@ -44,7 +44,7 @@ test("issue of a payment: another amount notifies the station again, and the sam
   expect(new Set(noticesOf(scene)).size).toBe(2);
 });
 
-test("two issues of one intent: the station is notified of both when it is back", async () => {
+test("a station that does not answer: when it answers again, it is notified of each issue of the intent", async () => {
   const scene = await scenes.open();
   let isBack = false;
   const answer = () => (isBack ? ({ ok: true, type: "accepted" } as const) : ("silence" as const));
@@ -53,7 +53,7 @@ test("two issues of one intent: the station is notified of both when it is back"
   await waitFor("the first attempt", () => noticesOf(scene).length === 1);
   await scenes.pay(scene, { merchant_id: "M-2", transaction_id: `B-${scene.intent.intentId}` });
   await waitFor("the attempt after it", () => noticesOf(scene).length >= 2);
-  // Waits until every attempt that has begun has failed.
+  // After this time, every attempt that has begun has failed.
   await delay(PROVIDER_LIMITS.stationAttemptMs + 500);
   const whileAway = noticesOf(scene).length;
   isBack = true;
@@ -77,12 +77,12 @@ async function declineEnded(scene: Scene, whileClearing: () => Promise<void>): P
   await scenes.send(scene, JSON.stringify(declined));
 }
 
-/** The newest command ids about differing payments, once one of them ends like this. */
+/** Waits for a notice whose command id matches `end`, and returns the command ids of all notices. */
 const noticesUntil = (scene: Scene, end: RegExp): Promise<string[]> =>
   waitFor(`a notice ${end}`, () => noticesOf(scene).some((commandId) => end.test(commandId)) && noticesOf(scene));
 
 describe("an issue that is raised while the station clears the order", () => {
-  test("first notice done before the answer: a second notice follows the answer", async () => {
+  test("the first notice is answered before the clearing: a second notice follows the clearing", async () => {
     const scene = await scenes.open();
     await declineEnded(scene, async () => {
       await scenes.pay(scene, { amount: "7.00" });
@@ -94,7 +94,7 @@ describe("an issue that is raised while the station clears the order", () => {
     expect(notices).toEqual([first, expect.stringMatching(new RegExp(`^${first}:cleared`))]);
   });
 
-  test("first notice pending at the answer: a second notice follows the answer", async () => {
+  test("the first notice has no answer at the clearing: a second notice follows the clearing", async () => {
     const scene = await scenes.open();
     const firstAnswer = Promise.withResolvers<void>();
     let count = 0;
@@ -111,12 +111,12 @@ describe("an issue that is raised while the station clears the order", () => {
     firstAnswer.resolve();
     const { issueId } = await scenes.onlyIssueOf(scene.place);
     const first = `provider:differ:${scene.intent.intentId}:${issueId}`;
-    // The first notice has no answer yet, so it is sent once more together with the second.
+    // The first notice has no answer, so the service sends it again before the second one.
     expect(notices).toEqual([first, first, expect.stringMatching(new RegExp(`^${first}:cleared`))]);
   });
 });
 
-test("a closed issue: a payment asserted while the station clears the order is notified again after it", async () => {
+test("a closed issue, and its payment is asserted while the station clears the order: notified again afterwards", async () => {
   const scene = await scenes.open();
   await scenes.pay(scene, { reference: "UNKNOWN" });
   await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
@@ -128,7 +128,7 @@ test("a closed issue: a payment asserted while the station clears the order is n
   expect(notices).toHaveLength(2);
 });
 
-test("an issue raised while the station clears the order: after a PostgreSQL error the station is notified again", async () => {
+test("an issue raised while the station clears the order, and a PostgreSQL error: the station is notified again", async () => {
   const scene = await scenes.open();
   await declineEnded(scene, async () => {
     await scenes.pay(scene, { amount: "7.00" });
@@ -151,7 +151,7 @@ async function failNextChange({ intent: { intentId } }: Scene, kind: string): Pr
       when (new.intent_id = ${intentId} and new.kind = '${kind}') execute function ${name}();`);
 }
 
-test("old signature: the recorded body gets the recorded answer, and another body is refused", async () => {
+test("a callback with an old signature: a recorded body gets the recorded answer, and another body is refused", async () => {
   const scene = await scenes.open();
   const pending = JSON.stringify({ id: "old", type: "payment.pending", data: {} });
   const first = await scenes.send(scene, pending);
@@ -166,19 +166,19 @@ test("old signature: the recorded body gets the recorded answer, and another bod
   expect(refusal).toEqual({ reason: "timestamp_stale" });
   expect(await scenes.issuesOf(scene.place)).toEqual([]);
   expect(await variantsOf(scene)).toEqual({ kept: 0, not_kept: 0 });
-  // With a new signature it is recorded, and its payment is an issue.
+  // With a new signature the body is recorded, and its payment raises an issue.
   expect(await scenes.send(scene, body)).toEqual(first);
   expect(await scenes.issuesOf(scene.place)).toHaveLength(1);
 });
 
-test("many bodies of one event: a bounded number is recorded, the others are counted, and no payment is lost", async () => {
+test("many bodies of one event: a bounded number is recorded, the others are counted, each payment is an issue", async () => {
   const scene = await scenes.open();
   await scenes.send(scene, JSON.stringify({ id: "many", type: "payment.pending", data: {} }));
   const bodies = Array.from({ length: 24 }, (_, nth) =>
     paidBody(scenes.money(scene, { reference: "UNKNOWN", transaction_id: `V-${nth}` }), "many"),
   );
   const answers: unknown[] = [];
-  // In parallel, but no more than can wait for the row of one event within PostgreSQL's lock timeout.
+  // Eight at once: so many can wait for the row of one event within PostgreSQL's lock timeout.
   for (const few of [bodies.slice(0, 8), bodies.slice(8, 16), bodies.slice(16)]) {
     answers.push(...(await Promise.all(few.map((body) => scenes.send(scene, body)))));
   }

@@ -1,4 +1,4 @@
-/** A provider with the sandbox's API, instead of the sandbox; a test sets its answers. */
+/** A provider with the API of the sandbox provider. A test sets its answers. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ProvidersWorld } from "./providers-world.ts";

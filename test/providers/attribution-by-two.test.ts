@@ -1,4 +1,4 @@
-/** Attributions by two people: above the organization's limit one proposes, and another one confirms or rejects. */
+/** Attributions by two people: above the organization's limit, one person proposes, and another one confirms or rejects. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as attributions from "../../services/bus/messages/attributions.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
@@ -13,7 +13,7 @@ import { Scenes, SECRET } from "./emvco-scene.ts";
 import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 
 const REASON = "The guest showed the receipt";
-/** Above the default limit, which applies to an organization without its own. */
+/** Above the default limit, which applies when the owner has set none. */
 const LARGE = 25_000;
 
 let world: ProvidersWorld;
@@ -110,7 +110,7 @@ describe("one person alone", () => {
     expect(await read(scene)).toMatchObject({ aloneUpToMinor: String(LARGE - 1) });
     expect(await reasonOf(attribute(scene))).toBe("second_person_needed");
     await setLimit(scene, String(LARGE));
-    // Repeated: the same answer, and no second entry in the audit log.
+    // A repetition adds no second entry to the audit log.
     await setLimit(scene, String(LARGE));
     const { limits } = await world.ask(attributions.listAttributionLimits, { caller: scene.place.owner });
     expect(limits).toMatchObject([{ currency: "EUR", aloneUpToMinor: String(LARGE) }]);
@@ -135,9 +135,9 @@ describe("one person alone", () => {
     ["EUR", 10_000n],
     ["KWD", 100_000n],
     ["JPY", 10_000n],
-  ])("of %s: the default", (currency, minor) => expect(aloneUnlessSet(currency)).toBe(minor));
+  ])("the default limit in %s: %s", (currency, minor) => expect(aloneUnlessSet(currency)).toBe(minor));
 
-  test("the limit is not set by an operator, nor for an unknown currency", async () => {
+  test("a limit that an operator sets, or for an unknown currency: refused", async () => {
     const scene = await openScene();
     const request = { currency: "EUR", aloneUpToMinor: "1", reason: "x" };
     const asOperator = { ...request, caller: scene.place.operator };
@@ -182,7 +182,7 @@ describe("a proposal", () => {
     expect(await transactions(scene)).toEqual([]);
   });
 
-  test("a rejection settles nothing and allows another proposal", async () => {
+  test("is rejected: nothing is settled, and another proposal is possible", async () => {
     const scene = await openScene();
     const id = await proposed(scene);
     const rejected = await reject(scene, id);
@@ -202,7 +202,7 @@ describe("a proposal", () => {
     expect(await actions(scene)).toEqual(["issue_attribution_proposed", "issue_attribution_withdrawn"]);
   });
 
-  test("a second proposal is refused with the name of the first proposer", async () => {
+  test("waits: a second proposal is refused with the name of the first proposer", async () => {
     const scene = await openScene();
     await propose(scene);
     const refusal = await refusalOf(propose(scene, { caller: scene.second }));
@@ -248,7 +248,7 @@ describe("a proposal ends", () => {
       world.ask(issues.closeIssue, { caller: place.operator, issueId, reason: "Paid back" }),
   };
 
-  // In parallel, because each waits for the next run of the job that records ends.
+  // They run in parallel, because each waits for the next run of the job that records ends.
   test.concurrent.each(Object.entries(ENDINGS))("%s: at once, and soon in the audit log", async (_name, end) => {
     const scene = await openScene();
     const id = await proposed(scene);
@@ -261,8 +261,8 @@ describe("a proposal ends", () => {
   });
 });
 
-describe("proposals at the same moment", () => {
-  test("two confirmations: one outcome, one transaction", async () => {
+describe("simultaneous steps of a proposal", () => {
+  test("confirmations by two people: one is the outcome, and one transaction exists", async () => {
     const scene = await openScene();
     const id = await proposed(scene);
     const asked = [scene.second, scene.third, scene.second].map((caller) => confirm(scene, id, caller));
@@ -288,14 +288,14 @@ describe("proposals at the same moment", () => {
     }
   });
 
-  test("two proposals: one waits", async () => {
+  test("two proposals: one waits, the other is refused", async () => {
     const scene = await openScene();
     const outcomes = await Promise.allSettled([propose(scene), propose(scene, { caller: scene.second })]);
     expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     expect(await actions(scene)).toEqual(["issue_attribution_proposed"]);
   });
 
-  test("a process that dies between confirmation and settlement: another process settles in the confirmer's name", async () => {
+  test("a process dies between confirmation and settlement: the next request settles in the confirmer's name", async () => {
     const scene = await openScene();
     const id = await proposed(scene);
     const { order, issueId, place } = scene;
@@ -342,26 +342,26 @@ describe("issue events on the bus", () => {
     expect(await types(scene)).toEqual(["issues_opened", ...changes, "issues_closed"]);
   });
 
-  test("further evidence of a callback is a change", async () => {
+  test("further evidence of a callback: the issue has changed", async () => {
     const scene = await openScene();
     for (const _ of [1, 2]) await assert(scene, LARGE + 100);
     expect(await types(scene)).toEqual(["issues_opened", "issues_changed"]);
   });
 });
 
-/** The user of this place is stored nowhere else. */
+/** Stores the operator as a suspended user; before, the table has no row of this user. */
 const suspend = ({ organizationId, userId }: Caller) => world.database`
   insert into users (user_id, organization_id, email, name, role, password_hash, status) overriding system value
   values (${userId}, ${organizationId}, ${`rosa${userId}@proposals.example`}, 'Rosa', 'reconciliation_operator', 'x', 'suspended')`;
 
-/** As the payment seam settles it. */
+/** Settles the order through the payment seam, as cash. */
 async function payInCash(place: Place, order: Intent): Promise<void> {
   await world.database`
     select settle_intent(${order.intentId}, 'cash', ${place.stationId}, ${order.orderId}, 'cash', ${order.amountMinor},
       ${order.currency}, '', ${place.cashier.userId})`;
 }
 
-test("a withdrawn proposal that a stalled process carries out late: no proposal waits afterwards", async () => {
+test("a stalled process carries out a proposal after its withdrawal: no proposal waits afterwards", async () => {
   const scene = await openScene();
   const { place, issueId, order } = scene;
   const request = { caller: place.operator, issueId, orderId: order.orderId, reason: REASON };

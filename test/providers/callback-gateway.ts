@@ -1,4 +1,4 @@
-/** Forwards callbacks from HTTP to the bus as the gateway does, and records them, so that a test can send one again. */
+/** Forwards callbacks from HTTP to the bus as the gateway does. It records them, so that a test can send one again. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Bus } from "../../services/bus/connection.ts";

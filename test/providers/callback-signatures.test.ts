@@ -1,4 +1,4 @@
-/** Which signatures of callbacks are accepted, what happens to the other callbacks, and to which config a secret belongs. */
+/** Which signatures of callbacks are accepted, how other callbacks are refused, and that a secret belongs to one config. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as callbackMessages from "../../services/bus/messages/callbacks.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
@@ -50,7 +50,7 @@ test("a signature: valid over the raw bytes, with a live secret, at a time withi
   expect(verdict(signature('{"a": 1}', SECRET, nowMs + TOLERANCE_MS + 1_000))).toBe("stale");
   expect(verdict(undefined)).toBe("missing");
   expect(verdict("")).toBe("missing");
-  // A time that differs from the signed one.
+  // The header has another time than the signed one.
   expect(verdict(right.replace(/^t=\d+/, `t=${nowMs / 1_000 + 1}`))).toBe("invalid");
   for (const broken of ["t=1", "v1=00", "t=x,v1=00", `t=1,t=2,v1=${"0".repeat(64)}`, `${right}${",x=1".repeat(400)}`]) {
     expect(verdict(broken), broken).toBe("invalid");
@@ -79,7 +79,7 @@ test("a wrong signature and an unknown config: the same answer, recorded with ad
   expect(rows).toHaveLength(0);
 });
 
-test("wrong signatures: throttled by address and config, and right signatures still pass", async () => {
+test("wrong signatures: throttled by address and config, and a callback with a valid signature is still accepted", async () => {
   const { configId } = await openConfig();
   const secret = "another-secret-than-the-right-one";
   const { refusals: refusalsPerSource } = callbackMessages.CALLBACK_REFUSAL_RATE;
@@ -107,17 +107,17 @@ test("a rotation: both secrets are valid during the overlap, and then only the n
   expect(config.secrets.map((secret) => secret.expiresAtMs !== null)).toEqual([false, true]);
   expect((await send("old", SECRET)).status).toBe(200);
   expect((await send("new", next)).status).toBe(200);
-  // A second rotation ends the oldest secret at once: at most two are live.
+  // At most two secrets are live: a second rotation ends the oldest one at once.
   const { newSecrets: third } = await rotate(configId, owner, 0);
   expect((await send("old again", SECRET)).status).toBe(401);
   expect((await send("second", next)).status).toBe(401);
   expect((await send("third", third["callback_secret"] ?? "")).status).toBe(200);
-  // A payment of a disabled config is still received.
+  // The service accepts callbacks of a disabled config.
   await world.ask(configMessages.changeProviderConfig, { caller: owner, configId, status: "disabled" });
   expect((await send("disabled", third["callback_secret"] ?? "")).status).toBe(200);
 });
 
-test("a config without a secret: no callback is accepted, also not with the placeholder of the source", async () => {
+test("a config without a secret: no callback is accepted, also not one signed with the placeholder in the code", async () => {
   const { configId } = await openConfig();
   await world.database`delete from provider_secrets where config_id = ${configId}`;
   const body = JSON.stringify({ id: "e-2", type: "payment.paid", data: {} });
@@ -149,12 +149,12 @@ test("a secret that another config has or had: refused, and the answer names tha
   expect((await refusalOf(rotateTo(other, otherId, secretOf("one")))).code).toBe("conflict");
   await rotateTo(place, configId, secretOf("three"));
   expect((await refusalOf(rotateTo(other, otherId, secretOf("one")))).code).toBe("conflict");
-  // A config's former secret may be set again, and other organizations' secrets do not matter.
+  // A config may get a former secret again. A secret of another organization is no conflict.
   await rotateTo(place, configId, secretOf("one"));
   await scenes.openConfig(await world.openPlace(), "test", secretOf("one"));
 });
 
-test("two configs that get one secret at once: one of them has it", async () => {
+test("several configs are created with the same secret at once: one is created", async () => {
   const place = await world.openPlace();
   const places = [place, await otherFilial(place), await otherFilial(place), await otherFilial(place)];
   const given = await Promise.allSettled(places.map((each) => scenes.openConfig(each, "test", secretOf("same"))));

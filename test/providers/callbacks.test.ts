@@ -53,7 +53,7 @@ describe("the provider payment of a registered intent", () => {
     await waitFor("a transaction", async () => (await transactions(scene.intent.orderId)).length > 0);
     const confirms = world.stations.about(scene.intent.intentId);
     expect(confirms).toHaveLength(1);
-    // Also after the order is paid and another process runs the service.
+    // The answer is the same after the order is paid and another process runs the service.
     await world.restartProviders();
     expect(await send(scene, body, { header })).toEqual(answers[0]);
     expect(await send(scene, body)).toEqual(answers[0]);
@@ -61,7 +61,7 @@ describe("the provider payment of a registered intent", () => {
     expect(await transactions(scene.intent.orderId)).toHaveLength(1);
   });
 
-  test("a known event that is too old to be accepted: still gets its first answer", async () => {
+  test("a known event again, with a signature that is too old: gets its first answer", async () => {
     const scene = await scenes.open();
     const body = paidBody(scenes.money(scene));
     const atMs = Date.now() - PROVIDER_LIMITS.callbackToleranceMs + 10_000;
@@ -72,13 +72,13 @@ describe("the provider payment of a registered intent", () => {
     expect((await send(scene, paidBody(scenes.money(scene)), stale)).status).toBe(401);
   });
 
-  test("an event without an id: its bytes identify it", async () => {
+  test("an event without an id: the same bytes are the same event, and other bytes are another event", async () => {
     const scene = await scenes.open();
     const body = JSON.stringify({ type: "payment.paid", data: scenes.money(scene) });
     const first = await send(scene, body);
     expect(first.status).toBe(200);
     expect(await send(scene, body)).toEqual(first);
-    // The same payment in other bytes: another event about the same payment.
+    // The same payment in other bytes is another event about the same payment.
     const again = await send(scene, JSON.stringify({ data: scenes.money(scene), type: "payment.paid" }));
     expect(again.status).toBe(200);
     expect(again).not.toEqual(first);
@@ -87,7 +87,7 @@ describe("the provider payment of a registered intent", () => {
     expect(await scenes.issuesOf(scene.place)).toEqual([]);
   });
 
-  test("a station that was away: the payment is confirmed after a restart, once the station has answered", async () => {
+  test("a station that does not answer: the payment is confirmed after a restart, when the station answers again", async () => {
     const scene = await scenes.open();
     world.stations.answer(scene.intent.intentId, "provider_confirm", "silence");
     expect((await send(scene, paidBody(scenes.money(scene)))).status).toBe(200);
@@ -95,7 +95,7 @@ describe("the provider payment of a registered intent", () => {
     await world.restartProviders();
     expect(await transactions(scene.intent.orderId)).toHaveLength(0);
     world.stations.answer(scene.intent.intentId, "provider_confirm", () => ({ ok: true, type: "accepted" }));
-    // Tasks that the stopped process had claimed are due when its claim ends; the test does not wait that long.
+    // A task of the stopped process is due when that process's claim ends. The test makes it due now.
     await world.database`update provider_tasks set due_at = now() where intent_id = ${scene.intent.intentId}`;
     await waitFor("a finished task", async () => {
       const [row] = await world.database<{ outcome: string | null }[]>`
@@ -118,7 +118,7 @@ describe("a provider payment that does not match", () => {
     const scene = await scenes.open();
     const body = paidBody(scenes.money(scene, wrong));
     expect((await send(scene, body)).status).toBe(200);
-    // Asserted again, as another event: still one issue.
+    // The same payment as another event raises no second issue.
     expect((await send(scene, paidBody(scenes.money(scene, wrong)))).status).toBe(200);
     const issues = await scenes.issuesOf(scene.place);
     expect(issues).toHaveLength(1);
@@ -137,13 +137,13 @@ describe("a provider payment that does not match", () => {
     expect(await transactions(scene.intent.orderId)).toHaveLength(0);
     const received = world.stations.about(scene.intent.intentId).map(({ command }) => command.type);
     expect(received).not.toContain("provider_confirm");
-    // The right payment still pays.
+    // The correct payment still pays.
     const right = scenes.money(scene, { transaction_id: "T-right" });
     expect((await send(scene, paidBody(right))).status).toBe(200);
     await waitFor("a transaction", async () => (await transactions(scene.intent.orderId)).length > 0);
   });
 
-  test("reference_mismatch: the provider's reference is of our payment, and the callback names another intent", async () => {
+  test("raises reference_mismatch: the provider's reference is of a paid intent, and ours is unknown", async () => {
     const scene = await scenes.open();
     await send(scene, paidBody(scenes.money(scene)));
     expect((await send(scene, paidBody(scenes.money(scene, { reference: "SOMETHINGELSE" })))).status).toBe(200);
@@ -152,7 +152,7 @@ describe("a provider payment that does not match", () => {
     ]);
   });
 
-  test("duplicate_money: a second payment of the same QR", async () => {
+  test("raises duplicate_money: it is a second payment of the same QR", async () => {
     const scene = await scenes.open();
     await send(scene, paidBody(scenes.money(scene)));
     await send(scene, paidBody(scenes.money(scene, { transaction_id: "T-second" })));
@@ -169,7 +169,7 @@ describe("a provider payment that does not match", () => {
     ["duplicate_money", { ok: false, code: "intent_not_actionable", status: "succeeded" }],
     ["settlement_refused", { ok: false, code: "order_changed" }],
     ["settlement_refused", { ok: false, code: "order_already_paid" }],
-  ] as const)("%s, when the station answers %o", async (kind, answer) => {
+  ] as const)("raises %s when the station answers %o", async (kind, answer) => {
     const scene = await scenes.open();
     world.stations.answer(scene.intent.intentId, "provider_confirm", answer);
     await send(scene, paidBody(scenes.money(scene)));
@@ -222,7 +222,7 @@ describe("events without a payment", () => {
     expect(failed?.command).toEqual({ type: "provider_failed", intentId: scene.intent.intentId, reason });
   });
 
-  test("unknown kinds are accepted, recorded and replayed", async () => {
+  test("events of unknown kinds are accepted and recorded, and repetitions get the first answer", async () => {
     const scene = await scenes.open();
     for (const type of ["payment.scanned", "constructor", "payment.refund.created"]) {
       const body = JSON.stringify({ id: `e-${type}`, type, data: { reference: scene.reference } });
@@ -254,14 +254,14 @@ const endNow = async ({ intent }: Scene): Promise<void> => {
   await world.database`update provider_payments set expires_at = clock_timestamp() where intent_id = ${intent.intentId}`;
 };
 
-// The database's clock decides whether a confirmation was recorded before the intent's deadline, also in a race.
+// The database's clock decides whether a confirmation was recorded before the intent's deadline.
 describe("the check for a recorded confirmation", () => {
-  test("a check before the deadline: it reports that the deadline has not passed", async () => {
+  test("before the deadline: it reports that the deadline has not passed", async () => {
     const scene = await scenes.open();
     expect(await check(scene)).toEqual({ isOver: false, providerReference: null });
   });
 
-  test("an intent without a provider payment: the deadline has passed without a confirmation", async () => {
+  test("an intent without a provider payment: it reports that the deadline has passed without a confirmation", async () => {
     expect(await world.ask(findRecordedConfirmation, { intentId: 77_777 })).toEqual({
       isOver: true,
       providerReference: null,

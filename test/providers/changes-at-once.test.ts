@@ -1,4 +1,4 @@
-/** Simultaneous changes: two in one filial run one after the other, and the audit log of an organization has an order. */
+/** Simultaneous changes: those of one filial run one after the other, and those of one organization are logged in order. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { stationKey } from "../../services/db/outbox.ts";
@@ -72,7 +72,7 @@ describe("two changes of one filial", () => {
     ]);
   });
 
-  test("each to be the active config: one becomes active, the other is refused with the reason", async () => {
+  test("each activates another config: one becomes active, the other change is refused", async () => {
     const { place, first, second } = await twoDisabled();
     for (let round = 0; round < 10; round += 1) {
       const outcomes = await Promise.allSettled([first, second].map((id) => setStatus(place, id, "active")));
@@ -90,7 +90,7 @@ describe("a change while another process notifies a station of its filial", () =
     const configId = await create(place);
     const failed = new Error("the other process has failed");
     let changing: Promise<unknown> | undefined;
-    /** Resolves to the station, or to undefined when the service has notified it first. */
+    /** Returns the station, or undefined when the service has notified the station first. */
     const announceAndFail = async (): Promise<number | undefined> => {
       const stationId = await addStation(place);
       const announcing = world.database.begin(async (sql) => {
@@ -114,7 +114,7 @@ describe("a change while another process notifies a station of its filial", () =
 });
 
 describe("the audit log", () => {
-  test("a new event: comes after all events that were read before, and waits only for events of its organization", async () => {
+  test("a new event: waits for an open transaction with an event of its organization, and comes after that event", async () => {
     const [place, elsewhere] = [await world.openPlace(), await world.openPlace()];
     const { organizationId, owner: caller } = place;
     let isAnswered = false;
@@ -134,7 +134,7 @@ describe("the audit log", () => {
     expect(events.map(({ action }) => action)).toEqual(["slow_change", "provider_config_created"]);
   });
 
-  test("a reader that follows many writers misses no event", async () => {
+  test("a reader during simultaneous changes: it reads every event", async () => {
     const place = await world.openPlace();
     const { owner: caller } = place;
     const configIds = [await create(place)];

@@ -16,7 +16,7 @@ afterAll(() => world.stop());
 
 describe("a payment that an intent has claimed at one config", () => {
   test.each(["close", "attribute"] as const)(
-    "cannot be used to %s at the other config before its station has answered",
+    "an attempt to %s it at the other config before its station has answered: refused",
     async (how) => {
       const scene = await scenes.open();
       const { place, intent } = scene;
@@ -35,7 +35,7 @@ describe("a payment that an intent has claimed at one config", () => {
   );
 
   test.each(["close", "attribute"] as const)(
-    "cannot be used to %s at the other config while the cashier may settle it",
+    "an attempt to %s it at the other config while the cashier may settle it: refused",
     async (how) => {
       const scene = await scenes.open();
       const { place, intent } = scene;
@@ -46,14 +46,14 @@ describe("a payment that an intent has claimed at one config", () => {
       const order = await world.openIntent(place, 1250);
       const asked = () => (how === "close" ? scenes.close(place, issue) : scenes.attribute(place, issue, order));
       expect(await refusalOf(asked())).toMatchObject({ reason: "money_may_settle" });
-      // Once the collection has ended, only an operator may settle it.
+      // When the collection has ended, only an operator may settle the payment.
       await world.database`
       update provider_payments set expires_at = now() - interval '1 hour' where intent_id = ${intent.intentId}`;
       expect((await asked()).issue.status).toBe(how === "close" ? "closed" : "attributed");
     },
   );
 
-  test("is not closed as a duplicate of another intent while its cashier may still settle it", async () => {
+  test("its duplicate_money issue at another intent: not closed while the first cashier may settle the payment", async () => {
     const scene = await scenes.open();
     world.stations.answer(scene.intent.intentId, "provider_confirm", { ok: false, code: "order_changed" });
     await scenes.pay(scene, { transaction_id: "TAKEN" });
@@ -70,7 +70,7 @@ describe("a payment that an intent has claimed at one config", () => {
 });
 
 test.each(["its own config", "the sibling of its config"])(
-  "what the seam has refused is closed by a person, once its money pays another order by an issue at %s",
+  "a payment that the seam has refused pays another order by an issue at %s: the first issue can only be closed",
   async (where) => {
     const scene = await scenes.open();
     const { place, intent } = scene;
@@ -94,13 +94,13 @@ test.each(["its own config", "the sibling of its config"])(
   },
 );
 
-test("a claim: it holds before and after the station has answered", async () => {
+test("a payment that an intent has claimed: an issue at the sibling cannot use it, before and after settlement", async () => {
   const scene = await scenes.open();
   const station = Promise.withResolvers<StationReply>();
   world.stations.answer(scene.intent.intentId, "provider_confirm", () => station.promise);
   await scenes.pay(scene, { transaction_id: "OLD" });
   const issue = await siblings.notifyUnmatched(scene, await siblings.replace(scene), { transaction_id: "OLD" });
-  // Also before its station has answered.
+  // The station has not answered yet.
   expect(await refusalOf(scenes.close(scene.place, issue))).toMatchObject({ reason: "money_may_settle" });
   expect(await siblings.askSeam(scene, scene.intent, "OLD")).toBeNull();
   station.resolve({ ok: true, type: "accepted" });
@@ -110,7 +110,7 @@ test("a claim: it holds before and after the station has answered", async () => 
   expect(await scenes.salesOf(order)).toEqual([]);
 });
 
-test("a payment that one issue is attributing: another issue cannot close it", async () => {
+test("one issue is attributing a payment: another issue of the same payment cannot be closed", async () => {
   const scene = await scenes.open();
   await scenes.pay(scene, { reference: "UNKNOWN", transaction_id: "TWICE" });
   const first = await scenes.onlyIssueOf(scene.place);
@@ -123,7 +123,7 @@ test("a payment that one issue is attributing: another issue cannot close it", a
   expect((await scenes.close(scene.place, second)).issue.status).toBe("closed");
 });
 
-test("a closed payment: the operator sees it, also when only the keys of another issue lead to it", async () => {
+test("a payment closed at another account's config: refused here with the closed issue's id", async () => {
   const scene = await scenes.open();
   const { place } = scene;
   const transaction_id = "LED";
@@ -143,7 +143,7 @@ test("a closed payment: the operator sees it, also when only the keys of another
   });
 });
 
-test("the seam: refuses a payment that a person has closed at another config of its account", async () => {
+test("a payment that a person has closed at another config of its account: the seam refuses it", async () => {
   const scene = await scenes.open();
   const configId = await siblings.replace(scene);
   const issue = await siblings.notifyUnmatched(scene, configId, { transaction_id: "BACK" });
@@ -158,7 +158,7 @@ test.each([
   ["its own config", false],
   ["the sibling of its config", true],
 ])(
-  "a guest's payment settles, although another payment was asserted for it first, accepted at %s",
+  "another intent's payment was asserted for an intent at %s: the intent's payment still settles it",
   async (_, isSibling) => {
     const scene = await scenes.open();
     const transaction_id = `X-${scene.intent.intentId}`;
@@ -178,7 +178,7 @@ test.each([
 );
 
 describe("reports about a payment at the sibling config", () => {
-  test("a closed payment cannot be attributed here", async () => {
+  test("an issue of it was closed there: it cannot be attributed here", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { reference: "UNKNOWN" });
     const own = await scenes.onlyIssueOf(scene.place);
@@ -189,7 +189,7 @@ describe("reports about a payment at the sibling config", () => {
     expect(await scenes.salesOf(order)).toEqual([]);
   });
 
-  test("another amount prevents an attribution here", async () => {
+  test("another amount was reported there: it cannot be attributed here", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { reference: "UNKNOWN" });
     const own = await scenes.onlyIssueOf(scene.place);
@@ -199,7 +199,7 @@ describe("reports about a payment at the sibling config", () => {
     expect(await scenes.salesOf(order)).toEqual([]);
   });
 
-  test("the accounts that were reported there: count at the seam, for payments and for attributions", async () => {
+  test("it has settled: the seam refuses it at a config of any account that was reported for it", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { merchant_id: "M-2", transaction_id: "ATTRIBUTED" });
     await scenes.attribute(
@@ -207,7 +207,7 @@ describe("reports about a payment at the sibling config", () => {
       await scenes.onlyIssueOf(scene.place),
       await world.openIntent(scene.place, 1250),
     );
-    // A payment that was asked for before its config was moved.
+    // The QR of this payment was made before its config was moved.
     const moved = await scenes.open(scene);
     await siblings.move(scene, "M-9");
     await scenes.pay(moved, { transaction_id: "CONFIRMED" });
@@ -217,14 +217,14 @@ describe("reports about a payment at the sibling config", () => {
     expect(await siblings.askSeam(ofSaid, await world.openIntent(place, 1250), "ATTRIBUTED")).toBe(
       "money_already_used",
     );
-    // The same config, moved to the account that received the payment.
+    // The same config is now moved to the account that received the payment.
     await siblings.move(ofSaid, "M-1");
     expect(await siblings.askSeam(ofSaid, await world.openIntent(place, 1250), "CONFIRMED")).toBe("money_already_used");
   });
 });
 
-test("two intents for which the same payment is asserted at the same moment: one claims it", async () => {
-  // The claim is slow, so that the other intent could claim the payment first.
+test("the same payment is asserted for two intents at once: one claims it", async () => {
+  // The trigger makes each claim slow, so that both intents try to claim the payment at the same time.
   await world.database.unsafe(`
     create function pause_before_paid() returns trigger language plpgsql as $$
     begin perform pg_sleep(0.3); return new; end $$;
@@ -243,8 +243,8 @@ test("two intents for which the same payment is asserted at the same moment: one
   }
 });
 
-describe("accounts of equal numbers at two schemes", () => {
-  test("are two accounts: an equal reference pays at each", async () => {
+describe("accounts with the same number at two schemes", () => {
+  test("are two accounts: payments with the same reference settle at each", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { transaction_id: "1001" });
     await scenes.paid(scene);
@@ -264,7 +264,7 @@ describe("accounts of equal numbers at two schemes", () => {
     expect(await scenes.salesOf(second)).toEqual([]);
   });
 
-  test("keep the scheme of the time when the intent asked for the payment", async () => {
+  test("the scheme of a config changes after the QR was made: the payment belongs to the former account", async () => {
     const scene = await scenes.open();
     const configId = await siblings.replace(scene);
     const second = await siblings.open(configId, scene.place);
@@ -281,11 +281,11 @@ describe("accounts of equal numbers at two schemes", () => {
   });
 });
 
-test("a settled payment: a config that was moved away and receives it does not attribute it", async () => {
+test("a settled payment that a config with another account receives too: not attributed there", async () => {
   const scene = await scenes.open();
   await siblings.move(scene, "M-9");
   const second = await siblings.open(await siblings.replace(scene), scene.place);
-  // Both endpoints of the acquirer receive it; the moved one does not know the reference.
+  // Both configs receive the payment. The moved config does not know the reference.
   await scenes.pay(scene, { reference: second.reference, transaction_id: "X" });
   await siblings.notify(second, { transaction_id: "X" });
   await scenes.paid(second);
@@ -298,7 +298,7 @@ test("a settled payment: a config that was moved away and receives it does not a
   expect(await scenes.salesOf(order)).toEqual([]);
 });
 
-test("a payment attributed by the config that was moved away: settles nothing by the config that has the account", async () => {
+test("a payment attributed by a config with another account: settles nothing by the config that has its account", async () => {
   const scene = await scenes.open();
   const configId = await siblings.replace(scene);
   await siblings.move({ place: scene.place, configId }, "M-9");
@@ -311,7 +311,7 @@ test("a payment attributed by the config that was moved away: settles nothing by
   expect(await scenes.salesOf(scene.intent)).toEqual([]);
 });
 
-test("a payment that was asked for before the move: belongs to the old account", async () => {
+test("a config is moved after the QR was made: the payment belongs to the old account", async () => {
   const scene = await scenes.open();
   await siblings.move(scene, "M-9");
   await scenes.pay(scene);
@@ -322,7 +322,7 @@ test("a payment that was asked for before the move: belongs to the old account",
 });
 
 test.each([["z"], [""], [undefined]])(
-  "a settled payment: a sibling that receives it with the account %j does not attribute it",
+  "a settled payment that a sibling receives with the account %j: not attributed there",
   async (merchant_id) => {
     const scene = await scenes.open();
     await scenes.pay(scene);

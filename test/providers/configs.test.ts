@@ -23,7 +23,7 @@ const emvco = ({ owner: caller, filialId }: Place, more: object = {}) =>
   ({ caller, filialId, kind: "emvco_generic", mode: "test", name: "Acquirer", settings: SETTINGS, ...more }) as const;
 const create = (place: Place, more: object = {}) => world.ask(configMessages.createProviderConfig, emvco(place, more));
 
-/** The outbox messages for a station about its provider. */
+/** The provider updates for a station in the outbox, in order. */
 const providerUpdatesOf = async (stationId: number) => {
   const rows = await world.database<{ provider: { configId: number | null; revision: number } }[]>`
     select payload -> 'command' -> 'provider' as provider from outbox
@@ -68,7 +68,7 @@ describe("a config's secrets", () => {
     }
   });
 
-  test("decryption needs their key, their place and unchanged bytes", () => {
+  test("a sealed secret opens only with its key, for its config and name, and with unchanged bytes", () => {
     const [current, old] = [Buffer.from(newKey(), "base64url"), Buffer.from(newKey(), "base64url")];
     const place = providerSecretPlace({ configId: 1, name: "callback_secret" });
     const keyring = createKeyring(current, [old]);
@@ -101,7 +101,7 @@ describe("a config's secrets", () => {
 });
 
 describe("a sandbox config", () => {
-  test("opens an account at the sandbox provider, and its callback secret can be renewed there", async () => {
+  test("opens an account at the sandbox provider, and a rotation renews its callback secret there", async () => {
     const place = await world.openPlace();
     const request = {
       caller: place.owner,
@@ -219,7 +219,7 @@ describe("notices to stations", () => {
     expect(await providerUpdatesOf(live)).toEqual([]);
   });
 
-  test("a later station receives the config within a moment, and once", async () => {
+  test("a station created after the config receives it soon, and once", async () => {
     const place = await world.openPlace();
     const { configId } = (await create(place)).config;
     const later = await addStation(place);
@@ -269,14 +269,14 @@ describe("notices to stations", () => {
       const { config_id: configId } = await createProviderConfig(sql, row);
       await choose(sql, { filialId, mode: "test", configId });
       adding = addStation(place);
-      // Long enough that the job would find the station without updates if it existed already.
+      // In this time, the job would find a committed station without updates.
       await new Promise((resolve) => setTimeout(resolve, 1_500));
     });
     const stationId = (await adding) ?? 0;
     await waitFor("the station is notified", async () => (await providerUpdatesOf(stationId)).length > 0);
   });
 
-  test("each loss of the bus's newest data sends the config again, once", async () => {
+  test("the bus has lost its newest data: the station receives the config again, once for each loss", async () => {
     const place = await world.openPlace();
     const { configId } = (await create(place)).config;
     const lose = () => world.database`
@@ -300,7 +300,7 @@ describe("notices to stations", () => {
     );
   });
 
-  test("ten configs made active at once: a station has at most one", async () => {
+  test("ten configs created at once for one filial: one is created, the others are refused", async () => {
     const place = await world.openPlace();
     const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => create(place)));
     expect(outcomes.filter((outcome) => outcome.status === "fulfilled")).toHaveLength(1);
@@ -321,8 +321,8 @@ describe("notices to stations", () => {
   });
 });
 
-describe("a config of a filial with more stations than the relay is asked for", () => {
-  test("a change: is undelivered while a station's row waits; once delivered, its repetition covers all", async () => {
+describe("a config of a filial with more stations than one change flushes", () => {
+  test("a change: undelivered while a station's row waits; after delivery, its repetition has the position", async () => {
     const place = await world.openPlace();
     const { configId } = (await create(place)).config;
     await Promise.all(Array.from({ length: PROVIDER_LIMITS.flushedStations }, () => addStation(place)));

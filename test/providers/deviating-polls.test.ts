@@ -1,4 +1,4 @@
-/** A provider whose answers to two polls differ: the correct answer still counts. */
+/** A provider whose answers to polls differ: a later correct answer counts. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { takeAsPaid } from "../../services/providers/sql/tasks.ts";
@@ -18,7 +18,7 @@ afterAll(async () => {
   await provider.stop();
 });
 
-/** An unpaid payment, and what its provider would report of it once it is paid. */
+/** An unpaid payment, and the provider's answer about it when it is paid. */
 async function open(): Promise<{ place: Place; intent: Intent; paid: Readonly<Record<string, unknown>> }> {
   await provider.giveBack(world);
   const place = await world.openPlace();
@@ -33,7 +33,7 @@ async function open(): Promise<{ place: Place; intent: Intent; paid: Readonly<Re
   return { place, intent, paid: { ...payment, amount: "12.03", currency: "EUR", status: "paid" } };
 }
 
-/** Waits until the provider was polled once more. */
+/** Makes the next poll due, and waits until the service has made it. */
 async function poll({ intentId }: Intent): Promise<{ readonly outcome: string | null }> {
   const read = async () => {
     const [row] = await world.database<[{ attempts: number; outcome: string | null; is_due: boolean }]>`
@@ -50,7 +50,7 @@ async function poll({ intentId }: Intent): Promise<{ readonly outcome: string | 
 }
 
 test.each([{ account: "A-thief" }, { amount: "0.01" }])(
-  "a poll with the wrong %j: a later poll finds the right payment",
+  "polls are answered with the wrong %j: a later poll finds the correct payment, which settles",
   async (wrong) => {
     const { place, intent, paid } = await open();
     provider.answer = () => ({ ...paid, ...wrong });
@@ -65,7 +65,7 @@ test.each([{ account: "A-thief" }, { amount: "0.01" }])(
   40_000,
 );
 
-test("the poll after the deadline: is the last one, with any answer", async () => {
+test("the poll after the deadline: it is the last one, also when the amount is wrong", async () => {
   const { place, intent, paid } = await open();
   provider.answer = () => ({ ...paid, amount: "0.01" });
   await world.database`
@@ -74,7 +74,7 @@ test("the poll after the deadline: is the last one, with any answer", async () =
   expect(await scenes.onlyIssueOf(place)).toMatchObject({ kind: "amount_under" });
 });
 
-test("a poll that reports no payment: ends nothing when the payment has arrived meanwhile", async () => {
+test("a poll is answered with a decline, and the payment has arrived meanwhile: the intent does not end", async () => {
   const { place, intent, paid } = await open();
   const { intentId } = intent;
   world.stations.answer(intentId, "provider_confirm", "silence");

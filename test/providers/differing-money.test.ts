@@ -29,11 +29,11 @@ describe("a signed callback that cannot be read in full", () => {
     ["a transaction id that is a number", "reference_mismatch", { transaction_id: 5 }],
     ["a transaction id beyond its bound", "reference_mismatch", { transaction_id: "x".repeat(129) }],
     ["a reference beyond its bound", "unmatched_money", { reference: "r".repeat(201) }],
-    ["a currency that is none", "currency_mismatch", { currency: "eurodollars" }],
+    ["an unknown currency", "currency_mismatch", { currency: "eurodollars" }],
     ["a currency in small letters", "currency_mismatch", { currency: "eur" }],
     ["an empty currency", "currency_mismatch", { currency: "" }],
     ["an account that is a number", "account_mismatch", { merchant_id: 5 }],
-  ] as const)("with %s: is recorded, answered and an issue with the provider's words", async (_, kind, more) => {
+  ] as const)("with %s: it is recorded, and raises an issue with the provider's text", async (_, kind, more) => {
     const scene = await scenes.open();
     const body = paidBody(scenes.money(scene, more));
     await signed(scene, body);
@@ -56,7 +56,7 @@ describe("a signed callback that cannot be read in full", () => {
     '{"type":7,"data":{"amount":"12.50"}}',
     '{"id":"z","type":"payment.paid","data":{"amount":"1\\u0000"}}',
     "\u0000\u0001",
-  ])("raises an issue with its bytes as evidence: %j", async (body) => {
+  ])("with the body %j: it raises an issue with this text as evidence", async (body) => {
     const scene = await scenes.open();
     await signed(scene, body);
     expect(await scenes.onlyIssueOf(scene.place)).toMatchObject({
@@ -68,7 +68,7 @@ describe("a signed callback that cannot be read in full", () => {
   });
 
   test.each(["null", "5", '"x"', "[1]", '{"reference":7}'])(
-    "of an unknown kind with data %s does nothing",
+    "of an unknown kind with the data %s: it is accepted, and raises no issue",
     async (data) => {
       const scene = await scenes.open();
       await signed(scene, `{"id":${data === "5" ? "5" : '"k"'},"type":"payment.scanned","data":${data}}`);
@@ -77,7 +77,7 @@ describe("a signed callback that cannot be read in full", () => {
     },
   );
 
-  test("an attribution is refused with the true reason", async () => {
+  test("with an amount of too many decimals: an attribution is refused, because the amount is unknown", async () => {
     const scene = await scenes.open({ currency: "BHD" });
     await scenes.pay(scene, { amount: "1.234", currency: "BHD" });
     const issue = await scenes.onlyIssueOf(scene.place);
@@ -95,7 +95,7 @@ describe("one payment with differing reports", () => {
     ["currency_mismatch", { currency: "USD" }],
     ["account_mismatch", { merchant_id: "M-2" }],
   ] as const)(
-    "after the payment has settled: the report is %s, and the right report changes nothing",
+    "after settlement: a differing report raises %s, and a repeated correct report changes nothing",
     async (kind, more) => {
       const scene = await scenes.open();
       await scenes.pay(scene);
@@ -111,7 +111,7 @@ describe("one payment with differing reports", () => {
     },
   );
 
-  test("the reports are recorded beside the first, once each, and no attribution is possible", async () => {
+  test("two amounts before settlement: the issue has each once, up to a bound, and is not attributed", async () => {
     const scene = await scenes.open();
     for (const amount of ["5.00", "50.00", "5.00", "50.00"]) await scenes.pay(scene, { amount });
     const issue = await scenes.onlyIssueOf(scene.place);
@@ -128,7 +128,7 @@ describe("one payment with differing reports", () => {
 });
 
 describe("an event id that is sent again with another body", () => {
-  test("gets the first answer, and its payment is an issue and pays nothing", async () => {
+  test("a payment instead of a pending one: the answer is the first one, and the payment is only an issue", async () => {
     const scene = await scenes.open();
     const pending = JSON.stringify({ id: "same", type: "payment.pending", data: { reference: scene.reference } });
     const first = await scenes.send(scene, pending);
@@ -149,7 +149,7 @@ describe("an event id that is sent again with another body", () => {
     expect(await scenes.send(scene, pending)).toEqual(first);
   });
 
-  test("a known payment: changes nothing", async () => {
+  test("a settled payment: the same amount changes nothing, and another amount is an issue", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, {}, "once");
     await scenes.paid(scene);
@@ -161,7 +161,7 @@ describe("an event id that is sent again with another body", () => {
 });
 
 describe("the station of an intent with an issue", () => {
-  test("receives each issue, and provider_cleared only once the last of them is resolved", async () => {
+  test("receives each issue, and provider_cleared only after the last issue is resolved", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "9.00" });
     expect(await scenes.taskEnd(scene.intent, "differ")).toBe("notified");
@@ -169,7 +169,7 @@ describe("the station of an intent with an issue", () => {
       actor: { kind: "provider", id: scene.configId },
       command: { type: "provider_money_differs", intentId: scene.intent.intentId, issue: "amount_under" },
     });
-    // A second payment differs as well; and the provider reports that the payment has expired.
+    // A second payment differs too. Then the provider reports that the payment has expired.
     await scenes.pay(scene, { transaction_id: "T-other", merchant_id: "M-2" });
     world.stations.answer(scene.intent.intentId, "provider_failed", {
       ok: false,
@@ -191,14 +191,14 @@ describe("the station of an intent with an issue", () => {
     const order = await world.openIntent(scene.place, 1250);
     await scenes.attribute(scene.place, second, order);
     await waitFor("the provider's report", () => scenes.commandTypes(scene.intent).includes("provider_cleared"));
-    // A new one is notified again.
+    // The station is notified of a new issue.
     await scenes.pay(scene, { transaction_id: "T-third", amount: "8.00" });
     await waitFor("a third notice", () => scenes.commandTypes(scene.intent).at(-1) === "provider_money_differs");
     const ids = world.stations.about(scene.intent.intentId).map(({ commandId }) => commandId);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test("receives provider_cleared again, when the first one came before its intent had ended", async () => {
+  test("receives provider_cleared again when the first one came before its intent had ended", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     // An amount for which the sandbox provider waits.
@@ -211,7 +211,7 @@ describe("the station of an intent with an issue", () => {
     await waitFor("the report", () => scenes.commandTypes(intent).includes("provider_cleared"));
   });
 
-  test("receives provider_cleared again, when the provider ended the payment before the intent's end was reported", async () => {
+  test("receives provider_cleared again when the provider ended the payment before the intent's end was reported", async () => {
     const place = await world.openPlace();
     const intent = await world.openIntent(place, 1203);
     expect(await world.askProvider(place, await world.addSandboxConfig(place), intent)).toMatchObject({
@@ -242,9 +242,9 @@ describe("the station of an intent with an issue", () => {
   });
 
   test.each([
-    ["has forgotten the intent, which ended long ago", { ok: false, code: "intent_unknown" }, {}],
-    ["collects until then, when its issue is closed already", { ok: true, type: "accepted" }, { amount: "9.00" }],
-  ] as const)("receives provider_cleared, also where the station %s", async (_, reply, more) => {
+    ["does not know the intent any more", { ok: false, code: "intent_unknown" }, {}],
+    ["collects until then, and its issue is closed", { ok: true, type: "accepted" }, { amount: "9.00" }],
+  ] as const)("receives provider_cleared, also when it %s", async (_, reply, more) => {
     const scene = await scenes.open();
     if ("amount" in more) {
       await scenes.pay(scene, more);

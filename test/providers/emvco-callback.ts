@@ -1,4 +1,4 @@
-/** Callbacks of an `emvco_generic` provider, signed as its scheme's operator would sign them. */
+/** Callbacks of an `emvco_generic` provider, with signatures as the scheme's operator makes them. */
 import { receiveCallback } from "../../services/bus/messages/callbacks.ts";
 import type { ReplyOf } from "../../services/bus/operation.ts";
 import { signature } from "../support/emvco-settings.ts";
@@ -11,7 +11,7 @@ export interface SignedBody {
   readonly secret: string;
   readonly atMs?: number;
   readonly address?: string;
-  /** Replaces the correct one. */
+  /** Replaces the correct signature header. */
   readonly header?: string;
 }
 
@@ -21,7 +21,7 @@ export function sendCallback(world: ProvidersWorld, sent: SignedBody): Promise<R
   return world.ask(receiveCallback, { configId, headers: { "x-provider-signature": header }, bodyBase64, address });
 }
 
-/** The same over HTTP. */
+/** Sends the callback over HTTP. */
 export function postCallback<T = Record<string, unknown>>(
   baseUrl: string,
   { configId, body, secret }: SignedBody,

@@ -54,13 +54,13 @@ const MERCHANT: MerchantData = {
 };
 
 describe("an EMVCo payload", () => {
-  test("another implementation reads what was written, whatever the merchant and the amount", () => {
+  test("any merchant and amount: another implementation reads the written fields", () => {
     fc.assert(
       fc.property(merchants, currencies, amounts, (merchant, currency, amount) => {
         expect(merchantDataSchema.parse(merchant)).toEqual(merchant);
         const reference = newReference();
         const payload = merchantPayload(merchant, { amountMinor: amount.toString(), currency, reference });
-        // Strict: the other implementation checks the CRC over everything before it.
+        // In strict mode, the other implementation checks the CRC over everything before it.
         const read = parse(payload, true, true);
         expect(read).not.toBeNull();
         const { tag, guid, merchant_id, terminal_id } = merchant.merchant_account;
@@ -82,7 +82,7 @@ describe("an EMVCo payload", () => {
     );
   });
 
-  test("another implementation refuses it when one character differs", () => {
+  test("one character is changed: another implementation refuses it", () => {
     const payload = merchantPayload(MERCHANT, { amountMinor: "1250", currency: "EUR", reference: newReference() });
     expect(parse(payload, true)).not.toBeNull();
     for (const index of [20, 60, payload.length - 1]) {
@@ -110,7 +110,7 @@ describe("an EMVCo payload", () => {
     expect(currencyNumber("constructor")).toBeUndefined();
   });
 
-  test("another implementation counts each character in the same way", () => {
+  test("a text that is empty, too long or not plain ASCII: refused", () => {
     expect(() => tlv("59", "Café")).toThrow(RangeError);
     expect(() => tlv("59", "")).toThrow(RangeError);
     expect(() => tlv("59", "x".repeat(100))).toThrow(RangeError);

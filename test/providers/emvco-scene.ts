@@ -14,7 +14,7 @@ export interface Scene {
   readonly place: Place;
   readonly configId: number;
   readonly intent: Intent;
-  /** Our reference, as the payload's reference label carries it. */
+  /** Our reference, which the payload has as its reference label. */
   readonly reference: string;
 }
 
@@ -116,7 +116,7 @@ export class Scenes {
     return waitFor("a transaction", async () => (await this.salesOf(scene.intent)).length > 0);
   }
 
-  /** Waits until the task has ended; returns how. */
+  /** Waits until the task has ended, and returns its outcome. */
   taskEnd({ intentId }: Intent, kind: string): Promise<string> {
     return waitFor(`the end of ${kind}`, async () => {
       const [row] = await this.#world().database<{ outcome: string | null }[]>`

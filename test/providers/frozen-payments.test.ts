@@ -1,4 +1,4 @@
-/** While a kill switch of any kind is on, no QR is made or adopted (a QR that is being made: late-answers.test.ts). */
+/** While a kill switch of any kind is on, no QR is made. A QR that is being made then: late-answers.test.ts. */
 import { headers } from "nats";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { waitFor } from "../support/wait-for.ts";
@@ -28,7 +28,7 @@ async function freeze(kind: Kind, place: Place, configId: number): Promise<void>
 }
 
 describe.each(KINDS)("the switch of the %s", (kind) => {
-  test("no payment is made", async () => {
+  test("is on: no payment is requested", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     await freeze(kind, place, configId);
@@ -42,7 +42,7 @@ describe.each(KINDS)("the switch of the %s", (kind) => {
     }
   });
 
-  test("an unanswered question of another process: is not repeated, and its possible payment is withdrawn", async () => {
+  test("is on, and a stopped process left a request without an answer: not repeated, its payment is withdrawn", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const { intentId, orderDisplayNumber } = await world.openIntent(place, 1203);

@@ -22,7 +22,7 @@ test("the settings in the guide are accepted", () => {
   expect(secrets).toEqual({ callback_secret: expect.stringMatching(/^[\x21-\x7e]{16,256}$/) });
 });
 
-test("the callback in the guide is read in full", () => {
+test("the service reads every field of the callback in the guide", () => {
   const event = emvcoGeneric.decode(Buffer.from(block("json", "payment.paid")));
   expect(event).toEqual({
     eventId: "evt-1",

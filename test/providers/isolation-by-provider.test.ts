@@ -1,4 +1,4 @@
-/** One silent provider, with a config in each of several filials, does not delay others' payments. */
+/** A provider that does not answer, with configs in several filials, does not delay other providers' payments. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createProviderPayment } from "../../services/bus/messages/provider-payments.ts";
 import { call } from "../../services/bus/operation.ts";
@@ -16,7 +16,7 @@ beforeAll(async () => {
   [provider, world] = await Promise.all([startAnsweringProvider(), startProvidersWorld()]);
 });
 afterAll(async () => {
-  // Ends the unanswered requests; otherwise the service would wait for them before it stops.
+  // This ends the unanswered requests. Otherwise the service would wait for them before it stops.
   await provider.stop();
   await world.stop();
 });
@@ -36,7 +36,7 @@ describe("a silent provider", () => {
     await answerOneAccount({ world, provider }, healthy.configId);
   });
 
-  it("with a config in each of 8 filials: an account of its server that gets answers has its QR and its payment", async () => {
+  it("with configs in 8 filials: another account of its server, which gets answers, has its QR and its payment", async () => {
     for (const [nth, account] of silent.slice(0, FILIALS).entries())
       await openDueQrs(world, account, { count: OPEN_QRS, nth });
     const asked = silent
@@ -46,7 +46,7 @@ describe("a silent provider", () => {
     await Promise.all(asked);
   });
 
-  it("with more configs than it may have slots: another provider's QR is made at once", async () => {
+  it("with requests of 40 filials for all slots and places: another provider's QR is made within 2 s", async () => {
     const { creationsAtOnce, creationsWaiting } = PROVIDER_LIMITS;
     const place = await world.openPlace();
     const configId = await scenes.openConfig(place);

@@ -1,4 +1,4 @@
-/** One silent provider, or a flood of wrong callbacks, does not delay the payments of the others. */
+/** A provider that does not answer, or many callbacks with wrong signatures, does not delay the payments of others. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { receiveCallback } from "../../services/bus/messages/callbacks.ts";
 import { createProviderPayment } from "../../services/bus/messages/provider-payments.ts";
@@ -18,7 +18,7 @@ beforeAll(async () => {
   [provider, world] = await Promise.all([startAnsweringProvider(), startProvidersWorld()]);
 });
 afterAll(async () => {
-  // Ends the unanswered requests; otherwise the service would wait for them before it stops.
+  // This ends the unanswered requests. Otherwise the service would wait for them before it stops.
   await provider.stop();
   await world.stop();
 });
@@ -30,7 +30,7 @@ const BURSTS = 12;
 describe("bursts of callbacks with wrong signatures", () => {
   let sent = 0;
 
-  /** For existing configs and for invented ones; each from a new address. */
+  /** Sends a callback from a new address, for the existing config or for an unknown one. */
   async function sendWrong(existingId: number): Promise<void> {
     sent += 1;
     const configId = sent % 3 === 0 ? 5_000_000 + sent : existingId;
@@ -42,7 +42,7 @@ describe("bursts of callbacks with wrong signatures", () => {
     });
   }
 
-  it("valid callbacks after them, for the same config and for another one: accepted", async () => {
+  it("valid callbacks during them, for the same config and for another one: accepted", async () => {
     const [flooded, other] = await Promise.all([scenes.open(), scenes.open()]);
     const sendRight = async (nth: number): Promise<void> => {
       const { configId } = nth % 2 === 0 ? flooded : other;

@@ -1,4 +1,4 @@
-/** How an operator resolves a payment that does not match: by attribution through the seam or by closing it, with a reason. */
+/** How an operator resolves a payment that does not match: by an attribution through the seam, or by closing the issue. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Issue } from "../../services/bus/messages/issues.ts";
@@ -75,7 +75,7 @@ describe("an attribution", () => {
       resolvedBy: place.operator.userId,
       reason: "the guest showed the receipt",
     });
-    // Again by the same person: the same answer, and no second payment.
+    // A repetition by the same person gets the same answer and adds no transaction.
     expect((await scenes.attribute(place, issue, intent)).issue).toEqual(resolved);
     expect(await transactionsOf(intent)).toHaveLength(1);
     const rows = await world.database<{ payload: { command: unknown } }[]>`
@@ -99,7 +99,7 @@ describe("an attribution", () => {
     });
   });
 
-  test("by another person, to another order or for another reason: refused with the reason's name", async () => {
+  test("again by another person, to another order or for another reason: refused as issue_attributed", async () => {
     const { place, issue } = await strayMoney();
     const intent = await world.openIntent(place, 1250);
     const other = await world.openIntent(place, 1250);
@@ -116,7 +116,7 @@ describe("an attribution", () => {
     expect(await transactionsOf(other)).toEqual([]);
   });
 
-  test("ten at once to ten orders: one order is paid", async () => {
+  test("ten at once, to ten orders: one order is paid", async () => {
     const { place, issue } = await strayMoney();
     const intents = await Promise.all(Array.from({ length: 10 }, () => world.openIntent(place, 1250)));
     const outcomes = await Promise.allSettled(intents.map((intent) => scenes.attribute(place, issue, intent)));
@@ -142,7 +142,7 @@ describe("an attribution", () => {
   test("a payment without an amount, or one that pays an order by another issue: refused", async () => {
     const nameless = await strayMoney("no amount");
     expect(nameless.issue.amountMinor).toBeNull();
-    // This reason comes before all others: a paid order, or an order of another filial.
+    // This reason comes before others, here before those of an order of another filial.
     const elsewhere = await world.openPlace({ isSandbox: false });
     const orders = [await world.openIntent(nameless.place, 1250), await world.openIntent(elsewhere, 1250)];
     for (const order of orders)
@@ -150,7 +150,7 @@ describe("an attribution", () => {
         code: "conflict",
         reason: "amount_unknown",
       });
-    // The same payment in two issues: first with a wrong account, then for an unknown reference.
+    // Two issues have the same payment: the first for a wrong account, the second for an unknown reference.
     const place = await world.openPlace();
     const configId = await scenes.openConfig(place);
     const asked = await world.openIntent(place, 1250);
@@ -166,7 +166,7 @@ describe("an attribution", () => {
     const again = await world.openIntent(place, 1250);
     expect((await refusalOf(scenes.attribute(place, second, again))).code).toBe("conflict");
     expect(await transactionsOf(again)).toHaveLength(0);
-    // It does not pay its own intent either when the correct callback arrives later.
+    // When the correct callback arrives later, the payment does not settle its intent either.
     await addStray(configId, { reference, transaction_id: "SAME" });
     const [last] = await world.database<[{ outcome: string }]>`
       select outcome from provider_callbacks where config_id = ${configId} order by callback_id desc limit 1`;
@@ -175,10 +175,10 @@ describe("an attribution", () => {
     expect(received).not.toContain("provider_confirm");
   });
 
-  test("an order that changes in between: the seam refuses it, and the issue can be attributed again", async () => {
+  test("the order changes before the seam is asked: the seam refuses, and the issue can be attributed again", async () => {
     const { place, issue } = await strayMoney();
     const intent = await world.openIntent(place, 1250);
-    // The attribution as stored by a process that died after writing it and before asking the seam.
+    // The stored attribution of a process that died before it asked the seam.
     await leaveAttribution(issue, intent);
     const lines = [{ name: "Soup", quantity: 1, unitAmountMinor: "1300" }];
     await world.ask(changeOrder, { caller: place.cashier, orderId: intent.orderId, lines });
@@ -189,7 +189,7 @@ describe("an attribution", () => {
     expect(await transactionsOf(other)).toHaveLength(1);
   });
 
-  test("a crash between the seam and the issue: another attempt finds what was paid", async () => {
+  test("a process dies after it stored the attribution: an attempt for another order completes the first", async () => {
     const { place, issue } = await strayMoney();
     const intent = await world.openIntent(place, 1250);
     await leaveAttribution(issue, intent);
@@ -200,7 +200,7 @@ describe("an attribution", () => {
     expect((await listOf(place)).issues[0]).toMatchObject({ status: "attributed", orderId: intent.orderId });
   });
 
-  test("an attribution that a crash has left: another process completes it, also after one that it cannot complete", async () => {
+  test("a process has died before the seam: another one completes it, also after one that cannot be completed", async () => {
     const stuck = await strayMoney();
     const { place, issue } = await strayMoney();
     const intent = await world.openIntent(place, 1250);
@@ -211,7 +211,7 @@ describe("an attribution", () => {
     expect((await refusalOf(scenes.close(place, issue))).code).toBe("conflict");
   });
 
-  test("a payment that the cashier may still settle: waits until its collection has ended", async () => {
+  test("of a payment that the cashier may still settle: refused until the collection has ended", async () => {
     const place = await world.openPlace();
     const configId = await scenes.openConfig(place);
     const asked = await world.openIntent(place, 1250);
@@ -269,7 +269,7 @@ describe("a closed issue", () => {
       { ...closed, lastSeenAtMs: expect.any(Number) as number, evidence: { ...evidence, further } },
     ]);
     const intent = await world.openIntent(place, 1250);
-    // Again by the same person: the same answer, and one entry of the audit log.
+    // A repetition by the same person gets the same answer, and the audit log has one entry.
     const [known] = (await listOf(place)).issues;
     expect((await scenes.close(place, issue)).issue).toEqual(known);
     const differing = [
@@ -305,7 +305,7 @@ describe("a closed issue", () => {
     }
   });
 
-  test("lists: newest first, page by page, by status", async () => {
+  test("the list of issues: newest first, page by page, by status", async () => {
     const { place, configId, issue } = await strayMoney();
     for (let more = 0; more < 4; more += 1) await addStray(configId);
     const page = (beforeId?: number) =>

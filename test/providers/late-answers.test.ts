@@ -1,4 +1,4 @@
-/** A switch or an end while a provider makes a payment: the QR of its answer is not shown, and the payment is cancelled. */
+/** A switch or an end while a provider makes a payment: the service returns no QR and cancels the payment. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -46,7 +46,7 @@ const rowOf = async ({ intentId }: Intent): Promise<unknown> => {
   return row;
 };
 
-test("a switch thrown while the provider answers: no QR is returned, and the payment is cancelled", async () => {
+test("a switch is set before the provider answers: no QR is returned, and the payment is cancelled", async () => {
   const { configId, intent, place, reply, release } = await ask();
   await world.bus.js.publish(`$KV.SWITCHES.provider.${configId}`, "{}");
   await untilFrozen(world, place, configId);
@@ -62,7 +62,7 @@ test("a switch thrown while the provider answers: no QR is returned, and the pay
   });
 });
 
-test("an intent that ends while the provider answers: a payment cancelled before its creation is cancelled again", async () => {
+test("the intent ends before the provider answers: after the answer, the payment is cancelled again", async () => {
   const { intent, reply, release } = await ask();
   await world.ask(withdrawProviderPayment, { intentId: intent.intentId });
   await waitFor("the first cancellation", async () => {

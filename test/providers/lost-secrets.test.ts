@@ -32,7 +32,7 @@ test("a lost key: the service names the recovery; after it, owners set their sec
     await world.database.unsafe(statement);
   });
 
-  // The config has no API key any more, so the sandbox provider refuses the payment.
+  // The config has no API key now, so the sandbox provider refuses the payment.
   const asked = await world.askProvider(sandbox, configId, await world.openIntent(sandbox, 1203));
   expect(asked).toEqual({ created: false, reason: "provider_refused" });
   const listed = await world.ask(configMessages.listProviderConfigs, { caller: emvco.owner });

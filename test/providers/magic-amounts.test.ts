@@ -1,6 +1,6 @@
 /**
- * Each magic amount of the sandbox provider, until the end that its table documents: at a station of the real actor host, over
- * relay, settlement service and HTTP. The rows run in parallel; those that wait for a deadline have the shortest one.
+ * Each magic amount of the sandbox provider until its documented end, at a station of the real actor host, with the real
+ * relay, settlement service and HTTP. The rows run in parallel. Those that wait for a deadline have the shortest one.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { EndReason } from "../../machines/payment-intent.ts";
@@ -22,16 +22,16 @@ type IssueKind = (typeof ISSUE_KINDS)[number];
 interface End {
   readonly status: "succeeded" | "cancelled" | "expired";
   readonly endReason?: EndReason;
-  /** What the cashier or the guest does once the QR is shown; nothing when left out. */
+  /** What the cashier or the guest does when the QR is shown. Without it, they do nothing. */
   readonly shown?: "cancel" | "cancel after the issue" | "approve";
   readonly issues?: readonly IssueKind[];
-  /** The issues when the second callback is processed before the first, as on a busy machine. */
+  /** The issues when the second callback is processed before the first one, which happens on a busy machine. */
   readonly overtaken?: readonly IssueKind[];
   /** How many callbacks there are, each answered 200. */
   readonly callbacks: number;
-  /** One more is possible: the provider reports the expiry when it happens before our cancellation. */
+  /** One more callback is possible: the provider reports the expiry when it comes before our cancellation. */
   readonly lastCallback?: "may come";
-  /** The answer to the next collection of the order, which begins once all reports about this one have arrived. */
+  /** The answer to the next collection of the order, which begins when all reports about this one have arrived. */
   readonly next: "paid already" | "needs confirmation" | "collects";
 }
 
@@ -52,7 +52,7 @@ const ENDS: Record<Scenario, readonly End[]> = {
   decline: [{ status: "cancelled", endReason: "payment_declined", callbacks: 1, next: "collects" }],
   buyer_cancel: [{ status: "cancelled", endReason: "buyer_cancelled", callbacks: 1, next: "collects" }],
   never_pays: [
-    // The service cancels it at the provider after its expiry, so no callback comes, unless the provider is faster.
+    // The service cancels the payment after the expiry. A callback comes only when the provider is faster.
     { status: "expired", callbacks: 0, lastCallback: "may come", next: "collects" },
     { ...PAID, shown: "approve" },
   ],
@@ -76,7 +76,7 @@ const ENDS: Record<Scenario, readonly End[]> = {
   double_payment: [{ ...PAID, issues: ["duplicate_money"], overtaken: ["reference_mismatch"], callbacks: 2 }],
   stray_money: [{ ...PAID, issues: ["unmatched_money"], callbacks: 2 }],
 };
-/** Those that wait for the deadline begin first. */
+/** Each end is one test. Those that wait for the deadline begin first. */
 const ROWS = (Object.entries(ENDS) as [Scenario, readonly End[]][])
   .flatMap(([scenario, ends]) => ends.map((end) => ({ scenario, end, how: end.shown ?? "by itself" })))
   .toSorted((one, other) => Number(other.end.status === "expired") - Number(one.end.status === "expired"));
@@ -91,7 +91,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-test("an amount: its last two digits select its scenario, in every currency, and the table has each once", () => {
+test("the last two digits of an amount select its scenario, and the table has each ending once", () => {
   expect(new Set(MAGIC_AMOUNTS.map(({ ending }) => ending)).size).toBe(MAGIC_AMOUNTS.length);
   expect(MAGIC_AMOUNTS.every(({ ending }) => /^\d\d$/.test(ending))).toBe(true);
   expect(scenarioOf("1201")).toBe("decline");
@@ -156,7 +156,7 @@ async function haveCome(counter: QrCounter, { issues = [], callbacks }: End): Pr
   return (await counter.issues()).length >= issues.length && answersOf(counter).length >= callbacks;
 }
 
-/** Each is accepted, and a copy gets the same answer as the first, byte for byte. */
+/** Each callback is accepted, and a copy gets the same answer as the first, byte for byte. */
 function expectCallbacks(counter: QrCounter, { callbacks, lastCallback }: End): void {
   const answers = answersOf(counter);
   const expected = answers.length > callbacks && lastCallback === "may come" ? callbacks + 1 : callbacks;
@@ -165,7 +165,7 @@ function expectCallbacks(counter: QrCounter, { callbacks, lastCallback }: End): 
   for (const { body, answer } of answers) expect(answer.body).toBe(byBody.get(body));
 }
 
-/** The answer to a second collection of the order, in cash, once all reports about the first have arrived. */
+/** Checks the answer to a second collection of the order, in cash, after all reports about the first have arrived. */
 async function expectNext(counter: QrCounter, intentId: number, { next }: End): Promise<void> {
   const { orderId } = counter;
   const again = (confirmsMoneyMayHaveMoved: boolean) =>
@@ -188,7 +188,7 @@ async function expectNext(counter: QrCounter, intentId: number, { next }: End): 
   expect((await again(true)).reply).toMatchObject({ ok: true });
 }
 
-/** The providers service knows the end, has asked the provider for the last time, and has notified the station. */
+/** Whether the providers service has received the intent's end, and has completed all tasks of the intent. */
 async function isQuiet(counter: QrCounter, intentId: number): Promise<boolean> {
   const { unreportedEnds } = await counter.state();
   const open = await world.database`select from provider_tasks where intent_id = ${intentId} and outcome is null`;

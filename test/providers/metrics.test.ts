@@ -21,7 +21,7 @@ afterAll(() => world.stop());
 
 type Labels = Readonly<Record<string, string>>;
 
-/** By how much each of these metrics grows during `work`, without those that do not grow. */
+/** By how much each of these metrics grows during `act`. Metrics that do not grow are left out. */
 async function growth(names: readonly string[], act: () => Promise<unknown>): Promise<Record<string, number>> {
   const before = await world.scrape();
   await act();
@@ -56,7 +56,7 @@ const notify = (configId: number, body: string, more: Partial<SignedBody> = {}) 
 const stray = (transaction_id: string) =>
   paidBody({ reference: "unknown", transaction_id, merchant_id: "M-1", amount: "12.50", currency: "EUR" });
 
-/** A payment of EUR 12.50 for this intent's request to the provider. */
+/** A payment of EUR 12.50 with the reference of this intent's request to the provider. */
 async function moneyOf(intentId: number, transaction_id: string) {
   const [{ reference }] = await world.database<[{ reference: string }]>`
     select reference from provider_payments where intent_id = ${intentId}`;
@@ -135,7 +135,7 @@ describe("issues", () => {
     expect(grown).toEqual(prefixed("providers_issues_total", { unmatched_money: 1, amount_over: 1 }));
   });
 
-  test("that wait for a person are shown by kind, with the age of the oldest", async () => {
+  test("that are open are counted by kind, with the age of the oldest", async () => {
     const { place, configId } = await addScheme();
     await notify(configId, stray("T-7"));
     const [issue] = await world.database<{ issue_id: number; waiting: number }[]>`
@@ -158,7 +158,7 @@ describe("issues", () => {
     expect(await shown()).toEqual({ unmatched: issue.waiting - 1, tips: 0, hours: 0 });
   });
 
-  test("issues that a station raises are counted as well", async () => {
+  test("that a station's refusal raises are counted too", async () => {
     const { place, configId } = await addScheme();
     const intent = await world.openIntent(place, 1_250);
     world.stations.answer(intent.intentId, "provider_confirm", {
@@ -179,7 +179,7 @@ describe("calls to a provider", () => {
     const names = ["providers_calls_total", "providers_call_duration_seconds_count"];
     const grown = await growth(names, async () => {
       const configId = await world.addSandboxConfig(place);
-      // The endings of the sandbox provider: paid, down, refused, garbage.
+      // The amounts select scenarios of the sandbox provider: approve, provider_down, refuse, garbage.
       for (const amount of [1_250, 1_213, 1_216, 1_217]) {
         await world.askProvider(place, configId, await world.openIntent(place, amount));
       }
@@ -199,7 +199,7 @@ describe("calls to a provider", () => {
 });
 
 describe("tasks", () => {
-  test("are counted by kind and outcome, those with a retry as such", async () => {
+  test("are counted by kind and outcome, and attempts that are retried too", async () => {
     const { place, configId } = await addScheme();
     const intent = await world.openIntent(place, 1_250);
     world.stations.collect(intent);
@@ -219,7 +219,7 @@ describe("tasks", () => {
       "providers_tasks_total confirm settled": 1,
     });
     const failed = await growth(names, async () => {
-      // Lacks the required reason, so that the attempt throws.
+      // The task lacks the required reason, so the attempt throws.
       await world.database`insert into provider_tasks (intent_id, kind) values (${intent.intentId}, 'fail')`;
       await comes("providers_tasks_total", { kind: "fail", outcome: "failed" }, 1);
       await world.database`
@@ -231,7 +231,7 @@ describe("tasks", () => {
     expect(failed["providers_tasks_total fail failed"]).toBeGreaterThanOrEqual(1);
   });
 
-  test("due tasks without a worker are reported with the age of the oldest, until they are done", async () => {
+  test("that are due without a worker are reported with the age of the oldest, until they are done", async () => {
     const { place, configId } = await addScheme();
     const intent = await world.openIntent(place, 1_250);
     await world.askProvider(place, configId, intent);
@@ -241,7 +241,7 @@ describe("tasks", () => {
     await world.database`
       insert into provider_tasks (intent_id, kind, due_at) values (${intentId}, 'clear', now() + interval '1 second')`;
     await world.database.begin(async (sql) => {
-      // A worker that claims a task writes its row; a held table allows reads and no writes.
+      // A worker that claims a task writes its row. The lock allows reads and prevents writes.
       await sql`lock table provider_tasks in share mode`;
       const series = await comes("providers_tasks_oldest_due_age_seconds", {}, 0.5);
       expect(metricSum(series, "providers_tasks_due")).toBe(1);

@@ -36,7 +36,7 @@ describe("an account with two configs", () => {
     expect(await scenes.salesOf(order)).toEqual([]);
   });
 
-  test("the seam refuses the second settlement, and another account's equal reference pays", async () => {
+  test("the seam refuses the second settlement; with another account, the same reference pays", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { transaction_id: "EQUAL" });
     await scenes.paid(scene);
@@ -67,9 +67,9 @@ describe("an account with two configs", () => {
   });
 
   test.each([
-    ["space around it", "sp", " sp "],
-    ["other code points of the same letter", "e\u0301", "\u00e9"],
-  ])("a reference is the same with %s", async (_, first, second) => {
+    ["space around them", "sp", " sp "],
+    ["the code points of a letter", "e\u0301", "\u00e9"],
+  ])("two references that differ only in %s are the same payment", async (_, first, second) => {
     const scene = await scenes.open();
     await scenes.pay(scene, { transaction_id: first });
     await scenes.paid(scene);
@@ -91,7 +91,7 @@ describe("a payment that its provider has asserted with another account", () => 
     ["unmatched_money", { reference: "UNKNOWN" }, "M-2"],
     ["account_mismatch", {}, " M-2 "],
   ])(
-    "an attribution as %s %j of %j: the payment settles nothing by the config of that account",
+    "attributed from an issue %s with %j and the account %j: it settles nothing by that account's config",
     async (kind, more, account) => {
       const scene = await scenes.open();
       await scenes.pay(scene, { ...elsewhere, ...more, merchant_id: account });
@@ -107,7 +107,7 @@ describe("a payment that its provider has asserted with another account", () => 
     },
   );
 
-  test("a closed payment: settles nothing at the other account's config", async () => {
+  test("closed: it settles nothing at the other account's config", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, elsewhere);
     await scenes.close(scene.place, await scenes.onlyIssueOf(scene.place));
@@ -117,7 +117,7 @@ describe("a payment that its provider has asserted with another account", () => 
     expect(await scenes.salesOf(third)).toEqual([]);
   });
 
-  test("a payment that has settled there is not attributed here", async () => {
+  test("settled at the other account's config: it is not attributed here", async () => {
     const scene = await scenes.open();
     const configId = await replaceConfig(scene, "M-2");
     const third = await payBy(configId, scene.place, elsewhere);
@@ -134,9 +134,9 @@ describe("a payment that its provider has asserted with another account", () => 
   });
 
   test.each([
-    ["before it was asserted rightly", true],
-    ["after it was", false],
-  ])("%s pays once, also at the seam", async (_, isBefore) => {
+    ["and then with the correct one", true],
+    ["after the correct one", false],
+  ])("%s: it settles once, and the seam refuses it at the other account's config", async (_, isBefore) => {
     const scene = await scenes.open();
     const right = { transaction_id: "ELSEWHERE" };
     await scenes.pay(scene, isBefore ? elsewhere : right);
@@ -149,7 +149,7 @@ describe("a payment that its provider has asserted with another account", () => 
     expect(await siblings.askSeam({ place: scene.place, configId }, third, "ELSEWHERE")).toBe("money_already_used");
   });
 
-  test("repeated assertions with other accounts: once attributed, it settles at none of them", async () => {
+  test("with two other accounts: after an attribution, it settles nothing at either", async () => {
     const scene = await scenes.open();
     for (const account of ["M-2", "M-3"]) await scenes.pay(scene, { ...elsewhere, merchant_id: account });
     const order = await world.openIntent(scene.place, 1250);
@@ -161,7 +161,7 @@ describe("a payment that its provider has asserted with another account", () => 
 });
 
 describe("reported amounts of a payment", () => {
-  test("another amount: blocks the attribution, also when the evidence has reached its bound", async () => {
+  test("another amount: no attribution, also when the evidence has reached its bound", async () => {
     const scene = await scenes.open();
     const asserted = { reference: "UNKNOWN", amount: "19.00" };
     for (let nth = 0; nth < 10; nth += 1) await scenes.pay(scene, { ...asserted, nth });
@@ -178,7 +178,7 @@ describe("reported amounts of a payment", () => {
     expect(await scenes.salesOf(order)).toEqual([]);
   });
 
-  test("another amount in another issue: blocks the attribution", async () => {
+  test("another amount in another issue: no attribution", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { reference: "UNKNOWN", amount: "19.00" });
     await scenes.pay(scene, { amount: "25.00" });
@@ -193,7 +193,7 @@ describe("reported amounts of a payment", () => {
     ]);
   });
 
-  test("another amount: blocks the attribution, also when a later issue of the first amount has reported it", async () => {
+  test("another amount in a later issue that began with the same amount: no attribution", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { reference: "UNKNOWN", amount: "19.00" });
     await scenes.pay(scene, { amount: "19.00" });
@@ -207,9 +207,9 @@ describe("reported amounts of a payment", () => {
   });
 
   test.each([
-    ["never registered", { reference: "UNKNOWN" }],
-    ["of a payment", { amount: "11.00" }],
-  ])("another amount after the attribution opens an issue: payment %s", async (_, more) => {
+    ["with an unknown reference", { reference: "UNKNOWN" }],
+    ["of a registered intent", { amount: "11.00" }],
+  ])("another amount of a payment %s, after its attribution: a new issue", async (_, more) => {
     const scene = await scenes.open();
     const amount = "amount" in more ? more.amount : "12.50";
     await scenes.pay(scene, { ...more, amount });

@@ -1,4 +1,4 @@
-/** A provider's report that no money moved is as old as the question: a payment asserted after the question is newer. */
+/** A provider's answer that no money moved is as old as the request: a payment asserted after the request is newer. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeIssue } from "../../services/bus/messages/issues.ts";
 import { withdrawProviderPayment } from "../../services/bus/messages/provider-payments.ts";
@@ -21,7 +21,7 @@ afterAll(async () => {
   await provider.stop();
 });
 
-/** The same payment each time, of another amount than was asked for, in this callback body. */
+/** Raises an issue for one payment with a differing amount. Each `said` is another assertion of it. */
 async function assertMoney(sql: Transaction, intentId: number, said: string): Promise<void> {
   const payment = await lockPayment(sql, intentId);
   if (payment === undefined) throw new Error("There is no payment.");
@@ -41,7 +41,7 @@ async function hasEnded(intentId: number): Promise<boolean> {
   return (await findPayment(world.database, intentId))?.ended_at instanceof Date;
 }
 
-test("an end asked for after the payment: stored, and discarded when the provider asserts the payment again", async () => {
+test("an end requested after the payment: stored, and discarded when the provider asserts the payment again", async () => {
   const { intentId } = (await scenes.open()).intent;
   await world.database.begin((sql) => assertMoney(sql, intentId, "first"));
   const after = await asked(intentId);
@@ -51,7 +51,7 @@ test("an end asked for after the payment: stored, and discarded when the provide
   expect(await hasEnded(intentId)).toBe(false);
 });
 
-test("a payment that is stored while the end arrives: counts as newer", async () => {
+test("a payment that is being stored when the end arrives: it is newer, and the end is not stored", async () => {
   const { intentId } = (await scenes.open()).intent;
   const before = await asked(intentId);
   let ending: Promise<unknown> = Promise.resolve();
@@ -69,7 +69,7 @@ test("a payment that is stored while the end arrives: counts as newer", async ()
   expect(await hasEnded(intentId)).toBe(false);
 });
 
-/** A payment of another amount; the provider answers its cancellation when the test allows it. */
+/** A payment with a differing amount. The provider answers its cancellation when the test allows it. */
 async function openCancellation() {
   await provider.giveBack(world);
   const place = await world.openPlace();
@@ -100,7 +100,7 @@ async function openCancellation() {
   return { place, intent, answering, cancellations: () => cancellations };
 }
 
-test("a payment asserted again during a question: the provider is asked again", async () => {
+test("a payment asserted again during a cancellation: the service sends a second cancellation", async () => {
   const { place, intent, answering, cancellations } = await openCancellation();
   answering.resolve();
   await waitFor("the second cancellation", () => cancellations() === 2);
@@ -113,7 +113,7 @@ test("a payment asserted again during a question: the provider is asked again", 
   await waitFor("the provider's report", () => scenes.commandTypes(intent).includes("provider_cleared"));
 });
 
-test("an answer older than the payment: clears nothing, also when the payment's issue was closed meanwhile", async () => {
+test("an answer older than the payment: the station is cleared only after a second one, also with a closed issue", async () => {
   const { place, intent, answering, cancellations } = await openCancellation();
   const { issueId } = await scenes.onlyIssueOf(place);
   await world.ask(closeIssue, { caller: place.operator, issueId, reason: "paid back" });
@@ -128,9 +128,9 @@ test("an answer older than the payment: clears nothing, also when the payment's 
 });
 
 test.each([
-  ["that differs", { amount: "9.00" }],
-  ["that is right", {}],
-])("an end that waits for its station: not sent any more when a payment has come since %s", async (_, money) => {
+  ["a differing payment", { amount: "9.00" }],
+  ["a correct payment", {}],
+])("an end that waits for its station, and then %s: the end is not sent", async (_, money) => {
   const scene = await scenes.open();
   const { intent, place } = scene;
   const { intentId } = intent;
@@ -155,7 +155,7 @@ test.each([
     return open.length === 0;
   });
   await scenes.close(place, await scenes.onlyIssueOf(place));
-  // As if the station had not answered in all this time.
+  // This is the state when the station has not answered in all this time.
   await world.database`
     update provider_tasks set done_at = null, outcome = null, due_at = now() where intent_id = ${intentId} and kind = 'clear'`;
   expect(await scenes.taskEnd(intent, "clear")).toBe("superseded");

@@ -1,4 +1,4 @@
-/** A payment settles one order, whatever its provider reports and whatever operators do at the same time. */
+/** A payment settles one order, with any reports of its provider and any simultaneous actions of operators. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { moneyKey, moneyName } from "../../services/bus/messages/intents.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 describe("a payment that has settled", () => {
-  test("an earlier issue of it cannot be attributed", async () => {
+  test("its earlier issue cannot be attributed", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { reference: "UNKNOWN" });
     await scenes.pay(scene);
@@ -32,7 +32,7 @@ describe("a payment that has settled", () => {
     expect(await scenes.salesOf(scene.intent)).toMatchObject([{ money_key: moneyKey({ ...scene, name }) }]);
   });
 
-  test("an account_mismatch issue of it at another intent cannot be attributed", async () => {
+  test("its account_mismatch issue at another intent cannot be attributed", async () => {
     const first = await scenes.open();
     await scenes.pay(first, { merchant_id: "M-2", transaction_id: "TXB" });
     const second = await scenes.open(first);
@@ -43,7 +43,7 @@ describe("a payment that has settled", () => {
     expect(await scenes.salesOf(first.intent)).toEqual([]);
   });
 
-  test("a payment whose station has not answered: its issue cannot be attributed", async () => {
+  test("its station has not answered yet: its issue cannot be attributed", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "7.00" });
     world.stations.answer(scene.intent.intentId, "provider_confirm", "silence");
@@ -51,7 +51,7 @@ describe("a payment that has settled", () => {
     const issue = await scenes.onlyIssueOf(scene.place);
     const other = await world.openIntent(scene.place, 700);
     expect((await refusalOf(scenes.attribute(scene.place, issue, other))).code).toBe("conflict");
-    // The same is true after the time in which cashiers can settle it.
+    // This is also true after the time in which cashiers can settle it.
     await world.database`
       update provider_payments set expires_at = now() - interval '1 day' where intent_id = ${scene.intent.intentId}`;
     const refusal = await refusalOf(scenes.attribute(scene.place, issue, other));
@@ -59,7 +59,7 @@ describe("a payment that has settled", () => {
     expect(await scenes.salesOf(other)).toEqual([]);
   });
 
-  test("a confirmation after it has paid another order: duplicate_money, and settles nothing", async () => {
+  test("it is confirmed after it has paid another order: duplicate_money", async () => {
     const scene = await scenes.open();
     world.stations.answer(scene.intent.intentId, "provider_confirm", { ok: false, code: "money_already_used" });
     await scenes.pay(scene);
@@ -70,7 +70,7 @@ describe("a payment that has settled", () => {
     });
   });
 
-  test("asserted for another intent: that intent's issue names it, and the station gets no request to settle", async () => {
+  test("it is asserted for another intent: an issue of that intent, and its station gets no confirmation", async () => {
     const first = await scenes.open();
     await scenes.pay(first, { transaction_id: "TWICE" });
     await scenes.paid(first);
@@ -85,7 +85,7 @@ describe("a payment that has settled", () => {
     expect(await scenes.salesOf(second.intent)).toEqual([]);
   });
 
-  test("asserted with another reference than the provider gave at creation: settles nothing", async () => {
+  test("it is asserted with another reference than at its creation: settles nothing", async () => {
     const scene = await scenes.open();
     await world.database`
       update provider_payments set provider_reference = 'MADE-AS' where intent_id = ${scene.intent.intentId}`;
@@ -99,7 +99,7 @@ describe("a payment that has settled", () => {
     await scenes.paid(scene);
   });
 
-  test("attributed and asserted with matching fields at the same time: one order is paid", async () => {
+  test("it is attributed and asserted with matching fields at the same time: one order is paid", async () => {
     const place = await world.openPlace();
     const configId = await scenes.openConfig(place);
     await Promise.all(
@@ -122,7 +122,7 @@ describe("a payment that has settled", () => {
     );
   });
 
-  test("without a reference: settles nothing and cannot be attributed", async () => {
+  test("it has no reference: settles nothing and cannot be attributed", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { transaction_id: "" });
     const { transaction_id: _, ...unnamed } = scenes.money(scene);
@@ -193,7 +193,7 @@ describe("a payment and its order", () => {
 });
 
 describe("a closed payment", () => {
-  test("an issue of a payment whose station has not answered: cannot be closed until the payment has settled", async () => {
+  test("its station has not answered: the issue cannot be closed until the payment has settled", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "12.51" });
     const issue = await scenes.onlyIssueOf(scene.place);
@@ -203,14 +203,14 @@ describe("a closed payment", () => {
     const { orderId } = scene.intent;
     world.stations.answer(scene.intent.intentId, "provider_confirm", { ok: true, type: "accepted" });
     await scenes.taskEnd(scene.intent, "confirm");
-    // The test's station only answers that it has settled. A real station has also called the seam, as this test does.
+    // The test's station only answers. A real station would have called the seam, so the test calls it.
     await world.database`
       select settle_intent(${scene.intent.intentId}, 'confirm', ${scene.place.stationId}, ${orderId}, 'dynamic_qr', 1250,
         'EUR', 'T', 0, ${moneyKey({ ...scene, name: moneyName(issue.providerReference, "") })})`;
     expect((await scenes.close(scene.place, issue)).issue.status).toBe("closed");
   });
 
-  test("closed as paid back: settles nothing when it is asserted with matching fields afterwards", async () => {
+  test("it is asserted with matching fields afterwards: settles nothing", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { amount: "12.51" });
     const issue = await scenes.onlyIssueOf(scene.place);
@@ -222,7 +222,7 @@ describe("a closed payment", () => {
     expect(scenes.commandTypes(scene.intent)).not.toContain("provider_confirm");
   });
 
-  test("its other issues can be neither attributed nor closed as another payment", async () => {
+  test("its other issue cannot be attributed, and further reports raise no new issue", async () => {
     const scene = await scenes.open();
     await scenes.pay(scene, { reference: "UNKNOWN" });
     await scenes.pay(scene, { merchant_id: "M-2" });

@@ -1,4 +1,4 @@
-/** What an issue means at a real station: whether its intent is unclear, and that its payment settles once. */
+/** Issues at a real station: whether their intents are unclear, and that each payment settles once. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -85,7 +85,7 @@ const collectAgain = ({ place, intent }: Scene) =>
   act(place, { type: "intent_create", route: "cash", orderId: intent.orderId });
 
 describe("a payment that differs", () => {
-  test("makes the collection unclear; the provider's expiry does not clear it before the last issue is closed", async () => {
+  test("makes the collection unclear; after the provider's expiry, it is cleared when the last issue is closed", async () => {
     const scene = await present(await openPlace());
     await scenes.pay(scene, { amount: "9.00" });
     await scenes.pay(scene, { amount: "8.00", transaction_id: "SECOND" });
@@ -114,7 +114,7 @@ describe("a payment that differs", () => {
     expect(await scenes.taskEnd(scene.intent, "clear")).toBe("cleared");
   });
 
-  test("an end that arrived while an issue was open: sent once the payment is attributed to another order", async () => {
+  test("an end arrived while its issue was open: sent after the payment is attributed to another order", async () => {
     const scene = await present(await openPlace());
     await scenes.pay(scene, { merchant_id: "M-2" });
     const { intentId } = scene.intent;
@@ -128,9 +128,9 @@ describe("a payment that differs", () => {
   });
 
   test.each([
-    ["was never ended by the provider", false],
-    ["was ended before the money was asserted", true],
-  ])("an intent that %s stays unclear beyond the issue", async (_, hasEnded) => {
+    ["without an end from the provider", false],
+    ["with an end from before the payment", true],
+  ])("an intent %s: unclear also after its issue is closed", async (_, hasEnded) => {
     const scene = await present(await openPlace());
     if (hasEnded) await expire(scene);
     else {
@@ -143,13 +143,13 @@ describe("a payment that differs", () => {
     await delay(500);
     expect(scenes.commandTypes(scene.intent)).not.toContain("provider_cleared");
     expect(await collectAgain(scene)).toMatchObject({ ok: false, code: "money_may_have_moved" });
-    // Reported again, the end counts.
+    // A newer end from the provider counts.
     await expire(scene, "e2");
     expect(await scenes.taskEnd(scene.intent, "clear")).toBe("cleared");
     expect(await collectAgain(scene)).toMatchObject({ ok: true });
   });
 
-  test("is not attributed to an order that is being collected", async () => {
+  test("cannot be attributed to an order while it is being collected", async () => {
     const opened = await openPlace();
     const scene = await present(opened);
     await scenes.pay(scene, { reference: "UNKNOWN" });
@@ -168,13 +168,13 @@ describe("a payment that differs", () => {
   });
 });
 
-test("a collection that began during an attribution of its order: ends as soon as the order is paid", async () => {
+test("a collection that began during an attribution to its order: ends when the order is paid", async () => {
   const scene = await present(await openPlace());
   await scenes.pay(scene, { reference: "UNKNOWN" });
   const { issueId, providerReference: reference } = await scenes.onlyIssueOf(scene.place);
   const { stationId, operator } = scene.place;
   const { orderId, amountMinor, currency } = scene.intent;
-  // The rows of an attribution that began before the collection, by a process that has died.
+  // The stored attribution of a process that died; it began before the collection.
   const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
   const by = { userId: operator.userId, name: operator.name, role: operator.role };
   const attribution = { intentId, stationId, orderId, amountMinor, currency, reference, reason: "the receipt", by };
@@ -194,14 +194,14 @@ test("a collection that began during an attribution of its order: ends as soon a
 });
 
 describe("a payment that has settled elsewhere", () => {
-  test("settles nothing when it is confirmed or attested, and is duplicate_money", async () => {
+  test("is confirmed or attested for another intent: settles nothing, and is duplicate_money", async () => {
     const scene = await present(await openPlace());
     const { stationId } = scene.place;
     const other = await openOrderOf(scene.place);
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId: other.orderId });
     const name = moneyName(`T-${scene.intent.intentId}`, "");
     const { orderId, amountMinor, currency } = other;
-    // Like an attribution that reaches the seam just before the confirmation, which waits for the order's lock.
+    // The confirmation waits for the order's lock. Meanwhile, an attribution settles the payment.
     await world.database.begin(async (sql) => {
       await sql`select 1 from orders where order_id = ${scene.intent.orderId} for update`;
       await scenes.pay(scene);
@@ -234,7 +234,7 @@ describe("a payment that has settled elsewhere", () => {
   });
 });
 
-test("the last issue closed: a provider that can be asked is asked about the ended payment", async () => {
+test("the last issue is closed, and the end is unknown: the service asks the provider again", async () => {
   const place = await world.openPlace();
   const configId = await world.addSandboxConfig(place);
   // An amount for which the sandbox provider waits.
@@ -246,7 +246,7 @@ test("the last issue closed: a provider that can be asked is asked about the end
     values (${place.organizationId}, ${`provider:${configId}`}, ${configId}, 'amount_over', 'money:X', ${intent.intentId},
       'X', '{}', sha256('X'), '{X}')
     returning issue_id`;
-  // The station has reported the end, and the provider could not answer at that time.
+  // The station has reported the end, and the provider gave no answer then.
   await world.database`
     update provider_payments set withdrawn_at = now() where intent_id = ${intent.intentId}`;
   await world.database`

@@ -1,4 +1,4 @@
-/** Requests to a provider: one per intent, within a deadline, whatever the provider does; and the notice of the end. */
+/** Requests to a provider: one for each intent, within a deadline, with any answer; and the end of an intent. */
 
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** The right answer about a payment, with a status that the test chooses. */
+/** Sends the correct answer about a payment, with this HTTP status. */
 async function answerRightly(request: IncomingMessage, response: ServerResponse, status: number): Promise<void> {
   const chunks: Buffer[] = [];
   for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
@@ -29,7 +29,7 @@ async function answerRightly(request: IncomingMessage, response: ServerResponse,
   response.writeHead(status, { location: "http://127.0.0.1:1/" }).end(JSON.stringify(body));
 }
 
-/** The delay of a switch. */
+/** The headers of a message that deletes a switch. */
 function deletion() {
   const made = headers();
   made.set("KV-Operation", "DEL");
@@ -44,7 +44,7 @@ const taskOf = async (intentId: number, kind: string) => {
 };
 
 describe("the creation of a payment", () => {
-  test("twenty hosts at once: one payment, and the same answer for all, also later and after a restart", async () => {
+  test("twenty requests at once: one payment, and the same answer for all, also after a restart", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intent = await world.openIntent(place, 1203);
@@ -69,16 +69,16 @@ describe("the creation of a payment", () => {
 
   test.each([
     ["some time ago", "- interval '1 second'"],
-    // Less time is left than a call may take.
+    // The time left is shorter than a call may take.
     ["only now", "+ interval '1.5 seconds'"],
   ])(
-    "a host that died during the question, whose time ended %s: another host asks with the same reference",
+    "a process died during its request, whose time ended %s: the next request uses the same reference",
     async (_, after) => {
       const place = await world.openPlace();
       const configId = await world.addSandboxConfig(place);
       const intent = await world.openIntent(place, 1203);
       const reference = `LEFTBEHIND${intent.intentId}`;
-      // The row of a killed process: its time has passed, and it has no answer.
+      // The row of a killed process, which has no answer.
       await world.database`
       insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
         account, amount_minor, currency, expires_at, asked_until)
@@ -92,7 +92,7 @@ describe("the creation of a payment", () => {
     },
   );
 
-  test("a question that failed on our side: asked again at once, and not counted against the provider", async () => {
+  test("a request that fails in our service: the next one is sent at once, and succeeds", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intent = await world.openIntent(place, 1203);
@@ -155,11 +155,11 @@ describe("a provider that misbehaves", () => {
 
   test.each<[string, RequestListener, string]>([
     ["answers 500", (_q, r) => r.writeHead(500).end("{}"), "provider_unavailable"],
-    ["redirects, however right its body", (q, r) => void answerRightly(q, r, 307), "provider_answer_invalid"],
+    ["redirects, with a correct body", (q, r) => void answerRightly(q, r, 307), "provider_answer_invalid"],
     ["answers no JSON", (_q, r) => r.end("<html>"), "provider_answer_invalid"],
     ["answers JSON of another shape", (_q, r) => r.end('{"qr":"x"}'), "provider_answer_invalid"],
     [
-      "answers without an end",
+      "answers with more bytes than the bound",
       (_q, r) => void r.write("x".repeat(PROVIDER_LIMITS.answerBytes + 1)),
       "provider_answer_invalid",
     ],
@@ -191,13 +191,13 @@ describe("a provider that misbehaves", () => {
     await bad.restartProviders();
     behave.listener = listener;
     const startedAtMs = Date.now();
-    // The config was made with an earlier address of the sandbox; only the address differs now.
+    // The config was created at the real sandbox provider. Only the address differs now.
     expect(await bad.askProvider(place, configId, intent)).toEqual({ created: false, reason });
     expect(Date.now() - startedAtMs).toBeLessThan(PROVIDER_LIMITS.createTotalMs);
     const polls =
       await bad.database`select outcome from provider_tasks where kind = 'poll' and intent_id = ${intent.intentId}`;
     expect(polls, "there is nothing to poll").toEqual([{ outcome: reason }]);
-    // The answer is final.
+    // The service keeps this answer as final.
     behave.listener = (_request, response) => response.destroy();
     expect(await bad.askProvider(place, configId, intent)).toEqual({ created: false, reason });
     bad.environment["SANDBOX_PROVIDER_URL"] = bad.sandboxUrl;
@@ -206,7 +206,7 @@ describe("a provider that misbehaves", () => {
 });
 
 describe("the end of an intent", () => {
-  test("the provider is notified, and the station is notified that no money moved", async () => {
+  test("the service cancels the payment at the provider, and notifies the station that no money moved", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intent = await world.openIntent(place, 1203);
@@ -227,7 +227,7 @@ describe("the end of an intent", () => {
     expect(await world.ask(paymentMessages.withdrawProviderPayment, { intentId: 987_654 })).toEqual({});
   });
 
-  test("an intent that ends before the question: no provider is asked, also after a restart", async () => {
+  test("an intent that ends before the request: no provider is asked, also after a restart", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intent = await world.openIntent(place, 1203);
@@ -239,7 +239,7 @@ describe("the end of an intent", () => {
     expect(asked).toHaveLength(0);
   });
 
-  test("an end and the question at the same moment: no payable payment remains", async () => {
+  test("an end and the request at once: no payable payment remains", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intents = await Promise.all(Array.from({ length: 12 }, () => world.openIntent(place, 1203)));
@@ -258,7 +258,7 @@ describe("the end of an intent", () => {
     });
   });
 
-  test("a payment whose asker died, without a repeated question: polled and withdrawn", async () => {
+  test("the request had no answer and is not repeated: the payment is polled and withdrawn", async () => {
     const dying = await world.openPlace();
     const configId = await world.addSandboxConfig(dying);
     const intent = await world.openIntent(dying, 1203);
@@ -267,7 +267,7 @@ describe("the end of an intent", () => {
     await spoil();
     await world.askProviderOnce(dying, configId, intent).catch(() => undefined);
     await spoil();
-    // The stored row of a process that died during the question: no answer.
+    // The failed request leaves the row as a process does that dies during its request.
     const [row] = await world.database`select status from provider_payments where intent_id = ${intent.intentId}`;
     expect(row).toEqual({ status: "asked" });
     await world.database`
@@ -288,7 +288,7 @@ describe("the end of an intent", () => {
     expect(received).toEqual(["provider_failed", "provider_cleared"]);
   });
 
-  test("the deadline: the service asks once more and cancels by itself, also without a withdrawal", async () => {
+  test("after the deadline, without a withdrawal: the service polls again and clears the station", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intent = await world.openIntent(place, 1203);
@@ -296,7 +296,7 @@ describe("the end of an intent", () => {
     const poll = await taskOf(intent.intentId, "poll");
     expect(poll?.due_in_ms).toBeGreaterThan(PROVIDER_LIMITS.firstPollMs - 2_000);
     expect(poll?.due_in_ms).toBeLessThanOrEqual(PROVIDER_LIMITS.firstPollMs);
-    // Long after: the deadline has passed, and the provider still answers pending.
+    // The deadline has passed, and the provider still answers pending.
     await world.database`
       update provider_payments set expires_at = now() - interval '10 seconds' where intent_id = ${intent.intentId}`;
     await world.database`update provider_tasks set due_at = now() where intent_id = ${intent.intentId}`;
@@ -305,17 +305,17 @@ describe("the end of an intent", () => {
     expect(await taskOf(intent.intentId, "poll")).toMatchObject({ outcome: expect.any(String) });
   });
 
-  test("a task: one of several processes works on it, and it is due again when its worker has died", async () => {
+  test("a task whose worker died: it is due again, and one of several processes works on it", async () => {
     await world.addProviders();
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
     const intents = await Promise.all(Array.from({ length: 20 }, () => world.openIntent(place, 1203)));
-    // As the host does: it repeats a question without a timely answer, and the repetition joins the first one.
+    // Like the host, the test repeats a request that has no answer in time.
     const ask = (intent: (typeof intents)[number]) =>
       vi.waitFor(() => world.askProvider(place, configId, intent), { timeout: 30_000, interval: 50 });
     await Promise.all(intents.map(ask));
     const ids = intents.map(({ intentId }) => intentId);
-    // The tasks of workers that died: claimed once, and the claim has ended.
+    // The tasks of workers that died were claimed once, and the claim has ended.
     await world.database`
       update provider_tasks set due_at = now() - interval '1 second', attempts = 1
       where kind = 'poll' and intent_id = any(${ids}::bigint[])`;

@@ -1,6 +1,6 @@
 /**
- * The providers service with everything it calls: real NATS, PostgreSQL and settlement service, the sandbox provider
- * over HTTP, an HTTP server that forwards callbacks as the gateway does, and stations whose answers a test sets.
+ * The providers service with everything that it calls: real NATS, PostgreSQL and settlement service, the sandbox provider
+ * over HTTP, an HTTP server that forwards callbacks like the gateway, and stations whose answers a test sets.
  */
 
 import { randomBytes } from "node:crypto";
@@ -68,23 +68,23 @@ export interface ProvidersWorld {
   readonly gateway: CallbackGateway;
   readonly stations: ScriptedStations;
   readonly environment: NodeJS.ProcessEnv;
-  /** A fresh station of a fresh organization; its stations are test ones unless stated otherwise. */
+  /** A new station of a new organization. It is a test station unless the options state otherwise. */
   openPlace(options?: { readonly isSandbox?: boolean; readonly currency?: string }): Promise<Place>;
-  /** An open order of that amount in minor units, with an intent id drawn for it. */
+  /** An open order of this amount in minor units, with an intent id for it. */
   openIntent(place: Place, amountMinor: number): Promise<Intent>;
   ask<TOperation extends AnyOperation>(
     operation: TOperation,
     request: RequestOf<TOperation>,
     timeoutMs?: number,
   ): Promise<ReplyOf<TOperation>>;
-  /** Asks the provider for a payment of this intent, as the actor host does: `unavailable` is asked again for a while. */
+  /** Asks the provider for a payment of this intent. Like the actor host, it repeats the request after `unavailable`. */
   askProvider(
     place: Place,
     configId: number,
     intent: Intent,
     lifetimeMs?: number,
   ): Promise<ReplyOf<typeof paymentMessages.createProviderPayment>>;
-  /** The same without repetitions: rejects with the service's refusal. */
+  /** The same without repetitions. It rejects with the service's refusal. */
   askProviderOnce: ProvidersWorld["askProvider"];
   /** A sandbox config of the place's filial, with a separate account. */
   addSandboxConfig(place: Place): Promise<number>;
@@ -92,7 +92,7 @@ export interface ProvidersWorld {
   restartProviders(whileDown?: () => Promise<void>): Promise<void>;
   /** The metrics of the service that was started last. */
   scrape(): Promise<readonly Series[]>;
-  /** Starts one more process of the service beside the first. */
+  /** Starts another process of the service. */
   addProviders(): Promise<Service>;
   stop(): Promise<void>;
 }
@@ -125,7 +125,7 @@ export async function startProvidersWorld(
   const stations = startScriptedStations(bus, { isSilent: options.hasRealStations === true });
   if (options.hasRealStations !== true) await refuseFlushes(bus.nc);
   const real = options.hasRealStations === true ? await startRealStations(shared) : [];
-  // One registry for each start, as each process has its own.
+  // Each start has a separate registry, like each process.
   let metrics = await startMetrics("providers", { host: "127.0.0.1", port: 0 });
   let providers = await startProvidersService({ ...shared, metrics: metrics.registry });
   const further: Service[] = [];

@@ -20,10 +20,10 @@ export interface QrCounter {
   readonly orderId: number;
   act(command: RequestedCommand): Promise<StationResponse>;
   state(): Promise<StationState>;
-  /** Begins a QR collection of the order; returns its intent's id. */
+  /** Begins a QR collection of the order, and returns the id of its intent. */
   collect(lifetimeMs: number): Promise<number>;
   presented(intentId: number): Promise<PaymentIntent>;
-  /** How long it polls. */
+  /** Polls until the intent has ended, for at most this time. */
   ended(intentId: number, timeoutMs: number): Promise<PaymentIntent>;
   order(): Promise<ReplyOf<typeof getOrder>["order"]>;
   issues(): Promise<readonly issueMessages.Issue[]>;
@@ -33,7 +33,7 @@ let commands = 0;
 
 let opening: Promise<unknown> = Promise.resolve();
 
-/** Makes configs one after the other, so that the provider answers each request in time, also under load. */
+/** Creates places one after the other, so that the provider answers each request in time, also under load. */
 async function openPlace(world: ProvidersWorld): Promise<{ readonly place: Place; readonly configId: number }> {
   const open = async () => {
     const place = await world.openPlace();

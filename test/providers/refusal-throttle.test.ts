@@ -1,4 +1,4 @@
-/** The budgets of refused callbacks: none of them uses up another's. */
+/** The budgets of refused callbacks: no source uses up the budget of another one. */
 import { describe, expect, test } from "vitest";
 import { CALLBACK_REFUSAL_RATE } from "../../services/bus/messages/callbacks.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
@@ -14,7 +14,7 @@ async function times(count: number, one: (index: number) => Promise<RefusalVerdi
 }
 
 describe("refused callbacks", () => {
-  test("unknown configs: few refusals are recorded, and the records of existing configs are kept", async () => {
+  test("many of unknown configs: few are recorded, and one of an existing config is still recorded", async () => {
     const throttle = createRefusalThrottle();
     const unknown = await times(refusalsRecorded * 2, (index) =>
       throttle.count({ address: "192.0.2.1", configId: 1_000 + index, isConfigKnown: false }),
@@ -25,7 +25,7 @@ describe("refused callbacks", () => {
     expect(real).toEqual({ throttledForMs: 0, isRecorded: true });
   });
 
-  test("existing and unknown configs are throttled alike, each address and config by itself", async () => {
+  test("existing and unknown configs are throttled alike, separately for each address and config", async () => {
     const throttle = createRefusalThrottle();
     for (const isConfigKnown of [true, false]) {
       const configId = isConfigKnown ? 1 : 2;
@@ -39,7 +39,7 @@ describe("refused callbacks", () => {
     }
   });
 
-  test("addresses of one IPv6 /64 share a budget, and the next /64 has its own", async () => {
+  test("addresses of one IPv6 /64 share a budget, and the next /64 has another one", async () => {
     const throttle = createRefusalThrottle();
     const source = { configId: 1, isConfigKnown: true };
     const verdicts = await times(refusals + 1, (index) =>

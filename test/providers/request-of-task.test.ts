@@ -1,4 +1,4 @@
-/** Work that is stored serves the request that has stored it, also when another process carries it out later. */
+/** A stored task keeps the id of its HTTP request, also when another process carries it out later. */
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { prepareIntent } from "../../services/bus/messages/intents.ts";
@@ -30,7 +30,7 @@ interface Line {
   readonly requestId?: string;
 }
 
-/** A collection whose payment the provider has, asked for by the request, or by none. */
+/** Asks the provider for a payment, for this request or for none. Returns the id of the intent. */
 async function collect(requestId: string | undefined): Promise<number> {
   const place = await world.openPlace();
   const configId = await world.addSandboxConfig(place);
@@ -39,7 +39,7 @@ async function collect(requestId: string | undefined): Promise<number> {
   return intent.intentId;
 }
 
-/** Stops the process, does `meanwhile`, and returns the lines of another process up to the last one. */
+/** Stops the process, calls `meanwhile`, and returns the log lines of another process up to the last one. */
 async function linesOfAnother(meanwhile: () => Promise<unknown>, isLast: (line: Line) => boolean): Promise<Line[]> {
   const lines: Line[] = [];
   const mixin = (): object => ({ requestId: currentRequestId() });
@@ -55,7 +55,7 @@ async function linesOfAnother(meanwhile: () => Promise<unknown>, isLast: (line: 
   return lines;
 }
 
-/** The lines of another process that carries out the task, until a line is about the `last` kind of task. */
+/** The log lines about the intent of another process that carries out the task, up to one about the `last` kind. */
 async function carriedOut(intentId: number, kind: string, last = kind): Promise<readonly Line[]> {
   const makeDue = () => world.database`
     update provider_tasks set done_at = null, outcome = null, due_at = now()
@@ -78,7 +78,7 @@ test("a payment that no request has asked for: the line of its poll has no reque
   expect(line).not.toHaveProperty("requestId");
 });
 
-test("a cancellation that another process makes: its line and that of the task it starts again have its request's id", async () => {
+test("a cancellation that another process makes: its line and the line of the next task have its request's id", async () => {
   const intentId = await collect("the collection");
   await forRequest("the cancellation", () => world.ask(withdrawProviderPayment, { intentId }));
   await waitFor("the station's notice", () => world.stations.about(intentId).length > 0);

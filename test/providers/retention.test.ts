@@ -23,7 +23,7 @@ beforeAll(async () => {
 
 const remove = () => removeExpired(providersRetention({ database }), createLog({ service: "test", level: "silent" }));
 
-test("callbacks are deleted, and their variants before them", async () => {
+test("old callbacks are deleted, and their variants after a shorter time", async () => {
   for (const [key, ageDays] of [
     ["old", callbackRetentionDays + 1],
     ["young", callbackRetentionDays - 1],
@@ -45,7 +45,7 @@ test("callbacks are deleted, and their variants before them", async () => {
   ]);
 });
 
-test("ended tasks are deleted, and pending tasks are not", async () => {
+test("old ended tasks are deleted, and pending tasks are not", async () => {
   await database`
     insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
       account, amount_minor, currency, expires_at, asked_until)
@@ -61,7 +61,7 @@ test("ended tasks are deleted, and pending tasks are not", async () => {
   ]);
 });
 
-test("refused callbacks are deleted, also young ones beyond the newest", async () => {
+test("old refusals are deleted, and young ones beyond a number of rows too", async () => {
   const refuse = (rows: number, ageDays: number) => database`
     insert into provider_callback_refusals (at, config_id, address, reason)
     select now() - make_interval(days => ${ageDays}), 1, '192.0.2.1', 'signature_invalid'
@@ -77,7 +77,7 @@ test("refused callbacks are deleted, also young ones beyond the newest", async (
   expect(await count()).toBe(refusalRows);
 });
 
-test("withdrawals: those past their retention are deleted, however many, and younger ones stay", async () => {
+test("old withdrawals are deleted, also more than one batch, and younger ones stay", async () => {
   const { rowsPerBatch } = PROVIDER_LIMITS.retention;
   const withdraw = (first: number, last: number, ageDays: number) => database`
     insert into provider_withdrawals (intent_id, asked_at)

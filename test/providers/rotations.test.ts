@@ -9,12 +9,12 @@ import { callbackSecret } from "../../services/sandbox-provider/accounts.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 
-/** Renewals that the provider has carried out and whose answers the proxy delays. */
+/** Releases the answers that the proxy delays. The provider has carried out these renewals. */
 const heldBack: (() => void)[] = [];
 let holdsBack = false;
 
-/** A proxy in front of the sandbox provider that can delay an answer. */
-const slowWay = createServer((request, response) => {
+/** A proxy before the sandbox provider that can delay an answer. */
+const slowProxy = createServer((request, response) => {
   void (async () => {
     const chunks: Buffer[] = [];
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
@@ -39,14 +39,14 @@ let world: ProvidersWorld;
 beforeAll(async () => {
   world = await startProvidersWorld();
   await new Promise<void>((resolve) => {
-    slowWay.listen(0, "127.0.0.1", resolve);
+    slowProxy.listen(0, "127.0.0.1", resolve);
   });
-  world.environment["SANDBOX_PROVIDER_URL"] = `http://127.0.0.1:${(slowWay.address() as AddressInfo).port}`;
+  world.environment["SANDBOX_PROVIDER_URL"] = `http://127.0.0.1:${(slowProxy.address() as AddressInfo).port}`;
   await world.restartProviders();
 });
 afterAll(async () => {
-  slowWay.closeAllConnections();
-  slowWay.close();
+  slowProxy.closeAllConnections();
+  slowProxy.close();
   await world.stop();
 });
 
@@ -59,7 +59,7 @@ async function secretAtProvider(account: string): Promise<string> {
   return callbackSecret(keyOf("SANDBOX_PROVIDER_KEY"), account, row.generation);
 }
 
-test("two rotations of one secret: run one after the other, and service and provider have the same newest secret", async () => {
+test("a second rotation during the first: refused, and service and provider have the same newest secret", async () => {
   const place = await world.openPlace();
   const configId = await world.addSandboxConfig(place);
   const { configs } = await world.ask(configMessages.listProviderConfigs, { caller: place.owner });
@@ -77,10 +77,10 @@ test("two rotations of one secret: run one after the other, and service and prov
   await waitFor("the provider has renewed it for the first", () => heldBack.length === 1);
   const refusal = await refusalOf(rotate());
   expect(refusal).toMatchObject({ code: "conflict", detail: expect.stringContaining("just being replaced") });
-  for (const letGo of heldBack.splice(0)) letGo();
+  for (const release of heldBack.splice(0)) release();
   await slow;
   expect(await newest()).toBe(await secretAtProvider(account));
-  // The request that came too early is repeated.
+  // After the first rotation, the second one succeeds.
   await rotate();
   expect(await newest()).toBe(await secretAtProvider(account));
 });

@@ -91,7 +91,7 @@ describe("the answer to a status question", () => {
   });
 
   test.each(["cancelled", "declined", "expired", "pending", "unknown"])(
-    "is no answer when it is another's: %s",
+    "the status %s of another payment: refused",
     async (status) => {
       for (const other of [{ reference: "OTHER" }, { payment_id: "P-2" }]) {
         answer = { ...RIGHT, ...other, status };
@@ -101,7 +101,7 @@ describe("the answer to a status question", () => {
     },
   );
 
-  test("references in another spelling are the same payment", async () => {
+  test("references with other code points of the same letters are the same payment", async () => {
     answer = { ...RIGHT, payment_id: "Caf\u00E9-1" };
     const { providerReference } = await adapter.createPayment(ACCESS, { ...ASKED, providerReference: "" }, signal());
     answer = { ...RIGHT, payment_id: "Cafe\u0301-1 ", status: "cancelled" };
@@ -113,7 +113,7 @@ describe("the answer to a status question", () => {
     expect(await create()).toMatchObject({ providerReference });
   });
 
-  test("a payment with one of the known references is returned, and another's is not", async () => {
+  test("a paid answer with one of the two known references is accepted, and one with neither is not", async () => {
     for (const other of [{ reference: "OTHER" }, { payment_id: "P-2" }, { account: "A-2" }, { amount: "13.00" }]) {
       answer = { ...RIGHT, ...other, status: "paid" };
       for (const ask of [lookUp, cancel]) {

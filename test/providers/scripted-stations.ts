@@ -22,11 +22,11 @@ type Answering = Answer | (() => Answer | Promise<Answer>);
 
 export interface ScriptedStations {
   readonly received: ReceivedCommand[];
-  /** Stores which order an intent collects, so that a confirmation can be settled. */
+  /** Stores which order the intent collects, so that the station can settle a confirmation. */
   collect(intent: { readonly intentId: number; readonly orderId: number }): void;
-  /** What the station answers about an intent from now on, for one kind of command. */
+  /** Sets the station's answer to one kind of command about an intent. */
   answer(intentId: number, type: RequestedCommand["type"], answer: Answering): void;
-  /** What the station answers when it is asked whether this order is being collected. */
+  /** Sets the station's answer to the query whether this order is being collected. */
   answerOrder(orderId: number, answer: StationReply): void;
   /** The commands about an intent, in their order. */
   about(intentId: number): ReceivedCommand[];

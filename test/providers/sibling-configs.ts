@@ -21,13 +21,13 @@ export class SiblingConfigs {
     this.#scenes = scenes;
   }
 
-  /** Replaces the scene's config, which is disabled, by another one, by default of the same account. */
+  /** Disables the scene's config and creates another one, by default of the same account. */
   async replace(scene: Scene, merchantId?: string): Promise<number> {
     await this.#disable(scene);
     return await this.#scenes.openConfig(scene.place, "test", SIBLING_SECRET, merchantId);
   }
 
-  /** As `replace`, with the account of the same number at another scheme. */
+  /** Like `replace`, but the account has the same number at another scheme. */
   async replaceByScheme(scene: Scene, guid: string): Promise<number> {
     await this.#disable(scene);
     const { owner: caller, filialId } = scene.place;
@@ -50,7 +50,7 @@ export class SiblingConfigs {
     await this.#world().ask(changeProviderConfig, { caller: place.owner, configId, settings, reason: "moved" });
   }
 
-  /** A guest sees a QR of that config. */
+  /** Opens an order whose QR of that config a guest sees. */
   async open(configId: number, place: Place): Promise<Scene> {
     const intent = await this.#world().openIntent(place, 1250);
     this.#world().stations.collect(intent);

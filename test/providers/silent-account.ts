@@ -1,4 +1,4 @@
-/** One provider server at which some accounts get no answer, and the rows that an hour of this leaves in the database. */
+/** A provider server at which some accounts get no answer, and the tasks that such accounts leave in the database. */
 import { expect } from "vitest";
 import { waitFor } from "../support/wait-for.ts";
 import type { AnsweringProvider, Asked } from "./answering-provider.ts";
@@ -8,7 +8,7 @@ import type { Place, ProvidersWorld } from "./providers-world.ts";
 /** An order of this amount belongs to an account that gets no answer. */
 const SILENT_AMOUNT = "66.60";
 
-/** From now on the provider answers the account of `configId`, and leaves all requests about silent ones open. */
+/** The provider now answers the account of `configId`, and leaves all requests about silent accounts open. */
 export async function answerOneAccount(
   { world, provider }: { readonly world: ProvidersWorld; readonly provider: AnsweringProvider },
   configId: number,
@@ -27,7 +27,7 @@ export async function answerOneAccount(
   await provider.takeOver(world);
 }
 
-/** Due questions about `count` QRs that are open at a silent account. Each call of one test has another `nth`. */
+/** Stores due polls of `count` QRs that are open at a silent account. Each call of one test has another `nth`. */
 export async function openDueQrs(
   world: ProvidersWorld,
   { place, configId }: { readonly place: Place; readonly configId: number },
@@ -45,7 +45,7 @@ export async function openDueQrs(
     insert into provider_tasks (intent_id, kind, due_at) select intent_id, 'poll', now() - interval '1 minute' from opened`;
 }
 
-/** While requests of silent accounts are open, an account that gets answers gets its QR, and its payment is confirmed. */
+/** Checks that an account that gets answers gets its QR and its payment while requests of silent accounts are open. */
 export async function expectNoDelay(
   {
     world,

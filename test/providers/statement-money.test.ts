@@ -1,4 +1,4 @@
-/** A payment that only a statement has, of an account without a provider config: attributed through the seam, once. */
+/** A payment that only a statement has, of an account without a provider config: it is attributed once, through the seam. */
 import { createHash, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { proposeAttribution } from "../../services/bus/messages/attributions.ts";
@@ -11,7 +11,7 @@ import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { Scenes, SECRET } from "./emvco-scene.ts";
 import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 
-/** Long before the attribution. */
+/** The day of the payment, long before the attribution. */
 const DAY = "2026-03-10";
 
 let world: ProvidersWorld;
@@ -39,7 +39,7 @@ async function openAccount(options: { readonly mode?: string; readonly place?: P
   return { place, accountId: row?.account_id ?? 0 };
 }
 
-/** Imports a line, runs, and returns the line's issue. */
+/** Imports a line, makes a run, and returns the line's issue. */
 async function unmatched(account: Account, line: Line = {}): Promise<issues.Issue> {
   const { kind = "payment", amountMinor = 1250, reference = randomUUID() } = line;
   const { organizationId } = account.place;
@@ -102,7 +102,7 @@ describe("a payment of a statement account without a config", () => {
     ["payment", "attested_terminal"],
     ["bank_credit", "dynamic_qr"],
   ] as const)(
-    "a %s pays an order, by the route %s, and its line matches the order from then on",
+    "of the kind %s: pays an order by the route %s, and later runs match its line with the order",
     async (kind, route) => {
       const account = await openAccount();
       const reference = randomUUID();
@@ -115,7 +115,7 @@ describe("a payment of a statement account without a config", () => {
       const order = await world.openIntent(account.place, 1250);
       const { issue: attributed } = await attribute(account, issue, order);
       expect(attributed).toMatchObject({ status: "attributed", orderId: order.orderId });
-      // A bank may start its numbers again each day, so the line identifies the payment.
+      // A bank may use its numbers again each day, so the line identifies the payment.
       const name = kind === "payment" ? `money:${reference}` : "line:[0-9a-f]{64}";
       const moneyKey: unknown = expect.stringMatching(new RegExp(`^statement:${account.accountId}:${name}$`));
       expect(await transactions(order)).toEqual([{ route, reference, money_key: moneyKey }]);
@@ -131,7 +131,7 @@ describe("a payment of a statement account without a config", () => {
     },
   );
 
-  test("pays one of ten orders at once", async () => {
+  test("attributed to ten orders at once: pays one of them", async () => {
     const account = await openAccount();
     const issue = await unmatched(account);
     const orders = await Promise.all(Array.from({ length: 10 }, () => world.openIntent(account.place, 1250)));
@@ -140,7 +140,7 @@ describe("a payment of a statement account without a config", () => {
     expect(asked.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
   });
 
-  test("pays no order when a slip with its reference has settled another order, nor the reverse", async () => {
+  test("a slip with its reference has settled another order: pays none, and the same in the other order of time", async () => {
     const account = await openAccount();
     const { place } = account;
     const settle = (order: Intent, reference: string) =>
@@ -172,7 +172,7 @@ describe("a payment of a statement account without a config", () => {
     expect(answer).toMatchObject({ settled: false, code: "reference_already_used" });
   });
 
-  test("asserted by a callback of the same account too: pays once", async () => {
+  test("attributed, and then asserted by a callback of the same account: pays once", async () => {
     const place = await world.openPlace();
     const configId = await scenes.openConfig(place);
     const account = await openAccount({ place });
@@ -186,7 +186,7 @@ describe("a payment of a statement account without a config", () => {
     expect(callback?.outcome).toBe("attributed");
   });
 
-  test("once closed, pays nothing", async () => {
+  test("closed: pays nothing", async () => {
     const account = await openAccount();
     const issue = await unmatched(account);
     await world.ask(issues.closeIssue, { caller: account.place.operator, issueId: issue.issueId, reason: "Paid back" });
@@ -247,7 +247,7 @@ describe("a payment of a statement account without a config", () => {
     expect((await world.ask(listPayableOrders, asked)).orders.map((order) => order.orderId)).toEqual([newer.orderId]);
   });
 
-  test("without a reference of its line: the list says why it pays no order", async () => {
+  test("without a reference: the list of payable orders is refused with the reason", async () => {
     const account = await openAccount();
     const { issueId } = await unmatched(account, { reference: "" });
     const { operator, cashier } = account.place;
@@ -270,7 +270,7 @@ describe("a payment of a statement account without a config", () => {
     expect(await transactions(order)).toEqual([]);
   });
 
-  test("whose file was withdrawn while the payment seam refused it: ends with the next run", async () => {
+  test("whose file was withdrawn during a refused attribution: its issue ends with the next run", async () => {
     const account = await openAccount();
     const { place, accountId } = account;
     const issue = await unmatched(account);

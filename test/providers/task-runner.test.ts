@@ -1,4 +1,4 @@
-/** More tasks at once than a process works on: the others wait in the process, and not until their claim has ended. */
+/** More tasks at once than a process works on: the others wait in the process, and do not wait for the end of their claim. */
 import { beforeAll, expect, test } from "vitest";
 import type { Database } from "../../services/db/pool.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
@@ -15,7 +15,7 @@ beforeAll(async () => {
   return clone.stop;
 });
 
-test("many tasks of both lanes at once: the waiting ones begin as soon as others have ended, each once", async () => {
+test("many tasks of both lanes at once: the waiting ones begin when others have ended, in order and each once", async () => {
   const { questionsAtOnce, commandsAtOnce } = PROVIDER_LIMITS;
   // Requests to one kind of provider get half of their lane's slots.
   const tasksAtOnce = questionsAtOnce / 2 + commandsAtOnce;

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-test("a lost feed of switches: all routes but cash are unavailable; once it is back, they are offered again", async () => {
+test("the bus has lost the switches: only cash is available until the registry has published them again", async () => {
   const counter = await openQrCounter(world, "approve");
   const { place, configId, orderId } = counter;
   const replica = await followSwitches(world.bus, createLog({ service: "test", level: "silent" }));
@@ -25,7 +25,7 @@ test("a lost feed of switches: all routes but cash are unavailable; once it is b
   await waitFor("the switches are not trusted any more", () => !replica.isTrusted());
   const collect = (route: "dynamic_qr" | "smart_pos" | "attested_terminal" | "cash") =>
     counter.act({ type: "intent_create", route, orderId }).then(({ reply }) => reply);
-  // The host's feed receives as little as this one, apart from its heartbeat.
+  // The host's feed has lost the switches too. In this time, the host notices it.
   await delay(500);
   const electronic = ["dynamic_qr", "smart_pos", "attested_terminal"] as const;
   const outcomes = await Promise.allSettled(electronic.map(collect));
@@ -41,7 +41,7 @@ test("a lost feed of switches: all routes but cash are unavailable; once it is b
   await counter.act({ type: "intent_cancel", intentId: cash.intentId });
 
   await ensureStreams(world.bus, { replicas: 1, logs: 1 });
-  // A new bucket does not show which switches were on: until the registry has published them, only cash is available.
+  // A new bucket does not show which switches were on. Until the registry has published them, only cash is available.
   await delay(1_000);
   expect(replica.isTrusted()).toBe(false);
   await expect(collect("dynamic_qr")).rejects.toMatchObject({ code: "unavailable" });
@@ -55,7 +55,7 @@ test("a lost feed of switches: all routes but cash are unavailable; once it is b
     .poll(
       async () => {
         const answer: unknown = await collect("dynamic_qr").catch((error: unknown) => error);
-        // A collection whose answer came too late exists nevertheless.
+        // A collection may exist although its answer came too late.
         return (await collected()) === undefined ? answer : "collected";
       },
       { timeout: 20_000 },

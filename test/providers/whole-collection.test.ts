@@ -1,4 +1,4 @@
-/** Whole QR collections over the real actor host, relay, settlement service and sandbox provider. */
+/** QR collections from creation to settlement, with the real actor host, relay, settlement service and sandbox provider. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as issueMessages from "../../services/bus/messages/issues.ts";
@@ -21,7 +21,7 @@ const ENDED_WITHIN_MS = 15_000;
 const openCounter = (scenario: Scenario): Promise<QrCounter> => openQrCounter(world, scenario);
 
 describe.concurrent("a QR collection", () => {
-  test("is presented, paid by the callback, and settled once through the seam", async () => {
+  test("approved, with repeated callbacks: settled once through the seam, with the provider's reference", async () => {
     const counter = await openCounter("duplicate_callback");
     const intentId = await counter.collect(LIFETIME_MS);
     const intent = await counter.ended(intentId, ENDED_WITHIN_MS);
@@ -49,7 +49,7 @@ describe.concurrent("a QR collection", () => {
     expect(reply).toMatchObject({ ok: true });
   });
 
-  test("early_callback: a payment that arrives before the QR pays", async () => {
+  test("early_callback: a payment that arrives before the QR settles it", async () => {
     const counter = await openCounter("early_callback");
     expect(await counter.ended(await counter.collect(LIFETIME_MS), ENDED_WITHIN_MS)).toMatchObject({
       status: "succeeded",
@@ -70,7 +70,7 @@ describe.concurrent("a QR collection", () => {
     expect(received).toContain("provider_cleared");
   });
 
-  test("late money: named, pays nothing by itself, and pays when an operator attributes it", async () => {
+  test("late money: an issue that settles nothing until an operator attributes it", async () => {
     const counter = await openCounter("late_success");
     const intentId = await counter.collect(LIFETIME_MS);
     await counter.presented(intentId);
@@ -99,7 +99,7 @@ describe.concurrent("a QR collection", () => {
     const intentId = await counter.collect(LIFETIME_MS);
     const intent = await counter.presented(intentId);
     const { place, orderId } = counter;
-    // The station has not received the change when the payment comes; otherwise it would have ended the collection.
+    // The change is written past the service, so that the station does not receive it and does not end the collection.
     const change = (totalMinor: number) =>
       world.database`update orders set total_minor = ${totalMinor}, revision = revision + 1 where order_id = ${orderId}`;
     await change(1300);
@@ -114,7 +114,7 @@ describe.concurrent("a QR collection", () => {
     const { reply } = await counter.act({ type: "intent_attest", intentId });
     expect(reply).toMatchObject({ ok: true, status: "succeeded" });
     expect(await counter.order()).toMatchObject({ status: "paid", transaction: { intentId } });
-    // Before and after the issue closes automatically, the operator cannot use the same payment again.
+    // The operator cannot use the same payment again, neither before nor after the issue closes automatically.
     const other = await world.ask(openOrder, {
       caller: place.cashier,
       stationId: place.stationId,

@@ -54,27 +54,27 @@ describe("a statement account", () => {
     expect(await operator.good("GET", `accounts/${account.account_id}/`)).toEqual(account);
   });
 
-  test("an existing account: refused; the same account in another mode: another account", async () => {
+  test("a creation of an account that exists: refused, unless the mode differs", async () => {
     const body = facts();
     await operator.good("POST", "accounts/", { body });
     expect(await ask("POST", PATH, { body })).toMatchObject({ status: 409, body: { code: "conflict" } });
     expect(await ask("POST", PATH, { body: { ...body, mode: "live" } })).toMatchObject({ status: 201 });
   });
 
-  test("an unknown currency or time zone: refused by field", async () => {
+  test("an unknown currency or time zone: refused, with an error for each field", async () => {
     const answer = await ask("POST", PATH, { body: facts({ currency: "XQX", time_zone: "Mars/Olympus" }) });
     expect(answer).toMatchObject({ status: 400, body: { code: "invalid_request" } });
     expect(answer.body.errors?.map(({ pointer }) => pointer)).toEqual(["/currency", "/time_zone"]);
   });
 
-  test("changes: only fields that do not identify it", async () => {
+  test("a change: accepted for fields that do not identify the account, refused for the others", async () => {
     const { account_id } = await create();
     const body = { name: "Terrace", settlement_delay_days: 5, time_zone: "Europe/Berlin" };
     expect(await operator.good("PATCH", `accounts/${account_id}/`, { body })).toMatchObject(body);
     expect(await ask("PATCH", `${PATH}${account_id}/`, { body: { provider: "adyen" } })).toMatchObject({ status: 400 });
   });
 
-  test("a last day: later days have no period and cannot be closed; without it they have one again", async () => {
+  test("a last day: later days have no period and cannot be closed, until the last day is removed", async () => {
     const { account_id } = await create();
     const path = `accounts/${account_id}/`;
     const query = `periods/?kind=day&account_id=${account_id}&from_date=2026-03-14&to_date=2026-03-17`;

@@ -1,6 +1,6 @@
 /**
  * Hostile files, many files at once, and clients that do not read: through the whole API, with the memory of the gateway
- * and of the services measured. RECONCILIATION_SIZE=whole has the sizes of the promise, as `npm run soak` does.
+ * and of the services measured. RECONCILIATION_SIZE=whole uses the promised sizes, as `npm run soak` does.
  */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -24,19 +24,19 @@ const MIB = 1_024 * 1_024;
 const API = "/api/reconciliation/v1/";
 const SOON = { timeout: 120_000, interval: 250 };
 const TEST_MS = 600_000;
-/** What one process may need more than before: two batches, one chunk, and what V8 has not collected yet. */
+/** The memory of one process may grow by this: two batches, one chunk, and what V8 has not collected yet. */
 const GROWTH_BYTES = 192 * MIB;
 const LONG_LINE_BYTES = isWhole ? 1_024 * MIB : 48 * MIB;
 const BOMB_BYTES = isWhole ? 1_024 * MIB : 256 * MIB;
-/** Without a bound the gateway would hold most of the longer export. */
+/** Without a bound the gateway would hold most of an upload of the longer size. */
 const FAST_BYTES = (isWhole ? 1_900 : 64) * MIB;
 const LARGE_BYTES = isWhole ? STATEMENT_FILE_BYTES : 48 * MIB;
 const LARGE_ROW_BYTES = 64 * 1_024;
 const SLOW_BYTES_PER_MS = 16 * 1_024;
 const IMPORTS = isWhole ? 200 : 24;
-/** Uploads of one organization that the gateway takes at once. */
+/** The gateway accepts this many uploads of one organization at once. */
 const UPLOADS_AT_ONCE = 4;
-/** Each about as long as a kilobyte: together more than the buffers of a connection whose client does not read hold. */
+/** Each line has about a kilobyte. Together they do not fit into the buffers of a connection whose client does not read. */
 const EXPORTED_LINES = isWhole ? 12_000 : 6_000;
 const LONG_REFERENCE = "r".repeat(400);
 
@@ -104,7 +104,7 @@ const whole = (content: Buffer | string): File => ({
   content: [Buffer.from(content)],
 });
 
-/** A body that is made while it is sent, so that the test holds none of it either; at the pace of the command line. */
+/** Makes the body while it sends it, so that the test does not hold it either, and at the pace of the command-line client. */
 async function upload(accountId: number, format: string, file: File): Promise<Import> {
   const { status, body } = await tryUpload(accountId, format, { ...file, content: paced(file.content) });
   expect(status, JSON.stringify(body)).toBe(201);
@@ -118,8 +118,8 @@ interface Sent {
 async function tryUpload(accountId: number, format: string, file: Sent): Promise<{ status: number; body: Import }> {
   const { hostname, port } = new URL(system.baseUrl);
   const declared = `file_name=statement&format=${format}&encoding=utf-8`;
-  // A fresh connection: the server may have closed an idle one while this process was making a large file. It is one that
-  // stays open, because the end of another one may be noticed before the end of the sending.
+  // A fresh connection: the server may have closed an idle one while this process made a large file. It stays open
+  // (`keepAlive`): the client might notice the end of another connection before it has sent everything.
   const agent = new Agent({ keepAlive: true });
   const sending = httpRequest({
     agent,
@@ -205,10 +205,10 @@ describe("a hostile file", () => {
 });
 
 describe("an upload at the speed of memory", () => {
-  test("it is stored or refused, and memory is bounded", { timeout: TEST_MS }, async () => {
+  test("a body sent without a pause: stored or refused, and memory is bounded", { timeout: TEST_MS }, async () => {
     const bytes = FAST_BYTES;
     const sent = tryUpload(await addAccount(), "sandbox", { bytes, content: repeated("a", bytes) });
-    // The refusal may be lost with the connection, which is closed while the client still sends.
+    // The gateway closes the connection while the client still sends, so the error may be lost.
     const outcome = await sent.then(
       ({ status }) => status,
       ({ code }: NodeJS.ErrnoException) => code,
@@ -218,7 +218,7 @@ describe("an upload at the speed of memory", () => {
   });
 });
 
-/** Rows with long notes, and blank rows up to this size: few lines, so that the time goes into the bytes. */
+/** A file of this size: rows with long notes, then blank rows. Few lines, so that the bytes take most of the time. */
 function* largeStatement(bytes: number): Iterable<Buffer> {
   const header = Buffer.from(`${HEADER},note\n`);
   yield header;
@@ -231,7 +231,7 @@ function* largeStatement(bytes: number): Iterable<Buffer> {
   yield Buffer.alloc(left, "\n");
 }
 
-/** So slowly that a machine with other work stores it: the gateway refuses what comes faster. */
+/** Sends slowly enough for a machine with other work to store it: the gateway refuses what comes faster. */
 async function* slowly(pieces: Iterable<Buffer>): AsyncIterable<Buffer> {
   for (const piece of pieces) {
     yield piece;
@@ -260,7 +260,7 @@ describe("a large statement", () => {
 });
 
 describe("many files at once", () => {
-  test(`${IMPORTS}: each is imported once, and memory is bounded`, { timeout: TEST_MS }, async () => {
+  test(`${IMPORTS} files: each is imported once, and memory is bounded`, { timeout: TEST_MS }, async () => {
     const accountIds = await Promise.all(Array.from({ length: 8 }, () => addAccount()));
     const files = Array.from({ length: IMPORTS }, (_, nth) => ({ nth, accountId: accountIds[nth % 8] ?? 0 }));
     const importIds: number[] = [];
@@ -279,8 +279,8 @@ describe("many files at once", () => {
 });
 
 /**
- * Whether the gateway has the connection from this port of the loopback interface open (proc_pid_net(5), state 01). Its client
- * sees no end before it has read what was sent.
+ * Whether the connection from this port of the loopback interface is open at the gateway (proc_pid_net(5), state 01). Its client
+ * does not see the end before it has read everything that was sent.
  */
 function isOpenAtGateway(port = 0): boolean {
   const address = `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
@@ -317,9 +317,9 @@ describe.concurrent("an export of many lines", () => {
     const closed = Promise.all(
       idle.map(async (socket) => {
         socket.on("error", () => undefined);
-        // Without a listener the socket takes in a few kilobytes and no more, which shows that the export has begun.
+        // Without a listener the socket buffers only a few kilobytes. They show that the export has begun.
         await expect.poll(() => socket.readableLength, { timeout: 60_000 }).toBeGreaterThan(0);
-        // Only a reader sees the end, so the kernel shows that the gateway has closed it.
+        // Only a client that reads sees the end. So the test asks the kernel whether the gateway has closed the connection.
         await expect.poll(() => isOpenAtGateway(socket.localPort), { timeout: 90_000, interval: 200 }).toBe(false);
         let bytes = 0;
         socket.on("data", (chunk: Buffer) => {

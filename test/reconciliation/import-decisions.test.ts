@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => running.stop());
 
-/** The background errors. */
+/** The errors that were logged. */
 const failures: unknown[] = [];
 afterEach(() => expect(failures).toEqual([]));
 
@@ -35,7 +35,7 @@ const otto = (): Caller => operator(world, 8);
 const REASON = "Wrong file.";
 const askWithdrawal = (importId: number, caller = rita(), reason = REASON) =>
   withdrawImport(deps, { caller, importId, reason });
-/** Waits also for a withdrawal that continues after its reply, as on a slow machine. */
+/** Withdraws, and also waits for a withdrawal that continues after its reply, as on a slow machine. */
 async function withdraw(...of: Parameters<typeof askWithdrawal>): ReturnType<typeof askWithdrawal> {
   const reply = await askWithdrawal(...of);
   if (reply.import.status !== "withdrawing") return reply;
@@ -138,7 +138,7 @@ describe("a withdrawal", () => {
     expect(await missing()).toMatchObject([{ status: "ended", reason: REASON }]);
   });
 
-  test("ends the issue of a card payment's row as cash", async () => {
+  test("ends the issue of a row that shows a card payment as cash", async () => {
     const own = await running.openWorld();
     const accountId = own.terminalAccountId;
     const paymentReference = "slip-0815-2026";
@@ -245,7 +245,7 @@ describe("two operators at once", () => {
       const [release, withdrawal] = await Promise.allSettled([released, withdrawn]);
       expect(withdrawal.status).toBe("fulfilled");
       if (release.status === "rejected") expect(await refusalOf(released)).toMatch(/^import_withdraw(?:ing|n)$/);
-      // The release may have held the row when the withdrawal was to be carried out.
+      // The release may have locked the row at the moment when the withdrawal was to be carried out.
       await carryOutWithdrawals(deps, WITHDRAWAL_LIMITS.turnMs);
       const [row] = await world.database<{ status: string }[]>`
         select status from statement_imports where import_id = ${importId}`;
@@ -253,7 +253,7 @@ describe("two operators at once", () => {
     }
   });
 
-  test("a release in another status: refused; of another organization's import: not found", async () => {
+  test("a release of an import that is not held: refused; of another organization's import: not found", async () => {
     const accountId = await addAccount();
     const release = (importId: number, caller = rita()) => releaseImport(deps, { caller, importId, reason: REASON });
     expect(await refusalOf(release(await world.importLines(accountId, [])))).toBe("import_imported");
@@ -268,7 +268,7 @@ describe("two operators at once", () => {
     expect(await refusalOf(withdraw(await addImport(accountId, { status: "refused" })))).toBe("import_refused");
   });
 
-  test("a decision while an attempt stores the lines: busy, and possible afterwards", async () => {
+  test("a withdrawal while an import stores its lines: busy, and possible afterwards", async () => {
     const importId = await addImport(await addAccount());
     const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const storing = world.database.begin(async (tx) => {
@@ -316,7 +316,7 @@ test("a withdrawal that fails again in a later attempt: each log line has the id
   await carryOutWithdrawals(deps, WITHDRAWAL_LIMITS.turnMs);
 });
 
-test("a withdrawal while runs follow one another: it has its turn after the current run", async () => {
+test("a withdrawal while runs follow one another: it is carried out after the current run", async () => {
   const accountId = await addAccount();
   const importId = await world.importLines(accountId, [stray()]);
   const key = "hashtextextended('reconciliation account ' || $1::bigint, 0)";

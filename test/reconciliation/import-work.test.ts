@@ -50,7 +50,7 @@ describe("an import", () => {
     expect(await world.linesOf(backwards)).toEqual(await world.linesOf(forwards));
   });
 
-  test("a file with two equal rows: both are lines, and the same rows again are none", async () => {
+  test("a file with two equal rows: both are lines, and a file that repeats them adds none of them", async () => {
     const accountId = await world.addAccount();
     await world.importText(accountId, statementOf([{ id: "twice" }, { id: "twice" }]));
     expect(
@@ -98,7 +98,7 @@ describe("an import", () => {
     expect(rows.map((row) => row["has_instant"])).toEqual([false, true]);
   });
 
-  test("a file without any line: its rows still have a run, of the day of the import", async () => {
+  test("a file with malformed rows only: a run of the day of the import is requested", async () => {
     const accountId = await world.addAccount();
     const facts = await world.importText(accountId, statementOf([{ id: "a", amount: "12,50" }]));
     expect(facts).toMatchObject({ status: "imported", malformed: 1, from_date: null });
@@ -181,7 +181,7 @@ test("an archive: the lines of all its files are stored, and a refusal names the
   expect(refused).toMatchObject({ status: "refused", status_detail: expect.stringContaining("monday.csv") as string });
 });
 
-test("an archive whose files overlap: its lines are those of the files one by one, and each is stored once", async () => {
+test("an archive whose files overlap: the stored lines equal those of separate imports, each stored once", async () => {
   const files = [
     statementOf([{ id: "a" }, { id: "b" }, { id: "twice" }, { id: "twice" }]),
     statementOf([{ id: "twice" }, { id: "b" }, { id: "c" }, { id: "a", amount: "12.40" }]),
@@ -285,7 +285,7 @@ test("no copy of the file answers: its import waits again at once, however often
   expect(await world.factsOf(importId)).toMatchObject({ status: "imported", lines_new: 1 });
 });
 
-describe("the log lines of an import that could not be carried out have the id of the request that made it wait", () => {
+describe("the log line of an import that could not be carried out", () => {
   const readAs = { format: "sandbox", formatVersion: 1, encoding: "utf-8", mappingId: null } as const;
   const uploadAs = async (as: typeof readAs | undefined): Promise<number> => {
     const { organizationId } = world;
@@ -303,7 +303,7 @@ describe("the log lines of an import that could not be carried out have the id o
   };
 
   test.each([
-    ["its upload", () => forRequest("the request", () => uploadAs(readAs))],
+    ["the upload", () => forRequest("the request", () => uploadAs(readAs))],
     [
       "the confirmation of its format",
       async () => {
@@ -313,7 +313,7 @@ describe("the log lines of an import that could not be carried out have the id o
         return importId;
       },
     ],
-  ])("%s", async (_, begin) => {
+  ])("an import that %s made wait: the log line has the id of that request", async (_, begin) => {
     const importId = await begin();
     const logged: unknown[] = [];
     const failures = {
@@ -335,7 +335,7 @@ test("an import that has failed too often: refused, and not begun again", async 
   expect(await world.factsOf(importId)).toMatchObject({ status: "refused", status_code: "import_failed" });
 });
 
-test("a file without a row for a long time: its import keeps its lease", async () => {
+test("a file that gives no row for a long time: its import keeps its lease", async () => {
   const importId = await world.upload(await world.addAccount(), "");
   const isLeased = async (): Promise<unknown> => {
     const [row] = await world.database<[{ is_leased: boolean }]>`
@@ -379,7 +379,7 @@ describe("a full disk", () => {
     return world.depsOf({ isShortOfSpace: () => rest.shift() ?? false });
   };
 
-  test("no import begins, and a running one waits again without a counted attempt", async () => {
+  test("no import begins, and a running import waits again without a counted attempt", async () => {
     const accountId = await world.addAccount();
     const importId = await world.upload(accountId, statementOf([{ id: "a" }]));
     const waiting = { status: "waiting", attempts: 0, lines_new: 0 };
@@ -392,7 +392,7 @@ describe("a full disk", () => {
     expect(await stateOf(importId)).toMatchObject({ status: "imported", lines_new: 1 });
   });
 
-  test("an import without space in PostgreSQL begins again, however often", async () => {
+  test("an import for which PostgreSQL has no space: begins again after each failure", async () => {
     const accountId = await world.addAccount();
     const importId = await world.upload(accountId, statementOf([{ id: "a" }]));
     await world.database.unsafe(`

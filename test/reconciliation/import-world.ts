@@ -42,7 +42,7 @@ export interface ImportWorld {
   readonly database: Database;
   readonly longDatabase: Database;
   addOrganization(name: string): Promise<number>;
-  /** Of the world's organization, unless another one is named. */
+  /** Adds an account to the world's organization, unless another organization is named. */
   addAccount(organizationId?: number): Promise<number>;
   /** An uploaded file that waits for its import. */
   upload(accountId: number, text: string | Buffer): Promise<number>;
@@ -51,7 +51,7 @@ export interface ImportWorld {
   readonly failed: readonly unknown[];
   importText(accountId: number, text: string | Buffer, deps?: ImportDeps): Promise<ImportFacts>;
   factsOf(importId: number): Promise<ImportFacts>;
-  /** By their reference: it and the amount. */
+  /** `<reference> <amount>` of each line of the account, in the order of the references. */
   linesOf(accountId: number): Promise<readonly string[]>;
   /** Throws when lines have no source, or sources have no line. */
   requireWholeRows(): Promise<void>;
@@ -157,7 +157,7 @@ const linesOf = async (database: Database, accountId: number): Promise<readonly 
       order by provider_reference, ordinal`
   ).map(({ name }) => name);
 
-/** Incomplete rows, in all accounts. */
+/** Counts the incomplete rows of all accounts. */
 async function brokenRows(database: Database): Promise<number> {
   const [row] = await database<[{ rows: number }]>`
     select (select count(*) from statement_lines l where not exists (

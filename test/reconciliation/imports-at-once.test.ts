@@ -71,7 +71,7 @@ test("200 files of five accounts at once, by four workers: each line is stored o
   }
   const work = async (): Promise<void> => {
     while (await importNext(world.depsOf())) {
-      // Until no import waits.
+      // Repeats until no import waits.
     }
   };
   await Promise.all([work(), work(), work(), work()]);
@@ -103,11 +103,11 @@ describe("the next import", () => {
   async function importAll(): Promise<void> {
     await world.database`update statement_imports set leased_until = now() where status = 'importing'`;
     while (await importNext(world.depsOf())) {
-      // Until no import is left for the other tests.
+      // Repeats until no import is left for the other tests.
     }
   }
 
-  test("is of the organization with the fewest running imports, however many of another one wait", async () => {
+  test("belongs to the organization with the fewest running imports, however many imports of another one wait", async () => {
     const busy = await addOrganization("Trattoria", 3);
     const other = await addOrganization("Pizzeria", 1);
     const taken = [await take(), await take(), await take(), await take(), await take()];
@@ -115,7 +115,7 @@ describe("the next import", () => {
     await importAll();
   });
 
-  test("is of a third organization although two with many files have a worker each", async () => {
+  test("belongs to a third organization, although two organizations with many files have a worker each", async () => {
     const busy = [await addOrganization("Ristorante", 6), await addOrganization("Enoteca", 6)];
     const first = [await take(), await take()];
     expect(first.map((row) => row?.account_id)).toEqual(busy);

@@ -45,7 +45,7 @@ beforeAll(async () => {
   const elsewhere = await logIn(system.baseUrl, "backoffice", (await addOrganization(system)).owner);
   stranger = await addOperator(system.baseUrl, elsewhere, "rita@elsewhere.example");
   dripped = drip(stranger);
-  // It fails the test that awaits it.
+  // A failure is reported by the test that awaits `dripped`, and not as an unhandled rejection.
   dripped.catch(() => undefined);
 });
 afterAll(() => system.stop());
@@ -73,7 +73,7 @@ const SANDBOX = "&format=sandbox&encoding=utf-8";
 const CAMT_053 = "&format=camt.053&encoding=utf-8";
 const HEADER = "line,payment_id,reference,account,amount,currency,paid_at";
 
-/** Rows of the sandbox provider's statement; it names the account, so that it is held for another one. */
+/** The sandbox provider's statement. Its rows name no account. */
 const statement = (rows: number, seed = randomUUID()): string =>
   `${HEADER}\n${Array.from({ length: rows }, (_, index) => `${index + 1},${seed}-${index},int_${seed}-${index},,12.50,EUR,2026-11-01T10:00:00.000Z`).join("\n")}\n`;
 
@@ -130,7 +130,7 @@ describe("an uploaded statement", () => {
     expect(await untilEnded(body.import_id)).toMatchObject({ status: "imported", lines_new: 0, malformed: 0 });
   });
 
-  test("an unknown kind: the answer gives the reason, and no format is guessed", async () => {
+  test("a file of an unknown kind: the answer gives the reason, and no format is guessed", async () => {
     const { body } = await upload({ accountId: await addAccount(), content: Buffer.from([0x25, 0, 0, 0, 7]) });
     expect(body).toMatchObject({ status: "needs_format", candidates: { formats: [], refusal: { code: "not_text" } } });
   });
@@ -144,7 +144,7 @@ describe("an uploaded statement", () => {
     expect(answer).toMatchObject({ status: 400, body: { code: "invalid_request" } });
   });
 
-  test("a foreign account: 404, for the file and for its import", async () => {
+  test("an account of another organization: 404 for an upload and for its import", async () => {
     const accountId = await addAccount();
     const answer = await upload({ accountId, content: statement(1), declared: SANDBOX, by: stranger });
     expect(answer).toMatchObject({ status: 404, body: { code: "not_found" } });
@@ -153,7 +153,7 @@ describe("an uploaded statement", () => {
     await stranger.refused("not_found", "POST", `imports/${own.body.import_id}/confirm/`, { body: {} });
   });
 
-  test("another format than declared: refused in one sentence, and no row is stored", async () => {
+  test("a file of another format than declared: refused, and no row is stored", async () => {
     const { body } = await upload({ accountId: await addAccount(), content: "a,b\n1,2\n", declared: CAMT_053 });
     expect(await untilEnded(body.import_id)).toMatchObject({ status: "refused", lines_new: 0 });
   });
@@ -169,7 +169,7 @@ describe("the same file again", () => {
     expect(again.body.import_id).toBe(first.body.import_id);
   });
 
-  test("eight times at once by two people: one import, and its lines once", async () => {
+  test("eight uploads, four at a time: one import, and each line is stored once", async () => {
     const accountId = await addAccount();
     const content = statement(50);
     const answers = [];
@@ -183,7 +183,7 @@ describe("the same file again", () => {
     expect(await untilEnded(answers[0]?.body.import_id ?? 0)).toMatchObject({ status: "imported", lines_new: 50 });
   });
 
-  test("other bytes and the same rows: no line is new", async () => {
+  test("other bytes with the same rows and one more: only that row is a new line", async () => {
     const accountId = await addAccount();
     const content = statement(4);
     const first = await upload({ accountId, content, declared: SANDBOX });
@@ -202,7 +202,7 @@ describe("a large upload", () => {
     expect(await untilEnded(answer.body.import_id)).toMatchObject({ status: "imported", lines_new: 10_000 });
   });
 
-  test("of one byte more than 2 GiB: refused before it is sent", async () => {
+  test("one byte more than 2 GiB: refused before the body is sent", async () => {
     const { hostname, port } = new URL(system.baseUrl);
     const sending = httpRequest({
       hostname,
@@ -218,7 +218,7 @@ describe("a large upload", () => {
     sending.destroy();
   });
 
-  test("leaves the connection open for the next request", async () => {
+  test("6 MiB: the connection stays open for the next request", async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const path = `${API}accounts/${await addAccount()}/imports/?file_name=large${SANDBOX}`;
     // Its content does not matter here: the import soon refuses it.
@@ -232,7 +232,7 @@ describe("a large upload", () => {
     agent.destroy();
   });
 
-  test("more than four at once of one organization: the next is busy", async () => {
+  test("a fifth upload of one organization at once: busy", async () => {
     const accountId = await addAccount();
     const slow = await Promise.all(Array.from({ length: 4 }, () => beginUpload(accountId)));
     try {
@@ -253,13 +253,13 @@ describe("a large upload", () => {
       .toBe(201);
   });
 
-  test("from a client that sends a byte a second: ends with one sentence, and no import is left", async () => {
+  test("a client that sends a byte a second: the upload ends with an error, and no import is left", async () => {
     const { status, body, imports } = await dripped;
     expect({ status, body }).toMatchObject({ status: 408, body: { code: "request_timeout" } });
     expect(imports).toEqual([]);
   });
 
-  test("from a client that disconnects: no import is left", async () => {
+  test("a client that disconnects: no import is left", async () => {
     const accountId = await addAccount();
     const { sending } = await beginUpload(accountId);
     sending.destroy();
@@ -282,8 +282,9 @@ async function sendBy(agent: Agent, method: string, path: string, body?: string)
 }
 
 /**
- * An upload of a byte a second until it is answered, and the imports of its account then. It begins before the tests,
- * because it takes more than twenty seconds, and for another organization than theirs, so that it takes none of its places.
+ * Uploads a byte a second until the gateway answers, and then reads the imports of the account. The upload begins before the
+ * tests, because it takes more than twenty seconds. It belongs to another organization, so that it does not count as one of
+ * their uploads.
  */
 async function drip(by: Person): Promise<{ status: number | undefined; body: unknown; imports: unknown[] }> {
   const accountId = await addAccount(by);
@@ -305,7 +306,7 @@ interface SlowUpload {
   readonly isAnswered: () => boolean;
 }
 
-/** A body of which the first half megabyte, or the given size, has been sent. */
+/** Begins an upload of 8 MiB, and sends the first half megabyte of it, or `firstBytes`. */
 async function beginUpload(accountId: number, { firstBytes = 512 * 1_024, by = operator } = {}): Promise<SlowUpload> {
   const { hostname, port } = new URL(system.baseUrl);
   const sending = httpRequest({

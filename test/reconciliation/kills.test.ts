@@ -2,7 +2,8 @@
  * The reconciliation process is killed at each row that an import, its runs and its withdrawal write, at each row of a
  * closing, and while it imports a large file. Afterwards another process continues, and the result equals that of an
  * undisturbed process: no row is missing, and no row is stored twice.
- * Some rows, by a seed, in each test run; all with RECONCILIATION_KILLS=all, as `npm run soak` does.
+ * An ordinary run of the tests kills at few rows, which a seed chooses. RECONCILIATION_KILLS=all kills at all of them, as
+ * `npm run soak` does.
  */
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -28,7 +29,7 @@ const SOON = { timeout: 60_000, interval: 100 };
 const WHOLE_MS = 900_000;
 /** The lock at which the process waits to be killed. */
 const KILL_LOCK = 4_711;
-/** What an import, a run, a withdrawal and a closing write; their temporary tables end with them. */
+/** The tables that an import, a run, a withdrawal and a closing write, without their temporary tables. */
 const TABLES = [
   "statement_imports",
   "statement_lines",
@@ -78,7 +79,7 @@ afterAll(async () => {
   await system.stop();
 });
 
-/** Each row that is written is a step; at one of them the writer waits for the lock that this file holds. */
+/** Counts each written row as a step. At the step in `kill_at` the writer waits for the lock that this file holds. */
 async function countWrites(): Promise<void> {
   await lock`select pg_advisory_lock(${KILL_LOCK})`;
   await sql.unsafe(`
@@ -164,7 +165,7 @@ async function insist(
   }, SOON);
 }
 
-/** The stored rows of the account. Two accounts with the same file and the same payments have the same. */
+/** What is stored of the account: equal for two accounts with the same file and the same payments. */
 async function stored(accountId: number): Promise<object> {
   const [lines] = await sql`
     select count(*)::int as lines, coalesce(sum(amount_minor), 0)::text as sum,
@@ -223,7 +224,7 @@ const LARGE_ROWS = 6_000;
 
 const isReadable = (nth: number): boolean => nth % 97 !== 0;
 
-/** Failed sales, which a run rejects: it raises no issue for them. Some rows are equal to the row before, and some cannot be read. */
+/** Failed sales, which a run rejects without an issue. Some rows equal the row before, and some cannot be read. */
 const manyRows = (from: number, count: number): readonly string[] =>
   Array.from({ length: count }, (_, index) => {
     const nth = from + index;
@@ -278,7 +279,7 @@ interface Period {
   readonly state: string;
   readonly missing: readonly { readonly code: string }[];
 }
-/** The key, the closing, its issue and its file. */
+/** The rows that a closing writes: the key, the closing, its issue and its file. */
 const CLOSING_ROWS = 4;
 const dayBefore = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
 
@@ -320,7 +321,7 @@ async function killAt(step: number, isStatementLost: boolean): Promise<void> {
     return found;
   }, SOON);
   await service.kill9();
-  // PostgreSQL had received the statement, and carries it out; or it had not.
+  // Either PostgreSQL has received the statement and carries it out, or the statement is lost with the process.
   if (isStatementLost) await sql`select pg_terminate_backend(${backend?.pid ?? 0})`;
   await sql`delete from kill_at`;
   await lock`select pg_advisory_unlock(${KILL_LOCK})`;
@@ -379,7 +380,7 @@ describe(`the process is killed at a step (RECONCILIATION_SEED=${SEED})`, () => 
     const random = new Random(SEED);
     for (let nth = 0; nth < FILE_KILLS; nth += 1) {
       const place = await placeWithFile();
-      // A kill at a row that is written, or at any moment: while rows are read, at the commit, or afterwards.
+      // Kills at a written row, or at a random moment: while rows are read, at the commit, or afterwards.
       const isAtRow = (SEED + nth) % 2 === 0;
       const step = random.between(1, steps);
       const afterMs = random.between(0, Math.ceil(tookMs));

@@ -1,37 +1,37 @@
-/** The rules of differences as pure functions, and the SQL of a run compared with them. */
-import { readFileSync } from "node:fs";
+/** The kinds of differences and their rules: the guide names them, and the SQL of a run follows them. */
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { STATEMENT_ISSUE_KINDS } from "../../services/bus/messages/issues.ts";
-import {
-  amountDifference,
-  FULL_SCORE,
-  KIND_RULES,
-  REJECTION_RULES,
-  RUN_KINDS,
-  roundedToCoin,
-  scoreOf,
-} from "../../services/reconciliation/kinds.ts";
+import { FULL_SCORE, RUN_KINDS } from "../../services/reconciliation/kinds.ts";
+import { amountDifference, roundedToCoin, scoreOf } from "./matching/rules.ts";
 import { type RunDatabase, startRunDatabase } from "./matching/run-world.ts";
 
+describe("the kinds of differences", () => {
+  const guide = readFileSync(join(import.meta.dirname, "..", "..", "docs", "reconciliation.md"), "utf8");
+  /** The first cells of the table with this head. */
+  const firstCells = (head: string): string[] => {
+    const [rows = ""] = (guide.split(`${head}\n`)[1] ?? "").split("\n\n");
+    return [...rows.matchAll(/^\| `(\w+)` \|/gm)].map(([, cell = ""]) => cell);
+  };
+
+  test("each kind that only a run raises is one of them, and the guide has all in the order in which they are judged", () => {
+    const kinds: readonly string[] = RUN_KINDS;
+    expect(STATEMENT_ISSUE_KINDS.filter((kind) => !kinds.includes(kind))).toEqual([]);
+    expect(firstCells("| kind | about | when | what to do |")).toEqual(kinds);
+  });
+
+  test("the guide has the reasons that the SQL of a run gives for a rejected line", () => {
+    const folder = join(import.meta.dirname, "..", "..", "services", "reconciliation", "sql");
+    const sql = globSync(join(folder, "*.ts")).map((file) => readFileSync(file, "utf8"));
+    const reasons = firstCells("| reason | what it is |");
+    expect(reasons.length).toBeGreaterThan(5);
+    expect(reasons.filter((reason) => !sql.some((text) => text.includes(`'${reason}'`)))).toEqual([]);
+  });
+});
+
 describe("how amounts differ", () => {
-  test("every kind has its rule, and each kind that only a run raises is one of them", () => {
-    expect(Object.keys(KIND_RULES).toSorted()).toEqual([...RUN_KINDS].toSorted());
-    expect(STATEMENT_ISSUE_KINDS.filter((kind) => !(kind in KIND_RULES))).toEqual([]);
-  });
-
-  test("the guide documents the rules as they are", () => {
-    const guide = readFileSync(join(import.meta.dirname, "..", "..", "docs", "reconciliation.md"), "utf8");
-    const rules = RUN_KINDS.map((kind) => {
-      const { subject, condition, nextStep } = KIND_RULES[kind];
-      return `| \`${kind}\` | ${subject} | ${condition} | ${nextStep} |`;
-    });
-    const reasons = Object.entries(REJECTION_RULES).map(([reason, meaning]) => `| \`${reason}\` | ${meaning} |`);
-    expect(guide).toContain(rules.join("\n"));
-    expect(guide).toContain(reasons.join("\n"));
-  });
-
   test("half of a coin rounds up, and a currency without such a coin never rounds", () => {
     expect([1242n, 1243n, 1247n, 1248n].map((minor) => roundedToCoin(minor, "CHF"))).toEqual([
       1240n,

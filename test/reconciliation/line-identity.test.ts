@@ -37,7 +37,7 @@ describe("the identity of a line with the provider's reference", () => {
     ["with another fee", { feeMinor: -30n }],
     ["in another batch", { payoutReference: "batch-90" }],
     ["booked on another day of the year", { bookedOn: "2026-03-02" }],
-  ])("%s: is the same line", (_, change) => {
+  ])("a line %s: is the same line", (_, change) => {
     expect(identity({ ...LINE, ...change })).toBe(identity(LINE));
   });
 
@@ -88,11 +88,11 @@ describe("the identity of a line without a reference", () => {
     ["merchant's reference", { merchantReference: "order-8" }],
     ["terminal", { terminal: "T-2" }],
     ["text", { text: "Table 4" }],
-  ])("another %s: is another line", (_, change) => {
+  ])("a line with another %s: is another line", (_, change) => {
     expect(identity({ ...WITHOUT_REFERENCE, ...change })).not.toBe(identity(WITHOUT_REFERENCE));
   });
 
-  test("is never that of a line whose reference is its content", () => {
+  test("a line whose reference is the word `content`: has another identity", () => {
     expect(identity({ ...LINE, providerReference: "content" })).not.toBe(identity(WITHOUT_REFERENCE));
   });
 });

@@ -46,7 +46,7 @@ const fileArbitrary: fc.Arbitrary<File> = fc.record({
 const dayOf = (day: number): string => `2026-11-0${day}`;
 const identityOf = (name: string): Buffer => createHash("sha256").update(name).digest();
 
-/** What an account has: each line by `<name> <ordinal>` with its amount and day, and each file's sources and conflicts. */
+/** What is stored: each line by `<name> <ordinal>` with its amount and day, and each file's sources and conflicts. */
 interface Stored {
   readonly lines: Record<string, string>;
   readonly files: { readonly sources: string[]; readonly conflicts: number[]; readonly counts: string }[];
@@ -98,7 +98,7 @@ const knownOf = ({ lines }: Stored, name: string): Map<number, number> =>
       .toSorted(([a], [b]) => a - b),
   );
 
-/** A row is the account's line with the same amount. Each of the other rows contradicts a line, or is new. */
+/** A row with the amount of a known line is that line. Each other row contradicts a line, or is new. */
 function ordinalsOf(amounts: readonly number[], known: Map<number, number>): readonly number[] {
   if (amounts.every((amount, index) => (known.get(index) ?? amount) === amount))
     return amounts.map((_, index) => index);
@@ -172,7 +172,7 @@ test("a repeated reference: in either order of the files, each line is stored on
   }
 });
 
-test("files one after another, in batches of any size: lines, sources, conflicts and counts as of whole files", async () => {
+test("files one after another, in batches of any size: the stored result equals that of whole files", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fileArbitrary, { minLength: 1, maxLength: 3 }), async (files) => {
       expect(await store(files)).toEqual(modelOf(files));

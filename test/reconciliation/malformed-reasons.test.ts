@@ -11,7 +11,7 @@ import { quoted } from "../../services/reconciliation/formats/csv/field-problem.
 
 const FORMATS = new URL("../../services/reconciliation/formats/", import.meta.url);
 
-/** Sentences that are no reason of a row: those of a mapping, of an encoding and of a whole file. */
+/** Files whose sentences are no reasons of rows: they are about a mapping, an encoding or a whole file. */
 const OTHERS = ["csv/extract-pattern.ts", "decode.ts", "archive.ts", "camt/xml.ts"];
 
 /** Each sentence that is the reason of a row, as the source has it: after `reason` or as the argument of a problem. */
@@ -28,7 +28,7 @@ function sentencesInSource(): readonly string[] {
   );
 }
 
-/** Replaces each expression by a value: in quotes where the source quotes it, else a value as it occurs there. */
+/** Replaces each expression of a template: by a text in quotes where the source quotes it, otherwise by a number. */
 const filled = (sentence: string): string =>
   sentence.replaceAll(/\$\{(?:quoted|JSON\.stringify)\([^}]*\)\}/g, '"a \\"b\\" c"').replaceAll(/\$\{[^}]*\}/g, "7");
 
@@ -75,7 +75,7 @@ describe("the codes of malformed rows", () => {
     }
   });
 
-  test("a code of another version, and a row without one, are `other`", () => {
+  test("a code of another version, and a row without a code: both are `other`", () => {
     const other = { reasonCode: "other", reasonParameters: {} };
     expect(malformedReasonSchema.parse({ reasonCode: "of_tomorrow", reasonParameters: 7 })).toEqual(other);
     expect(malformedReasonSchema.parse({})).toEqual(other);

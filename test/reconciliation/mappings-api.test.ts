@@ -149,7 +149,7 @@ describe("a mapping", () => {
     });
   });
 
-  test("an unusable mapping: refused by field, with the names of the API", async () => {
+  test("an unusable mapping: refused, with an error for each field by its name in the API", async () => {
     const pointersOf = async (more: object) =>
       (
         await operator.refused("invalid_request", "POST", MAPPINGS, {
@@ -221,7 +221,7 @@ describe("a preview", () => {
     expect(two).toEqual({ ...all, rows: all.rows.slice(0, 2), has_more: true });
   });
 
-  test("equals that of the stored mapping; an unsuitable mapping gives a reply; both or none are refused", async () => {
+  test("a stored mapping or its definition: the same preview, or a reason; both or neither: refused", async () => {
     const import_id = await sample();
     const { mapping_id } = await store({ name: "For a preview" });
     expect(await preview({ import_id, mapping_id })).toEqual(await preview({ import_id, definition: DEFINITION }));
@@ -234,7 +234,7 @@ describe("a preview", () => {
       await operator.refused("invalid_request", "POST", `${MAPPINGS}preview/`, { body });
   });
 
-  test("an archive: the rows of its files, one after another; of a PDF: the kind of the file", async () => {
+  test("an archive: the rows of its files, one after another; a PDF: the kind of the file", async () => {
     const one = await preview({ import_id: await sample(), definition: DEFINITION, limit: 100 });
     const two = await preview({ import_id: await zipped(), definition: DEFINITION, limit: 100 });
     expect(two.refusal).toBeNull();
@@ -245,7 +245,7 @@ describe("a preview", () => {
     expect(pdf.refusal).toMatchObject({ code: "not_text", detail: expect.stringContaining("a PDF") as string });
   });
 
-  test("rows of a thousand columns and a megabyte: the first ones, as many as one answer carries", async () => {
+  test("rows of a thousand columns and a megabyte: as many of the first rows as one answer can have", async () => {
     const header = ["Day", "Amount", ...Array.from({ length: 998 }, (_, column) => `Column ${column}`)].join(";");
     const row = ["02/03/2026", "1,00", ...Array.from({ length: 998 }, () => "x".repeat(1_000))].join(";");
     const importId = await upload(Buffer.from([header, ...Array.from({ length: 101 }, () => row), ""].join("\n")));
@@ -276,7 +276,7 @@ describe("a preview", () => {
   });
 });
 
-describe("a test", () => {
+describe("a test of a mapping", () => {
   const ended = (testId: number) =>
     waitFor("the end of the test", async () => {
       const found = await operator.good<Test>("GET", `mapping-tests/${testId}/`);
@@ -311,7 +311,7 @@ describe("a test", () => {
     expect(done).toMatchObject({ status: "done", lines: 6, skipped: 2 });
   });
 
-  test("a file that the mapping does not fit: refused; of one whose bytes are lost: failed", async () => {
+  test("a file that the mapping does not fit: refused; a file whose bytes are lost: failed", async () => {
     const other = { ...DEFINITION, header_row: 5 };
     const refused = await start({ import_id: await sample(), definition: other });
     expect(refused).toMatchObject({ status: "refused", refusal: { code: "mapping_refused" } });
@@ -320,7 +320,7 @@ describe("a test", () => {
     expect(await start({ import_id: lost, definition: DEFINITION })).toMatchObject({ status: "failed" });
   });
 
-  test("an archive without a row for a long time: not lost meanwhile, and ends with its service", async () => {
+  test("an archive that gives no row for a long time: the test shows that it lives, and ends with its service", async () => {
     const { mapping_id: mappingId } = await store({ name: "Without rows" });
     const importId = await sample();
     const header = readFileSync(SAMPLE, "latin1").split("\n").slice(0, 4);
@@ -367,7 +367,7 @@ describe("a test", () => {
     }
   });
 
-  test("its process has ended: failed", async () => {
+  test("a test whose process has ended: failed", async () => {
     const { test_id } = await start({ import_id: await sample(), definition: DEFINITION });
     await database`
       update mapping_tests set status = 'running', ended_at = null, seen_at = now() - interval '1 hour' where test_id = ${test_id}`;
@@ -444,7 +444,7 @@ describe("lists of lines", () => {
     expect(amounts(await list(query))).toEqual(expected);
   });
 
-  test("a file: in its order, with the position in it", async () => {
+  test("the lines of one file: in its order, with their positions", async () => {
     const listed = await operator.good<Lines>("GET", `imports/${second}/lines/?limit=3`);
     expect(listed.lines.map(({ position, amount }) => [position, amount])).toEqual([
       [19, "-9999999999.99"],
@@ -480,14 +480,14 @@ describe("lists of lines", () => {
     expect(own.malformed_rows).toHaveLength(3);
   });
 
-  test("asked for with half a cursor or an amount without a currency: refused", async () => {
+  test("half a cursor, or an amount without a currency: refused", async () => {
     for (const query of ["since_id=3", "since_day=2026-11-01", "min_amount=1.00", "currency=EUR&min_amount=1.001"])
       await operator.refused("invalid_request", "GET", `lines/?account_id=${account}&${query}`);
     await operator.refused("invalid_request", "GET", "malformed-rows/?since_position=1");
     await operator.refused("invalid_request", "GET", "lines/");
   });
 
-  test("omit the lines of a withdrawn import, which cannot be released", async () => {
+  test("a withdrawn import: its lines are omitted, and it cannot be released", async () => {
     const reason = { body: { reason: "The file of another restaurant." } };
     await operator.good("POST", `imports/${first}/withdraw/`, reason);
     const withdrawn = await waitFor("the end of the withdrawal", async () => {

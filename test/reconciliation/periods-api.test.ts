@@ -35,7 +35,7 @@ afterAll(async () => {
   await system.stop();
 });
 
-/** Lines that need no decision; one text begins as a formula does. */
+/** Imports lines that need no decision. One text begins like a formula. */
 async function importFees(): Promise<void> {
   const { organizationId } = system.sandbox;
   const hash = createHash("sha256").update("file").digest();

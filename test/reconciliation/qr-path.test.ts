@@ -20,7 +20,7 @@ let database: Database;
 let cashier: Person;
 let operator: Person;
 let station: string;
-/** The sandbox's config, and the provider's account of it. */
+/** The sandbox's provider config, and its account at the provider. */
 let config: { readonly config_id: number; readonly account: string };
 
 beforeAll(async () => {
@@ -42,7 +42,7 @@ afterAll(async () => {
   await system.stop();
 });
 
-/** A collection of a magic amount, until it is paid or has its issue. */
+/** Collects a magic amount, and waits until the collection is paid or has its issue. */
 async function collect(amount: string, isDone: (status: string, kinds: readonly string[]) => boolean): Promise<void> {
   const order_id = await newOrder(cashier, station, amount);
   const begun = { body: { order_id, route: "dynamic_qr" } };

@@ -44,7 +44,7 @@ async function openAccount(): Promise<number> {
   return account.account_id;
 }
 
-/** An import of two credits, as its last transaction leaves it. */
+/** Stores an import of two credits as the last transaction of a real import does. */
 async function importCredits(accountId: number): Promise<void> {
   const { organizationId } = system.sandbox;
   const hash = createHash("sha256").update(`file of ${accountId}`).digest();
@@ -77,7 +77,7 @@ const ended = async (runId: number): Promise<Run> =>
   }, SOON);
 
 describe("runs", () => {
-  test("a run follows an import by itself, and a run that a person starts has the same result", async () => {
+  test("an import: a run follows automatically, and a run that a person starts has the same result", async () => {
     const account_id = await openAccount();
     await importCredits(account_id);
     const first = await vi.waitFor(async () => {

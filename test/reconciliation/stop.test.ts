@@ -33,7 +33,7 @@ beforeAll(async () => {
   sql = postgres(system.database.url, { max: 2, onnotice: () => undefined });
   holder = await sql.reserve();
 });
-/** Releases the test's lock, and lets another process do the work. */
+/** Releases the test's lock, so that another process can do the work. */
 afterEach(async () => {
   await holder`rollback`;
 });
@@ -118,13 +118,13 @@ const leftRunning = () => sql`
   select query from pg_stat_activity where application_name like 'device-payments reconciliation%' and state <> 'idle'
     and datname = current_database()`;
 
-/** The statement by which it stores lines. */
+/** The running statements of the service that store lines. */
 const storing = () => sql`
   select pid from pg_stat_activity where application_name like 'device-payments reconciliation%' and state = 'active'
     and query ilike 'copy%' and datname = current_database()`;
 
 describe("SIGTERM", { timeout: LONG_MS }, () => {
-  test("while a run works: the run ends as failed, and another one is done after it", async () => {
+  test("while a run works: the run ends as failed, and another run is done after it", async () => {
     const accountId = await openAccount();
     const importId = await upload(accountId, 2);
     await vi.waitFor(async () => expect(await importOf(importId)).toMatchObject({ status: "imported" }), SOON);
@@ -144,7 +144,7 @@ describe("SIGTERM", { timeout: LONG_MS }, () => {
     await vi.waitFor(async () => expect(await newestRun(accountId)).toMatchObject({ status: "done" }), SOON);
   });
 
-  test("while an import waits for its account: it waits again at once, and counts no attempt", async () => {
+  test("while an import waits for its account: the import waits again at once, and no attempt is counted", async () => {
     const accountId = await openAccount();
     await holder`begin`;
     await holder`select from statement_accounts where account_id = ${accountId} for no key update`;

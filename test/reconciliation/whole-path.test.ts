@@ -82,7 +82,7 @@ async function issues(decision = "pending"): Promise<string[]> {
 }
 
 describe("a day at the terminal", () => {
-  test("each difference has its kind, a closed one stays closed, and none settles an order", async () => {
+  test("each difference has its kind, a closed difference stays closed, and no difference settles an order", async () => {
     await collect("16.00", "attested_terminal", "TC1AAAAAAA");
     await collect("9.00", "attested_terminal", "tc2aaaaaaa");
     await collect("7.00", "attested_terminal", "TC9MISSING");

@@ -60,7 +60,7 @@ async function upload(accountId: number, content: Uint8Array | string, declared 
   return answer;
 }
 const SANDBOX = "&format=sandbox&encoding=utf-8";
-/** Lines without a payment. */
+/** A statement whose lines have no payment. */
 const statement = (amounts: readonly string[], seed = randomUUID()): string =>
   [
     "line,payment_id,reference,account,amount,currency,paid_at",
@@ -167,7 +167,7 @@ test("a withdrawn file: its issues end with the reason, and the decisions return
 
 describe("two operators at once", () => {
   const CONFLICT = /^import_(?:waiting|importing|imported|withdrawing|withdrawn)$/;
-  /** The answers to the two: done, or refused by a stable code. */
+  /** Each answer: `done`, or the stable code and the reason of its refusal. */
   function codes(answers: readonly Answer<Refused>[]): readonly string[] {
     return answers.map(({ status, body }) => (status === 200 ? "done" : `${body.code} ${body.reason ?? ""}`));
   }
@@ -189,7 +189,7 @@ describe("two operators at once", () => {
     expect(await rita.good("GET", `lines/?account_id=${accountId}`)).toMatchObject({ lines: [] });
   });
 
-  test("withdraw the same file for two reasons: one of them is stored", async () => {
+  test("withdraw the same file for two reasons: one reason is stored", async () => {
     const { body } = await upload(await addAccount(), statement(["1.00", "2.00"]), SANDBOX);
     const answers = codes(
       await Promise.all([decide("withdraw", body.import_id), decide("withdraw", body.import_id, { by: otto })]),

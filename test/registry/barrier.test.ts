@@ -1,4 +1,4 @@
-/** With the relay and the actor hosts running, an answer states the position that the replicas need to show its change. */
+/** The relay and the actor hosts run here: each answer states the position at which the replicas show its change. */
 import { createHash, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
@@ -49,7 +49,7 @@ const station = async (stationId: number) => {
   return { sequence, state: decodeCommit(text).state };
 };
 
-test("each change of a device: the answer comes when the station's log and the gateways' credentials have it", async () => {
+test("each change of a device: answered once the station's log and the credentials' bucket have it", async () => {
   const caller = fixture.owner;
   const { stationId } = await newStation(fixture);
   expect((await station(stationId)).state).toMatchObject({ stationId, name: "Counter", status: "active", devices: [] });
@@ -81,7 +81,7 @@ test("each change of a device: the answer comes when the station's log and the g
   expect((await station(stationId)).state.devices).toEqual([]);
 });
 
-test("a session: in the bucket when the log-in is answered, and removed when the log-out is answered", async () => {
+test("a session: in the bucket when the log-in is answered, and deleted when the log-out is answered", async () => {
   const { email } = fixture.sandbox.owner;
   const reply = await fixture.ask(sessions.logIn, {
     email,
@@ -99,7 +99,7 @@ test("a session: in the bucket when the log-in is answered, and removed when the
   expect(barrier).toEqual({ positions: { KV_SESSIONS: deleted.sequence } });
 });
 
-test("a revoked credential: removed at once, also when no host has its station", async () => {
+test("a revoked credential: deleted at once, also when no host has its station", async () => {
   const caller = fixture.owner;
   const { stationId } = await newStation(fixture);
   const { deviceId } = await newDevice(fixture, stationId);
@@ -123,7 +123,7 @@ test("a revoked credential: removed at once, also when no host has its station",
   }
 });
 
-/** A new cashier with an open session that drives a new station. */
+/** A new cashier whose session drives a new station. */
 async function newDriver(email: string) {
   const password = "a long pass phrase";
   const { user } = await fixture.ask(users.createUser, {
@@ -165,7 +165,7 @@ test.each([
     async (driver: Driver) =>
       (await fixture.ask(users.resetUserPassword, { ...byOwner(driver), password: "another pass phrase" })).barrier,
   ],
-])("a repeated %s while a lease cannot end yet: answered as the first", async (what, act) => {
+])("a repeated %s before the lease can end: the same answer as the first one", async (what, act) => {
   const driver = await newDriver(`${what}@sandbox.example`);
   const other = await newDriver(`other-than-${what}@sandbox.example`);
   await stations.stop();
@@ -175,7 +175,7 @@ test.each([
   } finally {
     stations = await startStationsService(fixture.serviceDeps);
   }
-  // The lease has ended: a repetition returns the position of that change, and does not wait for another cashier.
+  // The lease has ended. A repetition returns the position of that change, and does not wait for another cashier.
   await expect.poll(async () => (await act(driver)).isUndelivered, { timeout: 10_000 }).toBeUndefined();
   const { sequence, state } = await station(driver.stationId);
   expect(state.lease).toBeNull();

@@ -1,4 +1,4 @@
-/** The process of a conformance run by API: its lines are stored, and the run ends when the suite ends. */
+/** The process of a conformance run by API: the runner stores its lines, and the run ends when the suite ends. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -11,11 +11,11 @@ import { cloneDatabase, type TestDatabase } from "../support/servers.ts";
 
 let database: TestDatabase;
 let sql: Database;
-/** The runner's connections to the database, which a test breaks. */
+/** The runner's connections to the database. A test breaks them. */
 let sqlOfRunner: Database;
 beforeAll(async () => {
   database = await cloneDatabase();
-  // A test holds a lock for some seconds.
+  // One test holds a lock for some seconds.
   const longestWorkMs = 60_000;
   const limits = { longestWorkMs, idleInTransactionMs: longestWorkMs };
   sql = openDatabase({ url: database.url, name: "runner test", maxConnections: 2, ...limits });
@@ -29,11 +29,11 @@ afterAll(async () => {
 const NOWHERE = "http://127.0.0.1:9";
 let sandboxId = 0;
 
-/** Starts a run whose process first runs a module. Resolves to the run's row when the runner has ended it. */
+/** Starts a run; its process first runs the module. Resolves to the run's row when the runner has ended the run. */
 async function ended(baseUrl: string, module: string, begun: (runId: number) => Promise<void> = async () => undefined) {
   sandboxId += 1;
   const runId = await sql.begin(async (tx) => {
-    // The run's organization, sandbox and owner do not matter here.
+    // No check needs the run's organization, sandbox or owner, so they do not exist.
     await tx`set local session_replication_role = replica`;
     const [row] = await tx<[{ run_id: number }]>`
       insert into conformance_runs (organization_id, sandbox_id, user_id, session_id, leased_until)
@@ -55,7 +55,7 @@ async function ended(baseUrl: string, module: string, begun: (runId: number) => 
   return row;
 }
 
-test("older runs: of all runs, the one that has just begun included, no more than the limit is kept", async () => {
+test("a new run: the oldest runs are deleted, so that their number stays within the limit", async () => {
   const runs = await sql.begin(async (tx) => {
     await tx`set local session_replication_role = replica`;
     const facts = { organizationId: 2, userId: 1, sessionId: 1, leaseMs: 60_000 };
@@ -69,7 +69,7 @@ test("older runs: of all runs, the one that has just begun included, no more tha
   expect(runs.map((run) => run["sandbox_id"])).toEqual([2, 3, 4]);
 });
 
-test("a line that is no JSON: it is ignored, and the run ends", async () => {
+test("a line that is not JSON: ignored, and the run ends", async () => {
   const row = await ended(NOWHERE, `process.stdout.write("traced\\n");`);
   expect(row).toEqual({ status: "could_not_run", checks: [] });
 });
@@ -86,7 +86,7 @@ test("connections to the database that break: no check is lost, and none is stor
       await tx`select from conformance_runs where run_id = ${runId} for update`;
       await vi.waitFor(
         async () => {
-          // Not within the transaction, which always sees the processes of its first query.
+          // This query is not part of the transaction, which always sees the processes of its first query.
           const ends = await sql`
             select pg_terminate_backend(pid) from pg_stat_activity
             where datname = current_database() and application_name = 'device-payments runner' and wait_event_type = 'Lock'`;
@@ -100,7 +100,7 @@ test("connections to the database that break: no check is lost, and none is stor
   expect(row?.checks.map(({ id }) => id)).toEqual(ids);
 });
 
-/** A service that still accepts the session after its end, and never answers a reset. */
+/** A service that accepts the session also after its end, and that never answers a reset. */
 async function startKeepingService(onReset: () => Promise<void>): Promise<Server> {
   const server = createServer((request, response) => {
     const { method, url = "" } = request;
@@ -112,7 +112,7 @@ async function startKeepingService(onReset: () => Promise<void>): Promise<Server
   return server;
 }
 
-test("an owner ends a run before its result, and something is left behind: the run reports this", async () => {
+test("a run that its owner ends before its result: `left_behind` when the service keeps something", async () => {
   const server = await startKeepingService(async () => {
     await sql`update conformance_runs set end_asked_at = now() where status = 'running'`;
   });

@@ -37,8 +37,8 @@ const register = (stationId: number, more: object = {}) =>
 const outboxOf = (stationId: number) => fixture.sql<{ kind: string; payload: { command: object; actor: object } }[]>`
   select kind, payload from outbox where key = ${`station.${stationId}`} order by outbox_id`;
 
-describe("a registered device", () => {
-  test("is pending with its declared fields, and its station is notified", async () => {
+describe("the registration of a device", () => {
+  test("declared fields: stored; the device is pending, and its station is notified", async () => {
     const { stationId } = await newStation(fixture);
     const more = { name: " Till 3 ", capabilities: ["outcome_report"], handoffTarget: "pos://anything at all?x=1" };
     const { device, barrier } = await register(stationId, more);
@@ -53,7 +53,7 @@ describe("a registered device", () => {
       createdAtMs: expect.any(Number),
       enrolledAtMs: null,
     });
-    // No relay runs in this test, and the registry still answers.
+    // No relay runs in this test, so the change is undelivered. The registry answers anyway.
     expect(barrier).toEqual({ positions: {}, isUndelivered: true });
     const { deviceId, name, kind, capabilities, status, handoffTarget } = device;
     expect((await outboxOf(stationId)).at(-1)?.payload).toEqual({
@@ -66,7 +66,7 @@ describe("a registered device", () => {
     });
   });
 
-  test("has the capabilities of its kind when none are declared, and no others", async () => {
+  test("no declared capabilities: those of the device's kind; capabilities of another kind: refused", async () => {
     const { stationId } = await newStation(fixture);
     expect((await register(stationId)).device.capabilities).toEqual(["handoff_present", "outcome_report"]);
     const display = await register(stationId, { kind: "customer_display" });
@@ -75,14 +75,14 @@ describe("a registered device", () => {
     expect(foreign).toMatchObject({ code: "invalid_request", errors: [{ pointer: "/capabilities" }] });
   });
 
-  test("a launch reference: only for a device whose program can be launched", async () => {
+  test("a launch reference: refused for a customer display, which has no program to launch", async () => {
     const { stationId } = await newStation(fixture);
     const refusal = await refusalOf(register(stationId, { kind: "customer_display", handoffTarget: "pos://x" }));
     expect(refusal).toMatchObject({ code: "invalid_request", errors: [{ pointer: "/handoff_target" }] });
     await register(stationId, { kind: "customer_display", handoffTarget: "" });
   });
 
-  test("a full station: no further device is registered, also when many are registered at once", async () => {
+  test("a full station: no further device, also when many are registered at once", async () => {
     const { stationId } = await newStation(fixture);
     const tried = await Promise.allSettled(Array.from({ length: STATE_LIMITS.devices + 4 }, () => register(stationId)));
     expect(tried.filter((one) => one.status === "fulfilled")).toHaveLength(STATE_LIMITS.devices);
@@ -94,8 +94,8 @@ describe("a registered device", () => {
   });
 });
 
-describe("a changed device", () => {
-  test("keeps omitted fields, increases its revision and notifies its station", async () => {
+describe("the change of a device", () => {
+  test("one field: the others stay, the revision increases, and the station is notified", async () => {
     const { stationId } = await newStation(fixture);
     const { device } = await register(stationId, { handoffTarget: "pos://a" });
     const { deviceId } = device;
@@ -112,7 +112,7 @@ describe("a changed device", () => {
     expect((await refusalOf(fixture.ask(changeDevice, foreign))).code).toBe("invalid_request");
   });
 
-  test("a revoked device is not changed", async () => {
+  test("a revoked device: refused", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newDevice(fixture, stationId);
     await fixture.ask(moveDevice, { caller: fixture.owner, deviceId, move: "REVOKE" });
@@ -122,7 +122,7 @@ describe("a changed device", () => {
 });
 
 describe("the detail of a device", () => {
-  test("has the summary of its last heartbeat, or null without one", async () => {
+  test("the summary of its last heartbeat, or null without one", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newActiveDevice(fixture, stationId);
     const detail = () => fixture.ask(getDevice, { caller: fixture.owner, deviceId });
@@ -134,8 +134,8 @@ describe("the detail of a device", () => {
   });
 });
 
-describe("a station", () => {
-  test("needs an existing currency", async () => {
+describe("a station's currency and revision", () => {
+  test("a currency that does not exist: refused", async () => {
     const { filialId } = await newStation(fixture);
     const request = { caller: fixture.owner, filialId, name: "Counter", currency: "XXX" };
     expect(await refusalOf(fixture.ask(createStation, request))).toMatchObject({
@@ -144,7 +144,7 @@ describe("a station", () => {
     });
   });
 
-  test("each change: increases its revision and notifies its actor", async () => {
+  test("each change: the revision increases, and the actor is notified", async () => {
     const { stationId } = await newStation(fixture);
     const caller = fixture.owner;
     await fixture.ask(renameStation, { caller, stationId, name: "Bar" });
@@ -159,7 +159,7 @@ describe("a station", () => {
 });
 
 describe("a change, its audit log and its outbox row", () => {
-  test("are one transaction: when the outbox row fails, nothing is changed", async () => {
+  test("one transaction: when the outbox row fails, nothing is changed", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newDevice(fixture, stationId);
     const code = await newCode(fixture, deviceId);
@@ -191,7 +191,7 @@ describe("a change, its audit log and its outbox row", () => {
     expect((await fixture.ask(enrollDevice, { address: "127.0.0.1", code })).device.deviceId).toBe(deviceId);
   });
 
-  test("the audit log names the person, the action and the object", async () => {
+  test("the audit log: names the person, the action and the object", async () => {
     const caller = fixture.owner;
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newActiveDevice(fixture, stationId);

@@ -1,11 +1,11 @@
 /**
- * Codes that cannot be claimed must cost the same time, whatever the reason (I10).
+ * A refused code must cost the same time for each reason of the refusal (I10).
  *
- * Statistic: the probability that a try with one kind of code takes longer than one with an unknown code (the
- * Mann–Whitney statistic, AUC): 0.5 when a single try shows no difference, 1 when it always does. It uses ranks
- * only, so that the pauses of a busy machine count no more than any other try. The kinds take turns, so that a drift affects
- * all of them equally. A difference of up to five standard errors is allowed. A step that one kind skips or adds,
- * such as one statement less or a row lock, changed it by 0.1 to 0.5 when tried.
+ * The statistic is the probability that a try with one kind of code takes longer than a try with an unknown code
+ * (Mann–Whitney, AUC). It is 0.5 when tries show no difference, and 1 when each try does. It uses only ranks, so that a pause
+ * of a busy machine counts like any other try. The kinds take turns, so that a drift affects all of them equally. The test
+ * allows a difference of five standard errors. A step that only one kind has or lacks, such as a statement or a row lock,
+ * changed the statistic by 0.1 to 0.5 in trials.
  */
 import { afterAll, beforeAll, test } from "vitest";
 import {

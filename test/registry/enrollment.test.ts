@@ -38,8 +38,8 @@ const letExpire = (deviceId: number) => fixture.sql`
   update enrollment_codes set expires_at = now() - interval '1 second'
   where device_id = ${deviceId} and spent_at is null and revoked_at is null`;
 
-describe("a claimed code", () => {
-  test("gives the device its credential and scopes, once, and makes it active", async () => {
+describe("the claim of an open code", () => {
+  test("the device gets its credential and scopes, and becomes active", async () => {
     const deviceId = await freshDevice();
     const reply = await claim(await newCode(fixture, deviceId));
     expect(reply).toMatchObject({
@@ -55,7 +55,7 @@ describe("a claimed code", () => {
     expect(device.enrolledAtMs).toBeGreaterThan(device.createdAtMs);
   });
 
-  test("gives a display the scopes of a display", async () => {
+  test("a display: gets the scopes of a display", async () => {
     await freshDevice();
     const { device } = await fixture.ask(registerDevice, {
       caller: fixture.owner,
@@ -67,7 +67,7 @@ describe("a claimed code", () => {
     expect(scopes).toEqual(["device:read", "device:heartbeat", "display:read"]);
   });
 
-  test("writes the station's update and the credential's hash into the outbox in the order in which they must arrive", async () => {
+  test("the outbox: first the station's update, then the credential's hash, which is the order of their delivery", async () => {
     const deviceId = await freshDevice();
     const { credential } = await claim(await newCode(fixture, deviceId));
     const rows = await fixture.sql<{ kind: string; payload: Record<string, unknown> }[]>`
@@ -87,14 +87,14 @@ describe("a claimed code", () => {
       "with O for 0 and I and l for 1",
       (code: string) => code.replaceAll("0", "O").replace("1", "I").replaceAll("1", "l"),
     ],
-  ])("typed %s: is accepted", async (_, typed) => {
+  ])("typed %s: accepted", async (_, typed) => {
     const deviceId = await freshDevice();
     expect((await claim(typed(await newCode(fixture, deviceId)))).device.deviceId).toBe(deviceId);
   });
 });
 
-describe("an open code", () => {
-  test("has ten characters of Crockford's alphabet, valid for fifteen minutes unless the owner sets another time", async () => {
+describe("an enrollment code", () => {
+  test("ten characters of Crockford's alphabet, valid for fifteen minutes unless the owner sets another time", async () => {
     const deviceId = await freshDevice();
     const issued = await fixture.ask(issueEnrollmentCode, { caller: fixture.owner, deviceId });
     expect(issued.code).toMatch(/^[0-9A-HJKMNP-TV-Z]{5}-[0-9A-HJKMNP-TV-Z]{5}$/);
@@ -109,7 +109,7 @@ describe("an open code", () => {
     }
   });
 
-  test("a newer code of the same device: voids the older one", async () => {
+  test("a newer code of the same device: the older one is void", async () => {
     const deviceId = await freshDevice();
     const older = await newCode(fixture, deviceId);
     const newer = await newCode(fixture, deviceId);
@@ -118,7 +118,7 @@ describe("an open code", () => {
     expect((await listCodes(deviceId)).map((code) => code.status)).toEqual(["spent", "revoked"]);
   });
 
-  test("can be revoked, also twice; a spent or expired code cannot", async () => {
+  test("revoked, also twice: accepted; a spent or expired code: cannot be revoked", async () => {
     const deviceId = await freshDevice();
     const code = await newCode(fixture, deviceId);
     const codeId = (await listCodes(deviceId))[0]?.codeId ?? 0;
@@ -140,7 +140,7 @@ describe("an open code", () => {
     expect((await refusalOf(revokeCode(spent?.codeId ?? 0))).code).toBe("conflict");
   });
 
-  test("is only issued to a pending device", async () => {
+  test("for a device that is not pending: refused", async () => {
     ({ stationId } = await newStation(fixture));
     const { deviceId } = await newActiveDevice(fixture, stationId);
     expect(await refusalOf(newCode(fixture, deviceId))).toEqual({
@@ -157,7 +157,7 @@ const countWritten = async () => {
   return row;
 };
 
-describe("a code that cannot be claimed", () => {
+describe("the claim of a code that is not valid", () => {
   test("is refused with the same answer whatever the reason (I10)", async () => {
     const spent = await newCode(fixture, await freshDevice());
     await claim(spent);
@@ -167,7 +167,7 @@ describe("a code that cannot be claimed", () => {
     const revoking = await freshDevice();
     const revoked = await newCode(fixture, revoking);
     await revokeCode((await listCodes(revoking))[0]?.codeId ?? 0);
-    // A device that is not pending has no open code; if one stayed open, it would be refused like the others.
+    // A device that is not pending has no open code. If a code stayed open, the claim would be refused like the others.
     const suspending = await freshDevice();
     const ofSuspended = await newCode(fixture, suspending);
     await fixture.sql`update devices set status = 'suspended' where device_id = ${suspending}`;
@@ -181,15 +181,15 @@ describe("a code that cannot be claimed", () => {
     expect(kept).toEqual({ status: "suspended" });
   });
 
-  test("writes nothing", async () => {
+  test("a refused claim: writes nothing", async () => {
     const before = await countWritten();
     await refusalOf(claim("00000-00000"));
     expect(await countWritten()).toEqual(before);
   });
 });
 
-describe("one code claimed at once by several devices", () => {
-  test("has exactly one winner, in each of 25 rounds", async () => {
+describe("claims of one code at the same time", () => {
+  test("several claims: exactly one succeeds, in each of 25 rounds", async () => {
     for (let round = 0; round < 25; round += 1) {
       const deviceId = await freshDevice();
       const code = await newCode(fixture, deviceId);
@@ -210,7 +210,7 @@ describe("one code claimed at once by several devices", () => {
     }
   });
 
-  test("has one winner against a reset or a revocation, and an inactive device never gets a credential", async () => {
+  test("a claim and a reset or revocation: the device has no valid credential afterwards", async () => {
     for (let round = 0; round < 20; round += 1) {
       const deviceId = await freshDevice();
       const code = await newCode(fixture, deviceId);
@@ -226,7 +226,7 @@ describe("one code claimed at once by several devices", () => {
   });
 });
 
-describe("the key of the codes' hash", () => {
+describe("the key for the hashes of codes", () => {
   test("a reader of the table cannot find a code by trying", async () => {
     const key = "a key that is not in the database";
     const keyed = await startRegistry({ environment: { ENROLLMENT_CODE_KEY: key } });
@@ -244,7 +244,7 @@ describe("the key of the codes' hash", () => {
     }
   });
 
-  test("too short: refused, without being shown", async () => {
+  test("a key that is too short: refused, without being shown", async () => {
     const deps = { ...fixture.serviceDeps, environment: { ENROLLMENT_CODE_KEY: "short" } };
     await expect(startRegistryService(deps)).rejects.toMatchObject({
       code: "invalid_setting",

@@ -1,4 +1,4 @@
-/** A reader can follow the audit log: no event gets a smaller id than one that was read before, also during many changes. */
+/** A reader can follow the audit log by ids: no event gets a smaller id than an event that was already readable. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { changeDevice } from "../../services/bus/messages/devices.ts";
 import { issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";
@@ -23,7 +23,7 @@ const eventIds = async (): Promise<number[]> =>
     (row) => row.event_id,
   );
 
-test("a reader that continues after its last id, during changes of all kinds: it gets each event once", async () => {
+test("a reader that continues after its last id, during changes of all kinds: gets each event once", async () => {
   const caller = fixture.owner;
   const station = await newStation(fixture);
   const { stationId } = station;
@@ -64,7 +64,7 @@ test("a reader that continues after its last id, during changes of all kinds: it
   expect(seen).toEqual(await eventIds());
 });
 
-test("an uncommitted event: later events of its organization wait for it, those of others do not", async () => {
+test("an event that is not committed: later events of its organization wait for it, those of others do not", async () => {
   const { filials } = await fixture.ask(listFilials, { caller: fixture.owner });
   const elsewhere = await fixture.ask(createOrganization, {
     name: "Elsewhere",

@@ -1,4 +1,4 @@
-/** Kill switches in the registry: who may set them, what is recorded, what is published. */
+/** Kill switches in the registry: who may set them, what is recorded, and what is published. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { listEvents } from "../../services/bus/messages/events.ts";
@@ -43,7 +43,7 @@ const lastEvents = async (count: number, caller = owner) => {
 };
 
 describe("a kill switch", () => {
-  test("is switched on and off with a reason; audit log and bus get both changes, in order", async () => {
+  test("switched on and off with a reason: audit log and bus get both changes, in order", async () => {
     const subject = await station();
     const on = await set(subject, true, "The drawer is missing.");
     expect(on).toMatchObject({ subject, isOn: true, reason: "The drawer is missing." });
@@ -66,7 +66,7 @@ describe("a kill switch", () => {
     expect(entries[1]?.revision).toBeGreaterThan(entries[0]?.revision ?? 0);
   });
 
-  test("already on: it stays as it is, without a second entry, and keeps the first reason", async () => {
+  test("switched on again: it keeps the first reason, and nothing is recorded or published", async () => {
     const subject = await station();
     const first = await set(subject, true, "First");
     const again = await set(subject, true, "Again");
@@ -79,14 +79,14 @@ describe("a kill switch", () => {
     expect(await rowsOf(off.switchId)).toHaveLength(0);
   });
 
-  test("switched on by many at once: is switched on once", async () => {
+  test("switched on by many requests at once: one change", async () => {
     const subject = await station();
     const all = await Promise.all(Array.from({ length: 12 }, (_, index) => set(subject, true, `Reason ${index}`)));
     expect(new Set(all.map(({ reason }) => reason)).size).toBe(1);
     expect(await rowsOf(all[0]?.switchId ?? 0)).toHaveLength(1);
   });
 
-  test("its revision is always greater than the clock's time, also in a database that was restored from a backup", async () => {
+  test("its revision: greater than the clock's time, also in a database that was restored from a backup", async () => {
     const subject = await station();
     const { switchId } = await set(subject, true);
     await fixture.sql`update kill_switches set revision = 5 where switch_id = ${switchId}`;
@@ -97,7 +97,7 @@ describe("a kill switch", () => {
     expect(row.revision).toBeGreaterThan(before);
   });
 
-  test("another user than the owner of the organization: refused", async () => {
+  test("another organization's owner, or a cashier: refused", async () => {
     const subject = await station();
     const device = { kind: "device", id: (await newDevice(fixture, subject.id)).deviceId } as const;
     const stranger = await addOrganization(fixture.sql, "Elsewhere");
@@ -120,7 +120,7 @@ describe("a kill switch", () => {
 });
 
 describe("the platform's kill switch", () => {
-  test("is in every organization's list and audit log, with person and reason, after entries that were already read", async () => {
+  test("a change: in each organization's list and at the end of its audit log, with person and reason", async () => {
     const stranger = await addOrganization(fixture.sql, "Far away");
     expect((await fixture.ask(getKillSwitch, {})).killSwitch).toBeNull();
     const { killSwitch } = await fixture.ask(setPlatformKillSwitch, {
@@ -146,7 +146,7 @@ describe("the platform's kill switch", () => {
     expect((await lastEvents(1))[0]?.action).toBe("platform_unfrozen");
   });
 
-  test("never gets a place in an audit log before an event that was already read", async () => {
+  test("its place in an audit log: never before an event that was already read", async () => {
     const filial = () => fixture.ask(createFilial, { caller: owner, name: `F ${Math.random()}` });
     const platform = (isOn: boolean) => fixture.ask(setPlatformKillSwitch, { by: "Ops", isOn, reason: "Drill" });
     let isWorking = true;

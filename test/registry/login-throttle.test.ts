@@ -1,4 +1,4 @@
-/** Log-in attempts: guesses are stopped, and they do not lock out a person who has logged in before. */
+/** The throttle of log-ins: it stops guesses, and it does not lock out a person who has logged in before. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
@@ -25,7 +25,7 @@ afterAll(() => fixture.stop());
 
 const OWNER = "owner@sandbox.example";
 let addresses = 0;
-/** An unknown address. */
+/** An address that nothing has used yet. */
 const newAddress = (): string => {
   addresses += 1;
   return `198.18.${addresses >> 8}.${addresses & 255}`;
@@ -38,7 +38,7 @@ interface TestPerson {
   readonly userId: number;
 }
 
-/** A cashier without a known address, with the owner's password hash, because hashing takes long. */
+/** A cashier without a known address. The password hash is the owner's, because hashing takes long. */
 async function newPerson(): Promise<TestPerson> {
   people += 1;
   const email = `person-${people}@sandbox.example`;
@@ -66,7 +66,7 @@ const codeOfTry = (tried: Promise<unknown>): Promise<string> =>
     () => "counted",
     async (error: unknown) => (await refusalOf(Promise.reject(error))).code,
   );
-/** The throttle's results for attempts, without the password checks, which take long. */
+/** The throttle's results for some attempts. It skips the checks of passwords, which take long. */
 async function attempts(count: number, of: (index: number) => Partial<LoginAttempt>): Promise<string[]> {
   const codes: string[] = [];
   for (let index = 0; index < count; index += 1) {
@@ -76,12 +76,12 @@ async function attempts(count: number, of: (index: number) => Partial<LoginAttem
   return codes;
 }
 const countOf = (codes: readonly string[], code: string): number => codes.filter((one) => one === code).length;
-/** Uses up the account's budget for unknown addresses, with one guess from each address. */
+/** Uses up the account's budget for unknown addresses: one guess from each of many addresses. */
 const guessFromEverywhere = (email: string): Promise<string[]> =>
   attempts(LOGIN_LIMITS.perAccount.attempts, () => ({ email, address: newAddress() }));
 
 describe("guesses at passwords", () => {
-  test("at one account from one address: stopped across two processes, while other addresses can still log in", async () => {
+  test("one account, one address: stopped across two processes, while other addresses can still log in", async () => {
     const second = await startRegistryService(fixture.serviceDeps);
     try {
       const address = newAddress();
@@ -92,7 +92,7 @@ describe("guesses at passwords", () => {
       expect(refusal.code).toBe("login_throttled");
       expect(refusal.retryAfterMs).toBeGreaterThan(0);
       expect(refusal.retryAfterMs).toBeLessThanOrEqual(LOGIN_LIMITS.perAccountAndAddress.windowSeconds * 1_000);
-      // Another spelling of the same e-mail address does not avoid the throttle.
+      // Another spelling of the e-mail address has the same budget.
       expect((await refusalOf(logIn(" GUESSED@sandbox.example", "wrong", address))).code).toBe("login_throttled");
       expect((await refusalOf(logIn("guessed@sandbox.example", "wrong", newAddress()))).code).toBe("login_failed");
     } finally {
@@ -100,7 +100,7 @@ describe("guesses at passwords", () => {
     }
   });
 
-  test("at many accounts from one address: stopped", async () => {
+  test("many accounts, one address: stopped", async () => {
     const address = newAddress();
     const { attempts: most } = LOGIN_LIMITS.perAddress;
     const codes = await attempts(most + 5, (index) => ({ email: `unknown-${index}@sandbox.example`, address }));
@@ -108,7 +108,7 @@ describe("guesses at passwords", () => {
     expect(await codeOf("unknown@sandbox.example", "wrong", address)).toBe("login_throttled");
   });
 
-  test("from many addresses of one IPv6 /64: stopped as from one address", async () => {
+  test("many addresses of one IPv6 /64: stopped as one address", async () => {
     const codes = await attempts(2 * LOGIN_LIMITS.perAddress.attempts, (index) => ({
       email: `somewhere-${index}@sandbox.example`,
       address: `2001:db8:0:7::${index.toString(16)}`,
@@ -118,7 +118,7 @@ describe("guesses at passwords", () => {
     expect(await codeOf("somewhere@sandbox.example", "wrong", "2001:db8:0:8::1")).toBe("login_failed");
   });
 
-  test("from an IPv4 address that is also written as IPv6: stopped as one address", async () => {
+  test("an IPv4 address that is also written as IPv6: stopped as one address", async () => {
     const address = newAddress();
     const email = "mapped@sandbox.example";
     const { attempts: most } = LOGIN_LIMITS.perAccountAndAddress;
@@ -129,7 +129,7 @@ describe("guesses at passwords", () => {
     expect(countOf(codes, "counted")).toBe(most);
   });
 
-  test("at one account from many addresses: stopped in the same way for existing and unknown accounts", async () => {
+  test("one account, many addresses: stopped in the same way for existing and unknown accounts", async () => {
     const { email, password } = await newPerson();
     for (const guessed of [email, "spread@nowhere.example"]) {
       expect(new Set(await guessFromEverywhere(guessed))).toEqual(new Set(["counted"]));
@@ -140,8 +140,8 @@ describe("guesses at passwords", () => {
   });
 });
 
-describe("a person who has logged in from an address before", () => {
-  test("logs in there while others guess at the account from everywhere", async () => {
+describe("a person at an address where they have logged in before", () => {
+  test("others guess at the account from everywhere: the person can log in", async () => {
     const { email, password } = await newPerson();
     const home = newAddress();
     await logIn(email, password, home);
@@ -151,7 +151,7 @@ describe("a person who has logged in from an address before", () => {
     expect(await codeOf(email, password, home)).toBe("ok");
   });
 
-  test("logs in there from any address of the same /64", async () => {
+  test("another address of the same /64: the person can log in there too", async () => {
     const { email, password } = await newPerson();
     await logIn(email, password, "2001:db8:1:1::1");
     await guessFromEverywhere(email);
@@ -159,7 +159,7 @@ describe("a person who has logged in from an address before", () => {
     expect(await codeOf(email, password, "2001:db8:1:2::1")).toBe("login_throttled");
   });
 
-  test("logs in there while others guess at other accounts from the same address", async () => {
+  test("others guess at other accounts from the same address: the person can log in", async () => {
     const { email, password } = await newPerson();
     const restaurant = newAddress();
     await logIn(email, password, restaurant);
@@ -171,7 +171,7 @@ describe("a person who has logged in from an address before", () => {
     expect(await codeOf(email, password, restaurant)).toBe("ok");
   });
 
-  test("is limited there by a separate budget, and the budget for unknown addresses is not used", async () => {
+  test("wrong passwords: a separate budget; the budget for unknown addresses is not used", async () => {
     const { email, password } = await newPerson();
     const home = newAddress();
     await logIn(email, password, home);
@@ -182,7 +182,7 @@ describe("a person who has logged in from an address before", () => {
     expect(new Set(await guessFromEverywhere(email))).toEqual(new Set(["counted"]));
   });
 
-  test("is limited there also with the right password: a script that logs in repeatedly", async () => {
+  test("a script that logs in repeatedly with the right password: limited", async () => {
     const attempt = { email: "looping@sandbox.example", address: newAddress(), isKnownAddress: true };
     for (let index = 0; index < LOGIN_LIMITS.perKnownAddress.attempts; index += 1) {
       await throttle.consume(attempt);
@@ -191,7 +191,7 @@ describe("a person who has logged in from an address before", () => {
     expect((await refusalOf(throttle.consume(attempt))).code).toBe("login_throttled");
   });
 
-  test("a success: the attempts are available again", async () => {
+  test("a log-in that succeeds: all attempts are available again", async () => {
     const { email, password } = await newPerson();
     const address = newAddress();
     const { attempts: most } = LOGIN_LIMITS.perAccountAndAddress;
@@ -203,11 +203,11 @@ describe("a person who has logged in from an address before", () => {
     }
   });
 
-  test("is known there for a bounded time, and at a bounded number of addresses: the newest", async () => {
+  test("known addresses: forgotten after a time, and above a number, the newest ones stay", async () => {
     const { email, password, userId } = await newPerson();
     const first = newAddress();
     await logIn(email, password, first);
-    // So many log-ins elsewhere would take minutes, so the test writes their rows.
+    // So many log-ins would take minutes, so the test writes their rows.
     await fixture.sql`
       insert into known_addresses (user_id, address_hash, last_login_at)
       select ${userId}, sha256(number::text::bytea), now() - number * interval '1 minute'
@@ -238,7 +238,7 @@ describe("a person in a browser where they have logged in before", () => {
     codeOfTry(inBrowser(...attempt)).then((code) => (code === "counted" ? "ok" : code));
   const budget = LOGIN_LIMITS.perAccountAndAddress.attempts;
 
-  test("logs in while others use up every other budget, also that of the same known address", async () => {
+  test("others use up every other budget, also that of the known address: the person can log in", async () => {
     const { email, password } = await newPerson();
     const restaurant = newAddress();
     const { browserToken } = await inBrowser(email, password, restaurant);
@@ -251,7 +251,7 @@ describe("a person in a browser where they have logged in before", () => {
     expect(elsewhere.browserToken, "is known further").toBe(browserToken);
   });
 
-  test("is limited there by the browser's own budget; when that is used up the browser is forgotten", async () => {
+  test("wrong passwords: a budget of this browser; once it is used up, the browser is forgotten", async () => {
     const { email, password, userId } = await newPerson();
     const home = newAddress();
     const { browserToken } = await inBrowser(email, password, home);
@@ -261,13 +261,13 @@ describe("a person in a browser where they have logged in before", () => {
     expect(await browsersOf(userId)).toBe(1);
     expect(await codeIn(email, "wrong", home, browserToken)).toBe("login_failed");
     expect(await browsersOf(userId)).toBe(0);
-    // From here on the browser counts by its address, whose budget these attempts have not used.
+    // From here on, the browser counts by its address. These attempts have not used the budget of that address.
     expect(await codeIn(email, "wrong", home, browserToken)).toBe("login_failed");
     const fresh = await inBrowser(email, password, home, browserToken);
     expect(fresh.browserToken).not.toBe(browserToken);
   });
 
-  test("is limited there also with the right password: a script that logs in repeatedly", async () => {
+  test("a browser in which a script logs in repeatedly with the right password: limited", async () => {
     const attempt = { email: "scripted@sandbox.example", address: newAddress(), isKnownAddress: false };
     const browserHash = hashSecret("a script's browser");
     for (let index = 0; index < LOGIN_LIMITS.perKnownAddress.attempts; index += 1) {
@@ -277,7 +277,7 @@ describe("a person in a browser where they have logged in before", () => {
     expect((await refusalOf(throttle.consume({ ...attempt, browserHash }))).code).toBe("login_throttled");
   });
 
-  test("another account's browser, or an invented one: does not count as known", async () => {
+  test("another account's browser, or an invented one: not known", async () => {
     const [person, other] = [await newPerson(), await newPerson()];
     const { browserToken } = await inBrowser(other.email, other.password, newAddress());
     await guessFromEverywhere(person.email);
@@ -285,7 +285,7 @@ describe("a person in a browser where they have logged in before", () => {
       expect(await codeIn(person.email, person.password, newAddress(), token)).toBe("login_throttled");
   });
 
-  test("is known there for a bounded time, and in a bounded number of browsers: the newest", async () => {
+  test("known browsers: forgotten after a time, and above a number, the newest ones stay", async () => {
     const { email, password, userId } = await newPerson();
     const home = newAddress();
     const { browserToken: first } = await inBrowser(email, password, home);
@@ -312,8 +312,8 @@ describe("a person in a browser where they have logged in before", () => {
   }
 });
 
-describe("a person with a valid session", () => {
-  test("changes the password while others guess at the account from everywhere and from the same address", async () => {
+describe("a password change by a person with a valid session", () => {
+  test("others guess at the account from everywhere, and from the same address: the change succeeds", async () => {
     const person = await newPerson();
     const address = newAddress();
     const { token, caller, sessionId } = await openSession(person, address);
@@ -330,7 +330,7 @@ describe("a person with a valid session", () => {
     await fixture.ask(sessions.changePassword, { ...request, oldPassword: person.password });
   });
 
-  test("guesses at the old password are stopped, whatever address they come from", async () => {
+  test("guesses at the old password: stopped, from any address", async () => {
     const person = await newPerson();
     const { caller, sessionId } = await openSession(person, newAddress());
     const guess = async (oldPassword: string): Promise<string> => {
@@ -353,7 +353,7 @@ describe("a person with a valid session", () => {
 });
 
 describe("a flood of wrong passwords", () => {
-  test("from many addresses: a person at a known address can log in meanwhile", async () => {
+  test("from many addresses: a person at a known address can log in during the flood", async () => {
     const { email, password } = await newPerson();
     const home = newAddress();
     await logIn(email, password, home);
@@ -365,7 +365,7 @@ describe("a flood of wrong passwords", () => {
     expect(codes).toEqual(new Set(["login_failed", "busy"]));
   });
 
-  test("from one address: a person at an unknown address can log in meanwhile", async () => {
+  test("from one address: a person at an unknown address can log in during the flood", async () => {
     const { email, password } = await newPerson();
     const flooding = newAddress();
     const flood = Array.from({ length: 200 }, (_, index) =>
@@ -375,7 +375,7 @@ describe("a flood of wrong passwords", () => {
     await Promise.all(flood);
   });
 
-  test("attempts that get no place at the password checks: an account's budgets do not change", async () => {
+  test("an attempt without a place at the password checks: does not count", async () => {
     const { email } = await newPerson();
     const full: Passwords = { hold: () => Promise.reject(new RefusedError({ code: "busy" })) };
     const { log } = fixture.serviceDeps;
@@ -397,7 +397,7 @@ describe("a flood of wrong passwords", () => {
   });
 });
 
-test("stored attempts and known addresses: contain no address and no person, and are deleted after their retention", async () => {
+test("stored attempts and known addresses: show no address and no person, and are deleted after their retention", async () => {
   const { email, password, userId } = await newPerson();
   await refusalOf(logIn("private@sandbox.example", "wrong", "2001:db8::1"));
   await logIn(email, password, "203.0.113.77");

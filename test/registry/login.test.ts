@@ -25,8 +25,8 @@ const logIn = (
 const countSessions = async (): Promise<number> => (await fixture.sql`select from sessions`).length;
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-describe("a log-in", () => {
-  test("opens a session of twelve hours and shows its token once", async () => {
+describe("a log-in at the registry", () => {
+  test("the right password: opens a session of twelve hours and returns its token", async () => {
     const before = Date.now();
     const reply = await logIn(OWNER, OWNER_PASSWORD);
     expect(reply.token).toMatch(/^dps_[A-Za-z0-9_-]{43}$/);
@@ -57,11 +57,11 @@ describe("a log-in", () => {
     expect(await refusalOf(logIn("", ""))).toEqual({ code: "login_failed" });
   });
 
-  test("a person without the permission: refused, and no session begins", async () => {
+  test("a person without the requested permission: refused, and no session begins", async () => {
     const before = await countSessions();
     const denied = logIn(OWNER, OWNER_PASSWORD, newAddress(), "payments.collect");
     expect(await refusalOf(denied)).toEqual({ code: "permission_denied" });
-    // Without the password the answer does not show the person's permissions.
+    // With a wrong password, the answer does not show the person's permissions.
     const failed = logIn(OWNER, "wrong", newAddress(), "payments.collect");
     expect(await refusalOf(failed)).toEqual({ code: "login_failed" });
     expect(await countSessions()).toBe(before);
@@ -72,19 +72,19 @@ describe("a log-in", () => {
     for (let index = 0; index < 15; index += 1) {
       for (const who of ["known", "unknown"] as const) {
         const startedAtMs = performance.now();
-        // Uses another account each time, so that the throttle of one account does not end the measurement.
+        // Each try uses another account, so that the throttle of one account does not end the measurement.
         const email =
           who === "known" ? (index % 2 === 0 ? OWNER : "cashier@sandbox.example") : `${index}@nowhere.example`;
         await refusalOf(logIn(email, "wrong"));
         timesMs[who].push(performance.now() - startedAtMs);
       }
     }
-    // Without the dummy hash an unknown user would be refused in a tenth of the time.
+    // Without the dummy hash, the registry would refuse an unknown user in a tenth of the time.
     expect(median(timesMs.unknown) / median(timesMs.known)).toBeGreaterThan(0.5);
     expect(median(timesMs.unknown) / median(timesMs.known)).toBeLessThan(2);
   });
 
-  test("one session too many: the user's oldest session ends", async () => {
+  test("one session above the limit: the user's oldest session ends", async () => {
     const email = "cashier@sandbox.example";
     const tokens: string[] = [];
     for (let index = 0; index < REGISTRY_LIMITS.sessionsPerUser + 2; index += 1) {
@@ -100,8 +100,8 @@ describe("a log-in", () => {
   });
 });
 
-describe("a log-out", () => {
-  test("ends the caller's session, once, and no other person's", async () => {
+describe("a log-out at the registry", () => {
+  test("by the person of the session: the session ends, once; by another person: nothing changes", async () => {
     const { token } = await logIn(OWNER, OWNER_PASSWORD);
     const [session] = await fixture.sql<[{ session_id: number }]>`
       select session_id from sessions where encode(token_hash, 'hex') = ${sha256(token)}`;

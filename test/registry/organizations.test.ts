@@ -1,4 +1,4 @@
-/** Each organization sees only what belongs to it, and each role may do only its own operations. */
+/** Each organization sees only its objects, and each role may do only its operations. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import {
@@ -48,7 +48,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.stop());
 
-/** Every operation that names an object of an organization. */
+/** Every operation with the id of an object of an organization. */
 const NAMING: Record<string, (caller: Caller) => Promise<unknown>> = {
   getStation: (caller) => fixture.ask(getStation, { caller, stationId: ids.stationId }),
   createStation: (caller) =>
@@ -66,7 +66,7 @@ const NAMING: Record<string, (caller: Caller) => Promise<unknown>> = {
   revokeEnrollmentCode: (caller) => fixture.ask(revokeEnrollmentCode, { caller, codeId: ids.codeId }),
 };
 
-/** Every operation that names no object. */
+/** Every operation without the id of an object. */
 const LISTING: Record<string, (caller: Caller) => Promise<unknown>> = {
   listFilials: (caller) => fixture.ask(listFilials, { caller }),
   createFilial: (caller) => fixture.ask(createFilial, { caller, name: "North" }),
@@ -83,7 +83,7 @@ const LISTING: Record<string, (caller: Caller) => Promise<unknown>> = {
     }),
 };
 
-/** All rows that another organization's user could have changed. */
+/** All rows that a user of another organization could have changed. */
 const state = async () =>
   JSON.stringify(
     await fixture.sql`
@@ -92,7 +92,7 @@ const state = async () =>
   );
 
 describe("another organization's owner", () => {
-  test.each(Object.keys(NAMING))("%s: the answer is that of an unknown id, and nothing changes", async (name) => {
+  test.each(Object.keys(NAMING))("%s: the same answer as for an unknown id, and nothing changes", async (name) => {
     const before = await state();
     const refusal = () => refusalOf((NAMING[name] as (caller: Caller) => Promise<unknown>)(stranger));
     const ofForeign = await refusal();
@@ -106,7 +106,7 @@ describe("another organization's owner", () => {
     expect(ofForeign).toMatchObject({ code: "not_found" });
   });
 
-  test("sees none of its objects in a list", async () => {
+  test("lists: have no object of the first organization", async () => {
     const station = await newStation(fixture, stranger);
     expect(await fixture.ask(listStations, { caller: stranger })).toMatchObject({
       stations: [{ stationId: station.stationId, sandbox: false }],
@@ -118,7 +118,7 @@ describe("another organization's owner", () => {
     expect(seen.map((user) => user.userId)).toEqual([stranger.userId]);
   });
 
-  test("does not get its e-mail addresses", async () => {
+  test("a used e-mail address of the first organization: refused without any detail", async () => {
     const request = {
       caller: stranger,
       email: "Owner@Sandbox.example",
@@ -130,19 +130,19 @@ describe("another organization's owner", () => {
   });
 });
 
-describe("a cashier", () => {
+describe("the operations that a cashier may use", () => {
   const MAY = ["getStation", "listStations"];
   const all = { ...NAMING, ...LISTING };
 
-  test.each(Object.keys(all))("%s", async (name) => {
+  test.each(Object.keys(all))("%s: allowed when it reads stations, otherwise refused", async (name) => {
     const asked = (all[name] as (caller: Caller) => Promise<unknown>)(fixture.cashier);
     if (MAY.includes(name)) await expect(asked).resolves.toBeDefined();
     else expect(await refusalOf(asked)).toEqual({ code: "permission_denied" });
   });
 });
 
-describe("a user", () => {
-  test("that the owner makes: can log in with the permission of the role, and with no other", async () => {
+describe("a user whom an owner creates", () => {
+  test("logs in with the permission of the role", async () => {
     const password = "a password of enough length";
     const { user } = await fixture.ask(users.createUser, {
       caller: fixture.owner,

@@ -1,4 +1,4 @@
-/** Long lists, page by page: no row is lost or doubled, also while rows are added, and each page fits into a message. */
+/** Long lists, page by page: no row is missing or twice, also while rows are added, and each page fits into a message. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
@@ -11,7 +11,7 @@ import { addOrganization, newDevice, newStation, type RegistryFixture, startRegi
 
 const MANY = 40_000;
 const PIECE = 5_000;
-/** More than a page, and no multiple of a page. */
+/** Rows for more than two pages; the last page is not full. */
 const SEVERAL = 2 * BOUNDS.listed + 7;
 
 let fixture: RegistryFixture;
@@ -30,7 +30,7 @@ interface Page {
   readonly hasMore: boolean;
 }
 
-/** The ids of every page, one after another. `between` runs before each page but the first. */
+/** Reads all pages in turn and returns all ids. `between` runs before each page but the first. */
 async function walk(ask: (last: number | undefined) => Promise<Page>, between = async () => {}): Promise<number[]> {
   const seen: number[] = [];
   for (let hasMore = true; hasMore; ) {
@@ -52,13 +52,13 @@ const devicesAfter =
     return { ids: devices.map((device) => device.deviceId), hasMore };
   };
 
-/** Ids that a query finds, ascending. */
+/** The ids that a query finds, ascending. */
 const idsOf = async (found: Promise<readonly { id: number }[]>): Promise<number[]> =>
   (await found).map((row) => row.id).toSorted((a, b) => a - b);
 
-describe("forty thousand devices", () => {
+describe("pages of forty thousand devices", () => {
   beforeAll(async () => {
-    // In several statements, so that none exceeds the statement timeout on a busy machine.
+    // Several statements, so that none exceeds the statement timeout on a busy machine.
     for (let from = 1; from <= MANY; from += PIECE) {
       await fixture.sql`
         insert into devices (organization_id, station_id, name, kind, capabilities, status)
@@ -69,7 +69,7 @@ describe("forty thousand devices", () => {
     await fixture.sql`analyze devices`;
   });
 
-  test("are each listed once and in order, while further ones are registered and others revoked", async () => {
+  test("devices are registered and revoked in between: each device once, in order", async () => {
     const before = await idsOf(
       fixture.sql`select device_id as id from devices where organization_id = ${caller.organizationId}`,
     );
@@ -88,7 +88,7 @@ describe("forty thousand devices", () => {
     expect(seen).toEqual([...before, ...added]);
   });
 
-  test("are listed by station and by status, from an index", async () => {
+  test("by station and status: read from an index", async () => {
     const { organizationId } = caller;
     const pending = await idsOf(fixture.sql`
       select device_id as id from devices
@@ -104,7 +104,7 @@ describe("forty thousand devices", () => {
     expect(plan).not.toMatch(/Seq Scan|Sort/);
   });
 
-  test("with the longest texts: still fit into their messages", async () => {
+  test("devices with the longest texts: each page fits into its message", async () => {
     const wide = await newStation(fixture, caller);
     await fixture.sql`
       insert into devices (organization_id, station_id, name, kind, capabilities, handoff_target, status)
@@ -118,8 +118,8 @@ describe("forty thousand devices", () => {
   });
 });
 
-describe("every other list is read in the same way:", () => {
-  test("stations, of the organization and of one filial", async () => {
+describe("pages of other lists", () => {
+  test("stations, of the organization or of one filial: each once", async () => {
     const { organizationId } = caller;
     const { filial } = await fixture.ask(createFilial, { caller, name: "Second" });
     await fixture.sql`
@@ -139,7 +139,7 @@ describe("every other list is read in the same way:", () => {
     expect(await walk(after({ filialId: filial.filialId }))).toHaveLength(SEVERAL);
   });
 
-  test("filials and people", async () => {
+  test("filials and people: each once", async () => {
     const { organizationId } = caller;
     await fixture.sql`
       insert into filials (organization_id, name) select ${organizationId}, 'F' from generate_series(1, ${SEVERAL})`;
@@ -162,7 +162,7 @@ describe("every other list is read in the same way:", () => {
     );
   });
 
-  test("a device's codes, newest first, while newer ones are issued", async () => {
+  test("a device's codes while newer ones are issued: each older one once, newest first", async () => {
     const { organizationId } = caller;
     const { deviceId } = await newDevice(fixture, (await newStation(fixture, caller)).stationId, caller);
     await fixture.sql`
@@ -181,7 +181,7 @@ describe("every other list is read in the same way:", () => {
     expect(seen).toEqual(before.toReversed());
   });
 
-  test("a page has a hundred rows by default, and ends where the list ends", async () => {
+  test("a page without a limit: a hundred rows; the last page: no more rows", async () => {
     const { stations, hasMore } = await fixture.ask(listStations, { caller });
     expect([stations.length, hasMore]).toEqual([BOUNDS.listedUnlessAsked, true]);
     const all = await idsOf(

@@ -1,4 +1,4 @@
-/** Turns at the password checks: who has a place, and who is next. The checks here end when the test ends them. */
+/** Turns at the password checks: who has a place, and who is next. Here a check ends when the test ends it. */
 import { describe, expect, test } from "vitest";
 import { type Party, PasswordTurns } from "../../services/registry/passwords.ts";
 import { refusalOf } from "./registry-fixture.ts";
@@ -32,7 +32,7 @@ function startTurns(limits: { readonly atOnce?: number; readonly ofOneLane?: num
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("the lanes of the password checks", () => {
-  test("a flood of others: a check of a known person starts at once, and the others never have all places", async () => {
+  test("a flood of others: a known person's check starts at once, and the others never have all places", async () => {
     const { ask, keys } = startTurns();
     const asked = ["a", "b", "c", "d"].map((key) => ask(other(key)));
     await settle();
@@ -50,7 +50,7 @@ describe("the lanes of the password checks", () => {
     expect(keys()).toEqual(["a", "b", "new"]);
   });
 
-  test("both wait: a known person is next, and the others keep one place", async () => {
+  test("known people and others wait: a known person is next, and the others keep one place", async () => {
     const { ask, started, keys } = startTurns();
     for (const key of ["a", "b", "c"]) void ask(other(key));
     for (const key of ["ana", "ben", "cem"]) void ask(known(key));
@@ -67,7 +67,7 @@ describe("the lanes of the password checks", () => {
     expect(keys().slice(5)).toEqual(["cem"]);
   });
 
-  test("a check that fails: ends its turn and gives its place back", async () => {
+  test("a check that fails: its turn ends, and its place is free", async () => {
     const turns = new PasswordTurns({
       checksAtOnce: 1,
       checksOfLane: { known: 1, others: 1 },
@@ -80,7 +80,7 @@ describe("the lanes of the password checks", () => {
 });
 
 describe("the parties of one lane", () => {
-  test("take turns: a party with one check waits for one of each other party, not for all of them", async () => {
+  test("take turns: a party with one check waits for one check of each other party, not for all of them", async () => {
     const { ask, started, keys } = startTurns({ ofOneLane: 1 });
     for (const name of ["a1", "a2", "a3"]) void ask(other("a"), name);
     for (const name of ["b1", "b2"]) void ask(other("b"), name);
@@ -92,7 +92,7 @@ describe("the parties of one lane", () => {
     expect(keys()).toEqual(["a1", "a2", "b1", "c1", "a3", "b2"]);
   });
 
-  test("get at most as many places as are free: one party alone gets half, and one place stays for the next party", async () => {
+  test("places: one party alone gets half of the free ones, and one stays for the next party", async () => {
     const { hold } = startTurns({ places: 8 });
     const never = (): Promise<void> => new Promise(() => undefined);
     for (let place = 0; place < 4; place += 1) void hold(other("a"), never);

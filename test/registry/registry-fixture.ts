@@ -1,6 +1,6 @@
 /**
- * A registry on a NATS server and a database of this test. Without `relay` nothing is delivered: the barrier of each reply shows
- * that, and the outbox keeps the rows, so that a test can check them.
+ * A registry with a NATS server and a database only for one test file. Without `relay`, nothing is delivered: the barrier of
+ * each reply shows that, and the outbox keeps the rows, so that a test can check them.
  */
 
 import type { z } from "zod";
@@ -25,7 +25,7 @@ import { cloneDatabase, startNats } from "../support/servers.ts";
 
 export { refusalOf } from "../support/refusal-of.ts";
 
-/** Longer than in production: a password hash takes long on a busy test machine. */
+/** Longer than in production, because a password hash takes long on a busy test machine. */
 const ASK_TIMEOUT_MS = 20_000;
 export const OWNER_PASSWORD = "owner of the sandbox";
 export const CASHIER_PASSWORD = "cashier of the sandbox";
@@ -39,7 +39,7 @@ export interface RegistryFixture {
   /** Owner and cashier of the seeded sandbox, as the gateway names them in its requests. */
   readonly owner: Caller;
   readonly cashier: Caller;
-  /** For starting further services in this process. */
+  /** For tests that start further services in this process. */
   readonly serviceDeps: ServiceDeps;
   readonly ask: <TRequest extends z.ZodType, TReply extends z.ZodType>(
     operation: Operation<TRequest, TReply>,
@@ -92,7 +92,7 @@ export async function callerOf(sql: Database, email: string): Promise<Caller> {
   return { userId, organizationId, name, role, permissions: [PERMISSIONS[role]] };
 }
 
-/** Another restaurant with another owner. */
+/** Another organization with another owner. */
 export async function addOrganization(sql: Database, name: string): Promise<Caller> {
   const [organization] = await sql<[{ organization_id: number }]>`
     insert into organizations (name) values (${name}) returning organization_id`;
@@ -103,7 +103,7 @@ export async function addOrganization(sql: Database, name: string): Promise<Call
   return callerOf(sql, email);
 }
 
-/** A new station of that organization, in its first filial. */
+/** A new station of the caller's organization, in its first filial. */
 export async function newStation(fixture: RegistryFixture, caller = fixture.owner): Promise<Station> {
   const { filials } = await fixture.ask(listFilials, { caller });
   const filial = filials[0] ?? (await fixture.ask(createFilial, { caller, name: "First" })).filial;
@@ -116,12 +116,12 @@ export async function newDevice(fixture: RegistryFixture, stationId: number, cal
   return (await fixture.ask(registerDevice, request)).device;
 }
 
-/** An open code for a pending device, as shown to the owner. */
+/** An open code for a pending device, as the owner sees it. */
 export async function newCode(fixture: RegistryFixture, deviceId: number, caller = fixture.owner): Promise<string> {
   return (await fixture.ask(issueEnrollmentCode, { caller, deviceId })).code;
 }
 
-/** A device that has claimed a code. */
+/** A device that has claimed its code. */
 export async function newActiveDevice(
   fixture: RegistryFixture,
   stationId: number,

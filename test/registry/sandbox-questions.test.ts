@@ -1,14 +1,14 @@
 /**
- * A sandbox station behaves exactly like others (contract, "Rules" 9): no code checks whether a station is one, except to
- * choose its provider, to keep test money apart from real money, and to show it to people. These tests find a file that
- * begins to check it; it needs a reason of that kind.
+ * A sandbox station behaves exactly like others (contract, "Rules" 9). Code may check whether a station is one only to choose
+ * its provider, to keep test money apart from real money, or to show it to people. When a file begins to check it, these tests
+ * fail until the file has such a reason in the list.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
-/** Matches a read of the sandbox flag of a station, in TypeScript or in SQL. */
+/** Matches a read of a station's sandbox flag, in TypeScript or in SQL. */
 const QUESTION = /\b(?:s|station|stations|row|account|state)\.sandbox\b|\bsandbox = \$\{|\bisSandbox\b/;
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -30,7 +30,7 @@ const REASONS: Readonly<Record<string, string>> = {
 const sources = globSync(["machines/**/*.ts", "services/**/*.ts", "gateway/**/*.ts"], { cwd: CHECKOUT });
 const textOf = (file: string): string => readFileSync(join(CHECKOUT, file), "utf8");
 
-it("sandbox check: the pattern recognizes it in TypeScript and in SQL", () => {
+it("a check of the sandbox flag: the pattern finds it in TypeScript and in SQL", () => {
   for (const text of [
     "if (station.sandbox)",
     "and s.sandbox = (c.mode = 'test')",
@@ -42,13 +42,13 @@ it("sandbox check: the pattern recognizes it in TypeScript and in SQL", () => {
     expect(text).not.toMatch(QUESTION);
 });
 
-it("sandbox check: no file has one without a reason", () => {
+it("the files with a check of the sandbox flag: exactly those with a reason", () => {
   expect(sources.length).toBeGreaterThan(300);
   const asking = sources.filter((file) => QUESTION.test(textOf(file)));
   expect(asking.toSorted()).toEqual(Object.keys(REASONS).toSorted());
 });
 
-it("stations, devices, throttles and kill switches: their data of a station has no sandbox flag", () => {
+it("files of stations, settlement, devices, throttles and kill switches: none reads the sandbox flag", () => {
   const [, description = ""] =
     /export interface StationDescription \{(.*?)\n\}/s.exec(textOf("machines/station/state.ts")) ?? [];
   expect(description).toContain("filialId");

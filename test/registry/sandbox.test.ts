@@ -27,8 +27,8 @@ const withoutCodes = (seeded: Station[] | Awaited<ReturnType<typeof seed>>) =>
     JSON.stringify(seeded, (key, value: unknown) => (key === "enrollmentCode" ? undefined : value)),
   ) as unknown;
 
-describe("the sandbox", () => {
-  test("has two stations with a companion and a display each, all waiting for their codes", () => {
+describe("the seeded sandbox", () => {
+  test("its first start: two stations, each with a pending companion and a pending display", () => {
     expect(fixture.sandbox).toMatchObject({
       owner: { email: "owner@sandbox.example" },
       cashier: { email: "cashier@sandbox.example" },
@@ -45,7 +45,7 @@ describe("the sandbox", () => {
     });
   });
 
-  test("is marked as a sandbox, with a launch reference for its companions", async () => {
+  test("its stations: marked as sandbox; its companions: have a launch reference", async () => {
     const { stations } = await fixture.ask(listStations, { caller: fixture.owner });
     expect(stations.map((station) => station.sandbox)).toEqual([true, true]);
     const { devices } = await fixture.ask(listDevices, { caller: fixture.owner });
@@ -57,7 +57,7 @@ describe("the sandbox", () => {
     ]);
   });
 
-  test("a second run: keeps the ids, and makes new codes for devices that are still pending", async () => {
+  test("a second start: the same ids, and new codes for devices that are still pending", async () => {
     const again = await seed();
     expect(withoutCodes(again)).toEqual(withoutCodes(fixture.sandbox));
     const first = fixture.sandbox.stations[0]?.devices[0];
@@ -71,7 +71,7 @@ describe("the sandbox", () => {
     expect(third.stations[0]?.devices.map((device) => typeof device.enrollmentCode)).toEqual(["object", "string"]);
   });
 
-  test("several starts at the same time seed it once", async () => {
+  test("several starts at the same time: seeded once", async () => {
     const all = await Promise.all(Array.from({ length: 4 }, () => seed()));
     for (const one of all) expect(withoutCodes(one)).toEqual(withoutCodes(fixture.sandbox));
     const [counts] = await fixture.sql`
@@ -80,7 +80,7 @@ describe("the sandbox", () => {
     expect(counts).toEqual({ organizations: 1, stations: 2, devices: 4, users: 2 });
   });
 
-  test("a renamed station: is kept; a closed station or revoked device: is made again", async () => {
+  test("a renamed station: kept; a closed station or a revoked device: made again", async () => {
     const caller = fixture.owner;
     const [counter, demo] = fixture.sandbox.stations;
     await fixture.ask(renameStation, { caller, stationId: counter?.stationId ?? 0, name: "My Counter" });
@@ -94,7 +94,7 @@ describe("the sandbox", () => {
     expect(again.stations[1]?.name).toBe("Sandbox Demo");
   });
 
-  test("sets the given passwords, and ends sessions of old ones", async () => {
+  test("a start with another password: it is set, and the sessions of the old one end", async () => {
     const hashOf = async (email: string) =>
       (await fixture.sql<[{ password_hash: string }]>`select password_hash from users where email = ${email}`)[0]
         .password_hash;

@@ -1,4 +1,4 @@
-/** A password, a token, a code and a credential are stored nowhere (I9): in no table, no message, no log. */
+/** No password, token, code or credential is stored anywhere (I9): in no table, no message, no log. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -38,7 +38,7 @@ beforeAll(async () => {
     name: "services",
     script: MAIN,
     args: ["registry", "relay", "stations"],
-    // The log writes every level.
+    // The log has lines of every level.
     environment: { ...process.env, NATS_URL: nats.url, DATABASE_URL: database.url, LOG_LEVEL: "trace" },
     logFile,
   });
@@ -81,7 +81,7 @@ async function everyMessage(): Promise<string> {
   return texts.join("\n");
 }
 
-/** A secret as it was shown, and in every form that an error might contain. */
+/** A secret as it was shown, and in each form that an error might have. */
 function forms(secret: string): string[] {
   const bare = secret.replaceAll("-", "");
   const texts = [secret, bare, bare.toLowerCase(), secret.replace(/^dps?_([0-9a-f]{2}_)?/, "")];
@@ -89,7 +89,7 @@ function forms(secret: string): string[] {
   return [...new Set([...texts, ...encoded])];
 }
 
-/** Longer than in production: a password hash takes long on a busy test machine. */
+/** Longer than in production, because a password hash takes long on a busy test machine. */
 const ask: typeof call = (nc, operation, request) => call(nc, operation, request, 20_000);
 
 test("no secret is left in a table, on the bus or in a log", async () => {
@@ -132,7 +132,7 @@ test("no secret is left in a table, on the bus or in a log", async () => {
   await refusalOf(ask(bus.nc, enrollDevice, { address: "127.0.0.1", code: unknownCode }));
   await ask(bus.nc, moveDevice, { caller, deviceId: first.device.deviceId, move: "RESET" });
   const issued = await ask(bus.nc, issueEnrollmentCode, { caller, deviceId: first.device.deviceId });
-  // A request that fails in the service, where an error with all its data could be logged.
+  // This request fails in the service, which could log an error with all its data.
   await sql`alter table outbox add constraint takes_nothing check (false) not valid`;
   await refusalOf(ask(bus.nc, enrollDevice, { address: "127.0.0.1", code: issued.code }));
   await refusalOf(
@@ -152,7 +152,7 @@ test("no secret is left in a table, on the bus or in a log", async () => {
   };
 
   const places = { tables: await everyTable(), messages: await everyMessage(), log: readFileSync(logFile, "utf8") };
-  // Proves that the search covers these places: it finds values that may be there.
+  // These places have values that they may have, so the search covers them.
   expect(places.tables).toContain(email);
   expect(places.messages).toContain('"device:read"');
   expect(places.messages).toContain("Sandbox Counter");

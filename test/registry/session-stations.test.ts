@@ -1,4 +1,4 @@
-/** The end of a session reaches each station that the session may drive, despite crashes and simultaneous requests. */
+/** The end of a session reaches each station that the session may drive, despite crashes and concurrent requests. */
 import { createHash, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
@@ -17,7 +17,7 @@ const PASSWORD = "the first password";
 
 let fixture: RegistryFixture;
 beforeAll(async () => {
-  // Without a relay: the registry's rows stay as after a crash right after its commit.
+  // No relay runs, so the registry's rows stay as after a crash right after its commit.
   fixture = await startRegistry();
 });
 afterAll(() => fixture.stop());
@@ -47,7 +47,7 @@ async function logIn(): Promise<Session> {
 const bind = ({ sessionId }: Session, stationId: number, caller = cashier) =>
   fixture.ask(sessions.bindStation, { caller, sessionId, stationId });
 
-/** The undelivered messages to a station: its sessions that have ended, and who ended them. */
+/** The undelivered notices to a station: its sessions that have ended, and who ended them. */
 async function notifications(stationId: number): Promise<unknown[]> {
   const rows = await fixture.sql<{ session_ids: number[]; actor: unknown }[]>`
     select payload -> 'command' -> 'sessionIds' as session_ids, payload -> 'actor' as actor from outbox
@@ -56,7 +56,7 @@ async function notifications(stationId: number): Promise<unknown[]> {
 }
 
 describe("the end of a session", () => {
-  test("sign-out: only the stations of that session are notified, in the same transaction", async () => {
+  test("a log-out: the stations of the session are notified, and no others", async () => {
     const [mine, other] = [await logIn(), await logIn()];
     const [one, two] = [await newStation(fixture), await newStation(fixture)];
     await bind(mine, one.stationId);
@@ -71,7 +71,7 @@ describe("the end of a session", () => {
   test.each([
     ["suspension", () => fixture.ask(users.moveUser, { ...byOwner(), move: "SUSPEND" })],
     ["new password", () => fixture.ask(users.resetUserPassword, { ...byOwner(), password: "quite another password" })],
-  ])("%s: each station is notified once, of all of its sessions, with the owner's name", async (_what, act) => {
+  ])("%s: each station is notified once about all of its sessions, with the owner's name", async (_what, act) => {
     const [first, second] = [await logIn(), await logIn()];
     const station = await newStation(fixture);
     await bind(first, station.stationId);
@@ -82,7 +82,7 @@ describe("the end of a session", () => {
     expect(await notifications(station.stationId)).toEqual([[sessionIds, { kind: "owner", id: userId, name }]]);
   });
 
-  test("one log-in too many: the oldest session's station is notified", async () => {
+  test("one log-in above the limit: the station of the oldest session is notified", async () => {
     const oldest = await logIn();
     const station = await newStation(fixture);
     await bind(oldest, station.stationId);
@@ -97,8 +97,8 @@ describe("the end of a session", () => {
 
 const byOwner = () => ({ caller: fixture.owner, userId: cashier.userId });
 
-describe("a session that takes a station", () => {
-  test("after its end, and another person's: refused", async () => {
+describe("a session that acquires a station", () => {
+  test("another person's session, and one that has ended: refused", async () => {
     const session = await logIn();
     const { stationId } = await newStation(fixture);
     expect(await refusalOf(bind(session, stationId, fixture.cashier))).toEqual({ code: "session_ended" });
@@ -106,7 +106,7 @@ describe("a session that takes a station", () => {
     expect(await refusalOf(bind(session, stationId))).toEqual({ code: "session_ended" });
   });
 
-  test("at the moment of its end: it is refused, or the station is notified", async () => {
+  test("a session that ends at the same moment: refused, or the station is notified", async () => {
     const { stationId } = await newStation(fixture);
     for (let round = 0; round < 8; round += 1) {
       const session = await logIn();
@@ -120,7 +120,7 @@ describe("a session that takes a station", () => {
     }
   });
 
-  test("more stations than one session may hold: refused, with the next step", async () => {
+  test("more stations than one session may have: refused", async () => {
     const session = await logIn();
     const { stationId } = await newStation(fixture);
     await fixture.sql`
@@ -132,12 +132,12 @@ describe("a session that takes a station", () => {
     expect(await refusalOf(bind(session, stationId))).toMatchObject({ code: "conflict" });
   });
 
-  test("a station of another organization: not found", async () => {
+  test("a station that does not exist: not found", async () => {
     expect(await refusalOf(bind(await logIn(), 987_654))).toEqual({ code: "not_found" });
   });
 });
 
-describe("a crash", () => {
+describe("a crash of the relay after the end of a session", () => {
   test("a crash after the commit: a later relay frees the station", async () => {
     const session = await logIn();
     const station = await newStation(fixture);
@@ -153,14 +153,14 @@ describe("a crash", () => {
     expect((await leaseOf(station.stationId))?.sessionId).toBe(session.sessionId);
     const second = await startRelayService(fixture.serviceDeps);
     await expect.poll(() => leaseOf(station.stationId), { timeout: 10_000 }).toBeNull();
-    // Messages of the ended session arrive too late.
+    // This request of the ended session comes too late.
     expect((await ask()).reply).toEqual({ ok: false, code: "session_ended" });
     await second.stop();
     await stations.stop();
   });
 });
 
-/** Reads the newest commit of the station. */
+/** Reads the lease from the station's newest commit. */
 async function leaseOf(stationId: number): Promise<StationState["lease"]> {
   const message = await fixture.bus.jsm.streams.getMessage(STATION_LOG.name, {
     last_by_subj: stationLogSubject(stationId),

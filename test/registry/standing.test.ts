@@ -23,7 +23,7 @@ type DeviceMove = "SUSPEND" | "RESUME" | "RESET" | "REVOKE";
 const moved = async (deviceId: number, move: DeviceMove): Promise<DeviceStatus> =>
   (await fixture.ask(moveDevice, { caller: fixture.owner, deviceId, move })).device.status;
 
-/** Every status with every action of the owner: the next status, no change, or a refusal. */
+/** Each status with each action of the owner: the next status, no change, or a refusal. */
 const DEVICE_MOVES: Record<DeviceStatus, Record<DeviceMove, DeviceStatus | "unchanged" | "conflict">> = {
   pending: { SUSPEND: "conflict", RESUME: "conflict", RESET: "pending", REVOKE: "revoked" },
   active: { SUSPEND: "suspended", RESUME: "unchanged", RESET: "pending", REVOKE: "revoked" },
@@ -70,7 +70,7 @@ describe("a device's standing", () => {
     }
   }
 
-  test("a reset device has lost its credential and must claim a new code", async () => {
+  test("a reset device: has lost its credential, and claims a new code", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newActiveDevice(fixture, stationId);
     await moved(deviceId, "RESET");
@@ -85,7 +85,7 @@ describe("a device's standing", () => {
     expect((await stored(deviceId)).status).toBe("active");
   });
 
-  test("a suspended device keeps its credential until it is resumed", async () => {
+  test("a device that was suspended and resumed: still has its credential", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newActiveDevice(fixture, stationId);
     await moved(deviceId, "SUSPEND");
@@ -95,7 +95,7 @@ describe("a device's standing", () => {
     expect(valid).toHaveLength(1);
   });
 
-  test.each(["RESET", "REVOKE"] as const)("%s voids a code that is still open", async (move) => {
+  test.each(["RESET", "REVOKE"] as const)("%s with an open code: voids the code", async (move) => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newDevice(fixture, stationId);
     const code = await newCode(fixture, deviceId);
@@ -105,7 +105,7 @@ describe("a device's standing", () => {
     });
   });
 
-  test("two suspensions at once: one changes the device, the other finds it changed, and the log has one event", async () => {
+  test("two suspensions at once: both are answered, and the device changes once, with one event", async () => {
     for (let round = 0; round < 10; round += 1) {
       const { stationId } = await newStation(fixture);
       const { deviceId } = await newActiveDevice(fixture, stationId);
@@ -143,7 +143,7 @@ describe("a station's standing", () => {
     }
   }
 
-  test("a closed station: its open codes are void, and it accepts neither devices nor codes", async () => {
+  test("a closed station: its open codes are void, and it accepts no devices and no codes", async () => {
     const { stationId } = await newStation(fixture);
     const { deviceId } = await newDevice(fixture, stationId);
     const code = await newCode(fixture, deviceId);

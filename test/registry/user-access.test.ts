@@ -1,4 +1,4 @@
-/** Suspensions, new passwords, changes of one's own password, an organization's first owner, and simultaneous changes. */
+/** Suspensions, new passwords, password changes, an organization's first owner, and concurrent changes of people. */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Caller, Permission } from "../../services/bus/messages/caller.ts";
@@ -41,7 +41,7 @@ const reset = (caller = fixture.owner, userId = user.userId, password = NEW) =>
   fixture.ask(users.resetUserPassword, { caller, userId, password });
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
-/** Those of the tokens whose sessions' ends are published to the gateways. */
+/** Those tokens for whose sessions the registry publishes an end to the gateways. */
 async function forgotten(tokens: readonly string[]): Promise<string[]> {
   const rows = await fixture.sql<{ hash: string }[]>`
     select payload ->> 'hash' as hash from outbox where kind = 'session_delete'`;
@@ -53,7 +53,7 @@ const sessionOf = async (token: string): Promise<number> => {
     select session_id from sessions where encode(token_hash, 'hex') = ${sha256(token)}`;
   return row?.session_id ?? 0;
 };
-/** Waits until a statement waits for a lock: a log-in whose password is already checked. */
+/** Waits until a statement waits for a lock: the log-in, after the check of its password. */
 const untilOneWaits = () =>
   vi.waitUntil(
     async () => {
@@ -70,8 +70,8 @@ const auditLog = async () =>
       where subject_kind = 'user' and subject_id = ${user.userId} order by event_id`
   ).map((row) => `${row.actor_kind} ${row.action}`);
 
-describe("a suspended person", () => {
-  test("loses every session, cannot log in, and after the resumption logs in with the same password", async () => {
+describe("the suspension of a user", () => {
+  test("the user loses every session and cannot log in; after the resumption, the same password is valid", async () => {
     const tokens = [(await logIn(PASSWORD)).token, (await logIn(PASSWORD)).token];
     expect((await move("SUSPEND")).user).toMatchObject({ userId: user.userId, status: "suspended" });
     expect(await forgotten(tokens)).toEqual(tokens);
@@ -79,20 +79,20 @@ describe("a suspended person", () => {
       code: "permission_denied",
       detail: "The owner has suspended this account.",
     });
-    // Without the password the answer does not show the suspension.
+    // With a wrong password, the answer does not show the suspension.
     expect(await refusalOf(logIn("wrong"))).toEqual({ code: "login_failed" });
     expect((await move("RESUME")).user.status).toBe("active");
     await logIn(PASSWORD);
     expect(await auditLog()).toEqual(["owner user_created", "owner user_suspended", "owner user_resumed"]);
   });
 
-  test("suspended again: nothing changes", async () => {
+  test("a user who is already suspended: another suspension changes nothing", async () => {
     await move("SUSPEND");
     expect((await move("SUSPEND")).user.status).toBe("suspended");
     expect(await auditLog()).toEqual(["owner user_created", "owner user_suspended"]);
   });
 
-  test("a log-in that was checked before the suspension: refused after it", async () => {
+  test("a log-in whose password was checked before the suspension: refused after it", async () => {
     let attempt: Promise<unknown> = Promise.resolve();
     await fixture.sql.begin(async (tx) => {
       await tx`update users set status = 'suspended' where user_id = ${user.userId}`;
@@ -105,8 +105,8 @@ describe("a suspended person", () => {
   });
 });
 
-describe("a new password from the owner", () => {
-  test("ends the person's sessions; only the new password logs in", async () => {
+describe("a new password that the owner sets", () => {
+  test("the user's sessions end, and only the new password is valid", async () => {
     const { token } = await logIn(PASSWORD);
     await reset();
     expect(await forgotten([token])).toEqual([token]);
@@ -116,8 +116,8 @@ describe("a new password from the owner", () => {
   });
 });
 
-describe("what an owner may not do to people", () => {
-  test("a person of another organization, and an unknown one: not found", async () => {
+describe("a suspension or a new password that is refused", () => {
+  test("for a user of another organization, or an unknown one: not found", async () => {
     const stranger = await addOrganization(fixture.sql, `Elsewhere ${people}`);
     for (const [caller, userId] of [
       [stranger, user.userId],
@@ -129,7 +129,7 @@ describe("what an owner may not do to people", () => {
     await logIn(PASSWORD);
   });
 
-  test("without the permission, and on themselves: refused", async () => {
+  test("by a cashier, or by owners for themselves: refused", async () => {
     expect(await refusalOf(move("SUSPEND", fixture.cashier))).toEqual({ code: "permission_denied" });
     expect(await refusalOf(reset(fixture.cashier))).toEqual({ code: "permission_denied" });
     const { userId } = fixture.owner;
@@ -137,7 +137,7 @@ describe("what an owner may not do to people", () => {
     expect((await refusalOf(reset(fixture.owner, userId))).code).toBe("conflict");
   });
 
-  test("two owners who suspend each other at once: one stays", async () => {
+  test("two owners who suspend each other at once: one stays active", async () => {
     for (let round = 0; round < 5; round += 1) {
       const first = await addOrganization(fixture.sql, `Two owners ${round}`);
       const details = { caller: first, name: "Second", role: "owner" as const, password: PASSWORD };
@@ -152,13 +152,13 @@ describe("what an owner may not do to people", () => {
   });
 });
 
-describe("one's own password", () => {
+describe("a password change by the user", () => {
   const change = (token: string, oldPassword: string, newPassword = NEW, address = newAddress()) =>
     sessionOf(token).then((sessionId) =>
       fixture.ask(sessions.changePassword, { caller: user, sessionId, address, oldPassword, newPassword }),
     );
 
-  test("is changed with the old one; the other sessions end, this one goes on", async () => {
+  test("with the old password: changed; the other sessions end, this one stays", async () => {
     const mine = (await logIn(PASSWORD)).token;
     const others = [(await logIn(PASSWORD)).token, (await logIn(PASSWORD)).token];
     await change(mine, PASSWORD);
@@ -168,7 +168,7 @@ describe("one's own password", () => {
     expect(await auditLog()).toEqual(["owner user_created", "cashier user_password_changed"]);
   });
 
-  test("a wrong old one: the password stays, and guesses are stopped", async () => {
+  test("with a wrong old password: the password stays, and guesses are stopped", async () => {
     const { token } = await logIn(PASSWORD);
     const address = newAddress();
     for (let index = 0; index < LOGIN_LIMITS.perSession.attempts; index += 1) {
@@ -192,8 +192,8 @@ describe("one's own password", () => {
   });
 });
 
-describe("a new organization", () => {
-  test("its owner: can make everything else, and sees nothing of other organizations", async () => {
+describe("the creation of an organization", () => {
+  test("its owner: can create a filial and a station, and sees nothing of other organizations", async () => {
     const owner = { email: "First@New.example", name: "Nora", password: PASSWORD };
     const made = await fixture.ask(createOrganization, { name: "New Diner", owner });
     expect(made.owner).toMatchObject({ email: "first@new.example", role: "owner", status: "active" });
@@ -227,7 +227,7 @@ describe("a new organization", () => {
 });
 
 let organizations = 0;
-/** An organization with two owners. */
+/** A new organization with two owners. */
 async function twoOwners(): Promise<readonly [Caller, Caller]> {
   const first = await addOrganization(fixture.sql, `Changes ${(organizations += 1)}`);
   const second = `second-${organizations}@changes.example`;
@@ -243,8 +243,8 @@ const activeOwners = async ({ organizationId }: Caller): Promise<number> => {
   return rows.length;
 };
 
-describe("an organization keeps an owner", () => {
-  test("two owners who leave the role at once: one stays", async () => {
+describe("an organization always has an owner", () => {
+  test("two owners who change to another role at once: one stays an owner", async () => {
     for (let round = 0; round < 5; round += 1) {
       const [first, second] = await twoOwners();
       const tried = await Promise.allSettled(
@@ -255,7 +255,7 @@ describe("an organization keeps an owner", () => {
     }
   });
 
-  test("an owner who leaves the role while suspending the other: one of the two is refused", async () => {
+  test("an owner who changes to another role while suspending the other owner: one active owner stays", async () => {
     for (let round = 0; round < 5; round += 1) {
       const [first, second] = await twoOwners();
       await Promise.allSettled([
@@ -266,13 +266,13 @@ describe("an organization keeps an owner", () => {
     }
   });
 
-  test("a second owner who is suspended does not count", async () => {
+  test("the only owner who is not suspended: cannot change to another role", async () => {
     const [first, second] = await twoOwners();
     await fixture.ask(users.moveUser, { caller: first, userId: second.userId, move: "SUSPEND" });
     expect(await refusalOf(changeUser(first, first.userId, { role: "cashier" }))).toMatchObject({ code: "conflict" });
   });
 
-  test("a former owner: changes, suspends and resets no account, whatever the session contains", async () => {
+  test("a former owner: may not change, suspend or reset a user, whatever the session contains", async () => {
     const [first, second] = await twoOwners();
     await changeUser(first, second.userId, { role: "cashier" });
     const { userId } = first;
@@ -288,8 +288,8 @@ describe("an organization keeps an owner", () => {
   });
 });
 
-describe("a change of a person", () => {
-  test("another organization's person, and without the permission: refused", async () => {
+describe("the change of a user", () => {
+  test("a user of another organization: not found; by a cashier: refused", async () => {
     const [first] = await twoOwners();
     expect(await refusalOf(changeUser(first, fixture.cashier.userId, { name: "Theirs" }))).toEqual({
       code: "not_found",
@@ -299,14 +299,14 @@ describe("a change of a person", () => {
     });
   });
 
-  test("two people who change to one e-mail address at once: one gets it", async () => {
+  test("two users who change to one e-mail address at once: one gets it", async () => {
     const [first, second] = await twoOwners();
     const taken = { email: `taken-${organizations}@changes.example` };
     const tried = await Promise.allSettled([first, second].map(({ userId }) => changeUser(first, userId, taken)));
     expect(tried.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
   });
 
-  test("a log-in that was checked before a change of role: refused after it", async () => {
+  test("a log-in whose password was checked before a change of role: refused after it", async () => {
     const [first, second] = await twoOwners();
     const changed = (await changeUser(first, second.userId, {})).user;
     let attempt: Promise<unknown> = Promise.resolve();

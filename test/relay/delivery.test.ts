@@ -38,7 +38,7 @@ describe("the relay", () => {
     return { sequence: message.seq, operation: message.header.get("KV-Operation"), text: message.string() };
   }
 
-  test("it delivers the rows of each key in their order, many keys side by side", async () => {
+  test("many keys at once: the rows of each key are delivered in their order", async () => {
     const stations = Array.from({ length: 20 }, (_, index) => 100 + index);
     const revisions = Array.from({ length: 15 }, (_, index) => index + 1);
     for (const revision of revisions) {
@@ -53,7 +53,7 @@ describe("the relay", () => {
     }
   });
 
-  test("a row whose writer asks for no flush is delivered within a poll or two", async () => {
+  test("a row without a flush: delivered within four poll intervals", async () => {
     await fixture.write(sessionPut(1, 1));
     await fixture.delivered();
     const [row] = await fixture.sql<{ took_ms: number }[]>`
@@ -62,7 +62,7 @@ describe("the relay", () => {
     expect(await fixture.session(sessionHash(1))).toBe("put");
   });
 
-  test("a flush returns how far the replicas must come, also for rows that were delivered before", async () => {
+  test("a flush: returns the positions that replicas must reach, also for rows that were delivered before", async () => {
     await fixture.write(stationRow(200, 1), {
       key: stationKey(200),
       kind: "credential_put",
@@ -78,12 +78,12 @@ describe("the relay", () => {
     expect(await fixture.flush(stationKey(999))).toEqual({ positions: {} });
   });
 
-  test("a flush covers each stream, also when many rows of another stream have followed", async () => {
+  test("a flush: has the position of each stream, also when many rows of another stream have followed", async () => {
     const put = { kind: "credential_put", hash: hash("e"), entry: credentialEntry } as const;
     const later = Array.from({ length: 40 }, (_, index) => stationRow(201, 2 + index));
     await fixture.write(stationRow(201, 1), { key: stationKey(201), ...put }, ...later);
     await fixture.delivered();
-    // Sets one delivery time for all rows, however busy the machine is.
+    // All rows get the same delivery time, also on a busy machine.
     await fixture.sql`update outbox set delivered_at = now() where key = ${stationKey(201)}`;
     const { positions } = await fixture.flush(stationKey(201));
     const entry = await credential(hash("e"));
@@ -91,7 +91,7 @@ describe("the relay", () => {
     expect(positions).toEqual({ STATION_LOG_0: newest?.sequence, KV_CREDENTIALS: entry.sequence });
   });
 
-  test("many flushes of one key at once are answered, each after its own row", async () => {
+  test("many flushes of one key at once: each is answered when its row is delivered", async () => {
     const numbers = Array.from({ length: 40 }, (_, index) => 1_000 + index);
     await Promise.all(
       numbers.map(async (number) => {
@@ -102,7 +102,7 @@ describe("the relay", () => {
     );
   });
 
-  test("a description of an order that has a newer revision by now is not delivered: its station may have forgotten the order", async () => {
+  test("an older revision of an order: not delivered, because the station may have forgotten the order", async () => {
     const [{ station_id: stationId, orders }] = await fixture.sql<[{ station_id: number; orders: [number, number] }]>`
       with o as (insert into organizations (name) values ('Organization') returning organization_id),
         f as (insert into filials (organization_id, name) select organization_id, 'Filial' from o returning filial_id, organization_id),
@@ -138,7 +138,7 @@ describe("the relay", () => {
     await fixture.delivered();
   });
 
-  test("a row that its station refuses for good is recorded, and the rows behind it are delivered", async () => {
+  test("a row that its station refuses finally: its reason is stored, and the rows after it are delivered", async () => {
     const stationId = 300;
     const description = { kind: "customer_display", capabilities: [], handoffTarget: "" } as const;
     const devicePut = (name: string): OutboxRow => ({
@@ -150,7 +150,7 @@ describe("the relay", () => {
     });
     await fixture.write(
       devicePut("D"),
-      // Longer than a station's host takes.
+      // This name is longer than a host accepts.
       devicePut("D".repeat(1_001)),
       stationRow(stationId, 1),
     );
@@ -167,8 +167,8 @@ describe("the relay", () => {
     expect(await fixture.commits(stationId)).toHaveLength(1);
   });
 
-  test("a credential whose deletion overtakes its entry is deleted in the end", async () => {
-    // The deletion has a separate key, so that it never waits for a station's actor.
+  test("a credential's deletion is delivered before its entry: the credential stays deleted", async () => {
+    // The deletion has another key, so that it never waits for a station's actor.
     await fixture.write({ key: credentialKey(9), kind: "credential_delete", hash: hash("b") });
     const { positions } = await fixture.flush(credentialKey(9));
     await fixture.write({ key: stationKey(400), kind: "credential_put", hash: hash("b"), entry: credentialEntry });
@@ -176,7 +176,7 @@ describe("the relay", () => {
     expect(await credential(hash("b"))).toMatchObject({ operation: "DEL", sequence: positions["KV_CREDENTIALS"] });
   });
 
-  test("an entry of a bucket is put once: a repetition changes nothing, and after its deletion it never comes back", async () => {
+  test("an entry of a bucket that is put again: nothing changes, and after its deletion it stays deleted", async () => {
     const deps = fixture.bus;
     const first = await putOnce(deps, CREDENTIALS, hash("c"), credentialEntry);
     expect(await putOnce(deps, CREDENTIALS, hash("c"), credentialEntry)).toBe(first);
@@ -204,7 +204,7 @@ describe("robotics events", () => {
     return found;
   }
 
-  test("each is published to its filial's subject under its row's id, and those of a filial in their order", async () => {
+  test("rows of two filials: published to the filial's subject with the row's id, for each filial in their order", async () => {
     const rows = [true, false, true, false].flatMap((isPaused) => [roboticsRow(7, isPaused), roboticsRow(8, isPaused)]);
     await fixture.write(...rows);
     await fixture.startRelay();
@@ -228,7 +228,7 @@ describe("robotics events", () => {
     expect(published).toEqual(ids.map((row) => row.outbox_id));
   });
 
-  test("an event that is published again after a lost answer is stored once", async () => {
+  test("published again after a lost answer: stored once", async () => {
     const row = { ...roboticsRow(7, true), outboxId: 41 };
     const first = await publishRoboticsEvent(fixture.bus, row);
     expect(await publishRoboticsEvent(fixture.bus, row)).toBe(first);
@@ -236,7 +236,7 @@ describe("robotics events", () => {
     expect((await stored()).map(({ eventId }) => eventId)).toEqual([41, 42]);
   });
 
-  test("they wait in the outbox while no relay leads, and are published once one does", async () => {
+  test("written while no relay runs: published when a relay runs", async () => {
     await fixture.write(roboticsRow(7, true));
     expect(await stored()).toEqual([]);
     const relay = await fixture.startRelayProcess();
@@ -285,7 +285,7 @@ describe("events of issues", () => {
     return found;
   }
 
-  test("each is published to its organization's subject under its row's id, in their order, also after a crash", async () => {
+  test("a relay is killed between two rows: each is published with its row's id, for an organization in order", async () => {
     await fixture.write(row(7, 1), row(8, 2), row(7, 3));
     const relay = await fixture.startRelayProcess();
     await fixture.delivered();
@@ -301,7 +301,7 @@ describe("events of issues", () => {
     expect(events.map(({ eventId }) => eventId).toSorted((a, b) => a - b)).toEqual(ids.map((each) => each.outbox_id));
   });
 
-  test("one that is published again after a lost answer is stored once", async () => {
+  test("published again after a lost answer: stored once", async () => {
     const pending = { ...row(7, 1), outboxId: 41 };
     const first = await publishIssueEvent(fixture.bus, pending);
     expect(await publishIssueEvent(fixture.bus, pending)).toBe(first);

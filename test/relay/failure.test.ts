@@ -1,7 +1,7 @@
 /**
- * What happens to outbox rows when a relay, the bus, the database or the actor hosts fail, and when a relay is stalled. In the
- * short form a relay and the bus are killed twice while twenty rounds are written, in the long form of `npm run soak` six
- * times in sixty (RELAY_ROUNDS).
+ * Outbox rows when a relay, the bus, the database or the actor hosts fail, and when a relay is stalled. The short form kills
+ * a relay and the bus twice while it writes twenty rounds. The long form of `npm run soak` kills them six times in sixty
+ * rounds (RELAY_ROUNDS).
  */
 import { pino } from "pino";
 import { describe, expect, type TestContext, test, vi } from "vitest";
@@ -32,7 +32,7 @@ import {
   stationRow,
 } from "./relay-fixture.ts";
 
-/** Most tests run at the same time, so each has its own fixture. */
+/** Most tests run at the same time, so each has a separate fixture. */
 async function fixtureOf({ onTestFinished }: TestContext): Promise<RelayFixture> {
   const fixture = await startRelayFixture();
   onTestFinished(() => fixture.stop());
@@ -44,7 +44,7 @@ const USERS = Array.from({ length: 4 }, (_, index) => 1 + index);
 const ROUNDS = Number(process.env["RELAY_ROUNDS"] ?? 20);
 const tokenOf = (userId: number, round: number): number => userId * 1_000 + round;
 
-/** A change of each station; of each user a session, every other one ended at once. */
+/** Writes a change of each station and a session of each user. In every second round, the sessions are ended at once. */
 async function writeRound(fixture: RelayFixture, round: number): Promise<void> {
   for (const stationId of STATIONS) await fixture.write(stationRow(stationId, round));
   for (const userId of USERS) {
@@ -57,7 +57,7 @@ async function writeRounds(fixture: RelayFixture, first: number, last: number): 
   for (let round = first; round <= last; round += 1) await writeRound(fixture, round);
 }
 
-/** Everything arrived, in order, and had its effect once. */
+/** Checks that each row was delivered, in order, and had its effect once. */
 async function expectAllDelivered(fixture: RelayFixture): Promise<void> {
   for (const stationId of STATIONS) {
     const commits = await fixture.commits(stationId);
@@ -75,7 +75,7 @@ async function expectAllDelivered(fixture: RelayFixture): Promise<void> {
   }
 }
 
-describe.concurrent("a relay that is killed again and again", () => {
+describe.concurrent("a relay that is killed repeatedly", () => {
   test("every row is delivered once and in order", async (context) => {
     const fixture = await fixtureOf(context);
     await fixture.startStations();
@@ -92,7 +92,7 @@ describe.concurrent("a relay that is killed again and again", () => {
       await writing;
     }
     await fixture.startRelayProcess();
-    // Otherwise nothing was interrupted, and the test proves nothing.
+    // The test proves something only when a kill has interrupted deliveries.
     expect(Math.max(...outstanding)).toBeGreaterThan(0);
     await fixture.delivered();
     await expectAllDelivered(fixture);
@@ -100,10 +100,10 @@ describe.concurrent("a relay that is killed again and again", () => {
 });
 
 describe.concurrent("two relays", () => {
-  test("one delivers and the other stands by, and takes over when the first is killed", async (context) => {
+  test("the first one is killed: the other one takes over with the next epoch of the lease", async (context) => {
     const fixture = await fixtureOf(context);
     const first = await fixture.startRelayProcess();
-    // When it is ready, it has taken the lease, so the second relay cannot take it.
+    // The first relay is ready, so it has the lease, and the second one cannot acquire it.
     const second = await fixture.startRelay();
     const leases = () => fixture.sql<{ epoch: number; holder: string }[]>`
       select epoch, holder from relay_lease where lapses_at > clock_timestamp()`;
@@ -119,7 +119,7 @@ describe.concurrent("two relays", () => {
     expect(await leases()).toEqual([
       { epoch: (before?.epoch ?? 0) + 1, holder: expect.stringMatching(`:${process.pid}$`) },
     ]);
-    // It answers flushes now, and releases the lease when it is stopped.
+    // The second relay answers flushes now, and releases the lease when it stops.
     expect(await fixture.flush(sessionKey(1))).toMatchObject({ positions: { KV_SESSIONS: expect.any(Number) } });
     await second.stop();
     expect(await leases()).toEqual([]);
@@ -127,7 +127,7 @@ describe.concurrent("two relays", () => {
 });
 
 describe.concurrent("a relay whose connection to PostgreSQL is cut", () => {
-  test("it is elected again and goes on", async (context) => {
+  test("it delivers again", async (context) => {
     const fixture = await fixtureOf(context);
     await fixture.startRelay();
     await fixture.write(sessionPut(1, 1));
@@ -142,7 +142,7 @@ describe.concurrent("a relay whose connection to PostgreSQL is cut", () => {
 });
 
 describe.concurrent("a bus that is killed", () => {
-  test("everything is delivered in order after its restart", async (context) => {
+  test("every row is delivered once and in order after its restart", async (context) => {
     const fixture = await fixtureOf(context);
     await fixture.startStations();
     await fixture.startRelay();
@@ -157,7 +157,7 @@ describe.concurrent("a bus that is killed", () => {
   });
 });
 
-test.concurrent("a row that cannot be delivered: the log line has the id of the request that wrote it", async (context) => {
+test.concurrent("a row that cannot be delivered: its log line has the id of the request that wrote it", async (context) => {
   const fixture = await fixtureOf(context);
   const relay = await fixture.startRelayProcess();
   await forRequest("request-of-the-row", () => fixture.write(stationRow(1, 1)));
@@ -185,7 +185,7 @@ const credentialPut: OutboxRow = {
   entry: { deviceId: 1, stationId: STATION_ID, scopes: [] },
 };
 const credentialDelete: OutboxRow = { key: credentialKey(1), kind: "credential_delete", hash: CREDENTIAL };
-/** The newest message of each subject of the buckets, and all of the events and of the station's log. */
+/** The newest message of each key in the buckets, the number of robotics events, and the station's revisions in the log. */
 async function everything(fixture: RelayFixture) {
   const newest = async (bucket: BucketDefinition, key: string): Promise<string | undefined> => {
     const message = await fixture.newestOf(bucket, key);
@@ -203,7 +203,7 @@ async function everything(fixture: RelayFixture) {
 }
 
 describe.concurrent("a relay that was stalled while it delivered", () => {
-  test("its writes arrive late: no bucket entry gets older, and nothing is done twice", async (context) => {
+  test("its writes arrive late: no newer bucket entry is replaced, and nothing is done twice", async (context) => {
     const fixture = await fixtureOf(context);
     await fixture.startStations();
     const proxy = await startFaultProxy(fixture.nats.url);
@@ -214,7 +214,7 @@ describe.concurrent("a relay that was stalled while it delivered", () => {
       roboticsEventSubject(1),
       stationCommandSubject(STATION_ID),
     ];
-    // Soon the relay leaves a server that does not answer; until then it must have sent all of them.
+    // The relay soon leaves a server that does not answer. Before that, it must have sent all of them.
     const resume = proxy.holdFromFirst(subjects);
     await fixture.writeTogether(
       sessionPut(1, 1),
@@ -223,7 +223,7 @@ describe.concurrent("a relay that was stalled while it delivered", () => {
       switchRow(true, 1),
       roboticsRow(1, true),
     );
-    // It has sent what it could; nothing of it has arrived.
+    // The relay has sent its writes, and the proxy holds all of them.
     const sent = () => subjects.filter((subject) => proxy.held().includes(subject));
     await context.expect.poll(sent).toEqual(subjects);
     expect(await everything(fixture)).toMatchObject({ session: undefined, robotics: 0, revisions: [] });
@@ -244,7 +244,7 @@ describe.concurrent("a relay that was stalled while it delivered", () => {
     resume();
     await context.expect.poll(() => late).toEqual(new Set(subjects));
     for (const subscription of subscriptions) subscription.unsubscribe();
-    // Sent after the late command, so that the host has done that one.
+    // This row comes after the late command, so the host has done the late command when this row is delivered.
     await fixture.write(stationRow(STATION_ID, 3));
     await fixture.delivered();
     expect(await everything(fixture)).toEqual({ ...before, revisions: [1, 2, 3] });
@@ -254,11 +254,11 @@ describe.concurrent("a relay that was stalled while it delivered", () => {
   });
 });
 
-describe.concurrent("what only the relay with the lease may write", () => {
+describe.concurrent("writes of a relay that has lost the lease", () => {
   const mark = (sequence: number): Mark => ({ stream: "KV_SESSIONS", created: "then", sequence, stored: "later" });
   const lapse = ({ sql }: RelayFixture) => sql`update relay_lease set lapses_at = clock_timestamp() - interval '1 ms'`;
 
-  test("marks and announcements: an older epoch writes nothing over a newer one", async (context) => {
+  test("marks and announcements of an older epoch: refused", async (context) => {
     const fixture = await fixtureOf(context);
     const { sql } = fixture;
     const older = (await takeLease(sql, "older")) ?? 0;
@@ -279,7 +279,7 @@ describe.concurrent("what only the relay with the lease may write", () => {
     expect(await selectPendingAnnouncements(sql)).toEqual([]);
   });
 
-  test("the completeness notice: one that comes after another relay's is not stored", async (context) => {
+  test("a completeness notice after another relay's notice: not stored", async (context) => {
     const fixture = await fixtureOf(context);
     const seen = await readNoticeSequences(fixture.bus, SESSIONS);
     const other = await noteComplete(fixture.bus, SESSIONS, { serverId: "newer" });
@@ -287,7 +287,7 @@ describe.concurrent("what only the relay with the lease may write", () => {
     expect(await readNoticeSequences(fixture.bus, SESSIONS)).toEqual(other);
   });
 
-  test("the lease: it is taken when it has lapsed or the clock was set back, and never waited for", async (context) => {
+  test("the lease: acquired when it is released, has lapsed or the clock was set back, without a wait", async (context) => {
     const fixture = await fixtureOf(context);
     const { sql } = fixture;
     const first = (await takeLease(sql, "first")) ?? 0;
@@ -299,21 +299,21 @@ describe.concurrent("what only the relay with the lease may write", () => {
     await lapse(fixture);
     await sql.begin(async (tx) => {
       await tx`select from relay_lease for share`;
-      // The lock is held until this has returned: a take that waited for it would fail.
+      // The transaction holds the lock until this has returned, so waiting for the lock would fail.
       expect(await takeLease(sql, "fourth")).toBeUndefined();
     });
     expect(await takeLease(sql, "fourth")).toBe(first + 3);
   });
 });
 
-/** Alone, because it measures a second. */
+/** This group does not run concurrently, because it measures a second. */
 describe("stations without a host", () => {
-  test("only their own rows wait", async (context) => {
+  test("only their rows wait; other rows are delivered within a second", async (context) => {
     const fixture = await fixtureOf(context);
     let failures = 0;
     const log = pino({ level: "warn" }, { write: () => void (failures += 1) });
     await fixture.startRelay({ log });
-    // More stations than the relay sends commands to at once, and several changes of some of them.
+    // These are more stations than the relay sends commands to at once, some with several changes.
     for (let stationId = 1; stationId <= 100; stationId += 1) await fixture.write(stationRow(stationId, 1));
     const revisions = [1, 2, 3, 4, 5, 6];
     for (const revision of revisions.slice(1)) {
@@ -337,9 +337,9 @@ describe("stations without a host", () => {
   });
 });
 
-/** Alone, because it changes the clock of the process. */
+/** This group does not run concurrently, because it changes the clock of the process. */
 describe("a relay whose machine's clock is set back by an hour", () => {
-  test("a row that waits for its next attempt is delivered without a delay of an hour", async (context) => {
+  test("a row waits for its next attempt: it is delivered without a delay of an hour", async (context) => {
     const fixture = await fixtureOf(context);
     const lines: string[] = [];
     const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });

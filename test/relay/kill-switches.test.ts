@@ -1,4 +1,4 @@
-/** How kill switches come into their bucket: never in the wrong order, and again when the bus has lost them. */
+/** How the relay writes kill switches into their bucket: never in the wrong order, and again when the bus has lost them. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { switchKeyOf } from "../../services/bus/messages/kill-switches.ts";
 import { SWITCHES } from "../../services/bus/streams.ts";
@@ -25,7 +25,7 @@ const key = switchKeyOf({ kind: "station", id: 7 });
 const set = (isOn: boolean, revision: number) => setSwitch(fixture.bus, { key, isOn, revision });
 const isFrozen = () => switches.current().stations.has(7);
 
-test("a delivery that comes late changes nothing, neither an old freeze nor an old end of a freeze", async () => {
+test("a late delivery of an older revision, on or off: nothing changes", async () => {
   await set(true, 1);
   const { sequence } = await set(false, 2);
   expect(await set(true, 1)).toEqual({ sequence, isNew: false });
@@ -42,7 +42,7 @@ test("another relay writes between the read and the write of a delivery: the new
   await set(false, 1);
   const { js, jsm } = fixture.bus;
   let reads = 0;
-  // The real bucket, except that another relay writes between the first read and the write that follows it.
+  // The real bucket, but another relay writes between the first read and the following write.
   const streams = Object.assign(Object.create(jsm.streams) as typeof jsm.streams, {
     getMessage: async (...asked: Parameters<typeof jsm.streams.getMessage>) => {
       const found = await jsm.streams.getMessage(...asked);
@@ -58,18 +58,18 @@ test("another relay writes between the read and the write of a delivery: the new
   expect(isFrozen()).toBe(false);
 });
 
-test("after many deliveries at once, in any order, the bucket has the highest revision", async () => {
+test("many deliveries at once, in any order: the bucket has the highest revision", async () => {
   for (const base of [100, 200]) {
     const revisions = Array.from({ length: 9 }, (_, index) => base + index).toSorted(() => Math.random() - 0.5);
     const written = await Promise.all(revisions.map((revision) => set(revision % 2 === base / 100 - 1, revision)));
     const newest = Math.max(...written.map(({ sequence }) => sequence));
     expect(await switches.waitFor(newest, 2_000)).toBe(true);
-    // The last one is an even revision: on in the first round, off in the second.
+    // The highest revision is even: on in the first round, off in the second.
     expect(isFrozen()).toBe(base === 100);
   }
 });
 
-test("the relay delivers the rows of a switch in their order and returns how far a replica must come", async () => {
+test("several rows of a switch: delivered in their order, and the flush returns the position for replicas", async () => {
   await fixture.startRelay();
   const row = (isOn: boolean, revision: number) =>
     ({ key: switchKey(1), kind: "switch_set", entry: { key, isOn, revision } }) as const;
@@ -95,7 +95,7 @@ async function writeSwitch(stationId: number, isOn: boolean, revision: number): 
     on conflict (subject_kind, subject_id) do update set is_on = excluded.is_on, revision = excluded.revision`;
 }
 
-test("a bus comes back with an older end: the relay announces again what is frozen, and what no longer is", async () => {
+test("the bus has lost its newest switches: the relay announces again what is frozen and what is not frozen", async () => {
   await fixture.startAnnouncers();
   await fixture.startRelay();
   await writeSwitch(7, true, 10);
@@ -107,13 +107,13 @@ test("a bus comes back with an older end: the relay announces again what is froz
   await writeSwitch(8, true, 30);
   const last = await setSwitch(fixture.bus, { key: "station.8", isOn: true, revision: 30 });
   await switches.waitFor(last.sequence, 2_000);
-  // The relay marks once a second what the streams have.
+  // Once a second, the relay stores a mark for each stream.
   const noted = async () =>
     (await fixture.sql`select from bus_marks where stream = 'KV_SWITCHES' and sequence >= ${last.sequence}`).length;
   await expect.poll(noted).toBe(1);
 
   await expect.poll(() => switches.isTrusted()).toBe(true);
-  /** What a replica has trusted since now. */
+  /** The states that the replica has trusted from here on. */
   const trusted = new Set<string>();
   const isTrusted = (): boolean => {
     if (!switches.isTrusted()) return false;

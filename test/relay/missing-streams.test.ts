@@ -1,4 +1,4 @@
-/** A stream that is deleted while the service runs: the relay reports it, with the next step, until `migrate` creates it again. */
+/** A stream is deleted while the service runs: the relay reports it until `npm run migrate` creates the stream again. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { relayHealth } from "../../services/bus/messages/health.ts";
 import { call } from "../../services/bus/operation.ts";
@@ -16,7 +16,7 @@ afterAll(async () => {
   await fixture.stop();
 });
 
-test("a deleted stream", async () => {
+test("a deleted stream: the relay logs it once and reports a fault until the stream exists again", async () => {
   const { nats, database, bus } = fixture;
   const log = createLog({ service: "test", level: "silent" });
   const error = vi.spyOn(log, "error");

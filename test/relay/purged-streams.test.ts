@@ -1,4 +1,4 @@
-/** A stream that an operator purges while the service runs: its numbers continue, and the relay still notices the loss. */
+/** A stream that an operator purges while the service runs: its sequence numbers continue, and the relay finds the loss. */
 import { type TestContext, test } from "vitest";
 import { COMPLETE_KEYS } from "../../services/bus/bucket-completeness.ts";
 import { CREDENTIALS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
@@ -9,7 +9,7 @@ import { type RelayFixture, sessionHash, startRelayFixture } from "./relay-fixtu
 
 const WAIT = { timeout: 10_000, interval: 50 };
 
-/** Tests run at the same time, so each has its own fixture. */
+/** Tests run at the same time, so each has a separate fixture. */
 async function fixtureOf({ onTestFinished }: TestContext): Promise<RelayFixture> {
   const fixture = await startRelayFixture();
   onTestFinished(() => fixture.stop());
@@ -65,7 +65,7 @@ test.concurrent.for([
     await purge(fixture, stream);
     await expect.poll(() => messages(fixture, stream), WAIT).toBe(before);
 
-    // While no relay delivers.
+    // The next purge happens while no relay runs.
     await relay.stop();
     await purge(fixture, stream);
     await fixture.startRelay();
@@ -98,12 +98,12 @@ test.concurrent("the log of a station is purged: the relay describes the station
   await expect.poll(revision, WAIT).toBe(4);
 });
 
-test.concurrent("a log is purged when none of its copied stations is there, and a log without such a station is not", async (context) => {
+test.concurrent("a log without a commit of its copied stations: purged; without such stations: not purged", async (context) => {
   const { expect } = context;
   const fixture = await fixtureOf(context);
   const { bus } = fixture;
   const isPurged = (...stationIds: number[]) => isLogPurged(bus.jsm, ONE_LOG, { stream: STATION_LOG.name, stationIds });
-  // More commits than the log keeps: of the first ones nothing is left.
+  // These are more commits than the log keeps, so it has dropped the first ones.
   for (let count = 0; count <= STATION_LOG.maxMessagesPerSubject; count += 1) {
     await bus.js.publish(ONE_LOG.subject(7), "a commit");
   }

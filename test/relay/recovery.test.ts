@@ -35,8 +35,8 @@ async function infoNow(): Promise<StreamInfo> {
 
 const markNow = async (): Promise<Mark> => markOf(await infoNow());
 
-describe("a stream whose mark is compared", () => {
-  test("its newest message is still there: it has lost nothing, also after a kill of the server and new messages", async () => {
+describe("a stream with a mark", () => {
+  test("it still has its newest message: no loss, also after a kill of the server and new messages", async () => {
     for (const number of [1, 2, 3]) await put(number);
     const mark = await markNow();
     expect(await hasLostData(mark)).toBe(false);
@@ -48,7 +48,7 @@ describe("a stream whose mark is compared", () => {
     expect(await hasLostData(mark)).toBe(false);
   });
 
-  test("hosts only confirm the newest commits of a station log: it has lost nothing", async () => {
+  test("it is a log with many confirmations of hosts: no loss", async () => {
     const { js, jsm } = fixture.bus;
     const lost = async (mark: Mark): Promise<boolean> =>
       await hasLost(jsm, await jsm.streams.info(STATION_LOG.name), { mark, noted: undefined, logs: ONE_LOG });
@@ -60,7 +60,7 @@ describe("a stream whose mark is compared", () => {
     for (const mark of marks) expect(await lost(mark)).toBe(false);
   });
 
-  test("its end is lost: the check finds it, also when the stream is as long as before again, or longer", async () => {
+  test("it has lost its end: a loss, also when the stream is as long as before again, or longer", async () => {
     await put(1);
     const copy = copyData(fixture.nats);
     for (const number of [2, 3]) await put(number);
@@ -75,7 +75,7 @@ describe("a stream whose mark is compared", () => {
     expect(await hasLostData(mark)).toBe(true);
   });
 
-  test("it lost its end, and beats of readers used the numbers again: the check finds it, at once and while it confirms", async () => {
+  test("it has lost its end, and readers' beats used the numbers again: a loss, by the row that was delivered", async () => {
     await put(1);
     const mark = await markNow();
     const copy = copyData(fixture.nats);
@@ -95,7 +95,7 @@ describe("a stream whose mark is compared", () => {
     expect(isLost).toBe(true);
   });
 
-  test("it was created again, or lacks a message that PostgreSQL names: it has lost something; a first check finds no loss", async () => {
+  test("it was created again, or lacks a sequence that PostgreSQL has: a loss; without a mark: no loss", async () => {
     await put(1);
     expect(await hasLostData(undefined)).toBe(false);
     expect(await hasLostData(await markNow(), { sequence: 2 })).toBe(true);
@@ -106,7 +106,7 @@ describe("a stream whose mark is compared", () => {
     expect(await hasLostData(mark)).toBe(true);
   });
 
-  test("its newest message is a completeness notice: it has lost nothing when the relay repeats the notice", async () => {
+  test("its newest message is a completeness notice, and the relay repeats the notice: no loss", async () => {
     await put(1);
     await noteComplete(fixture.bus, SESSIONS, { serverId: "one run of the server" });
     const mark = await markNow();
@@ -115,7 +115,7 @@ describe("a stream whose mark is compared", () => {
     expect(await hasLostData(mark)).toBe(false);
   });
 
-  test("its marked message was replaced or removed: it has lost nothing, also after a restart of the server", async () => {
+  test("its marked message was replaced or removed: no loss, also after a restart of the server", async () => {
     for (const number of [1, 2, 3]) await put(number);
     const mark = await markNow();
     await deleteEntry(fixture.bus, SESSIONS, sessionHash(3));
@@ -130,7 +130,7 @@ describe("a stream whose mark is compared", () => {
     expect(await hasLostData(mark)).toBe(false);
   });
 
-  test("it lost its end and used the numbers again, and the marked number is empty: it has lost something", async () => {
+  test("it has lost its end and used the numbers again, and the marked message is deleted: a loss", async () => {
     await put(1);
     const copy = copyData(fixture.nats);
     for (const number of [2, 3, 4]) await put(number);
@@ -152,7 +152,7 @@ async function newOrganization(): Promise<{ organizationId: number; filialId: nu
   return { organizationId: row.organization_id, filialId: row.filial_id };
 }
 
-/** Sessions with the numbers from 1 as hashes; every third one was ended. */
+/** Writes sessions with the numbers from 1 as hashes. Every third session is ended. */
 async function writeSessions(count: number): Promise<void> {
   const { organizationId } = await newOrganization();
   await fixture.sql`
@@ -168,7 +168,7 @@ async function writeSessions(count: number): Promise<void> {
 const announcements = async (): Promise<unknown> =>
   await fixture.sql`select part, requested_at, finished_at from bus_announcements order by part`;
 
-/** What a relay logs while it delivers and the work is done. */
+/** Runs a relay during `work`, and returns the relay's log lines. */
 async function relayLines(work: () => Promise<void>): Promise<readonly string[]> {
   const lines: string[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
@@ -185,7 +185,7 @@ const isAnnounced = async (part: string): Promise<boolean> =>
   (await fixture.sql`select from bus_announcements where part = ${part} and finished_at is not null`).length === 1;
 
 describe("a relay", () => {
-  test("a new bus: it announces what is known and not what was ended, and removes what was ended and has come back", async () => {
+  test("with a new bus: announces active sessions; with an older copy: deletes a session that was ended since", async () => {
     await writeSessions(7);
     await fixture.startAnnouncers();
     await fixture.startRelay();
@@ -203,7 +203,7 @@ describe("a relay", () => {
     await expect.poll(found).toEqual(["deleted", "put", "none", "put", "put", "none", "put"]);
   });
 
-  test("it restarts with the bus after its marked messages were replaced: it reports no loss and announces nothing", async () => {
+  test("restarts with the bus after its marked messages were replaced: reports no loss and announces nothing", async () => {
     await writeSessions(7);
     await fixture.startAnnouncers();
     const first = await fixture.startRelay();
@@ -215,7 +215,7 @@ describe("a relay", () => {
     await first.stop();
     const before = await announcements();
 
-    // A newer message replaces the marked one, and the traffic goes on for a while.
+    // A newer message replaces the marked one, and further messages follow.
     await deleteEntry(fixture.bus, SESSIONS, sessionHash(1));
     for (const number of [21, 22]) await put(number);
     await fixture.nats.kill9();
@@ -223,14 +223,14 @@ describe("a relay", () => {
     await fixture.isBack();
     const lines = await relayLines(async () => {
       const { sequence } = await markNow();
-      // The completeness notice for this run of the server, which the relay writes after its check.
+      // After its check, the relay writes a completeness notice for this run of the server.
       await expect.poll(async () => (await markNow()).sequence).toBeGreaterThan(sequence);
     });
     expect(lines.filter((line) => /has lost data|were lost|restored/.test(line))).toEqual([]);
     expect(await announcements()).toEqual(before);
   });
 
-  test("a flush some seconds after a stream was lost names no position that the stream had before", async () => {
+  test("flushes after a stream was lost: the answer has no position of the lost stream", async () => {
     await fixture.startAnnouncers();
     await fixture.startRelay();
     for (const number of [1, 2, 3, 4, 5]) await fixture.write(sessionPut(1, number));
@@ -245,10 +245,10 @@ describe("a relay", () => {
     expect(entry?.seq).toBeLessThan(5);
   });
 
-  test("it goes on where a relay has crashed", async () => {
+  test("continues an announcement that a crashed relay has begun", async () => {
     await writeSessions(1_200);
     await fixture.startAnnouncers();
-    // Written by a relay that crashed after its first page.
+    // These are the rows of a relay that crashed after its first page.
     await fixture.sql`
       insert into bus_marks (stream, created, sequence, stored)
       select ${STREAM}, ${(await markNow()).created}, 0, ''`;
@@ -260,7 +260,7 @@ describe("a relay", () => {
     expect(await fixture.session(sessionHash(1_199))).toBe("put");
   });
 
-  test("a station without a host: it leaves its announcement to the outbox, and announces the rest", async () => {
+  test("announces a station without a host: its rows wait in the outbox, and the rest is announced", async () => {
     const { organizationId, filialId } = await newOrganization();
     const [station] = await fixture.sql<[{ station_id: number }]>`
       insert into stations (organization_id, filial_id, name, currency, revision)
@@ -289,7 +289,7 @@ describe("a relay", () => {
   });
 });
 
-describe("a leader reports a stream that ends before what was known", () => {
+describe("a leader reports an end of the stream before the known one", () => {
   const CREATED = "2026-11-22T10:00:00Z";
   const known = {
     mark: { stream: "LOG", created: CREATED, sequence: 9, stored: "2026-11-22T11:00:00Z" },
@@ -304,7 +304,7 @@ describe("a leader reports a stream that ends before what was known", () => {
       state: { last_seq: sequence, last_ts: sequence === 9 ? "2026-11-22T11:00:00Z" : "2026-11-22T10:30:00Z" },
     }) as unknown as StreamInfo;
 
-  /** A leader whose state is at these sequences, one after the other; the last one stays. */
+  /** A leader that answers with these sequences, one after the other. The last one stays. */
   function leaderAt(...sequences: number[]): { jsm: JetStreamManager; asked: () => number } {
     let asked = 0;
     const info = async () => infoAt(sequences[Math.min(asked++, sequences.length - 1)] ?? 0);
@@ -312,19 +312,19 @@ describe("a leader reports a stream that ends before what was known", () => {
     return { jsm: { streams: { info, getMessage } } as unknown as JetStreamManager, asked: () => asked };
   }
 
-  test("it has applied the rest a moment later: nothing is lost, and the newest state counts", async () => {
+  test("its next report has the known end: no loss, and the newest report counts", async () => {
     const { jsm } = leaderAt(9);
     const { info, isLost } = await checkStream(jsm, infoAt(7), known);
     expect({ isLost, sequence: info.state.last_seq }).toEqual({ isLost: false, sequence: 9 });
   });
 
-  test("it reports it three times: the end is lost", async () => {
+  test("three reports have the same end: a loss", async () => {
     const { jsm, asked } = leaderAt(7);
     expect((await checkStream(jsm, infoAt(7), known)).isLost).toBe(true);
     expect(asked()).toBe(2);
   });
 
-  test("the stream is empty and nothing was known of it: it is new, and the relay asks once", async () => {
+  test("the stream is empty, and no end was known: it counts as lost at once, without another request", async () => {
     const { jsm, asked } = leaderAt(0);
     expect((await checkStream(jsm, infoAt(0), { mark: undefined, noted: undefined, logs: ONE_LOG })).isLost).toBe(true);
     expect(asked()).toBe(0);

@@ -1,4 +1,4 @@
-/** A relay between the database and the NATS of one test, with real actor hosts where a test needs them. */
+/** A relay with a database and NATS of one test, and with real actor hosts where a test needs them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { StoredMsg } from "@nats-io/jetstream";
@@ -44,7 +44,7 @@ export async function startRelayFixture() {
   const deps: ServiceDeps = { bus, logs: ONE_LOG, log, settings, environment: {} };
   const started: { stop(): Promise<void> }[] = [];
   let processes = 0;
-  /** How many rows are outstanding. */
+  /** The number of outstanding rows. */
   const outstanding = async (): Promise<number> => {
     const [row] = await sql<[{ count: number }]>`select count(*) as count from outbox where delivered_at is null`;
     return row.count;
@@ -59,7 +59,7 @@ export async function startRelayFixture() {
     database,
     bus,
     sql,
-    /** A relay in this process; it reaches its servers by other addresses where a test gives them. */
+    /** Starts a relay in this process. `by` has other addresses of its servers. */
     async startRelay({ by, log: relayLog = log, fail }: { by?: Addresses; log?: Log; fail?: () => void } = {}) {
       const relayBus = by === undefined ? bus : await connectBus({ url: by.natsUrl, name: "relay", log });
       const own: ServiceDeps = { ...deps, bus: relayBus, log: relayLog, settings: { ...settings, ...by }, fail };
@@ -73,7 +73,7 @@ export async function startRelayFixture() {
       started.push(relay);
       return relay;
     },
-    /** A relay in a separate process, which a test may kill. */
+    /** Starts a relay in a separate process, which a test may kill. */
     async startRelayProcess({ natsUrl, databaseUrl }: Addresses = { natsUrl: nats.url, databaseUrl: database.url }) {
       processes += 1;
       const environment = { ...process.env, NATS_URL: natsUrl, DATABASE_URL: databaseUrl, LOG_LEVEL: "warn" };
@@ -95,19 +95,19 @@ export async function startRelayFixture() {
       return {
         ...relay,
         pid: child.pid,
-        /** Its log lines of level warn or higher. */
+        /** The relay's log lines of level warn or higher. */
         logged: () => readFileSync(logFile, "utf8"),
-        /** SIGKILL: it finishes nothing. */
+        /** Sends SIGKILL. */
         kill9: async () => void (await child.kill()),
       };
     },
-    /** Actor hosts; without them no station takes a command. */
+    /** Starts actor hosts. Without them, no station executes a command. */
     async startStations() {
       const stations = stoppable(await startStationsService(deps));
       started.push(stations);
       return stations;
     },
-    /** The services that know what the relay announces again. */
+    /** Starts the services from which the relay gets the data that it announces. */
     async startAnnouncers() {
       for (const start of [startRegistryService, startSettlementService]) started.push(stoppable(await start(deps)));
     },
@@ -157,13 +157,13 @@ export async function startRelayFixture() {
   };
 }
 
-/** A second stop does nothing, so that a test may stop what the fixture would stop at the end. */
+/** A second stop does nothing, so a test may stop a service that the fixture stops again at its end. */
 function stoppable(service: { stop(): Promise<void> }): { stop(): Promise<void> } {
   let stopped: Promise<void> | undefined;
   return { stop: () => (stopped ??= service.stop()) };
 }
 
-/** A station as its registry row of that revision describes it. */
+/** The outbox row that describes a station with this revision. */
 export function stationRow(stationId: number, revision: number): OutboxRow {
   return {
     key: stationKey(stationId),

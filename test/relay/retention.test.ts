@@ -1,4 +1,4 @@
-/** How long outbox rows are kept. No relay runs here, so that rows stay as a test puts them. */
+/** How long outbox rows are kept. No relay runs here, so that rows stay as the test writes them. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { CREDENTIALS } from "../../services/bus/streams.ts";
 import { credentialKey } from "../../services/db/outbox.ts";
@@ -30,7 +30,7 @@ describe("an outbox row", () => {
     expect(await kinds()).toEqual(["session_put", "credential_delete"]);
   });
 
-  test("delivered: it is deleted a day later", async () => {
+  test("delivered: it is deleted when its retention has ended", async () => {
     await fixture.write(sessionPut(1, 1));
     await deliveredHoursAgo(RELAY_LIMITS.deliveredRetentionHours - 1);
     await remove();
@@ -40,7 +40,7 @@ describe("an outbox row", () => {
     expect(await kinds()).toEqual([]);
   });
 
-  test("failed, or a deletion of a credential: it is kept for thirty days, and then deleted with the bucket's marker", async () => {
+  test("failed, or a deletion of a credential: kept longer, and then deleted with the marker in the bucket", async () => {
     await fixture.write(sessionDelete(1, 1), { key: credentialKey(1), kind: "credential_delete", hash: HASH });
     await deleteEntry(fixture.bus, CREDENTIALS, HASH);
     const marker = () => fixture.newestOf(CREDENTIALS, HASH);
@@ -55,7 +55,7 @@ describe("an outbox row", () => {
     expect(await marker()).toBeNull();
   });
 
-  test("one of very many: they are deleted in more than one statement", async () => {
+  test("one of more rows than a batch: all are deleted", async () => {
     await fixture.sql`
       insert into outbox (key, kind, payload, delivered_at)
       select 'session.1', 'session_put', '{}', now() - interval '2 days'

@@ -1,4 +1,4 @@
-/** Which leaders move, so that leaders are spread over the servers. `test/cluster/trial.test.ts` has the moves themselves. */
+/** Which leaders move, so that all servers lead. `test/cluster/trial.test.ts` tests the moves in a cluster. */
 import { describe, expect, it } from "vitest";
 import { type LedStream, moveFromCut, movesToSpread } from "../../services/relay/spread-leaders.ts";
 
@@ -12,18 +12,18 @@ describe("the moves of leaders", () => {
     ["fewer logs than servers", ["n1", "n0"]],
     ["one log", ["n2"]],
     ["no log", []],
-  ])("%s: none", (_, leaders) => {
+  ])("%s: no moves", (_, leaders) => {
     expect(movesToSpread(ledBy(...leaders))).toEqual([]);
   });
 
-  it("a server is back and leads nothing: it gets its share from those that lead most", () => {
+  it("a server leads nothing: it gets its share from the server that leads most", () => {
     expect(movesToSpread(ledBy("n0", "n1", "n0", "n0", "n1", "n0"))).toEqual([
       { stream: "LOG_0", from: "n0", to: "n2" },
       { stream: "LOG_2", from: "n0", to: "n2" },
     ]);
   });
 
-  it("one server leads all: two logs at each server, and no log moves twice", () => {
+  it("one server leads all six logs: each server leads two, and no log moves twice", () => {
     const moves = movesToSpread(ledBy("n0", "n0", "n0", "n0", "n0", "n0"));
     expect(new Set(moves.map(({ stream }) => stream)).size).toBe(4);
     expect(moves.map(({ to }) => to).toSorted()).toEqual(["n1", "n1", "n2", "n2"]);
@@ -42,10 +42,10 @@ describe("the move from a server that is cut off from another one", () => {
   const led = { stream: "LOG_0", leader: "n0", servers: SERVERS };
 
   it.each([
-    ["a server leads that is cut off: the third leads", led, ["n0", "n1"], { stream: "LOG_0", from: "n0", to: "n2" }],
-    ["the third leads already: none", { ...led, leader: "n2" }, ["n0", "n1"], undefined],
-    ["no other server has a copy: none", { ...led, servers: ["n0", "n1"] }, ["n0", "n1"], undefined],
-    ["nothing is cut off: none", led, [], undefined],
+    ["the leader is one of the two: the third leads", led, ["n0", "n1"], { stream: "LOG_0", from: "n0", to: "n2" }],
+    ["the third server leads already: no move", { ...led, leader: "n2" }, ["n0", "n1"], undefined],
+    ["no other server has a copy: no move", { ...led, servers: ["n0", "n1"] }, ["n0", "n1"], undefined],
+    ["nothing is cut off: no move", led, [], undefined],
   ])("%s", (_, stream, cutOff, move) => {
     expect(moveFromCut(stream, new Set(cutOff))).toEqual(move);
   });

@@ -1,6 +1,6 @@
 /**
- * How soon another relay delivers when the one that delivers has ended or is stalled, and what a stalled relay does when it
- * goes on. Run alone, it prints how long each take-over took.
+ * How soon another relay takes over when the first one has ended or is stalled, and what a stalled relay does when it
+ * continues. The file prints how long each take-over took.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -15,7 +15,7 @@ import {
   startRelayFixture,
 } from "./relay-fixture.ts";
 
-/** The lease lapses within three seconds; the next relay then delivers at once. */
+/** The lease lapses within three seconds. Then the next relay delivers at once. */
 const EXPIRES_MS = 3_000;
 
 let fixture: RelayFixture;
@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.stop());
 
-/** The first of two relays delivers and then fails; returns how long a sign-out takes from then on. */
+/** The first of two relays delivers and then fails. Returns the time from the failure until a sign-out is delivered. */
 async function takeOverMs(what: string, first: RelayProcess, fail: () => unknown): Promise<number> {
   await fixture.startRelay();
   await fixture.write(sessionPut(1, 1));
@@ -81,7 +81,7 @@ describe("another relay delivers", () => {
     await bus.stop();
   });
 
-  test("when the server of the first one answers and has lost the majority: within three seconds", async () => {
+  test("when the server of the first one has lost its majority: within three seconds", async () => {
     await fixture.startRelay();
     await fixture.startRelay({ by: { natsUrl: fixture.nats.url, databaseUrl: fixture.database.url } });
     const epochs = () => fixture.sql`select epoch from relay_lease where lapses_at > clock_timestamp()`;
@@ -90,7 +90,7 @@ describe("another relay delivers", () => {
     await expect.poll(epochs, { timeout: EXPIRES_MS }).toEqual([{ epoch: 2 }]);
   });
 
-  test("when the first one is stopped: within a second after its end", async () => {
+  test("when the first one is stopped: within a second", async () => {
     const first = await fixture.startRelayProcess();
     await fixture.startRelay();
     await first.stop();
@@ -102,11 +102,11 @@ describe("another relay delivers", () => {
     expect(tookMs).toBeLessThan(1_000);
   });
 
-  test("when the first one ends while its checks wait for a stream without a leader: without waiting for them", async () => {
+  test("when the first one is stopped while its checks of the streams have no answer: within a second", async () => {
     const first = await fixture.startRelay();
     await fixture.startRelay();
     vi.spyOn(fixture.bus.jsm.streams, "info").mockReturnValue(new Promise(() => undefined));
-    // The relay that delivers checks the streams each second.
+    // The first relay checks the streams each second.
     await pause(1_200);
     const endedAtMs = performance.now();
     const ended = first.stop();
@@ -117,8 +117,8 @@ describe("another relay delivers", () => {
   });
 });
 
-describe("a stalled relay that goes on", () => {
-  test("it finds that its term is over, and delivers again only with a new lease", async () => {
+describe("a stalled relay that continues", () => {
+  test("another relay has taken over: the stalled one delivers again only with a new lease", async () => {
     const first = await fixture.startRelayProcess();
     const second = await fixture.startRelay();
     await fixture.write(sessionPut(1, 1));

@@ -1,4 +1,4 @@
-/** Which credentials are accepted, and what happens to a consumer's open tasks. */
+/** Which credentials the service accepts, and what happens to the open tasks of a consumer. */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as consumerMessages from "../../services/bus/messages/consumers.ts";
@@ -22,7 +22,7 @@ const who = async (credential: string) => (await asWhom(credential)).consumer;
 const set = (fleet: Fleet, status: "active" | "suspended") =>
   world.ask(consumerMessages.changeRoboticsConsumer, { caller: place.owner, consumerId: fleet.consumerId, status });
 
-describe("a credential", () => {
+describe("the credential of a consumer", () => {
   test("finds its consumer, and is stored only as its SHA-256 (I9)", async () => {
     const fleet = await world.addFleet(place);
     expect(fleet.credential).toMatch(/^rc_[\w-]{43}$/);
@@ -39,7 +39,7 @@ describe("a credential", () => {
     expect(auditLog.text).not.toContain(fleet.credential.slice(3));
   });
 
-  test("ends with a reset", async () => {
+  test("a reset: the old credential ends, and the new one is valid", async () => {
     const fleet = await world.addFleet(place);
     const { owner: caller } = place;
     const reset = await world.ask(consumerMessages.resetRoboticsCredential, { caller, consumerId: fleet.consumerId });
@@ -49,7 +49,7 @@ describe("a credential", () => {
 });
 
 describe("a suspended consumer", () => {
-  test("its credential is unknown and it gets no offers, until it is readmitted", async () => {
+  test("its credential is refused and it gets no offers, until it is active again", async () => {
     const fleet = await world.addFleet(place);
     await set(fleet, "suspended");
     expect(await asWhom(fleet.credential)).toEqual({ consumer: null, suspended: true });
@@ -59,14 +59,14 @@ describe("a suspended consumer", () => {
     expect(await who(fleet.credential)).toEqual(fleet.caller);
   });
 
-  test("keeps its open tasks for the owner to cancel; none of them goes on", async () => {
+  test("its open tasks: cannot be accepted or completed; the owner can cancel them", async () => {
     const fleet = await world.addFleet(place);
     const { caller: consumer } = fleet;
     const { taskId } = await world.offer(place, fleet);
     const { taskId: acceptedId } = await world.offer(place, fleet);
     await world.ask(taskMessages.acceptServingTask, { consumer, taskId: acceptedId });
     await set(fleet, "suspended");
-    // Like a request that was accepted just before the suspension.
+    // This is like a request whose credential was checked just before the suspension.
     const accepting = world.ask(taskMessages.acceptServingTask, { consumer, taskId });
     expect(await refusalOf(accepting)).toMatchObject({ code: "permission_denied" });
     const completing = world.ask(taskMessages.completeServingTask, { consumer, taskId: acceptedId });
@@ -107,7 +107,7 @@ describe("a suspended consumer", () => {
 });
 
 describe("the change of a consumer", () => {
-  test("is in the audit log, unless it changes nothing", async () => {
+  test("a new name: in the audit log; the same name again: not", async () => {
     const fleet = await world.addFleet(place);
     const change = { caller: place.owner, consumerId: fleet.consumerId, name: "Upstairs" };
     const { consumer } = await world.ask(consumerMessages.changeRoboticsConsumer, change);
@@ -120,7 +120,7 @@ describe("the change of a consumer", () => {
     ]);
   });
 
-  test("another organization's consumer: refused", async () => {
+  test("by the owner of another organization: refused", async () => {
     const fleet = await world.addFleet(place);
     const { owner: caller, filialId } = await world.openPlace();
     const { consumerId } = fleet;
@@ -145,7 +145,7 @@ describe("the change of a consumer", () => {
   });
 });
 
-test("the sandbox's consumer: made once, always with the stored credential", async () => {
+test("the sandbox's consumer: created once, always with the newest credential", async () => {
   const { organizationId, filialId } = await world.openPlace();
   const seed = (credential: string) =>
     world.ask(consumerMessages.seedSandboxConsumer, { organizationId, filialId, credentialHash: sha256(credential) });

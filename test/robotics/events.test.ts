@@ -1,4 +1,4 @@
-/** The events that consumers receive: the listed fields only, once for each change, in the order of the commits. */
+/** The events that consumers receive: only the listed fields, once for each change, in the order of the commits. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as pauseMessages from "../../services/bus/messages/filial-robotics.ts";
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** Tasks that live at the same time. */
+/** The number of tasks that exist at the same time. */
 const LIVES = 10;
 const MANIFEST = "Mrs Smith's birthday cake";
 const DESTINATION = "Elm Street 5, second floor";
@@ -85,7 +85,7 @@ test("events: contain no manifest and no destination, wherever they are stored",
   }
 });
 
-test("each event: has the time of its change", async () => {
+test("an event's time: the time of its change", async () => {
   const place = await world.openPlace();
   const fleet = await world.addFleet(place);
   const { owner: caller, filialId } = place;

@@ -1,4 +1,4 @@
-/** Owner, fleet, deadline and pause at once, on real PostgreSQL: the first one decides, and all get the same answer. */
+/** Owner, fleet, deadline and pause act at once, on real PostgreSQL: the first one decides, and all answers agree. */
 import { setTimeout as delay } from "node:timers/promises";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
@@ -16,7 +16,7 @@ let place: Place;
 let fleet: Fleet;
 beforeAll(async () => {
   world = await startRoboticsWorld();
-  // A second process: both answer requests, and both expire offers.
+  // A second process of the service: both answer requests, and both expire offers.
   await world.addService();
   place = await world.openPlace();
   fleet = await world.addFleet(place);
@@ -34,9 +34,9 @@ async function outcomeOf(asked: Promise<{ readonly task: taskMessages.ServingTas
   }
 }
 
-/** A deadline that has no effect. */
+/** A deadline so late that it has no effect. */
 const FAR_MS = 60_000;
-/** The races differ in each run; `npm run soak` has more (RACE_ROUNDS). */
+/** How many races a test has. They differ in each run; `npm run soak` has more (RACE_ROUNDS). */
 const RACES = Number(process.env["RACE_ROUNDS"] ?? 50);
 const ACTS = ["accept", "complete", "cancel", "expire"] as const;
 type Act = (typeof ACTS)[number];
@@ -58,7 +58,7 @@ async function run(act: Act, taskId: number): Promise<Outcome | undefined> {
   }
 }
 
-/** A task's history in the audit log, as events of the machine, in order. */
+/** The task's entries in the audit log, as events of the machine, in order. */
 async function story(taskId: number): Promise<ServingTaskEvent["type"][]> {
   const entries = await world.database<{ action: string }[]>`
     select action from robotics_trail where subject_kind = 'serving_task' and subject_id = ${taskId} order by event_id`;
@@ -78,14 +78,14 @@ async function eventTypes(taskId: number): Promise<string[]> {
   );
 }
 
-describe("accept, complete, cancel and the deadline at once", () => {
+describe("accept, complete, cancel and the deadline at the same time", () => {
   test("give one history that the machine allows, and every answer agrees with it", async () => {
     const race = fc.record({
       acts: fc.array(fc.tuple(fc.constantFrom(...ACTS), fc.integer({ min: 0, max: 12 })), {
         minLength: 2,
         maxLength: 8,
       }),
-      /** The offer's deadline, after the start of the race. */
+      /** When the offer's deadline is, after the start of the race. */
       deadlineMs: fc.oneof(fc.integer({ min: -5, max: 20 }), fc.constant(FAR_MS)),
     });
     await fc.assert(
@@ -98,7 +98,7 @@ describe("accept, complete, cancel and the deadline at once", () => {
             return { act, outcome: await run(act, taskId) };
           }),
         );
-        // An offer past its deadline expires automatically; nothing changes after that.
+        // An offer past its deadline expires without a request. Nothing changes after that.
         const isOver = deadlineMs < FAR_MS;
         const readTask = async (): Promise<taskMessages.ServingTask> => {
           const { task } = await world.ask(taskMessages.getServingTask, { caller: place.owner, taskId });
@@ -108,7 +108,7 @@ describe("accept, complete, cancel and the deadline at once", () => {
         const task = await vi.waitFor(readTask, { timeout: 30_000, interval: 20 });
         const happened = await story(taskId);
 
-        // One history: the machine accepts each event, so exactly one of accept, cancel and expire comes first.
+        // There is one history. The machine accepts each event, so exactly one of accept, cancel and expire comes first.
         let status: ServingTaskStatus | undefined = "offered";
         for (const type of happened) status = status === undefined ? undefined : nextTaskStatus(status, type);
         expect(status).toBe(task.status);
@@ -120,12 +120,12 @@ describe("accept, complete, cancel and the deadline at once", () => {
         for (const { act, outcome } of outcomes) {
           if (outcome === undefined || act === "expire") continue;
           if ("status" in outcome) {
-            // A command with a success as its answer was carried out.
+            // A command that was answered with success is in the history.
             expect(happened).toContain(words[act]);
           } else if (outcome.refused.code === "task_expired") {
             expect([act, happened]).toEqual(["accept", ["EXPIRE"]]);
           } else {
-            // A refusal has a status that the task had at some time and that does not allow the command.
+            // A refusal names a status that the task had at some time, and that does not allow the command.
             expect(outcome.refused.code).toBe("task_not_actionable");
             const seen = outcome.refused.status as ServingTaskStatus;
             const had = happened.reduce<ServingTaskStatus[]>(
@@ -143,7 +143,7 @@ describe("accept, complete, cancel and the deadline at once", () => {
 });
 
 describe("the deadline of an offer", () => {
-  /** Locks the task's row for this time, with its deadline this far from now, while the command runs. */
+  /** Locks the task's row for `heldMs` and sets its deadline to `deadlineMs` from now, while the command runs. */
   async function heldWhile<T>(
     { taskId, deadlineMs, heldMs }: { readonly taskId: number; readonly deadlineMs: number; readonly heldMs: number },
     ask: () => Promise<T>,
@@ -165,20 +165,20 @@ describe("the deadline of an offer", () => {
   test.each([
     ["has passed", { deadlineMs: -1, heldMs: 100 }],
     ["passes while the task is waited for", { deadlineMs: 150, heldMs: 400 }],
-  ])("that %s counts before the first poll: the offer expires with the refusal", async (_when, times) => {
+  ])("a deadline that %s, before any poll: the command is refused, and the offer expires", async (_when, times) => {
     for (const act of ["accept", "cancel", "complete"] as const) {
       const { taskId } = await world.offer(place, fleet);
       const outcome = await heldWhile({ taskId, ...times }, () => run(act, taskId));
       const code = act === "accept" ? "task_expired" : "task_not_actionable";
       expect(outcome, act).toEqual({ refused: { code, status: "expired" } });
-      // The refusal and the end of the offer are one transaction, as the answer shows.
+      // The refusal and the end of the offer are one transaction, so both are there at the answer.
       expect(await story(taskId)).toEqual(["EXPIRE"]);
       expect(await eventTypes(taskId)).toEqual(["serving_task.offered", "serving_task.expired"]);
     }
   });
 });
 
-describe("a pause", () => {
+describe("a pause of a filial", () => {
   test("after its answer: no offer and no acceptance takes effect, whatever was in progress", async () => {
     for (let round = 0; round < 12; round += 1) {
       const own = await world.openPlace();
@@ -208,11 +208,11 @@ describe("a pause", () => {
   });
 });
 
-test("many offers expire once each, although several processes poll for them", async () => {
+test("many offers past their deadline, and several processes that poll for them: each offer expires once", async () => {
   const own = await world.openPlace();
   const robots = await world.addFleet(own);
   const tasks: Awaited<ReturnType<RoboticsWorld["offer"]>>[] = [];
-  // No more at once than can wait for the filial's row within PostgreSQL's lock timeout.
+  // Only so many at once as can wait for the filial's row within PostgreSQL's lock timeout.
   for (let turn = 0; turn < 12; turn += 1) {
     tasks.push(...(await Promise.all(Array.from({ length: 10 }, () => world.offer(own, robots)))));
   }

@@ -1,4 +1,4 @@
-/** How long tasks are kept, what the service reports about itself, and what it needs to start. */
+/** The retention of tasks, and what the robotics service reports about itself. */
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as eventMessages from "../../services/bus/messages/events.ts";
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-test("tasks that ended before their retention are removed; open tasks stay, and so does the audit log", async () => {
+test("ended tasks past their retention: deleted; open tasks and the audit log: stay", async () => {
   const { caller: consumer } = fleet;
   const cancel = (taskId: number) =>
     world.ask(taskMessages.cancelServingTask, { caller: place.owner, taskId, reason: "No guest." });
@@ -50,7 +50,7 @@ test("tasks that ended before their retention are removed; open tasks stay, and 
   expect(entries.some(({ subject }) => subject.kind === "serving_task" && subject.id === old.taskId)).toBe(true);
 });
 
-test("the retention is a setting, which a starting service applies at once", async () => {
+test("ROBOTICS_TASK_RETENTION_DAYS: validated, and applied at once by a service that starts", async () => {
   expect(parseSettings(roboticsSettingsSchema, {})).toEqual({ ROBOTICS_TASK_RETENTION_DAYS: 90 });
   expect(() => parseSettings(roboticsSettingsSchema, { ROBOTICS_TASK_RETENTION_DAYS: "0" })).toThrow(
     "The setting ROBOTICS_TASK_RETENTION_DAYS is not usable: it must be a whole number from 1 to 3650.",
@@ -63,7 +63,7 @@ test("the retention is a setting, which a starting service applies at once", asy
   await expect.poll(count).toBe(0);
 });
 
-test("the service reports its health and its metrics", async () => {
+test("the robotics service: reports its health and its metrics", async () => {
   expect(await world.ask(roboticsHealth, {})).toEqual({ databaseReady: true, fault: null });
   const registry = new Registry();
   const { database } = world;

@@ -1,6 +1,6 @@
 /**
- * The robotics service on real NATS and PostgreSQL, with the relay that publishes its events, and places to work in: an
- * organization with a filial and its owner.
+ * The robotics service on real NATS and PostgreSQL, with the relay that publishes its events. A place is an organization with
+ * a filial and an owner.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -48,7 +48,7 @@ export interface RoboticsWorld {
   readonly bus: Bus;
   readonly database: Database;
   openPlace(): Promise<Place>;
-  /** A consumer at the place. */
+  /** Adds a consumer at the place. */
   addFleet(place: Place): Promise<Fleet>;
   ask<TOperation extends AnyOperation>(
     operation: TOperation,
@@ -62,7 +62,7 @@ export interface RoboticsWorld {
   ): Promise<taskMessages.ServingTask>;
   /** The events of a filial in the outbox, in order, delivered or not. */
   events(filialId: number): Promise<RoboticsEvent[]>;
-  /** The stream's messages for a filial, once there are that many. */
+  /** The stream's messages for a filial. Resolves once there are that many. */
   published(filialId: number, count: number): Promise<PublishedRoboticsEvent[]>;
   /** Moves a task's deadline to this many milliseconds ago. */
   makeOverdue(taskId: number, byMs?: number): Promise<void>;

@@ -1,4 +1,4 @@
-/** Serving tasks from the offer to the end, as owner and fleet see them. */
+/** Serving tasks from their offer to their end, as owner and fleet see them. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
@@ -32,8 +32,8 @@ const eventsOf = async (taskId: number) =>
   (await world.events(place.filialId)).filter(({ payload }) => "task_id" in payload && payload.task_id === taskId);
 const typesOf = async (filialId: number) => (await world.events(filialId)).map(({ eventType }) => eventType);
 
-describe("a task", () => {
-  test("is offered, accepted and completed, and each repetition changes nothing", async () => {
+describe("a serving task", () => {
+  test("offered, accepted and completed: each repetition changes nothing", async () => {
     const offered = await world.offer(place, fleet);
     expect(offered).toMatchObject({ status: "offered", acceptedAtMs: null, endedAtMs: null });
     expect(offered.expiresAtMs - offered.offeredAtMs).toBe(60_000);
@@ -46,12 +46,12 @@ describe("a task", () => {
     expect(await refusalOf(cancel(offered.taskId))).toMatchObject({ code: "task_not_actionable", status: "completed" });
   });
 
-  test("is completed only when it was accepted", async () => {
+  test("completed before it is accepted: refused", async () => {
     const { taskId } = await world.offer(place, fleet);
     expect(await refusalOf(complete(taskId))).toMatchObject({ code: "task_not_actionable", status: "offered" });
   });
 
-  test("is cancelled with a reason, offered or accepted, once", async () => {
+  test("cancelled after its offer or its acceptance: once, with the first reason", async () => {
     for (const isAccepted of [false, true]) {
       const { taskId } = await world.offer(place, fleet);
       if (isAccepted) await accept(taskId);
@@ -67,7 +67,7 @@ describe("a task", () => {
     }
   });
 
-  test("expires by itself soon after its deadline, and its fleet is notified once", async () => {
+  test("an offer past its deadline: expires soon without a request, and its fleet is notified once", async () => {
     const { taskId } = await world.offer(place, fleet);
     await world.makeOverdue(taskId);
     await expect.poll(async () => (await readTask(taskId)).status).toBe("expired");
@@ -80,7 +80,7 @@ describe("a task", () => {
     expect(await refusalOf(cancel(taskId))).toMatchObject({ code: "task_not_actionable", status: "expired" });
   });
 
-  test("accepted: does not expire", async () => {
+  test("an accepted task past its deadline: does not expire", async () => {
     const { taskId } = await world.offer(place, fleet);
     await accept(taskId);
     await world.makeOverdue(taskId, 10_000);
@@ -88,7 +88,7 @@ describe("a task", () => {
     expect((await complete(taskId)).task.status).toBe("completed");
   });
 
-  test("another fleet or organization: not found", async () => {
+  test("used by another fleet or organization: not found", async () => {
     const elsewhere = await world.openPlace();
     const neighbour = await world.addFleet(place);
     const stranger = await world.addFleet(elsewhere);
@@ -109,8 +109,8 @@ describe("a task", () => {
   });
 });
 
-describe("an offer under a key", () => {
-  test("is made once, however many requests come, also at the same time", async () => {
+describe("an offer with an Idempotency-Key", () => {
+  test("many requests with the key, also at the same time: one task", async () => {
     const idempotencyKey = "the same key";
     const tasks = await Promise.all(
       Array.from({ length: 8 }, async () => await world.offer(place, fleet, { idempotencyKey })),
@@ -161,7 +161,7 @@ describe("an offer under a key", () => {
   });
 });
 
-describe("display numbers of a filial", () => {
+describe("the display numbers of a filial", () => {
   test("have no gaps, despite simultaneous offers and refusals", async () => {
     const busy = await world.openPlace();
     const first = await world.addFleet(busy);
@@ -180,8 +180,8 @@ describe("display numbers of a filial", () => {
   });
 });
 
-describe("bounds", () => {
-  test("a fleet has a bounded number of open tasks; one more is possible when one has ended", async () => {
+describe("limits of robotics", () => {
+  test("open tasks of a fleet: limited; when one has ended, another one is possible", async () => {
     const full = await world.addFleet(place);
     const { organizationId, filialId } = place;
     const [{ last: taken }] = await world.database<[{ last: number }]>`
@@ -194,14 +194,14 @@ describe("bounds", () => {
       from generate_series(0, ${ROBOTICS_LIMITS.openTasks - 2}::bigint) as n`;
     const last = await world.offer(place, full);
     expect(await refusalOf(world.offer(place, full))).toMatchObject({ code: "busy", retryAfterMs: 5_000 });
-    // The same robots carry out a running one.
+    // An accepted task also counts, because the same robots carry it out.
     await accept(last.taskId, full);
     expect(await refusalOf(world.offer(place, full))).toMatchObject({ code: "busy", retryAfterMs: 5_000 });
     await cancel(last.taskId);
     await world.offer(place, full);
   });
 
-  test("a filial has a bounded number of consumers, also when they are added at once", async () => {
+  test("consumers of a filial: limited, also when they are added at once", async () => {
     const crowded = await world.openPlace();
     const most = ROBOTICS_LIMITS.consumersPerFilial;
     const asked = Array.from({ length: most + 5 }, () => world.addFleet(crowded));
@@ -211,8 +211,8 @@ describe("bounds", () => {
   });
 });
 
-describe("a pause", () => {
-  test("prevents offers and acceptances; running tasks are completed, cancelled and expire", async () => {
+describe("a pause of robotics", () => {
+  test("offers and acceptances are refused; running tasks are completed, cancelled, or expire", async () => {
     const own = await world.openPlace();
     const robots = await world.addFleet(own);
     const [underWay, other, open, overdue] = [
@@ -230,7 +230,7 @@ describe("a pause", () => {
     const status = async (taskId: number) =>
       (await world.ask(taskMessages.getConsumerTask, { consumer: robots.caller, taskId })).task.status;
     expect(await status(open.taskId)).toBe("offered");
-    // A repetition gets the first answer; a task can end during a pause.
+    // A repetition gets its first answer. A task can end during a pause.
     expect((await accept(underWay.taskId, robots)).task.status).toBe("accepted");
     expect((await complete(underWay.taskId, robots)).task.status).toBe("completed");
     expect((await cancel(other.taskId, own)).task.status).toBe("cancelled");
@@ -243,8 +243,8 @@ describe("a pause", () => {
   });
 });
 
-describe("lists", () => {
-  test("show a fleet the current tasks by id, or those of one status, page by page", async () => {
+describe("the list of a fleet's tasks", () => {
+  test("the current tasks by id, or those of one status, page by page", async () => {
     const own = await world.openPlace();
     const robots = await world.addFleet(own);
     const { caller: consumer } = robots;
@@ -268,8 +268,8 @@ describe("lists", () => {
   });
 });
 
-describe("lists of long tasks", () => {
-  test("long tasks: little more is read than fits into a page, and all pages together have all tasks", async () => {
+describe("the list of long tasks", () => {
+  test("reads little more than fits into a page, and all pages together have all tasks", async () => {
     const own = await world.openPlace();
     const robots = await world.addFleet(own);
     const { caller: consumer } = robots;
@@ -286,7 +286,7 @@ describe("lists of long tasks", () => {
     const read = parse.mock.calls.filter(([text]) => text.startsWith("[{"));
     parse.mockRestore();
     expect([page.hasMore, ofOwner.hasMore]).toEqual([true, true]);
-    // Each list is read once.
+    // The count is for two lists, each read once.
     expect(read.length).toBeLessThan(many / 2);
 
     const seen = page.tasks.map(({ taskId }) => taskId);
@@ -301,8 +301,8 @@ describe("lists of long tasks", () => {
   });
 });
 
-describe("the audit log", () => {
-  test("shows who did what and why, newest first, and never the load or the destination", async () => {
+describe("the audit log of tasks and pauses", () => {
+  test("who did what and why, newest first, and never the manifest or the destination", async () => {
     const own = await world.openPlace();
     const robots = await world.addFleet(own);
     const { caller } = robots;
@@ -338,7 +338,7 @@ describe("the audit log", () => {
   });
 });
 
-test("users who do not manage the organization: refused", async () => {
+test("users who may not manage the organization: refused", async () => {
   const { cashier: caller, filialId } = place;
   const { consumerId } = fleet;
   const asked = [
@@ -358,13 +358,13 @@ test("users who do not manage the organization: refused", async () => {
   for (const { code } of await Promise.all(asked.map(refusalOf))) expect(code).toBe("permission_denied");
 });
 
-/** When the task's event of that type happened, as consumers receive it. */
+/** The time of the task's event of that type, as consumers receive it. */
 const publishedMomentOf = async (type: string, taskId: number): Promise<string | undefined> =>
   (await eventsOf(taskId)).find(({ eventType }) => eventType === type)?.createdAt;
 const iso = (ms: number | null): string => new Date(ms ?? 0).toISOString();
 
-describe("the end of a task", () => {
-  test("is published with its stored moment, cancelled or expired", async () => {
+describe("the event of a task's end", () => {
+  test("cancelled or expired: its time is the stored one", async () => {
     const cancelled = await world.offer(place, fleet);
     await cancel(cancelled.taskId);
     expect(await publishedMomentOf("serving_task.cancelled", cancelled.taskId)).toBe(
@@ -380,10 +380,10 @@ describe("the end of a task", () => {
   });
 });
 
-test("an acceptance decided before the deadline and written after it: gets the time of the deadline", async () => {
+test("an acceptance that is decided before the deadline and written after it: gets the time of the deadline", async () => {
   const { taskId } = await world.offer(place, fleet);
   const written = await world.database.begin(async (sql) => {
-    // Between the read of the clock and the write, a transaction may stall for any time.
+    // A transaction may stall for any time between its read of the clock and its write.
     await sql`
       update serving_tasks set offered_at = offered_at - interval '1 hour', expires_at = now() - interval '1 minute'
       where task_id = ${taskId}`;

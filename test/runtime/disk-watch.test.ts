@@ -1,4 +1,4 @@
-/** How much a disk allows, from much space to none and back, on a real file system. */
+/** The uses that a disk allows, from much space to no space and back, on a real file system. */
 import { Registry } from "prom-client";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import { type Disk, type DiskWatch, isShort, tierOf, watchDisk } from "../../services/runtime/disk-watch.ts";
@@ -39,7 +39,7 @@ describe("the tier of a disk", () => {
     expect(tierOf(megabytes * MEGABYTE, RESERVE_BYTES, "ok")).toBe(tier);
   });
 
-  test("a better tier: needs a quarter more space than a worse one, so that the tier does not alternate", () => {
+  test("a change to a better tier: needs a quarter more space, so that the tier does not alternate", () => {
     const better = (megabytes: number): string => tierOf(megabytes * MEGABYTE, RESERVE_BYTES, "full");
     expect([2, 2.5, 9, 10, 19, 20].map(better)).toEqual(["full", "reserve", "reserve", "low", "low", "ok"]);
   });
@@ -50,7 +50,7 @@ describe("the tier of a disk", () => {
 });
 
 describe("a watched disk", () => {
-  test("fills and is freed: it changes its tier within moments, each with one line, and shows it as metrics", async () => {
+  test("it fills and is freed: each change of its tier is one log line, and metrics have tier and free space", async () => {
     const registry = new Registry();
     const tiers: string[] = [];
     const watched = await startWatch({ metrics: registry, onChange: (seen: Disk) => tiers.push(seen.tier()) });
@@ -68,7 +68,7 @@ describe("a watched disk", () => {
     expect(lines).toMatchObject([{ tier: "low" }, { tier: "full", freeBytes: 0 }, { tier: "ok" }]);
   });
 
-  test("a folder that does not exist: one sentence, as with any setting that is not usable", async () => {
+  test("its folder does not exist: one sentence, as for any setting that is not usable", async () => {
     const folder = `${disk.path}/none`;
     await expect(startWatch({ folder })).rejects.toMatchObject({
       code: "invalid_setting",
@@ -76,12 +76,12 @@ describe("a watched disk", () => {
     });
   });
 
-  test("a file system that stores nothing: is not full", async () => {
+  test("a file system without space for files, like /proc: it does not count as full", async () => {
     const watched = await startWatch({ folder: "/proc" });
     expect([watched.tier(), watched.freeBytes()]).toEqual(["ok", undefined]);
   });
 
-  test("no disk: every use is allowed", async () => {
+  test("no folder is set: every use is allowed", async () => {
     expect((await startWatch({ folder: undefined })).tier()).toBe("ok");
   });
 });

@@ -5,7 +5,7 @@ const options = { total: 4, perKey: 2, waiting: 4, waitingPerKey: 3 };
 const LONG_MS = 60_000;
 
 describe("FairSlots", () => {
-  it("one key holds at most its share, and leaves slots for another", () => {
+  it("one key takes all it can: it gets at most its share, and another key gets the rest", () => {
     const slots = new FairSlots<string>(options);
     expect([1, 2, 3].map(() => slots.tryAcquire("a") !== undefined)).toEqual([true, true, false]);
     expect(slots.freeOfHolders()).toEqual([{ key: "a", free: 0 }]);
@@ -13,7 +13,7 @@ describe("FairSlots", () => {
     expect([slots.free, slots.tryAcquire("c")]).toEqual([0, undefined]);
   });
 
-  it("waiting work gets slots in turn, key by key, and a slot that was given back twice counts once", async () => {
+  it("waiting work of several keys: slots go to the keys in turn, and a slot that is released twice counts once", async () => {
     const slots = new FairSlots<string>({ ...options, total: 1, perKey: 1 });
     const first = slots.tryAcquire("a") as ReleaseSlot;
     const order: string[] = [];
@@ -29,7 +29,7 @@ describe("FairSlots", () => {
     expect(slots.free).toBe(1);
   });
 
-  it("work that waits too long gets no slot and takes no place in the queue", async () => {
+  it("work that waits too long: it gets no slot and no longer has a place in the queue", async () => {
     const slots = new FairSlots<string>({ ...options, total: 1 });
     const release = slots.tryAcquire("a") as ReleaseSlot;
     expect(await slots.acquire("b", 5)).toBeUndefined();
@@ -38,7 +38,7 @@ describe("FairSlots", () => {
     expect(await next).toBeTypeOf("function");
   });
 
-  it("more waiting work of one key than allowed gets no slot at once", async () => {
+  it("more waiting work of one key than allowed: refused at once", async () => {
     const slots = new FairSlots<string>({ ...options, total: 1 });
     slots.tryAcquire("a");
     const waiting = [1, 2, 3].map(() => slots.acquire("b", LONG_MS));
@@ -59,7 +59,7 @@ describe("FairSlots", () => {
     await Promise.resolve();
     first();
     await Promise.all(work);
-    // `d1` takes the place of `b3`; for `d2` no key has more than `d` would have.
+    // `d1` gets the place of `b3`. For `d2`, no key has more waiting work than `d` would have.
     expect(order.toSorted()).toEqual(["b1", "b2", "b3 refused", "c1", "d1", "d2 refused"]);
   });
 });
@@ -72,14 +72,14 @@ describe("FairSlots with groups", () => {
     return taken;
   };
 
-  it("a group alone holds half of all slots, and each further one half of the rest", () => {
+  it("groups that take all they can: the first gets half of the slots, and each further one half of the rest", () => {
     const slots = new FairSlots<string, string>(grouped);
     expect(["a", "b", "c"].map((group) => takeAll(slots, `key of ${group}`, group))).toEqual([6, 3, 2]);
     expect(slots.roomOfHolders()).toEqual(["a", "b", "c"].map((group) => ({ group, room: 0 })));
     expect([slots.free, slots.roomOfNewGroup]).toEqual([1, 1]);
   });
 
-  it("two groups that both have work waiting: they come to hold a third each", async () => {
+  it("two groups with waiting work: after some releases, each has a third of the slots", async () => {
     const slots = new FairSlots<string, string>(grouped);
     const held: ReleaseSlot[] = [];
     for (let nth = 0; nth < 6; nth += 1) held.push(slots.tryAcquire("one", "a") as ReleaseSlot);
@@ -97,13 +97,13 @@ describe("FairSlots with groups", () => {
     await Promise.all(waiting);
   });
 
-  it("the last slots of a group are for its keys that hold none", () => {
+  it("the last slots of a group: only for its keys without a slot", () => {
     const slots = new FairSlots<string, string>({ ...grouped, keptForNewKeys: 2 });
     expect([takeAll(slots, "one", "a"), takeAll(slots, "two", "a"), takeAll(slots, "three", "a")]).toEqual([4, 1, 1]);
     expect(takeAll(slots, "four", "a")).toBe(0);
   });
 
-  it("a slot goes to the groups in turn, however many keys one of them has", async () => {
+  it("waiting work of two groups: slots go to the groups in turn, also when one has more keys", async () => {
     const slots = new FairSlots<string, string>({ ...grouped, total: 2 });
     const first = slots.tryAcquire("a0", "a") as ReleaseSlot;
     const order: string[] = [];

@@ -58,7 +58,7 @@ describe("the words for a code", () => {
     );
   });
 
-  it("a file that may only be read, a missing one, a full disk: the words of the system's own errors", () => {
+  it("a missing file, a folder instead of a file, a full disk: found in the errors of the system", () => {
     const folder = mkdtempSync(join(tmpdir(), "fault-"));
     undo.push(() => rmdirSync(folder));
     const missing = join(folder, "missing", "file");
@@ -71,12 +71,12 @@ describe("the words for a code", () => {
     expect(reasonOf(thrownBy(() => writeFileSync("/dev/full", "x")))).toBe("the disk is full (ENOSPC)");
   });
 
-  it("a program that may not be run: EACCES with the program's path", async () => {
+  it("a program that may not run: EACCES with the program's path", async () => {
     const error: unknown = await promisify(execFile)("/etc/passwd").catch((cause: unknown) => cause);
     expect(faultOf(error)).toMatchObject({ code: "EACCES", place: "/etc/passwd" });
   });
 
-  it("an address without a server, and one in use: the address is named", async () => {
+  it("an address without a server, and one in use: the sentence has the address", async () => {
     const taken = createServer();
     const port = await listening(taken);
     const second = createServer();
@@ -88,7 +88,7 @@ describe("the words for a code", () => {
     expect(faultOf(refused)).toMatchObject({ code: "ECONNREFUSED", place: "127.0.0.1:1" });
   });
 
-  it("certificates: untrusted, expired, and for another name", async () => {
+  it("a certificate that is untrusted, expired or for another name: the words state which", async () => {
     const authority = createAuthority();
     const long = 30 * 24 * 3_600_000;
     const expired = authority.issue({
@@ -115,7 +115,7 @@ describe("the words for a code", () => {
     expect(faultOf(error)).toBeUndefined();
   });
 
-  it("a code without words: PostgreSQL's answer, or the code", () => {
+  it("a code without words: the sentence has PostgreSQL's answer, or the code", () => {
     const refusal = coded("22023", { message: 'invalid value for parameter "x"', severity: "FATAL" });
     expect(cannotBeUsed("The PostgreSQL", refusal)).toBe(
       'The PostgreSQL cannot be used: PostgreSQL answers "invalid value for parameter "x"" (22023).',

@@ -12,7 +12,7 @@ interface Ending {
   readonly errors: string;
 }
 
-/** Runs the program in `mode`; `act` is called when it has reported that it is ready. */
+/** Runs the program in `mode`, and calls `act` when the program has reported that it is ready. */
 async function run(mode: string, act?: (child: ReturnType<typeof fork>) => void): Promise<Ending> {
   const child = fork(PROGRAM, [mode], { stdio: ["ignore", "pipe", "pipe", "ipc"] });
   const messages: unknown[] = [];
@@ -37,7 +37,7 @@ describe("a process", () => {
     expect(code).toBe(0);
   });
 
-  it("SIGINT, or the end of its parent: it stops in the same way", async () => {
+  it("SIGINT, or the end of its parent: it stops its steps in reverse too", async () => {
     const interrupted = await run("normal", (child) => child.kill("SIGINT"));
     const orphaned = await run("normal", (child) => child.disconnect());
     for (const { code, lines } of [interrupted, orphaned]) {
@@ -54,7 +54,7 @@ describe("a process", () => {
     expect(code).toBe(3);
   });
 
-  it("an error whose cause and next step are known: one sentence, and the exit code of what a person can act on", async () => {
+  it("an error with a known cause and next step: one sentence, and the exit code of such errors", async () => {
     const started = await run("known");
     expect(started.errors).toBe("program cannot go on: the disk is full (ENOSPC); make room on it.\n");
     const early = await run("early");
@@ -62,7 +62,7 @@ describe("a process", () => {
     expect([started.code, early.code]).toEqual([1, 1]);
   });
 
-  it("an unexpected error, at the start or later: no stack trace is shown", async () => {
+  it("an unexpected error, at the start or later: one sentence without a stack trace, and exit code 70", async () => {
     for (const mode of ["broken", "rejected", "thrown"]) {
       const { code, messages, errors, lines } = await run(mode);
       expect(messages.at(-1)).toMatchObject({ ready: false, code: "unexpected" });
@@ -72,14 +72,14 @@ describe("a process", () => {
     }
   });
 
-  it("a signal during the start: it ends at that step", async () => {
+  it("a signal during a step of the start: it completes the step, and stops all steps", async () => {
     const { code, lines } = await run("slow", (child) => child.kill("SIGTERM"));
     expect(lines).toEqual(["step one starts", "step two starts", "step two stops", "step one stops"]);
     expect(code).toBe(0);
   });
 
   it.concurrent.each(["SIGINT", "SIGTERM"] as const)(
-    "abandons a step of the start that hangs, and ends within two seconds of %s",
+    "a step of the start hangs, and then %s: it abandons the step, and ends within two seconds",
     async (signal) => {
       let signalledAtMs = 0;
       const { code, lines } = await run("hangs", (child) => {
@@ -92,7 +92,7 @@ describe("a process", () => {
     },
   );
 
-  it.concurrent("ends within two seconds of SIGINT, whatever is still stopping, and lets SIGTERM drain", async () => {
+  it.concurrent("a step takes long to stop: it ends within two seconds of SIGINT, and waits after SIGTERM", async () => {
     let signalledAtMs = 0;
     const interrupted = await run("drains", (child) => {
       signalledAtMs = performance.now();
@@ -105,7 +105,7 @@ describe("a process", () => {
     expect(drained.code).toBe(0);
   });
 
-  it.concurrent("ends soon when SIGINT follows SIGTERM", async () => {
+  it.concurrent("SIGINT follows SIGTERM: it ends within two seconds", async () => {
     let signalledAtMs = 0;
     const { code } = await run("drains", (child) => {
       child.kill("SIGTERM");

@@ -1,4 +1,4 @@
-/** Which log lines about errors are written, and that the count of the others is never lost. */
+/** Which log lines about errors are written, and that all others are counted. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { LOG_LIMITS } from "../../services/runtime/limits.ts";
 import { type ErrorLine, type LeftOut, LineLimiter } from "../../services/runtime/log.ts";
@@ -30,13 +30,13 @@ afterEach(() => vi.useRealTimers());
 const admitted = (lines: readonly ErrorLine[]): boolean[] => lines.map((line) => limiter.admits(line, Date.now()));
 
 describe("lines of unknown callers", () => {
-  test("within the limit of their code: are written, and nothing is reported", () => {
+  test("within the limit of their code: all are written, and nothing is reported", () => {
     expect(admitted([unknown, { ...unknown, code: "invalid_request" }])).toEqual([true, true]);
     vi.advanceTimersByTime(LIMITS.windowMs);
     expect(reports).toEqual([]);
   });
 
-  test("beyond it: are counted, and one line reports the count when the window ends, although no line follows", () => {
+  test("beyond the limit of their code: counted, and one line reports the count when the window ends", () => {
     expect(admitted([unknown, unknown, unknown, unknown])).toEqual([true, true, false, false]);
     vi.advanceTimersByTime(LIMITS.windowMs - 1);
     expect(reports).toEqual([]);
@@ -46,7 +46,7 @@ describe("lines of unknown callers", () => {
     expect(admitted([unknown, unknown, unknown])).toEqual([true, true, false]);
   });
 
-  test("many codes: are limited together, and more codes than are counted share one count", () => {
+  test("of many codes: limited in total, and codes beyond a number share one count", () => {
     const codes = ["a", "b", "c", "d", "e", "f", "g"].map((code) => ({ ...unknown, code }));
     expect(admitted(codes)).toEqual([true, true, true, true, true, false, false]);
     limiter.endWindow();
@@ -55,7 +55,7 @@ describe("lines of unknown callers", () => {
 });
 
 describe("lines of known callers", () => {
-  test("one broken device: does not hide another, whatever unknown callers do", () => {
+  test("of one broken device, after many lines of unknown callers: lines of another device are written", () => {
     admitted(Array.from({ length: 100 }, () => unknown));
     expect(admitted([known("a"), known("a"), known("a"), known("b"), known("c")])).toEqual([
       true,
@@ -66,14 +66,14 @@ describe("lines of known callers", () => {
     ]);
   });
 
-  test("all codes together: are limited", () => {
+  test("of many codes: limited in total", () => {
     const lines = ["1", "2", "3", "4", "5", "6"].map((code) => known(code, code));
     expect(admitted(lines)).toEqual([true, true, true, true, true, false]);
   });
 });
 
 describe("lines about faults", () => {
-  test("one message: are limited by the error's code", () => {
+  test("with the same message: limited by the error's code", () => {
     const fault: ErrorLine = { level: "error", message: "a request failed", code: "57P03", cause: "fault" };
     const other = { ...fault, code: "ENOSPC" };
     expect(admitted([fault, fault, fault, other])).toEqual([true, true, false, true]);
@@ -81,7 +81,7 @@ describe("lines about faults", () => {
     expect(reports).toEqual([{ ...fault, lines: 1 }]);
   });
 
-  test("in any number: written and reported ones together are all of them", () => {
+  test("1,000 lines: each is written or counted", () => {
     const lines = Array.from({ length: 1_000 }, (_, index): ErrorLine => {
       return { level: "warn", message: `message ${index % 7}`, code: String(index % 5), cause: "fault" };
     });

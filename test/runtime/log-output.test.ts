@@ -1,4 +1,4 @@
-/** A process continues its work when the reader of its log is slow or gone, and when the disk of its log is full. */
+/** A process continues when the reader of its log is slow or gone, or when the disk of its log is full. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, constants, mkdirSync, openSync, readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ const PROGRAM = join(import.meta.dirname, "programs", "log.ts");
 const disk = mountSmallDisk("log-output", 2);
 const WAIT = { timeout: 15_000, interval: 10 };
 const DROPPED = "log lines were dropped";
-/** A turn of the event loop that a write blocks takes much longer than this. */
+/** The limit for a turn of the event loop. A blocked write takes much longer. */
 const BLOCKED_MS = 1_000;
 
 interface Report {
@@ -37,7 +37,7 @@ function start(output: "pipe" | number): { child: ChildProcess; report: () => Re
   return { child, report: () => last };
 }
 
-/** Ends the process in order: before its end it waits for its log, for half a second at most. */
+/** Ends the process by SIGTERM. Before its end, it waits for its log for at most half a second. */
 async function endInOrder(child: ChildProcess): Promise<unknown> {
   const ended = once(child, "exit");
   child.kill("SIGTERM");
@@ -62,7 +62,7 @@ describe("a process that logs", () => {
     child.stdout?.resume();
     await vi.waitFor(() => expect(text.includes(DROPPED)).toBe(true), WAIT);
     expect(await endInOrder(child)).toBe(0);
-    // The last line may be cut: output that the reader has not taken when the process ends is lost.
+    // The last line may be cut, because output that the reader has not read at the end of the process is lost.
     const lines = text
       .slice(0, text.lastIndexOf("\n"))
       .split("\n")
@@ -99,7 +99,7 @@ describe("a process that logs", () => {
     folder.remove();
   });
 
-  test("to a terminal that takes nothing, as one that a person has paused: continues, and ends in order", async () => {
+  test("to a terminal that a person has paused: continues, and ends in order", async () => {
     const terminal = spawn("script", ["--quiet", "--command", "tty; exec sleep 600", "/dev/null"], {
       stdio: ["ignore", "pipe", "ignore"],
     });
@@ -141,7 +141,7 @@ describe("a process that logs", () => {
 describe("the log's output", () => {
   const droppedLine = (count: number): string => `${count} dropped\n`;
 
-  test("a reader that takes nothing: keeps lines up to the bound and counts the rest", async () => {
+  test("a reader that does not read: lines up to the bound are kept, and the rest is counted", async () => {
     const written: string[] = [];
     let done: Parameters<Sink>[1] = () => undefined;
     const sink: Sink = (text, whenDone) => {
@@ -158,7 +158,7 @@ describe("the log's output", () => {
     expect(written).toEqual(["1\n", "2 dropped\n2\n3\n4\n"]);
   });
 
-  test("a write that fails: counts its lines and reports the sum with the next that succeeds", async () => {
+  test("writes that fail: their lines are counted, and the next successful write reports the sum", async () => {
     const written: string[] = [];
     let isFull = true;
     const sink: Sink = (text, done) => {

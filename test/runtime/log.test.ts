@@ -38,7 +38,7 @@ describe("the log", () => {
     expect(redacted).toHaveLength(variants.length);
   });
 
-  it("work for a request: each of its lines has the request's id, later work has none", () => {
+  it("work for a request: each of its lines has the request's id, and later lines have none", () => {
     const lines = linesOf(`
       import { createLog, forRequest } from ${JSON.stringify(LOG)};
       const log = createLog({ service: "test", level: "info" });
@@ -59,7 +59,7 @@ describe("the log", () => {
     ]);
   });
 
-  it("the field `code`: a short number is written, as of a closed socket; a number as long as an enrollment code is not", () => {
+  it("the field `code`: a short number is written; one as long as an enrollment code is not", () => {
     const lines = linesOf(`
       import { createLog } from ${JSON.stringify(LOG)};
       const log = createLog({ service: "test", level: "info" });
@@ -67,7 +67,7 @@ describe("the log", () => {
     expect(lines.map(({ code }) => code)).toEqual([1006, 4401, "[redacted]"]);
   });
 
-  it("the line that counts dropped lines: it has the id of no request", () => {
+  it("the line that counts dropped lines: it has no request id", () => {
     const lines = linesOf(`
       import { createLog, flushLog, forRequest } from ${JSON.stringify(LOG)};
       const log = createLog({ service: "test", level: "info" });
@@ -80,7 +80,7 @@ describe("the log", () => {
     expect(lines.at(-1)).not.toHaveProperty("requestId");
   });
 
-  it("an error with causes: the code of each is written, and a circle of causes ends", () => {
+  it("an error with causes: the code of each is written once, also when the causes form a circle", () => {
     const [line] = linesOf(`
       import { createLog } from ${JSON.stringify(LOG)};
       const log = createLog({ service: "test", level: "info" });
@@ -93,7 +93,7 @@ describe("the log", () => {
     expect(line).toMatchObject({ err: { errorCode: "unavailable", causeCodes: ["bus_down", "ECONNREFUSED"] } });
   });
 
-  it("writes one JSON line, without secrets at any of its levels, and keeps an error's code", () => {
+  it("fields with secrets, also nested ones: one JSON line without them; an error's code is written", () => {
     const secrets = `{ token: "s1", caller: { password: "s2", deep: { credential: "s3" } }, authorization: "s4", code: "s5" }`;
     const program = `
       import { createLog } from ${JSON.stringify(LOG)};

@@ -1,4 +1,4 @@
-/** The metrics port: real metrics in the text format, nothing else, and one sentence when the port is taken. */
+/** The metrics port: metrics in the text format, the health of the process, and an error when the port is in use. */
 import { afterEach, describe, expect, it } from "vitest";
 import { addGauge } from "../../services/runtime/metrics.ts";
 import { type MetricsServer, startMetrics } from "../../services/runtime/metrics-port.ts";
@@ -17,7 +17,7 @@ async function start(port = 0): Promise<MetricsServer> {
 }
 
 describe("the metrics port", () => {
-  it("reads a gauge at the moment of asking", async () => {
+  it("a gauge: it is read at each request", async () => {
     const server = await start();
     let value = 3;
     addGauge(server.registry, "answers_waiting", "Answers that wait.", () => value);
@@ -29,7 +29,7 @@ describe("the metrics port", () => {
     expect(text).toContain("device_payments_process_cpu_user_seconds_total");
   });
 
-  it("every metric: has the prefix of this product, and build_info names the version and Node", async () => {
+  it("every metric: it has the prefix of this product, and build_info has the versions of the product and Node", async () => {
     const { port } = await start();
     const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
     const names = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name ?? "");
@@ -39,7 +39,7 @@ describe("the metrics port", () => {
     expect(text).toContain(`device_payments_build_info{version="${VERSION}",node="${node}",process="test"} 1`);
   });
 
-  it("/healthz and /readyz: alive at once, ready when nothing is missing any more", async () => {
+  it("/healthz and /readyz: alive at once, and ready while nothing is missing", async () => {
     const server = await start();
     const ask = async (path: string) => {
       const answer = await fetch(`http://127.0.0.1:${server.port}${path}`);
@@ -55,13 +55,13 @@ describe("the metrics port", () => {
     expect(await ask("/healthz")).toEqual([200, "alive\n"]);
   });
 
-  it("answers no other path", async () => {
+  it("another path or method: 404", async () => {
     const server = await start();
     expect((await fetch(`http://127.0.0.1:${server.port}/`)).status).toBe(404);
     expect((await fetch(`http://127.0.0.1:${server.port}/metrics`, { method: "POST" })).status).toBe(404);
   });
 
-  it("refuses a taken port in one sentence", async () => {
+  it("a port that is in use: the start fails with metrics_port_taken", async () => {
     const { port } = await start();
     await expect(start(port)).rejects.toMatchObject({ code: "metrics_port_taken" });
   });

@@ -1,10 +1,10 @@
-/** Metrics: counted events are reported, an unreadable value does not hide the rest, and no registry means no work. */
+/** Metrics: counts, gauges and durations; a value that cannot be read does not hide the others. */
 import { Registry } from "prom-client";
 import { describe, expect, it } from "vitest";
 import { addCount, addDuration, addGauge, addGauges, addReadCount } from "../../services/runtime/metrics.ts";
 
 describe("metrics", () => {
-  it("count by label", async () => {
+  it("a count with a label: each value has a series, also one without events", async () => {
     const registry = new Registry();
     const answers = addCount(registry, {
       name: "answers_total",
@@ -16,11 +16,11 @@ describe("metrics", () => {
     const text = await registry.metrics();
     expect(text).toContain('device_payments_answers_total{result="yes"} 1');
     expect(text).toContain('device_payments_answers_total{result="no"} 2');
-    // A counter without an event starts at 0, so that a rate shows its first event.
+    // A counter starts at 0, so that a rate shows its first event.
     expect(text).toContain('device_payments_answers_total{result="unknown"} 0');
   });
 
-  it("read plain numbers at each scrape, without adding them up", async () => {
+  it("a count that is read: each scrape has the current number, without adding", async () => {
     const registry = new Registry();
     let polls = 7;
     addReadCount(registry, { name: "polls_total", help: "Polls.", labels: ["answer"] }, () => [
@@ -31,7 +31,7 @@ describe("metrics", () => {
     expect(await registry.metrics()).toContain('device_payments_polls_total{answer="200"} 9');
   });
 
-  it("report an unreadable value as NaN, and the others as usual", async () => {
+  it("a value that cannot be read: it is NaN, and the others are reported", async () => {
     const registry = new Registry();
     addGauge(registry, "rows", "Rows.", () => Promise.reject(new Error("The database is away.")));
     addGauge(registry, "depth", "Depth.", () => {
@@ -42,14 +42,14 @@ describe("metrics", () => {
       [{ of: "b" }, 0.5],
     ]);
     const text = await registry.metrics();
-    // Go, which reads it, takes any case.
+    // The reader, which is written in Go, accepts any case.
     expect(text).toMatch(/^device_payments_rows nan$/im);
     expect(text).toMatch(/^device_payments_depth nan$/im);
     expect(text).toContain('device_payments_age_seconds{of="a"} +Inf');
     expect(text).toContain('device_payments_age_seconds{of="b"} 0.5');
   });
 
-  it("sort durations into buckets of seconds", async () => {
+  it("a duration: it is counted in buckets of seconds", async () => {
     const registry = new Registry();
     const duration = addDuration(registry, { name: "work_seconds", help: "Work.", labels: { type: ["a", "b"] } });
     duration.observe({ type: "a" }, 0.03);
@@ -60,7 +60,7 @@ describe("metrics", () => {
     expect(text).toContain('device_payments_work_seconds_count{type="b"} 0');
   });
 
-  it("a count whose series are named: these start at 0 and no other combination", async () => {
+  it("a count with given series: these start at 0, and no other combination does", async () => {
     const registry = new Registry();
     const series = [{ operation: "read", status: "200" }];
     addCount(registry, { name: "requests_total", help: "R.", labels: { operation: [], status: [] }, series });
@@ -68,7 +68,7 @@ describe("metrics", () => {
     expect(lines).toEqual(['device_payments_requests_total{operation="read",status="200"} 0']);
   });
 
-  it("do nothing without a registry", () => {
+  it("no registry: nothing happens", () => {
     expect(() => {
       addCount(undefined, { name: "a_total", help: "A." }).add({});
       addDuration(undefined, { name: "b_seconds", help: "B." }).observe({}, 1);

@@ -1,4 +1,4 @@
-/** Text from outside that people read: it cannot change how the text around it is read. */
+/** Text from outside that people read: it cannot change the meaning of the text around it. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { printable, printableJson, printableStart } from "../../services/runtime/printable.ts";
@@ -12,15 +12,15 @@ describe("printable text", () => {
     ["marks of direction", "a\u202Eb\u2066c\u200Fd\u061Ce", "a\\u202eb\\u2066c\\u200fd\\u061ce"],
     ["line breaks", "a\r\nb\u2028c\u2029d\u0085e\tf", "a\\r\\nb\\u2028c\\u2029d\\u0085e\\tf"],
     ["controls and an escape sequence", "\0\u001B[31mred\u007F", "\\u0000\\u001b[31mred\\u007f"],
-    ["what is not shown", "a\u200Bb\u00ADc\uFEFFd\u3164e\u{E0041}", "a\\u200bb\\u00adc\\ufeffd\\u3164e\\udb40\\udc41"],
-    ["spaces that seem to be others", "a\u00A0b\u2003c d", "a\\u00a0b\\u2003c d"],
+    ["invisible signs", "a\u200Bb\u00ADc\uFEFFd\u3164e\u{E0041}", "a\\u200bb\\u00adc\\ufeffd\\u3164e\\udb40\\udc41"],
+    ["other spaces than the usual one", "a\u00A0b\u2003c d", "a\\u00a0b\\u2003c d"],
     ["halves of surrogate pairs", "\uDC00a\uD800", "\\udc00a\\ud800"],
-    ["a backslash, which is then no escape", "C:\\u202e", "C:\\\\u202e"],
+    ["a backslash, so that it is no escape", "C:\\u202e", "C:\\\\u202e"],
   ])("%s: %j is written %s", (_what, text, written) => {
     expect(printable(text)).toBe(written);
   });
 
-  it("any text: no unsafe character is left, and JSON reads it back", () => {
+  it("any text: no unsafe character is left, and JSON.parse gives the text back", () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const written = printable(text);

@@ -1,9 +1,9 @@
-/** Work that is done again and again: what is logged of it, when it is due, and reads that callers share. */
+/** Repeated work: its log lines, the time when it is due, and reads that callers share. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { DueTime, type OutageLines, OutageLog, repeat, sample, shared } from "../../services/runtime/repeat.ts";
 
-/** The lines about these turns, one a second; null: the turn succeeds, as one does that has nothing to do. */
+/** The log lines about these turns, one turn a second. A text is the reason of a failure, and null is a success. */
 async function linesOf(turns: readonly (string | null)[]): Promise<readonly string[]> {
   const lines: string[] = [];
   const log = { warn: ({ err }: { err?: Error }, message: string) => void lines.push(`${message}: ${err?.message}`) };
@@ -25,7 +25,7 @@ const times = (count: number, ...turns: readonly (string | null)[]): readonly (s
 
 describe("work that is repeated and fails", () => {
   beforeEach(() => {
-    // The pauses between the turns are real.
+    // Only `performance` is faked, so the pauses between the turns are real.
     vi.useFakeTimers({ toFake: ["performance"] });
   });
   afterEach(() => {
@@ -36,12 +36,12 @@ describe("work that is repeated and fails", () => {
     expect(await linesOf(times(600, "refused"))).toEqual(["the work has failed: refused"]);
   });
 
-  it("for two reasons in turn: one line for each of them in a minute", async () => {
+  it("for two alternating reasons: one line a minute for each", async () => {
     const lines = await linesOf(times(30, "refused", "not dialled"));
     expect(lines).toEqual(["the work has failed: refused", "the work has failed: not dialled"]);
   });
 
-  it("at every second turn, because the others have nothing to do: one line in a minute", async () => {
+  it("at every second turn, because the others have nothing to do: one line a minute", async () => {
     expect(await linesOf(times(29, "refused", null))).toHaveLength(1);
   });
 
@@ -80,14 +80,14 @@ describe("the log of an outage", () => {
     ]);
   });
 
-  it("another reason: one line more", () => {
+  it("another reason: another line", () => {
     const outage = new OutageLog(outageLog, "the copy");
     outage.failed(new Error("no answer"));
     outage.failed("no quorum");
     expect(outageLines).toHaveLength(2);
   });
 
-  it("two reasons in turn: one line for each of them in a minute", () => {
+  it("two alternating reasons: one line a minute for each", () => {
     const outage = new OutageLog(outageLog, "the copy");
     for (let second = 0; second < 59; second += 1) {
       outage.failed(second % 2 === 0 ? "no answer" : "no quorum");
@@ -119,7 +119,7 @@ describe("the time at which work is due", () => {
     expect(await due.isDue()).toBe(true);
   });
 
-  it("work waits: it is read again when the time has come, and before the idle time", async () => {
+  it("work waits: it is read again at that time, which is before the idle time", async () => {
     const { known, due } = dueTime(SOON_MS);
     expect(await due.isDue()).toBe(false);
     await delay(2 * SOON_MS);
@@ -128,7 +128,7 @@ describe("the time at which work is due", () => {
     expect(known.reads).toBe(2);
   });
 
-  it("work is due: it is read at each turn until none is", async () => {
+  it("work is due: it is read at each turn until no work is due", async () => {
     const { known, due } = dueTime(-LATER_MS);
     expect([await due.isDue(), await due.isDue()]).toEqual([true, true]);
     known.dueInMs = undefined;
@@ -160,7 +160,7 @@ describe("the time at which work is due", () => {
 });
 
 describe("a sample", () => {
-  it("is shared by all callers while it is read, and read again afterwards", async () => {
+  it("several callers at once: they share one read, and a later caller gets a new one", async () => {
     let reads = 0;
     const read = sample(async () => {
       reads += 1;
@@ -171,7 +171,7 @@ describe("a sample", () => {
     expect(await read()).toBe(2);
   });
 
-  it("is undefined when it fails, and when it takes too long; then no second read starts beside it", async () => {
+  it("a read that fails or takes too long: undefined, and no second read starts during the first one", async () => {
     let reads = 0;
     const slow = Promise.withResolvers<string>();
     const read = sample(() => {
@@ -191,7 +191,7 @@ describe("a sample", () => {
 });
 
 describe("a shared read", () => {
-  it("each caller gets a read that began after it asked, and callers who wait share one", async () => {
+  it("callers during a read: they share the next read, which begins after their call", async () => {
     let reads = 0;
     const read = shared(async () => {
       reads += 1;
@@ -205,7 +205,7 @@ describe("a shared read", () => {
     expect(await read()).toBe(3);
   });
 
-  it("a read that fails: its callers get the error, and those behind it another read", async () => {
+  it("a read that fails: its callers get the error, and callers during it get another read", async () => {
     let reads = 0;
     const read = shared(async () => {
       reads += 1;

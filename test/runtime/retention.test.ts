@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Retention, removeExpired, startRetention } from "../../services/runtime/retention.ts";
 
-/** A table of `rows` old rows, and the statements that were run on it. */
+/** A table of `rows` old rows, and the limits of the statements that were run on it. */
 function oldRows(rows: number) {
   const limits: number[] = [];
   const remove = async (limit: number) => {
@@ -22,7 +22,7 @@ function capturingLog() {
 const FAST = { what: "old things", everyMs: 1, rowsPerBatch: 10 };
 
 describe("one turn of the retention job", () => {
-  test("repeats each statement until it comes back with less than its limit, and logs how many rows went", async () => {
+  test("repeats each statement until it deletes fewer rows than its limit, and logs the number of rows", async () => {
     const cups = oldRows(25);
     const plates = oldRows(0);
     const log = capturingLog();
@@ -37,7 +37,7 @@ describe("one turn of the retention job", () => {
 });
 
 describe("the retention job", () => {
-  test("logs a failure once, and tries again until it succeeds", async () => {
+  test("fails several times: it logs one failure, and tries again until it succeeds", async () => {
     const log = capturingLog();
     let failures = 0;
     const succeeded = Promise.withResolvers<void>();
@@ -53,7 +53,7 @@ describe("the retention job", () => {
     expect(log.lines.slice(1)).toEqual([{ things: 1, message: "removed old things" }]);
   });
 
-  test("stops between two statements", async () => {
+  test("is stopped during a statement: no further statement follows", async () => {
     let statements = 0;
     const begun = Promise.withResolvers<void>();
     const things = async (limit: number) => {

@@ -6,9 +6,9 @@ import { z } from "zod";
 import { START_DESCRIPTION } from "../../deploy/settings.ts";
 import { settingsDocuments } from "../../deploy/settings-documents.ts";
 import { GATEWAY_DESCRIPTION } from "../../gateway/settings.ts";
-import { describeServices, SERVICES } from "../../services/catalogue.ts";
 import { setting } from "../../services/runtime/settings.ts";
 import { helpText, settingsOf } from "../../services/runtime/settings-help.ts";
+import { describeServices, SERVICES } from "../../services/service-list.ts";
 import { programEnvironment } from "../support/running-program.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
@@ -21,7 +21,7 @@ const described = async () => [
 describe("settingsOf", () => {
   const about = (schemas: z.ZodType[]) => settingsOf({ ...GATEWAY_DESCRIPTION, schemas });
 
-  it("a schema with a default, a needed and an optional setting: each with its facts", () => {
+  it("a schema with a default, a required and an optional setting: each with its properties", () => {
     const schema = z
       .object({
         LIMIT: setting(z.coerce.number().default(3), { meaning: "A limit." }),
@@ -52,7 +52,7 @@ describe("settingsOf", () => {
 });
 
 describe("the documents of the settings", () => {
-  it("a setting that a process does not start without: its row and its block in the example show that", async () => {
+  it("a setting that a process requires: its row and its block in the example state that", async () => {
     const [page = "", example = ""] = (await settingsDocuments()).map(({ text }) => text);
     const processes = (await described()).filter(({ name }) => name !== START_DESCRIPTION.name);
     for (const description of processes) {
@@ -87,7 +87,7 @@ describe("--help", () => {
     }
   });
 
-  it("an environment without any setting: the commands print their help and end with 0", async () => {
+  it("an environment without settings: the commands print their help and end with 0", async () => {
     expect(help("gateway/main.ts", "--help")).toBe(helpText(GATEWAY_DESCRIPTION));
     expect(help("services/main.ts", "stations", "--help")).toBe(helpText(await describeServices(["stations"])));
     const list = help("services/main.ts", "--help");
@@ -111,7 +111,7 @@ describe("--help", () => {
 });
 
 describe("a start of services", () => {
-  /** No server listens here. A process that connects before it checks its settings ends after ten seconds, with an error about NATS. */
+  /** No server listens here. A process that connects before it checks its settings ends later, with an error about NATS. */
   const NATS_URL = "nats://127.0.0.1:1";
   const DATABASE_URL = "postgres://payments@127.0.0.1:1/payments";
   const start = (names: readonly string[], settings: Readonly<Record<string, string>>) =>
@@ -123,10 +123,10 @@ describe("a start of services", () => {
 
   it.each<[string, readonly string[], Readonly<Record<string, string>>, string]>([
     ["a service lacks a setting that it needs", ["webhook-signer"], { DATABASE_URL }, "Set WEBHOOK_SECRETS_KEY: "],
-    ["the second service lacks one", ["settlement", "providers"], { DATABASE_URL }, "Set PROVIDER_SECRETS_KEY: "],
+    ["the second service lacks a setting", ["settlement", "providers"], { DATABASE_URL }, "Set PROVIDER_SECRETS_KEY: "],
     ["a setting is not usable", ["stations"], { INTENT_LIFETIME_MS: "-4" }, "The setting INTENT_LIFETIME_MS is not "],
     ["a setting of the disk is not usable", ["stations"], { DISK_RESERVE_MB: "x" }, "The setting DISK_RESERVE_MB is "],
-    ["the database is not named", ["relay"], {}, "Set DATABASE_URL: "],
+    ["the database is not set", ["relay"], {}, "Set DATABASE_URL: "],
     ["a service is named twice", ["relay", "relay"], { DATABASE_URL }, "The service relay is named twice"],
   ])("%s: it reports this before it connects to a server, and ends with 1", (_what, names, settings, sentence) => {
     const ended = start(names, { NATS_URL, ...settings });

@@ -6,7 +6,7 @@ import { readStationsSettings } from "../../services/stations/settings.ts";
 const parseWrong = () => parseSettings(sharedSettingsSchema, { NATS_URL: "nats://x", METRICS_PORT: "secret" });
 
 describe("settings from the environment", () => {
-  it("have defaults, and an empty variable counts as not set", () => {
+  it("variables that are not set or empty: the defaults", () => {
     const settings = parseSettings(sharedSettingsSchema, { NATS_URL: "nats://127.0.0.1:4222", METRICS_PORT: "" });
     expect(settings).toEqual({
       natsUrl: "nats://127.0.0.1:4222",
@@ -16,7 +16,7 @@ describe("settings from the environment", () => {
     });
   });
 
-  it("name the wrong variable, in one sentence, without its value", () => {
+  it("a wrong variable: one sentence with its name, without its value", () => {
     expect(parseWrong).toThrow(expect.objectContaining({ code: "invalid_setting" }));
     expect(parseWrong).toThrow(/^The setting METRICS_PORT is not usable: [^\n]*\.$/);
     expect(parseWrong).not.toThrow(/secret/);
@@ -43,13 +43,13 @@ describe("settings from the environment", () => {
     );
   });
 
-  it("no NATS_URL: the error names the next step, with an example of a good address", () => {
+  it("no NATS_URL: the error has the next step, with an example of a valid address", () => {
     expect(() => parseSettings(sharedSettingsSchema, {})).toThrow(
       "Set NATS_URL: it must be an address like nats://token@127.0.0.1:4222, or several separated by commas, with percent escapes for special characters of user and password.",
     );
   });
 
-  it("an unknown service: the error names it, and the services that exist", async () => {
+  it("an unknown service: the error has its name, and the existing services", async () => {
     const options = { environment: {}, checkSettings: async () => undefined, reachDatabase: async () => undefined };
     const startNothing = async () => ({ stop: async () => undefined });
     await expect(runServices(["audit", "nonsense"], { audit: startNothing }, options)).rejects.toThrow(

@@ -1,4 +1,4 @@
-/** A log line of the sandbox provider has the id of the request for which the providers service asks, also the line of a callback. */
+/** A log line of the sandbox provider, also of a callback, has the id of the request for which the providers service asks. */
 import { randomBytes } from "node:crypto";
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
@@ -13,7 +13,7 @@ import { startWork } from "../../services/sandbox-provider/work.ts";
 import { cloneDatabase } from "../support/servers.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-test("a request that fails: the line has the id that the providers service has sent, and none where it has none", async () => {
+test("a request that fails: the log line has the id that the providers service has sent, or none", async () => {
   const requestIds: (string | undefined)[] = [];
   const log = { error: () => void requestIds.push(currentRequestId()) };
   // Without a database every request with a key fails.
@@ -32,7 +32,7 @@ test("a request that fails: the line has the id that the providers service has s
   expect(requestIds).toEqual(["the-collection", undefined, undefined]);
 });
 
-test("callbacks of a payment, and of further money with it: the lines have the id of the request that created the payment", async () => {
+test("callbacks of a payment and of further money: their log lines have the id of the payment's request", async () => {
   const server = await cloneDatabase();
   onTestFinished(() => server.drop());
   const database = openDatabase({ url: server.url, maxConnections: 4 });

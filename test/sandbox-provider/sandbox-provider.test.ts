@@ -1,4 +1,4 @@
-/** The sandbox provider by itself, as any client meets it: over HTTP. */
+/** The sandbox provider alone, over HTTP as any client calls it. */
 
 import { createHmac } from "node:crypto";
 import { createServer, get } from "node:http";
@@ -27,7 +27,7 @@ let deps: ServiceDeps;
 let provider: Awaited<ReturnType<typeof startSandboxProviderService>>;
 const seen: Seen[] = [];
 let status = 200;
-/** How long the merchant takes for each answer. */
+/** The merchant answers each callback after this time. */
 let answerAfterMs = 0;
 const merchant = createServer((request, response) => {
   const chunks: Buffer[] = [];
@@ -116,7 +116,7 @@ function isSigned({ body, signature }: Seen, secret: string): boolean {
 }
 
 describe("a payment", () => {
-  test("is made once per reference, ends by itself, and notifies the merchant with a signature", async () => {
+  test("is made once per reference, ends automatically, and notifies the merchant with a signature", async () => {
     const { api_key: key, account, callback_secret: secret } = await openAccount();
     const asked = payment();
     const made = await ask("POST", "/v1/payments", asked, key);
@@ -145,7 +145,7 @@ describe("a payment", () => {
     expect(read.json).toEqual(JSON.parse(callback.body).payment);
   });
 
-  test("where the clock of the provider's machine is an hour ahead: made, and signed with the time of the database", async () => {
+  test("a clock of the provider's machine an hour ahead: made, and signed with the time of the database", async () => {
     const { api_key: key } = await openAccount();
     const asked = payment();
     const rightMs = Date.now();
@@ -189,7 +189,7 @@ describe("a payment", () => {
     expect((await ask("GET", "/v1/payments/by-reference/NONE", undefined, key)).status).toBe(404);
   });
 
-  test("cancelled before it was asked for: not made any more", async () => {
+  test("a reference that is cancelled before its payment is made: the payment is refused", async () => {
     const { api_key: key } = await openAccount();
     const asked = payment();
     const cancelled = await ask("POST", `/v1/payments/by-reference/${asked.reference}/cancel`, {}, key);
@@ -197,7 +197,7 @@ describe("a payment", () => {
     expect((await ask("POST", "/v1/payments", asked, key)).status).toBe(409);
   });
 
-  test("another account: cannot be seen, cancelled or read in the statement", async () => {
+  test("a payment of another account: cannot be seen or cancelled, and is not in the statement", async () => {
     const [mine, other] = [await openAccount(), await openAccount()];
     const asked = payment({ amount: "12.03" });
     await ask("POST", "/v1/payments", asked, mine.api_key);
@@ -215,7 +215,7 @@ describe("the guest page", () => {
     ["approve", "paid"],
     ["decline", "declined"],
     ["cancel", "cancelled"],
-  ])("%s makes it %s, once", async (decision, ends) => {
+  ])("the button %s makes the payment %s, once", async (decision, ends) => {
     const { api_key: key } = await openAccount();
     const asked = payment({ amount: "12.03", description: '<b>"Soup"</b> & bread' });
     const made = await ask("POST", "/v1/payments", asked, key);
@@ -300,7 +300,7 @@ describe("an account", () => {
   });
 });
 
-test("a target that is no path: not found", async () => {
+test("a request target that is no path: not found", async () => {
   const { hostname, port } = new URL(provider.url);
   for (const path of ["//", "//x:y/", "http://elsewhere.invalid/healthz", "*"]) {
     const answered = await new Promise<number | undefined>((resolve, reject) => {
@@ -314,10 +314,10 @@ test("a target that is no path: not found", async () => {
 });
 
 describe("callbacks", () => {
-  test("one payment: each comes after the answer to the one before it", async () => {
+  test("one payment: each callback comes after the answer to the previous one", async () => {
     const { api_key: key } = await openAccount();
     answerAfterMs = 2 * SANDBOX_LIMITS.callbackGapMs;
-    // The callback of the payment, then an older decline and an event of an unknown kind.
+    // This amount gives the callback of the payment, then an older decline and an event of an unknown kind.
     const asked = payment({ amount: "10.18" });
     await ask("POST", "/v1/payments", asked, key);
     const [first] = await waitFor("the first one", () => {
@@ -333,7 +333,7 @@ describe("callbacks", () => {
     answerAfterMs = 0;
   });
 
-  test("are repeated with the same bytes until they are accepted, also over a restart", async () => {
+  test("are repeated with the same bytes until they are accepted, also after a restart", async () => {
     const { api_key: key, callback_secret: secret } = await openAccount();
     const asked = payment();
     status = 503;
@@ -351,7 +351,7 @@ describe("callbacks", () => {
     expect(callbacksOf(asked.reference)).toHaveLength(all.length);
   });
 
-  test("carry signatures of both secrets while one is being renewed", async () => {
+  test("have signatures of both secrets during a renewal", async () => {
     const { api_key: key, callback_secret: old } = await openAccount();
     const renewed = await ask("POST", "/v1/account/callback-secret", {}, key);
     const next = renewed.json.callback_secret;
@@ -398,7 +398,7 @@ test("the statement has every paid payment once, in the order of its lines, as J
   expect((await ask("GET", "/v1/statement.json?limit=0", undefined, key)).status).toBe(422);
 });
 
-test("without a key, or on a used port: it does not start, with the reason in one sentence", async () => {
+test("no key, or a used port: the provider does not start, and one sentence has the reason", async () => {
   const without = { ...deps, environment: { ...deps.environment, SANDBOX_PROVIDER_KEY: "" } };
   await expect(startSandboxProviderService(without)).rejects.toMatchObject({
     name: "UserError",

@@ -1,4 +1,4 @@
-/** Which intent an idempotency key has created, and how intents ended that a station has dropped (I6). */
+/** Which intent an idempotency key has created, and the ends of intents that have left their station's state (I6). */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findEndedIntent, prepareIntent } from "../../services/bus/messages/intents.ts";
 import { openOrder, voidOrder } from "../../services/bus/messages/orders.ts";
@@ -36,7 +36,7 @@ const recordsOf = (stationId: number) => world.database<{ intent_id: number; com
   select intent_id, command_id from intent_records where station_id = ${stationId} order by intent_id`;
 
 describe("preparing an intent", () => {
-  test("a key: one intent, however many ask at once; no key: a fresh intent each time", async () => {
+  test("20 requests at once with one key: one intent; without a key: another intent each time", async () => {
     const { stationId, orderId } = await openStation();
     const keyed = await Promise.all(
       Array.from({ length: 20 }, () => world.ask(prepareIntent, { stationId, orderId, commandId: "create:7:k" })),
@@ -57,7 +57,7 @@ describe("preparing an intent", () => {
     expect(ids[0]?.intentId).not.toBe(ids[1]?.intentId);
   });
 
-  test("keys that PostgreSQL cannot hold as they are: kept apart", async () => {
+  test("different keys that PostgreSQL cannot store verbatim: different intents", async () => {
     const { stationId, orderId } = await openStation();
     const ids = await Promise.all(
       ["k\0", "k\ud800", "k\ufffd"].map(
@@ -87,7 +87,7 @@ describe("preparing an intent", () => {
 });
 
 describe("an ended intent", () => {
-  test("sent with the next creation: found by its id and by its key, as it was first sent", async () => {
+  test("sent with a later creation: found by its id and by its key, as it was first sent", async () => {
     const { stationId, orderId } = await openStation();
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId, commandId: "first" });
     const key = { stationId, intentId };
@@ -102,14 +102,14 @@ describe("an ended intent", () => {
     expect(again).toMatchObject({ intentId, ended: { intentId, status: "cancelled", cancelKey: "a" } });
   });
 
-  test("a creation without a key: found by its id", async () => {
+  test("created without a key: found by its id", async () => {
     const { stationId, orderId } = await openStation();
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
     await world.ask(prepareIntent, { stationId, orderId, commandId: "next", ended: endedIntent(intentId) });
     expect(await world.ask(findEndedIntent, { stationId, intentId })).toMatchObject({ intent: { intentId } });
   });
 
-  test("its order: found with the result of the order", async () => {
+  test("found with the status of its order", async () => {
     const { stationId, cashier } = await world.openStation();
     const { orderId } = (await world.ask(openOrder, { caller: cashier, stationId, lines })).order;
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
@@ -121,7 +121,7 @@ describe("an ended intent", () => {
     expect(await found()).toBe("voided");
   });
 
-  test("asked for at another station: null", async () => {
+  test("requested for another station: null", async () => {
     const [here, there] = await Promise.all([openStation(), openStation()]);
     const { stationId, orderId } = here;
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
@@ -133,7 +133,7 @@ describe("an ended intent", () => {
   });
 });
 
-test("records: those past their retention are deleted, the others stay", async () => {
+test("records of intents: those past their retention are deleted, the others stay", async () => {
   const { stationId, orderId } = await openStation();
   await world.ask(prepareIntent, { stationId, orderId, commandId: "old" });
   await world.database`update intent_records set created_at = now() - interval '31 days' where station_id = ${stationId}`;

@@ -13,7 +13,7 @@ afterAll(() => world.stop());
 
 const line = (unitAmountMinor: string) => [{ name: "Line", quantity: 1, unitAmountMinor }];
 const amount = fc.bigInt({ min: 1n, max: 5_000n }).map(String);
-/** Steps name orders and intents by a number that is taken modulo their count. */
+/** A step selects its order or intent by a number modulo their count. */
 const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant("open" as const), amount }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("change" as const), order: fc.nat(7), amount }) },
@@ -48,7 +48,7 @@ test("I2: opens, changes, voids and settlements at once: Σ transactions = Σ pa
           const request = { ...intent, attestationId, stationId, route: "cash" as const, reference: "", attestedBy: 7 };
           const reply = await world.ask(settleIntent, request);
           const before = answers.get(intent.intentId);
-          // Once settled, always settled, as the same transaction.
+          // A settled intent always gets the same transaction.
           if (before !== undefined) expect(reply).toEqual({ settled: true, transactionId: before });
           if (reply.settled) answers.set(intent.intentId, reply.transactionId);
           return;
@@ -66,7 +66,7 @@ test("I2: opens, changes, voids and settlements at once: Σ transactions = Σ pa
         await Promise.all(
           group.map((one) =>
             run(one).catch((error: unknown) => {
-              // A paid or voided order refuses changes; anything else is a failure.
+              // A paid or voided order refuses changes. Any other error fails the test.
               if (!(error instanceof RefusedError) || error.refusal.code !== "conflict") throw error;
             }),
           ),

@@ -14,7 +14,7 @@ afterAll(() => world.stop());
 let paymentCount = 0;
 const freshPaymentKey = (): string => moneyKey({ configId: 1, name: moneyName(`T-${(paymentCount += 1)}`, "") });
 
-/** The settlement request for a fresh intent of a fresh order. */
+/** A settlement request for a new intent of a new order. */
 async function prepareRequest(paymentKey: string) {
   const { stationId, cashier } = await world.openStation();
   const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1250" }];
@@ -44,7 +44,7 @@ describe("one provider payment", () => {
     expect(paid).toHaveLength(1);
   });
 
-  test("its intent again: the same transaction, and a refused attestation stays refused", async () => {
+  test("repeated requests: the first intent gets the same transaction, the other one is still refused", async () => {
     const paymentKey = freshPaymentKey();
     const first = await prepareRequest(paymentKey);
     const second = await prepareRequest(paymentKey);
@@ -53,13 +53,13 @@ describe("one provider payment", () => {
     const refused = { settled: false, code: "money_already_used" };
     expect(await world.ask(settleIntent, second.request)).toEqual(refused);
     expect(await world.ask(settleIntent, second.request)).toEqual(refused);
-    // Another payment pays that order, by another attestation only.
+    // Another payment pays that order only by another attestation.
     const other = { ...second.request, moneyKey: freshPaymentKey() };
     expect(await world.ask(settleIntent, other)).toEqual(refused);
     expect(await world.ask(settleIntent, { ...other, attestationId: "again" })).toMatchObject({ settled: true });
   });
 
-  test("a refusal because of the order leaves the payment free", async () => {
+  test("refused because the order has changed: it can still settle another order", async () => {
     const paymentKey = freshPaymentKey();
     const first = await prepareRequest(paymentKey);
     const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1300" }];
@@ -68,7 +68,7 @@ describe("one provider payment", () => {
     expect(await world.ask(settleIntent, (await prepareRequest(paymentKey)).request)).toMatchObject({ settled: true });
   });
 
-  test("a QR without a name of its payment is not settled, and cash needs none", async () => {
+  test("no payment key: a QR is refused as invalid, and cash is settled", async () => {
     const { request } = await prepareRequest("provider:1:money:x");
     const { moneyKey: _, ...unnamed } = request;
     expect((await refusalOf(world.ask(settleIntent, unnamed))).code).toBe("invalid_request");
@@ -78,7 +78,7 @@ describe("one provider payment", () => {
     expect(await world.ask(settleIntent, { ...cash, route: "cash" })).toMatchObject({ settled: true });
   });
 
-  test("different references have different names, however long or unusual they are", () => {
+  test("different references, also long or unusual ones: different names of at most 210 characters", () => {
     const odd = [
       "a",
       "a b",

@@ -15,9 +15,9 @@ test("I2: one statement of the whole product writes transactions, and it is in t
   );
   expect(found.toSorted()).toEqual([
     "services/db/migrations/0017_settle_intent.sql: insert into transactions",
-    // The same function again, since issues of money are in a separate table.
+    // The same function again, for the separate table of issues.
     "services/db/migrations/0025_issues.sql: insert into transactions",
-    // The result of the migrations.
+    // The generated result of the migrations.
     "services/db/schema.sql: insert into transactions",
   ]);
 });

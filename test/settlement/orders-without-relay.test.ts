@@ -1,4 +1,4 @@
-/** Orders while no relay runs: the settlement service itself notifies the station, and the relay delivers later. */
+/** Orders while no relay runs: the settlement service notifies the station, and the relay delivers later. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openOrder, voidOrder } from "../../services/bus/messages/orders.ts";
 import { call } from "../../services/bus/operation.ts";
@@ -28,7 +28,7 @@ async function openStation(): Promise<{ stationId: number; organizationId: numbe
   return { stationId: row.station_id, organizationId: row.organization_id };
 }
 
-test("an order that is voided leaves the display, and the next one is shown; the relay adds nothing when it is back", async () => {
+test("an order is voided and another one opened: the station shows the other one, also after the relay is back", async () => {
   const { stationId, organizationId } = await openStation();
   const first = await fixture.startRelay();
   await fixture.write(stationRow(stationId, 1));
@@ -49,7 +49,7 @@ test("an order that is voided leaves the display, and the next one is shown; the
     positions: { [STATION_LOG.name]: (await fixture.commits(stationId)).at(-1)?.sequence },
   });
   expect(await shown()).toBeUndefined();
-  // The first answer comes again, but the order is not shown again.
+  // The repeated request gets its first answer, and the station does not show the voided order again.
   expect((await call(fixture.bus.nc, openOrder, request)).order).toEqual(opened.order);
   expect(await shown()).toBeUndefined();
   const second = await call(fixture.bus.nc, openOrder, { caller, stationId, lines: [LINE], idempotencyKey: "second" });
@@ -66,7 +66,7 @@ test("an order that is voided leaves the display, and the next one is shown; the
   await relay.stop();
 });
 
-test("without a station's host the order is stored, and the answer shows that it is not delivered", async () => {
+test("no host runs: the order is stored, and the answer shows that it is not delivered", async () => {
   const { stationId, organizationId } = await openStation();
   await host.stop();
   const caller = cashierOf(organizationId, 7);

@@ -24,7 +24,7 @@ async function payCash(orderId: number, stationId: number): Promise<void> {
 }
 
 describe("opening an order", () => {
-  test("takes the station's currency, adds up its lines and numbers from one at each station", async () => {
+  test("has the station's currency, the sum of its lines and the station's next number, which begins at 1", async () => {
     const { stationId, cashier } = await world.openStation("USD");
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee, cake] });
     expect(order).toMatchObject({
@@ -42,7 +42,7 @@ describe("opening an order", () => {
     expect((await world.ask(getOrder, { caller: cashier, orderId: order.orderId })).order).toEqual(order);
   });
 
-  test("writes the station's update in the same transaction, in the cashier's name", async () => {
+  test("writes an update for the station into the outbox, with the cashier as the actor; so do changes", async () => {
     const { stationId, cashier } = await world.openStation();
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [cake] });
     await world.ask(changeOrder, { caller: cashier, orderId: order.orderId, lines: [coffee] });
@@ -59,7 +59,7 @@ describe("opening an order", () => {
     expect(rows[0]?.payload.actor).toEqual({ kind: "cashier", id: cashier.userId, name: "Ada" });
   });
 
-  test("at a foreign or unknown station or without the permission: refused", async () => {
+  test("at another organization's or unknown station, or without the permission: refused", async () => {
     const { stationId, cashier } = await world.openStation();
     const foreign = await world.openStation();
     const lines = [cake];
@@ -79,7 +79,7 @@ describe("opening an order", () => {
 });
 
 describe("an idempotency key", () => {
-  test("opens one order, also concurrently, and always returns the order as it was opened", async () => {
+  test("16 requests at once: one order, and a later repetition gets the order as it was opened", async () => {
     const { stationId, cashier } = await world.openStation();
     const request = { caller: cashier, stationId, lines: [coffee], idempotencyKey: "k-1" };
     const replies = await Promise.all(Array.from({ length: 16 }, () => world.ask(openOrder, request)));
@@ -92,7 +92,7 @@ describe("an idempotency key", () => {
     expect(count).toEqual({ orders: 1 });
   });
 
-  test("with another body: refused; another user's equal key is another key", async () => {
+  test("with another body: refused; the same key of another user: another order", async () => {
     const { stationId, cashier } = await world.openStation();
     const request = { caller: cashier, stationId, lines: [coffee], idempotencyKey: "k-2" };
     const { order } = await world.ask(openOrder, request);
@@ -102,7 +102,7 @@ describe("an idempotency key", () => {
     expect(other.order.orderId).not.toBe(order.orderId);
   });
 
-  test("may be as long as the gateway allows", async () => {
+  test("as long as the gateway allows: accepted", async () => {
     const { stationId, cashier } = await world.openStation();
     const idempotencyKey = "x".repeat(LIMITS.idempotencyKeyCharacters);
     const request = { caller: cashier, stationId, lines: [coffee], idempotencyKey };
@@ -184,8 +184,8 @@ describe.each(["suspended", "closed"] as const)("at a %s station", (status) => {
   });
 });
 
-describe("changing and voiding", () => {
-  test("the same lines again change nothing; other lines are a new revision", async () => {
+describe("changes, voids and reads of orders", () => {
+  test("a change to the same lines: nothing changes; to other lines: a new revision", async () => {
     const { stationId, cashier } = await world.openStation();
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
     const same = await world.ask(changeOrder, { caller: cashier, orderId: order.orderId, lines: [coffee] });
@@ -199,7 +199,7 @@ describe("changing and voiding", () => {
     expect(await stored()).toEqual(fewer.order);
   });
 
-  test("voiding twice is harmless; a voided order cannot be changed", async () => {
+  test("a second void: the same answer; a change of a voided order: refused", async () => {
     const { stationId, cashier } = await world.openStation();
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
     const once = await world.ask(voidOrder, { caller: cashier, orderId: order.orderId });
@@ -210,7 +210,7 @@ describe("changing and voiding", () => {
     expect(await refusalOf(change)).toEqual({ code: "conflict", detail: "This order is voided." });
   });
 
-  test("a paid order can be neither changed nor voided, and shows its transaction", async () => {
+  test("a change or void of a paid order: refused; the order has its transaction", async () => {
     const { stationId, cashier } = await world.openStation();
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
     const { orderId } = order;
@@ -225,7 +225,7 @@ describe("changing and voiding", () => {
     });
   });
 
-  test("the owner reads orders of one station and of all, and writes none", async () => {
+  test("the owner: reads orders of one station and of all, and cannot write any", async () => {
     const { stationId, cashier } = await world.openStation();
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
     const caller = { ...cashier, role: "owner" as const, permissions: ["organization.manage" as const] };
@@ -243,7 +243,7 @@ describe("changing and voiding", () => {
       expect(await refusalOf(ask())).toEqual({ code: "permission_denied" });
   });
 
-  test("a reconciliation operator neither sees nor lists orders", async () => {
+  test("a reconciliation operator: reading and listing orders is refused", async () => {
     const { stationId, cashier } = await world.openStation();
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });
     const role = "reconciliation_operator" as const;
@@ -255,7 +255,7 @@ describe("changing and voiding", () => {
     for (const ask of asked) expect(await refusalOf(ask())).toEqual({ code: "permission_denied" });
   });
 
-  test("another organization's order is not found", async () => {
+  test("a caller of another organization: the order is not found", async () => {
     const { stationId, cashier } = await world.openStation();
     const foreign = (await world.openStation()).cashier;
     const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines: [coffee] });

@@ -1,4 +1,4 @@
-/** A station's orders, newest first and page by page: none lost, none twice, and never more than a message holds. */
+/** A station's orders, newest first and page by page: each order once, and no page larger than a message. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
@@ -7,7 +7,7 @@ import { type SettlementWorld, startSettlementWorld } from "./settlement-world.t
 
 const MANY = 1_200;
 const PIECE = 100;
-/** Stations that sell at the same time, so that the orders of each are stored between those of the others. */
+/** Other stations, so that the orders of each station are stored between those of others. */
 const NEIGHBOURS = 60;
 
 let world: SettlementWorld;
@@ -36,10 +36,10 @@ async function walk(
 }
 
 describe("a station's many orders", () => {
-  test("are each listed once, newest first, while further ones are opened", async () => {
+  test("are listed once each, newest first, while another order is opened", async () => {
     const { stationId, cashier: caller } = await world.openStation();
     for (let index = 0; index < NEIGHBOURS; index += 1) await world.openStation();
-    // In pieces, so that no statement reaches its time limit on a busy machine.
+    // The test inserts in pieces, so that no statement reaches its time limit on a busy machine.
     for (let from = 1; from <= MANY; from += PIECE) {
       await world.database`
         insert into orders (organization_id, station_id, display_number, status, currency, total_minor, opened_by)
@@ -74,7 +74,7 @@ describe("a station's many orders", () => {
     }
   });
 
-  test("each page fits into its message, however many long lines its orders have", async () => {
+  test("with many long lines: each page fits into its message", async () => {
     const { stationId, cashier: caller } = await world.openStation();
     const lines = Array.from({ length: BOUNDS.orderLines }, () => ({ ...SOUP, name: "€".repeat(200) }));
     const opened: number[] = [];
@@ -87,7 +87,7 @@ describe("a station's many orders", () => {
     expect(await walk({ caller, stationId }, BOUNDS.listed)).toEqual(opened.toReversed());
   });
 
-  test("a query reads little more than one page, because long orders would delay settlements", async () => {
+  test("with many long lines: a query reads few orders beyond its page, so that it does not delay settlements", async () => {
     const { stationId, cashier: caller } = await world.openStation();
     const lines = Array.from({ length: BOUNDS.orderLines }, () => ({ ...SOUP, name: "€".repeat(200) }));
     const { order } = await world.ask(openOrder, { caller, stationId, lines });

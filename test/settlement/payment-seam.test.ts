@@ -25,7 +25,7 @@ async function openWorth(unitAmountMinor: string) {
 let attestations = 0;
 const freshAttestation = (): string => `attest:${(attestations += 1)}`;
 
-/** The actor host's request for a fresh intent of this order. */
+/** The actor host's request for a new intent of this order. */
 async function attested(stationId: number, orderId: number, more: Partial<Settle> = {}): Promise<Settle> {
   const { intentId, order } = await world.ask(prepareIntent, { stationId, orderId });
   const { amountMinor, currency } = order;
@@ -60,7 +60,7 @@ describe("I2: the payment seam", () => {
     expect(await transactionsOf(orderId)).toHaveLength(1);
   });
 
-  test("64 requests for one intent at once get one and the same transaction", async () => {
+  test("64 requests for one intent at once: all get the same transaction", async () => {
     const { stationId, orderId } = await openWorth("1250");
     const request = await attested(stationId, orderId);
     const replies = await Promise.all(Array.from({ length: 64 }, () => world.ask(settleIntent, request)));
@@ -73,7 +73,7 @@ describe("I2: the payment seam", () => {
     expect(await world.database`select from settlement_refusals where intent_id = ${request.intentId}`).toHaveLength(0);
   });
 
-  test("a payment key that PostgreSQL cannot store as it is: does not keep the order from being settled", async () => {
+  test("a payment key that PostgreSQL cannot store verbatim: the order is settled", async () => {
     const { stationId, orderId } = await openWorth("1250");
     const request = await attested(stationId, orderId, { route: "dynamic_qr", moneyKey: "provider:1:a\0b\uD800" });
     const paid = await world.ask(settleIntent, request);
@@ -81,7 +81,7 @@ describe("I2: the payment seam", () => {
     expect(await world.ask(settleIntent, request)).toEqual(paid);
   });
 
-  test("records the attestation as it was given", async () => {
+  test("a reference that PostgreSQL cannot store verbatim: reads and announcements return it verbatim", async () => {
     const { stationId, orderId, cashier: caller } = await openWorth("1250");
     const reference = "slip \0\ud800\u202E\n 17";
     const request = await attested(stationId, orderId, { reference, attestedBy: 42 });
@@ -89,7 +89,7 @@ describe("I2: the payment seam", () => {
     expect(await world.ask(settleIntent, request)).toMatchObject({ settled: true });
     const [row] = await transactionsOf(orderId);
     expect(row).toMatchObject({ intent_id: intentId, amount_minor: 1250, route: "smart_pos", attested_by: 42 });
-    // PostgreSQL cannot hold all of it as it is; it is read back verbatim.
+    // The service stores the reference encoded, and returns it verbatim.
     expect((await world.ask(getOrder, { caller, orderId })).order.transaction?.reference).toBe(reference);
     const announced = await world.ask(announceOrders, {
       stations: [{ stationId, version: 0, sequence: 0, orderIds: [orderId], intentIds: [intentId] }],
@@ -97,7 +97,7 @@ describe("I2: the payment seam", () => {
     expect(announced.stations[0]?.sales[0]?.attestation?.reference).toBe(reference);
   });
 
-  test("a provider's confirmation: announced to a bus that has lost it", async () => {
+  test("the bus has lost a sale by a provider's confirmation: the announcement has it, without a cashier", async () => {
     const { stationId, orderId } = await openWorth("1250");
     const request = await attested(stationId, orderId, { attestedBy: 0 });
     const { intentId } = request;
@@ -108,7 +108,7 @@ describe("I2: the payment seam", () => {
     expect(announced.stations[0]?.sales).toMatchObject([{ intentId, attestation: { cashierId: 0, cashierName: "" } }]);
   });
 
-  test("a changed amount: refused for that attestation for good; a new one pays once the amount is restored", async () => {
+  test("a changed amount: that attestation is refused permanently; a new one settles when the amount is restored", async () => {
     const { stationId, orderId, cashier } = await openWorth("1250");
     const request = await attested(stationId, orderId);
     const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1300" }];
@@ -123,7 +123,7 @@ describe("I2: the payment seam", () => {
     const paid = await world.ask(settleIntent, again);
     expect(paid).toMatchObject({ settled: true });
     expect(await world.ask(settleIntent, again)).toEqual(paid);
-    // The intent is paid: a late request of the refused attestation gets that answer, and settles nothing more.
+    // The intent is now paid. A late request of the refused attestation gets the same answer and settles nothing.
     expect(await world.ask(settleIntent, request)).toEqual(paid);
     expect(await transactionsOf(orderId)).toHaveLength(1);
   });
@@ -140,7 +140,7 @@ describe("I2: the payment seam", () => {
     });
   });
 
-  test("64 requests of one attestation, before and after the refusal, are all refused alike", async () => {
+  test("64 requests of a refused attestation, during a change of the order: all get the first refusal", async () => {
     const { stationId, orderId, cashier } = await openWorth("1250");
     const request = await attested(stationId, orderId, { amountMinor: "1300" });
     expect(await world.ask(settleIntent, request)).toMatchObject({ settled: false });
@@ -156,7 +156,7 @@ describe("I2: the payment seam", () => {
     expect(kept).toHaveLength(1);
   });
 
-  test("refuses another currency, a voided order, a paid order and an order that the station does not have", async () => {
+  test("another currency or amount, a voided, paid or unknown order, or another station's: refused with its code", async () => {
     const { stationId, orderId, cashier } = await openWorth("1250");
     const other = await openWorth("1250");
     const request = await attested(stationId, orderId);
@@ -179,7 +179,7 @@ describe("I2: the payment seam", () => {
     expect(await world.ask(settleIntent, late)).toEqual({ settled: false, code: "order_already_paid" });
   });
 
-  test("an intent that settled one order settles no other", async () => {
+  test("an intent that has settled an order: a request for another order is refused", async () => {
     const { stationId, orderId, cashier } = await openWorth("1250");
     const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1250" }];
     const second = await world.ask(openOrder, { caller: cashier, stationId, lines });
@@ -191,7 +191,7 @@ describe("I2: the payment seam", () => {
     expect(await transactionsOf(second.order.orderId)).toEqual([]);
   });
 
-  test("a fresh intent id is issued once, and only for an order of the station", async () => {
+  test("32 prepared intents at once: 32 ids; for another station's order: not_found", async () => {
     const { stationId, orderId } = await openWorth("1250");
     const other = await openWorth("1250");
     const prepared = await Promise.all(Array.from({ length: 32 }, () => attested(stationId, orderId)));
@@ -202,7 +202,7 @@ describe("I2: the payment seam", () => {
 });
 
 describe("records of payments", () => {
-  test("transactions can be neither changed nor deleted nor truncated", async () => {
+  test("updates, deletions and truncations of transactions and refusals: PostgreSQL refuses them", async () => {
     const { stationId, orderId } = await openWorth("1250");
     await world.ask(settleIntent, await attested(stationId, orderId));
     const { database } = world;
@@ -217,7 +217,7 @@ describe("records of payments", () => {
     expect(await transactionsOf(orderId)).toHaveLength(1);
   });
 
-  test("the database itself refuses a second sale and a negative amount", async () => {
+  test("a second transaction of an order, or a negative amount: PostgreSQL refuses it", async () => {
     const { stationId, orderId } = await openWorth("1250");
     await world.ask(settleIntent, await attested(stationId, orderId));
     const copy = (amount: string) => world.database`

@@ -1,4 +1,4 @@
-/** A running settlement service on its own NATS and database, and the people and stations that a test needs. */
+/** A settlement service with a separate NATS and database, and the people and stations that a test needs. */
 
 import type { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
@@ -17,7 +17,7 @@ export { refusalOf } from "../support/refusal-of.ts";
 export interface SettlementWorld {
   readonly bus: Bus;
   readonly database: Database;
-  /** A fresh station of a fresh organization, in this currency, and a cashier there. */
+  /** A new station of a new organization, with this currency, and its cashier. */
   openStation(currency?: string): Promise<{ stationId: number; cashier: Caller }>;
   ask<TOperation extends Operation<z.ZodType, z.ZodType>>(
     operation: TOperation,

@@ -1,4 +1,4 @@
-/** One slip settles one order; a second one only when the cashier confirms that the reference has been used before. */
+/** A slip settles one order. It settles a second order only when the cashier confirms that the reference was used before. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** The actor host's request for a fresh order and intent at this station. */
+/** The actor host's request for a new order and intent at this station. */
 async function attested({ stationId, cashier }: Place, reference: string, more: Partial<Settle> = {}): Promise<Settle> {
   const lines = [{ name: "Dinner", quantity: 1, unitAmountMinor: "1250" }];
   const { order } = await world.ask(openOrder, { caller: cashier, stationId, lines });
@@ -69,7 +69,7 @@ describe("a reference that has settled an order", () => {
     const second = await attested(place, "RRN-204957319002");
     const warning = await ask(second);
     expect(warning).toMatchObject(warned);
-    // A third order has used it since; the repeated request still gets its first answer.
+    // A third order has used the reference since then. The repeated request still gets its first answer.
     expect(await ask(confirmed(await attested(place, "RRN-204957319002")))).toEqual(settled);
     expect(await ask(second)).toEqual(warning);
   });
@@ -85,7 +85,7 @@ describe("a reference that has settled an order", () => {
     expect(answers.filter((answer) => !answer.settled && answer.code === "reference_already_used")).toHaveLength(63);
   });
 
-  test("a confirmed and an unconfirmed attestation at once: the unconfirmed one is warned or was first", async () => {
+  test("a confirmed and an unconfirmed attestation at once: the confirmed one settles, the other is warned", async () => {
     const place = await world.openStation();
     await ask(await attested(place, "RRN-204957319004"));
     const [sure, unsure] = await Promise.all([
@@ -95,7 +95,7 @@ describe("a reference that has settled an order", () => {
     expect(await Promise.all([ask(sure), ask(unsure)])).toMatchObject([settled, warned]);
   });
 
-  test("another spelling, from another counter's companion: the same reference", async () => {
+  test("another spelling: the same reference, so a warning", async () => {
     const place = await world.openStation();
     const route = "smart_pos" as const;
     expect(await ask(await attested(place, "Rrn 2049-5731", { route }))).toEqual(settled);
@@ -114,14 +114,14 @@ describe("a reference that has settled an order", () => {
     }
   });
 
-  test("an order whose amount has changed: that is the answer, not the reference", async () => {
+  test("for an order whose amount has changed: the answer is order_changed, without a warning", async () => {
     const place = await world.openStation();
     await ask(await attested(place, "RRN-204957319006"));
     const stale = await attested(place, "RRN-204957319006", { amountMinor: "1300" });
     expect(await ask(stale)).toEqual({ settled: false, code: "order_changed" });
   });
 
-  test("a reference that no database can store, and a very long one: compared like any other", async () => {
+  test("one that PostgreSQL cannot store verbatim, or a very long one: a warning as for any other", async () => {
     const place = await world.openStation();
     for (const reference of ["RRN\u0000-1234567", "RRN-\uD800-1234567", `RRN-${"9".repeat(16_000)}`]) {
       expect(await ask(await attested(place, reference))).toEqual(settled);
@@ -130,8 +130,8 @@ describe("a reference that has settled an order", () => {
   });
 });
 
-describe("a short reference, which a terminal uses again after a while", () => {
-  test("used yesterday: no warning; used today: a warning", async () => {
+describe("the age of a used reference", () => {
+  test("a short one, which terminals use again: a warning on the same day, and none 21 hours later", async () => {
     const place = await world.openStation();
     expect(await ask(await attested(place, "000042"))).toEqual(settled);
     expect(await ask(await attested(place, "000042"))).toMatchObject(warned);
@@ -139,7 +139,7 @@ describe("a short reference, which a terminal uses again after a while", () => {
     expect(await ask(await attested(place, "000042"))).toEqual(settled);
   });
 
-  test("a long one used last month: the cashier is warned", async () => {
+  test("a long one: a warning also 31 days later", async () => {
     const place = await world.openStation();
     expect(await ask(await attested(place, "204957319007"))).toEqual(settled);
     await ageBy(place, "31 days");

@@ -48,8 +48,8 @@ describe("a provider's confirmation", () => {
   const eventsOf = async (stationId: number): Promise<string[]> =>
     (await world.commits(stationId)).flatMap((commit) => commit.events.map((event) => event.type));
 
-  describe("recorded before the deadline, for a station without a host until after the deadline", () => {
-    /** A QR whose deadline passes while there is no host. */
+  describe("recorded in time, for a station that has no host until after the deadline", () => {
+    /** Presents a QR whose deadline passes while no host runs. */
     const missDeadline = async (
       recorded?: string,
     ): Promise<{ stationId: number; intentId: number; orderId: number }> => {
@@ -64,7 +64,7 @@ describe("a provider's confirmation", () => {
     };
     const LIFETIME_MS = 2_500;
 
-    it("the next host finds the deadline first: the order is settled", async () => {
+    it("the next host checks for the confirmation: the order is settled", async () => {
       const { stationId, intentId, orderId } = await missDeadline("PAY-in-time");
       await world.startHost();
       await eventually(async () => (await findIntent(world, stationId, intentId))?.status === "succeeded");
@@ -78,7 +78,7 @@ describe("a provider's confirmation", () => {
       await eventually(async () => (await findIntent(world, stationId, intentId))?.status === "expired");
     });
 
-    it("the providers service does not answer: the QR stays, and cash is collected after a confirmation", async () => {
+    it("the providers service does not answer: the QR stays, and cash needs the cashier's confirmation", async () => {
       const { stationId, intentId, orderId } = await missDeadline("unanswered");
       await world.startHost();
       const create = { type: "intent_create", route: "cash", orderId } as const;
@@ -91,7 +91,7 @@ describe("a provider's confirmation", () => {
     });
   });
 
-  it("is answered when the payment seam has settled the order, with the provider as the actor", async () => {
+  it("settles the order through the payment seam before its answer, with the provider as the actor", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId, orderId } = await present(stationId);
@@ -104,9 +104,9 @@ describe("a provider's confirmation", () => {
   });
 
   it.each([
-    ["under one id", () => undefined],
-    ["each under its own id", (turn: number) => `provider:81:turn-${turn}`],
-  ])("fifty times at once, %s: pays once, and all answers are equal", async (_how, idOf) => {
+    ["with one id", () => undefined],
+    ["each with another id", (turn: number) => `provider:81:turn-${turn}`],
+  ])("fifty times at once, %s: settles once, and all answers are equal", async (_how, idOf) => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId, orderId } = await present(stationId);
@@ -138,11 +138,11 @@ describe("a provider's confirmation", () => {
     );
     expect(attested.reply).toMatchObject({ ok: true, status: "succeeded" });
     expect(await transactions(orderId)).toMatchObject([{ reference: `PAY-${intentId}`, attested_by: 7 }]);
-    // The provider repeats the confirmation under another id: it is already done.
+    // The provider repeats the confirmation under another id. The order is already settled.
     expect((await confirm(stationId, intentId, { commandId: "provider:81:again" })).reply).toMatchObject({ ok: true });
   });
 
-  it("is completed by the next host when the first host is killed meanwhile", async () => {
+  it("its host is killed during the settlement: the next host completes it", async () => {
     const killed = await world.startHostProcess();
     const stationId = await world.openQrStation();
     const { intentId, orderId } = await present(stationId);
@@ -161,7 +161,7 @@ describe("a provider's confirmation", () => {
     expect(await transactions(orderId)).toHaveLength(1);
   });
 
-  it("at once with a cancellation: one of them takes effect, and a payment that is too late is kept as late money", async () => {
+  it("at once with a cancellation: one takes effect, and a payment that is too late is kept as late money", async () => {
     await world.startHost();
     const stationIds = await Promise.all(Array.from({ length: 12 }, () => world.openQrStation()));
     const outcomes = await Promise.all(
@@ -180,14 +180,14 @@ describe("a provider's confirmation", () => {
     expect(new Set(outcomes.map((outcome) => outcome.status))).toEqual(new Set(["succeeded", "cancelled"]));
   });
 
-  it("comes around the deadline: it pays the order or is kept as late money, never both and never lost", async () => {
+  it("just before or after the deadline: settles the order or is kept as late money, never both, never lost", async () => {
     await world.startHost();
     const stationIds = await Promise.all(Array.from({ length: 10 }, () => world.openQrStation()));
     const statuses = await Promise.all(
       stationIds.map(async (stationId, index) => {
         const { intentId, orderId } = await present(stationId, 1_500);
         const expiresAtMs = (await findIntent(world, stationId, intentId))?.expiresAtMs ?? 0;
-        // The first comes well before the deadline, the last well after it, the others as close as a timer can.
+        // The first comes well before the deadline, the last after it, and the others within 4 ms of it.
         const offsetMs = index === 0 ? -700 : index === 9 ? 100 : index - 5;
         await new Promise((resolve) => setTimeout(resolve, expiresAtMs + offsetMs - Date.now()));
         await confirm(stationId, intentId);
@@ -199,7 +199,7 @@ describe("a provider's confirmation", () => {
     expect([statuses[0], statuses[9]]).toEqual(["succeeded", "expired"]);
   });
 
-  it("names an intent that only the audit copy has: it is kept as late money", async () => {
+  it("about an intent that only the audit copy has: it is kept as late money", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId } = await present(stationId);

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { DeadlineQueue } from "../../services/stations/deadline-queue.ts";
 
 describe("a deadline queue", () => {
-  it("behaves like a plain map that is searched", () => {
+  it("any changes: it returns the due keys that a plain map has, in the order of their times", () => {
     const key = fc.integer({ min: 0, max: 12 });
     const time = fc.integer({ min: 0, max: 60 });
     const action = fc.oneof(

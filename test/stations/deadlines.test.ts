@@ -19,7 +19,7 @@ describe("deadlines", () => {
     (await world.newest(stationId)).events.map((event) => event.type);
   const hasLapsed = async (stationId: number): Promise<boolean> =>
     (await lastEvents(stationId)).includes("lease_lapsed");
-  /** By the times in the log: when the lease was to end, and when it lapsed. */
+  /** Reads from the log when the lease had its deadline, and when it lapsed. */
   const endOf = async (stationId: number): Promise<{ expiresAtMs: number; lapsedAtMs: number }> => {
     const commits = await world.commits(stationId);
     const lapsed = commits.filter(({ events }) => events.some(({ type }) => type === "lease_lapsed"));
@@ -33,7 +33,7 @@ describe("deadlines", () => {
     return stationId;
   };
 
-  it("a passive station: its deadlines are applied in time, without a command", async () => {
+  it("a station that the host does not keep in memory: its lease lapses in time, without a command", async () => {
     const { host } = await world.startHost();
     const stationId = await leaseFor(LEASE_MS);
     await eventually(() => host.residentStates() === 0);
@@ -56,7 +56,7 @@ describe("deadlines", () => {
     });
   });
 
-  it("a deadline is still to come: the next host keeps it", async () => {
+  it("a deadline that is still in the future at a hand-over: the next host applies it in time", async () => {
     await world.startHost();
     const stationId = await leaseFor(LONG_LEASE_MS);
     await world.stopHosts();
@@ -67,7 +67,7 @@ describe("deadlines", () => {
     expect(lapsedAtMs).toBeGreaterThanOrEqual(expiresAtMs);
   });
 
-  it("a host and nats-server are killed: the deadline is kept", async () => {
+  it("a host and nats-server are killed: the next host applies the deadline", async () => {
     const killed = await world.startHostProcess();
     const stationId = await leaseFor(LEASE_MS);
     await killed.kill9();

@@ -3,7 +3,7 @@ import { PARTITION_COUNT } from "../../machines/partition.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { type StationWorld, startStationWorld } from "./station-world.ts";
 
-describe("two hosts that both believe they own every partition", () => {
+describe("two hosts that both own every partition", () => {
   let world: StationWorld;
   beforeAll(async () => {
     world = await startStationWorld();
@@ -13,7 +13,7 @@ describe("two hosts that both believe they own every partition", () => {
   afterAll(() => world.stop());
 
   it("append one commit after another, never two on the same (I5)", async () => {
-    // A station keeps this many replies: the slower host finds each command done, however far it is behind.
+    // A station keeps more replies than this, so the slower host finds each command done, however late it is.
     const commands = Array.from({ length: STATE_LIMITS.replies - 1 }, (_, index) => `test:acquire-${index}`);
     const stationIds = await Promise.all(Array.from({ length: 4 }, () => world.openStation()));
     await Promise.all(

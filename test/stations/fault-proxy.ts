@@ -1,29 +1,29 @@
 /**
- * A TCP proxy in front of NATS that drops the messages that a test names. It parses the protocol just enough to remove one
- * whole message, so that the connection itself stays valid.
+ * A TCP proxy before nats-server that drops the messages that a test names. It parses as much of the protocol as it needs
+ * to remove one whole message, so that the connection stays valid.
  */
 import { once } from "node:events";
 import { connect as connectTcp, createServer, type Socket } from "node:net";
 
 export interface FaultProxy {
   readonly url: string;
-  /** Loses the next message from the server whose text contains this; resolves when it has been lost. */
+  /** Drops the next message from the server whose text contains this. Resolves when it is dropped. */
   loseNext(text: string): Promise<void>;
-  /** Loses every message from the server whose text contains this, until the returned function is called. */
+  /** Drops every message from the server whose text contains this, until the returned function is called. */
   loseAll(text: string): () => void;
   /**
-   * Loses the next message from the server whose text contains this, and breaks every connection at that moment. It accepts
-   * no new connection until the returned function is called.
+   * Drops the next message from the server whose text contains this, and breaks every connection at that moment. The proxy
+   * accepts no new connection until the returned function is called.
    */
   cutAtNext(text: string): () => void;
   /**
-   * Holds what is sent to the server until the returned function is called; what the server sends passes. It arrives then also
-   * from a client that has closed its connection meanwhile, as from a slow network.
+   * Holds all data to the server until the returned function is called. Data from the server passes. The held data arrives
+   * then, also when the client has closed its connection meanwhile, as in a slow network.
    */
   holdToServer(): () => void;
-  /** The same from the first chunk on whose text contains one of these. */
+  /** The same, beginning with the first chunk whose text contains one of these. */
   holdFromFirst(texts: readonly string[]): () => void;
-  /** The text that is held now. */
+  /** The text that the proxy holds now. */
   held(): string;
   stop(): Promise<void>;
 }
@@ -132,7 +132,7 @@ export async function startFaultProxy(natsUrl: string): Promise<FaultProxy> {
   };
 }
 
-/** The size of the first frame: a line, and for a message its payload and line end; zero when the line is not whole yet. */
+/** The size of the first frame: a line, and for a message also its payload. Zero when the line is not complete yet. */
 function frameSize(buffer: Buffer): number {
   const lineEnd = buffer.indexOf("\r\n");
   if (lineEnd < 0) return 0;

@@ -1,4 +1,4 @@
-/** A final answer of a host is true of the newest state, also when the host does not know a commit of another host. */
+/** A host's final answer is correct for the newest state, also when the host has not received another host's commit. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Actor } from "../../machines/actor.ts";
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   host = await world.startHostBehindProxy();
-  // For ten seconds after its scan a host also receives the commits of other hosts.
+  // For ten seconds after its scan, a host also receives the commits of other hosts.
   await host.scanBus.close();
 });
 afterEach(() => world.stopHosts());
@@ -54,7 +54,7 @@ async function commitElsewhere(stationId: number, command: StationCommand): Prom
   expect(await otherLog.append(stationId, sequence, commit)).toMatchObject({ kind: "stored" });
 }
 
-/** One request without a client that repeats it. */
+/** Sends one request, which no client repeats. */
 async function renewByOther(stationId: number): Promise<StationResponse | StationFailure> {
   const command: RequestedCommand = { type: "lease_renew" };
   const request = JSON.stringify({ commandId: `test:${Math.random()}`, actor: OTHER, command });
@@ -75,7 +75,7 @@ describe("a host whose state of a station is not the newest", () => {
     expect(reply).toMatchObject({ ok: true, lease: { cashierId: OTHER.id } });
   });
 
-  it("refusal: the newest state refuses for another reason, the answer gives that reason", async () => {
+  it("refusal: the newest state refuses for another reason, the answer has that reason", async () => {
     const stationId = await world.openStation();
     await commitElsewhere(stationId, { type: "lease_release" });
     const { reply } = await world.ask(stationId, { type: "lease_renew" }, { actor: OTHER });
@@ -113,8 +113,8 @@ describe("a host whose state of a station is not the newest", () => {
   });
 });
 
-describe("a host that knows a station which the log has lost", () => {
-  it("the relay restores it: the host commits again what it believed to be stored", async () => {
+describe("a host with a station that the log has lost", () => {
+  it("the relay restores the station: the host commits it again, although its own state did not change", async () => {
     const stationId = await world.openStation();
     const { organizationId, filialId, name, currency, status, revision } = (await world.newest(stationId)).state;
     const station = { organizationId, filialId, name, currency, status, revision };
@@ -127,7 +127,7 @@ describe("a host that knows a station which the log has lost", () => {
 });
 
 describe("a confirmation that a state is the newest", () => {
-  it("no answer: the caller gets `unavailable`, and the refusal once the log answers", async () => {
+  it("the log does not answer: the caller gets `unavailable`, and the refusal when the log answers again", async () => {
     const stationId = await world.openStation();
     await world.ask(stationId, { type: "lease_renew" });
     const lost = host.proxy.loseNext(`"stream":"STATION_LOG_0"`);
@@ -139,7 +139,7 @@ describe("a confirmation that a state is the newest", () => {
     });
   });
 
-  it("commands that commit, and news that the station has already: none is made", async () => {
+  it("a command that commits, or a description that the station has already: no confirmation is made", async () => {
     const stationId = await world.openStation();
     const before = await confirmations();
     const { organizationId, filialId, name, currency, status, revision } = (await world.newest(stationId)).state;
@@ -150,7 +150,7 @@ describe("a confirmation that a state is the newest", () => {
     expect(await confirmations()).toBe(before);
   });
 
-  it("many of them: the log keeps a bounded number, and each station's newest commit", async () => {
+  it("200 confirmations: the log keeps a bounded number, and the station's newest commit", async () => {
     const stationId = await world.openStation();
     const { sequence } = await world.newest(stationId);
     for (let count = 0; count < 200; count += 1)

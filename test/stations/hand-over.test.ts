@@ -34,7 +34,7 @@ it("the order is read only after the hand-over: the new host completes the colle
     }
     const second = await world.startHost();
     await eventually(() => second.host.owned().size > 0);
-    // By now the other host has read what is stored.
+    // In this time the other host has read the stored commits.
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(first.host.owned().size).toBeGreaterThan(0);
     expect(stationIds.some((stationId) => second.host.owned().has(partitionOf(stationId)))).toBe(true);
@@ -54,16 +54,16 @@ it("the commit is stored long after the hand-over: the new host completes the co
     await sql`lock table orders in access exclusive mode`;
     for (const [nth, stationId] of stationIds.entries()) {
       const command = { type: "intent_create", route: "dynamic_qr", orderId: orders[nth] ?? 0 } as const;
-      // No client repeats it.
+      // No client repeats this command.
       unanswered.push(world.ask(stationId, command, { timeoutMs: 300 }).catch(() => undefined));
     }
     await Promise.all(unanswered);
-    // From now on the host receives the orders, and its commits are held before they reach the server.
+    // Now the first host receives the orders, and the proxy holds its commits.
     releaseHeld = first.proxy.holdToServer();
   });
   const second = await world.startHost();
   await eventually(() => stationIds.some((stationId) => second.host.owned().has(partitionOf(stationId))));
-  // By now the other host has read what is stored.
+  // In this time the other host has read the stored commits.
   await new Promise((resolve) => setTimeout(resolve, 500));
   const moved = stationIds.filter((stationId) => second.host.owned().has(partitionOf(stationId)));
   releaseHeld();

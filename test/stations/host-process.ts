@@ -8,11 +8,11 @@ const MAIN = join(import.meta.dirname, "..", "..", "services", "main.ts");
 
 export interface HostProcess {
   readonly pid: number;
-  /** SIGKILL; resolves when it has ended. */
+  /** Sends SIGKILL. Resolves when the process has ended. */
   kill9(): Promise<void>;
-  /** SIGTERM; resolves with the exit code when it has ended. */
+  /** Sends SIGTERM. Resolves with the exit code when the process has ended. */
   stop(): Promise<number | null>;
-  /** SIGSTOP: the process exists, holds its connection and does nothing. */
+  /** Sends SIGSTOP: the process exists and keeps its connection, but does not run. */
   freeze(): void;
   thaw(): void;
 }

@@ -7,7 +7,7 @@ import { livenessChanges, livenessOf, REGISTRY, type StationWorld, startStationW
 
 const SILENCE_MS = 1_000;
 
-/** Tests run at the same time, so each has its own world. */
+/** Tests run at the same time, so each has a separate world. */
 async function worldOf({ onTestFinished }: TestContext): Promise<StationWorld> {
   const world = await startStationWorld({ environment: { DEVICE_SILENCE_MS: String(SILENCE_MS) } });
   onTestFinished(() => world.stop());
@@ -18,7 +18,7 @@ describe("liveness from the heartbeats", () => {
   const isNow = (world: StationWorld, stationId: number, deviceId: number, expected: string) => async () =>
     (await livenessOf(world, stationId, deviceId)) === expected;
 
-  it("a silent device: it is offline within a second after the limit, and online with its next heartbeat", async (context) => {
+  it("a silent device: offline within a second after the limit, and online with its next heartbeat", async (context) => {
     const world = await worldOf(context);
     await world.startHost();
     const stationId = await world.openStation();
@@ -36,7 +36,7 @@ describe("liveness from the heartbeats", () => {
     expect((await world.newest(stationId)).atMs).toBeLessThan(beatenAtMs + 1_000);
   });
 
-  it.concurrent("heartbeats continue: nothing is committed", async (context) => {
+  it.concurrent("regular heartbeats: nothing is committed", async (context) => {
     const world = await worldOf(context);
     await world.startHost();
     const stationId = await world.openStation();
@@ -61,7 +61,7 @@ describe("liveness from the heartbeats", () => {
     expect(await livenessChanges(world, stationId)).toEqual(["device_online"]);
   });
 
-  it.concurrent("a host takes over: it finds which device became silent and which one sends heartbeats again", async (context) => {
+  it.concurrent("devices change while no host runs: the next host sets one offline and one online", async (context) => {
     const world = await worldOf(context);
     await world.startHost();
     const stationId = await world.openStation();
@@ -72,7 +72,7 @@ describe("liveness from the heartbeats", () => {
     await eventually(isNow(world, stationId, silent, "online"));
     await world.stopHosts();
     await pause(SILENCE_MS);
-    // However long the host takes to start, this device has just sent a heartbeat.
+    // With this interval, the device has sent a heartbeat just before the host is ready.
     const beat = setInterval(() => void world.heartbeat(stationId, returning), SILENCE_MS / 4);
     await world.startHost();
     await eventually(isNow(world, stationId, silent, "offline"));
@@ -80,7 +80,7 @@ describe("liveness from the heartbeats", () => {
     clearInterval(beat);
   });
 
-  it.concurrent("after an outage: the host reads the stored heartbeats before a device counts as silent", async (context) => {
+  it.concurrent("an outage of NATS: the host reads the stored heartbeats before a device counts as silent", async (context) => {
     const world = await worldOf(context);
     await world.startHost();
     const stationId = await world.openStation();
@@ -94,12 +94,12 @@ describe("liveness from the heartbeats", () => {
     expect(await livenessOf(world, stationId, deviceId)).toBe("online");
   });
 
-  it.concurrent("a host that misses heartbeats, and receives commands: it reads the stored one before a device counts as silent", async (context) => {
+  it.concurrent("a host receives no heartbeats: it reads the stored one before a device counts as silent", async (context) => {
     const world = await worldOf(context);
     const { proxy } = await world.startHostBehindProxy();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
-    const receive = proxy.loseAll("station.heard.");
+    const receive = proxy.loseAll("station.presence.");
     const beat = setInterval(() => void world.heartbeat(stationId, deviceId), SILENCE_MS / 10);
     await pause(3 * SILENCE_MS);
     expect(await livenessChanges(world, stationId)).toEqual(["device_online"]);
@@ -110,7 +110,7 @@ describe("liveness from the heartbeats", () => {
     await eventually(isNow(world, stationId, deviceId, "online"));
   });
 
-  it.concurrent("LIVENESS does not answer: no device counts as silent until it does", async (context) => {
+  it.concurrent("the stream LIVENESS does not answer: a device counts as silent only after its answer", async (context) => {
     const world = await worldOf(context);
     const { proxy } = await world.startHostBehindProxy();
     const stationId = await world.openStation();
@@ -149,7 +149,7 @@ describe("liveness from the heartbeats", () => {
     await eventually(isNow(world, stationId, deviceId, "online"));
   });
 
-  it.concurrent("a heartbeat of a device that no station has: nothing is committed", async (context) => {
+  it.concurrent("a heartbeat of an unknown device or station: nothing is committed", async (context) => {
     const world = await worldOf(context);
     await world.startHost();
     const stationId = await world.openStation();

@@ -1,4 +1,4 @@
-/** Which host owns which partition, according to the hosts' records: no host serves commands here. */
+/** Which host owns which partition, by the leases in the log. The hosts of this file serve no commands. */
 
 import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -24,9 +24,9 @@ interface Host {
   readonly leases: LogLeases;
   readonly bus: Bus;
   readonly held: Set<number>;
-  /** The calls that it has received, oldest first. */
+  /** The calls that the leases have made to this host, oldest first. */
   readonly calls: ("acquire" | "release" | "drop" | "listen" | "listen no more")[];
-  /** While false the host cannot serve, and does not renew. */
+  /** While this is false, the host does not renew its lease. */
   canServe: boolean;
 }
 
@@ -84,7 +84,7 @@ const shared = (): number[] => {
 };
 
 describe("leases of partitions", () => {
-  it("no record can be stored for 4 s: no host is removed, and each keeps its partitions", async () => {
+  it("no host can renew for 4 s: no host is removed, and each keeps its partitions", async () => {
     const [first, second] = await startTwo();
     const before = [new Set(first.held), new Set(second.held)];
     for (const { calls } of hosts) calls.length = 0;
@@ -101,26 +101,26 @@ describe("leases of partitions", () => {
     ]);
   });
 
-  it("a host that is silent: the other one takes over all partitions, and no partition has two owners", async () => {
+  it("one host does not renew: the other one takes over all partitions, and no partition has two owners", async () => {
     const [first, second] = await startTwo();
     first.canServe = false;
-    // `ownership.test.ts` tests how soon.
+    // `ownership.test.ts` tests how soon this happens.
     await eventually(() => {
       expect(shared()).toEqual([]);
       return second.held.size === PARTITION_COUNT;
     });
-    // At its next renewal it finds that it was removed.
+    // At its next renewal, the first host finds that it was removed.
     first.canServe = true;
     first.calls.length = 0;
     await eventually(() => {
       expect(shared()).toEqual([]);
       return first.held.size > 0 && first.held.size + second.held.size === PARTITION_COUNT;
     });
-    // On a slow machine it notices only now that its lease has lapsed.
+    // On a slow machine, the host notices only now that its lease has lapsed, and calls "listen no more" first.
     expect(first.calls.find((oneCall) => oneCall !== "listen no more")).toBe("drop");
   });
 
-  it("a host that cannot renew for 2 s: nothing is taken from it", async () => {
+  it("a host that cannot renew for 2 s: it keeps its partitions", async () => {
     const [first, second] = await startTwo();
     const before = new Set(first.held);
     second.calls.length = 0;
@@ -153,7 +153,7 @@ describe("leases of partitions", () => {
     expect(shared()).toEqual([]);
   });
 
-  it("in a log, a host that ended long ago: the next host deletes its record", async () => {
+  it("a host that ended long ago: the next host deletes its record from the log", async () => {
     const log = ONE_LOG.all[0] as StationLogDefinition;
     const place = { ...PLACE, stream: log.name, prefix: `${log.leases}.`, removedForMs: 0 };
     const first = await startHost("first", place);

@@ -14,7 +14,7 @@ describe("a station with too many commands", () => {
   });
   afterAll(() => world.stop());
 
-  /** One request without a client that repeats it. */
+  /** Sends one request, which no client repeats. */
   const askOnce = async (stationId: number, body: unknown): Promise<StationAnswer> => {
     const payload = typeof body === "string" ? body : JSON.stringify(body);
     return (await world.bus.nc.request(stationCommandSubject(stationId), payload, { timeout: 15_000 })).json();
@@ -43,7 +43,7 @@ describe("a station with too many commands", () => {
     expect(done.map(({ commandId }) => commandId)).toEqual(expect.arrayContaining(kept));
   });
 
-  it("a request that is repeated while the first waits: takes no further place, and gets the same answer", async () => {
+  it("a request that is repeated while the first waits: uses no further place, and gets the same answer", async () => {
     const stationId = await world.openStation();
     const answers = await Promise.all(
       Array.from({ length: 10 * STATION_LIMITS.mailboxLength }, () => askOnce(stationId, renewal("test:again"))),
@@ -54,7 +54,7 @@ describe("a station with too many commands", () => {
     expect(kept).toHaveLength(1);
   });
 
-  it("other stations do not wait for it", async () => {
+  it("a command to another station: does not wait for the queue", async () => {
     const [crowded, quiet] = await Promise.all([world.openStation(), world.openStation()]);
     const crowd = Promise.all(Array.from({ length: 200 }, (_, index) => askOnce(crowded, renewal(`test:c${index}`))));
     expect(await askOnce(quiet, renewal("test:quiet"))).toMatchObject({ reply: { ok: true } });
@@ -62,8 +62,8 @@ describe("a station with too many commands", () => {
   });
 
   it.each([
-    ["no JSON", "{"],
-    ["nothing", ""],
+    ["a body that is no JSON", "{"],
+    ["an empty body", ""],
     ["an unknown command", { commandId: "x:1", actor: CASHIER, command: { type: "explode" } }],
     [
       "a command that no caller may send",
@@ -71,10 +71,10 @@ describe("a station with too many commands", () => {
     ],
     ["a command id that is too long", { commandId: "x".repeat(201), actor: CASHIER, command: { type: "lease_renew" } }],
     [
-      "an actor that does not exist",
+      "an actor of an unknown kind",
       { commandId: "x:3", actor: { kind: "guest", id: 1 }, command: { type: "lease_renew" } },
     ],
-  ])("%s: refused finally, with the names of the fields, and the host continues", async (_what, body) => {
+  ])("%s: refused as invalid with details, and the host continues", async (_what, body) => {
     const stationId = await world.openStation();
     const before = (await world.commits(stationId)).length;
     const answer = await askOnce(stationId, body);

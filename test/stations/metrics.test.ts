@@ -1,4 +1,4 @@
-/** What an actor host counts when something fails. `test/gateway/metrics.test.ts` tests what it counts of a collection. */
+/** The metrics of an actor host about failures. `test/gateway/metrics.test.ts` tests its metrics about a collection. */
 import type { Registry } from "prom-client";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
@@ -25,7 +25,7 @@ const renew = (stationId: number, commandId: string): Promise<unknown> => {
 };
 
 describe("an actor host counts", () => {
-  it("an append that it had to read back, and the command once", async () => {
+  it("an append with unknown outcome, and its command once", async () => {
     const { proxy, metrics } = await world.startHostBehindProxy();
     const stationId = await world.openStation();
     const before = await read(metrics, "stations_commands_total", { type: "lease_renew" });
@@ -58,11 +58,11 @@ describe("an actor host counts", () => {
     expect(await read(metrics, "stations_busy_total", { queue: "host" })).toBe(0);
   });
 
-  it("commands that wait while another is under way, and none when it is done", async () => {
+  it("commands that wait behind another one, and none when all are done", async () => {
     const { proxy, metrics } = await world.startHostBehindProxy();
     const stationId = await world.openStation();
     expect(await read(metrics, "stations_commands_waiting")).toBe(0);
-    // The acknowledgement is lost, so that the first command is under way until the log has been read back.
+    // The acknowledgement is lost, so the first command is not done until the host has read the log back.
     const lost = proxy.loseNext(`"stream":"STATION_LOG_0"`);
     const first = renew(stationId, "test:slow");
     await lost;
@@ -72,7 +72,7 @@ describe("an actor host counts", () => {
     expect(await read(metrics, "stations_commands_waiting")).toBe(0);
   });
 
-  it("refused reports that it did not keep, and none that it kept", async () => {
+  it("refused reports that the station did not store, and none that it stored", async () => {
     const settlement = await world.startSettlement();
     const { metrics } = await world.startHost();
     const stationId = await world.openStation();
@@ -99,7 +99,7 @@ describe("an actor host counts", () => {
     await settlement.stop();
   });
 
-  it("settlements that it has to ask for again, and how they end", async () => {
+  it("repeated settlement requests, and the results of settlements", async () => {
     const settlement = await world.startSettlement();
     const { metrics } = await world.startHost();
     const stationId = await world.openStation();

@@ -12,14 +12,14 @@ describe("partitions and their owners", () => {
   afterEach(() => world.stopHosts());
   afterAll(() => world.stop());
 
-  it("gives a single host all partitions well within a second of its start", async () => {
+  it("a single host: it has all partitions well within a second of its start", async () => {
     const startedAt = performance.now();
     const only = await world.startHost();
     expect(only.host.owned().size).toBe(PARTITION_COUNT);
     expect(performance.now() - startedAt).toBeLessThan(1_000);
   });
 
-  it("shares them between two hosts, each partition with exactly one", async () => {
+  it("two hosts: each partition has exactly one owner, and each host has more than a quarter", async () => {
     const first = await world.startHost();
     const second = await world.startHost();
     await eventually(
@@ -33,7 +33,7 @@ describe("partitions and their owners", () => {
     await eventually(() => second.host.owned().size === PARTITION_COUNT);
   });
 
-  it("hands over in less than 500 ms on SIGTERM, and no command is lost meanwhile", async () => {
+  it("a host stops: it hands over in less than 500 ms, and no command is lost", async () => {
     const first = await world.startHost();
     const stationIds = await Promise.all(Array.from({ length: 20 }, () => world.openStation()));
     const second = await world.startHost();
@@ -65,7 +65,7 @@ describe("partitions and their owners", () => {
     expect(asked).toBeGreaterThan(100);
   });
 
-  it("takes over from a killed host within 3 s", async () => {
+  it("a host is killed: the other host serves its stations within 3 s", async () => {
     const killed = await world.startHostProcess();
     const stationIds = await Promise.all(Array.from({ length: 8 }, () => world.openStation()));
     const other = await world.startHost();
@@ -82,14 +82,14 @@ describe("partitions and their owners", () => {
     expect(performance.now() - killedAt).toBeLessThan(3_000);
   });
 
-  it("a host that was stalled for 4 s: acts for no station when it continues", async () => {
+  it("a host continues after it was removed as stalled: a command takes effect once", async () => {
     const frozen = await world.startHostProcess();
     const stationId = await world.openStation();
     frozen.freeze();
     const other = await world.startHost();
     await eventually(() => other.host.owned().size === PARTITION_COUNT);
     await world.ask(stationId, { type: "lease_renew" });
-    // Both hosts receive it, the stalled one when it continues. Whichever host is first, the command takes effect once.
+    // Both hosts receive the command, the stalled one when it continues. It takes effect once, whichever host is first.
     const renewal = world.ask(stationId, { type: "lease_release" }, { commandId: "test:release" });
     frozen.thaw();
     expect((await renewal).reply.ok).toBe(true);
@@ -97,7 +97,7 @@ describe("partitions and their owners", () => {
     expect(released).toHaveLength(1);
   });
 
-  it("lease not renewed for 1.5 s: the host accepts no commands until it can renew, and keeps its partitions", async () => {
+  it("nats-server is killed: the host accepts no commands until it can renew, and then has its partitions again", async () => {
     const { host } = await world.startHost();
     const stationId = await world.openStation();
     await world.nats.kill9();

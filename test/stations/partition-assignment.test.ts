@@ -6,17 +6,17 @@ import { assignPartitions } from "../../services/stations/ownership.ts";
 const hostsOf = (count: number): string[] => Array.from({ length: count }, () => randomUUID());
 
 describe("the assignment of partitions", () => {
-  it("gives all partitions to a single host, and assigns none without a host", () => {
+  it("one host has all partitions; without a host, none is assigned", () => {
     expect(new Set(assignPartitions(["only"]))).toEqual(new Set(["only"]));
     expect(assignPartitions([])).toEqual([]);
   });
 
-  it("does not depend on the order of the hosts", () => {
+  it("the hosts in another order: the assignment is the same", () => {
     const hosts = hostsOf(5);
     expect(assignPartitions(hosts.toReversed())).toEqual(assignPartitions(hosts));
   });
 
-  it.each([2, 3, 4, 8])("shares evenly among %i hosts", (count) => {
+  it.each([2, 3, 4, 8])("%i hosts: each has 0.4 to 1.8 times an equal share", (count) => {
     for (let round = 0; round < 20; round += 1) {
       const hosts = hostsOf(count);
       const owners = assignPartitions(hosts);
@@ -28,7 +28,7 @@ describe("the assignment of partitions", () => {
     }
   });
 
-  it("moves only the partitions that a new host gets or an ended host had", () => {
+  it("a host starts: only the partitions that it gets move", () => {
     const hosts = hostsOf(4);
     const newcomer = randomUUID();
     const before = assignPartitions(hosts);

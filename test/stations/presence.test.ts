@@ -1,4 +1,4 @@
-/** A heartbeat that arrives after its device's silence was committed, but before the host knows of that commit. */
+/** A heartbeat that arrives after the silence of its device is stored, and before the host knows that commit. */
 
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -6,7 +6,7 @@ import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { eventually } from "../support/wait-for.ts";
 import { livenessChanges, livenessOf, type StationWorld, startStationWorld } from "./station-world.ts";
 
-/** Longer than the host waits for a lost acknowledgement, so that the heartbeat is still fresh when it knows the commit. */
+/** Longer than the host waits for an acknowledgement, so that the heartbeat is still new when the host knows the commit. */
 const SILENCE_MS = 2 * STATION_LIMITS.appendMs + 500;
 
 let world: StationWorld;
@@ -15,19 +15,19 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-it("a heartbeat before the commit of a silence is known: the device is online again without another heartbeat", async () => {
+it("a heartbeat before the host knows the commit of a silence: the device is online without another heartbeat", async () => {
   const { proxy } = await world.startHostBehindProxy();
   const stationId = await world.openStation();
   const deviceId = await world.addCompanion(stationId);
-  // Answered after the commit that set the device online, so that the next acknowledgement is not of that commit.
+  // This answer comes after the commit that set the device online, so the next acknowledgement is of another commit.
   expect((await world.ask(stationId, { type: "lease_renew" })).reply.ok).toBe(true);
-  // The next acknowledgement is of the silence. It is lost, so the host knows the commit only after it has read the log back.
+  // The acknowledgement of the silence is lost. The host knows that commit only after it has read the log back.
   await proxy.loseNext(`"stream":"STATION_LOG_0"`);
   expect(await livenessChanges(world, stationId)).toEqual(["device_online", "device_offline"]);
   await world.heartbeat(stationId, deviceId);
   await eventually(async () => (await livenessOf(world, stationId, deviceId)) === "online");
   expect(await livenessChanges(world, stationId)).toEqual(["device_online", "device_offline", "device_online"]);
-  // The host watches it like any other device: without a further heartbeat it is silent again.
+  // Without another heartbeat, the device is silent again.
   await pause(SILENCE_MS);
   await eventually(async () => (await livenessOf(world, stationId, deviceId)) === "offline");
 });

@@ -58,7 +58,7 @@ describe("the provider saga", () => {
     return (await findIntent(world, stationId, intentId))?.endReason ?? "";
   };
 
-  /** Removes the switch as if it had never been on. The relay's completeness notice stays. */
+  /** Removes the switch from the bucket, as if it had never been on. The relay's notice of completeness stays. */
   const removeSwitch = async (key: string): Promise<void> => {
     await world.bus.jsm.streams.purge(`KV_${SWITCHES.name}`, { filter: `$KV.${SWITCHES.name}.${key}` });
   };
@@ -105,9 +105,9 @@ describe("the provider saga", () => {
   });
 
   it.each([
-    ["is empty", ""],
-    ["is too long", "0".repeat(STATE_LIMITS.qrPayloadCharacters + 1)],
-  ])("accepts no payload that %s", async (_what, qrPayload) => {
+    ["an empty", ""],
+    ["a too long", "0".repeat(STATE_LIMITS.qrPayloadCharacters + 1)],
+  ])("%s payload: the collection ends as provider_answer_invalid", async (_what, qrPayload) => {
     await script(() => ({ created: true, qrPayload, providerReference: "PAY-1" }));
     await world.startHost();
     const stationId = await world.openQrStation();
@@ -115,7 +115,7 @@ describe("the provider saga", () => {
     expect(await endReason(stationId, intentId)).toBe("provider_answer_invalid");
   });
 
-  it("asks again while the providers service starts or fails", async () => {
+  it("the providers service starts late and then fails twice: the host asks again until the QR is there", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
@@ -130,7 +130,7 @@ describe("the provider saga", () => {
     expect(providers.questions).toHaveLength(3);
   });
 
-  it("no answer at all: the collection ends as provider_unavailable", async () => {
+  it("no answer from the providers service: the collection ends as provider_unavailable", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const startedAt = performance.now();
@@ -140,7 +140,7 @@ describe("the provider saga", () => {
     expect((await world.newest(stationId)).actor.kind).toBe("system");
   });
 
-  it("does not ask a provider that was frozen after the collection began", async () => {
+  it("the provider is frozen after the collection began: the host does not ask it", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
@@ -160,7 +160,7 @@ describe("the provider saga", () => {
     ["platform_frozen", () => "platform"],
     ["organization_frozen", () => "organization.1"],
     ["station_frozen", (stationId: number) => `station.${stationId}`],
-  ] as const)("makes no QR for a collection from before a freeze: %s", async (reason, keyOf) => {
+  ] as const)("%s after the collection began: the host does not ask the provider", async (reason, keyOf) => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
@@ -179,7 +179,7 @@ describe("the provider saga", () => {
 
   it("a switch is turned on while the provider is asked: the end reason names that switch", async () => {
     try {
-      // The providers service answers so for every switch.
+      // For every switch, the providers service answers provider_frozen.
       await script(async () => {
         await world.bus.js.publish(`$KV.${SWITCHES.name}.platform`, "{}");
         await pause(500);
@@ -194,7 +194,7 @@ describe("the provider saga", () => {
     }
   });
 
-  it("the station is suspended while the providers service does not run: makes no QR", async () => {
+  it("the station is suspended before the provider is asked: the collection ends as station_suspended", async () => {
     await world.startHost();
     const stationId = await world.openQrStation();
     const { intentId } = await pick(stationId);
@@ -225,7 +225,7 @@ describe("the provider saga", () => {
       callback: (_, message) => void requestIds.set(message.json<Question>().intentId, requestIdOf(message)),
     });
     await world.startHost();
-    // No command comes: the host finds the open requests by itself.
+    // No command comes. The host finds the open requests without one.
     for (const { stationId, intentId } of intents) await isEventually(stationId, intentId, "presented");
     subscription.unsubscribe();
     for (const { stationId, intentId } of intents) {
@@ -257,7 +257,7 @@ describe("the provider saga", () => {
     expect(providers.questions).toHaveLength(2);
   });
 
-  it("an answer after a cancellation: is dropped, and the providers service receives the withdrawal", async () => {
+  it("an answer after a cancellation: ignored, and the providers service receives the withdrawal", async () => {
     const held: (() => void)[] = [];
     const providers = await script(async ({ intentId }) => {
       await new Promise<void>((resolve) => held.push(resolve));
@@ -278,7 +278,7 @@ describe("the provider saga", () => {
     });
   });
 
-  it("reports a cancellation and an expiry, not a success, and repeats the report until it is answered", async () => {
+  it("a cancellation and an expiry are reported, again until the service answers; a success is not reported", async () => {
     const stopped = await script();
     await world.startHost();
     const [cancelled, expired] = [await world.openQrStation(), await world.openQrStation()];
@@ -289,7 +289,7 @@ describe("the provider saga", () => {
     await isEventually(expired, second.intent?.intentId ?? 0, "presented");
     await stopped.stop();
     await world.ask(cancelled, { type: "intent_cancel", intentId: first.intentId });
-    // Whether its provider has confirmed in time cannot be checked now, so it waits beyond its deadline.
+    // The host cannot check now whether the provider has confirmed in time, so the QR stays after its deadline.
     await eventually(() => Date.now() > (second.intent?.expiresAtMs ?? 0) + 300);
     await isEventually(expired, second.intent?.intentId ?? 0, "presented");
     const providers = await script();

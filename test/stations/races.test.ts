@@ -10,7 +10,7 @@ import { type StationWorld, startStationWorld } from "./station-world.ts";
 
 const ROUNDS = Number(process.env["RACE_ROUNDS"] ?? 100);
 const STATIONS = 20;
-/** The intent expires around the time of the cashier's two commands: in some rounds before them, in others after them. */
+/** The intent expires in some rounds before the cashier's two commands, in others between or after them. */
 const LIFETIMES_MS = [60, 120, 240, 480];
 
 describe("an attestation, a cancellation and an expiry at once", () => {
@@ -33,7 +33,7 @@ describe("an attestation, a cancellation and an expiry at once", () => {
     expect(ends).toHaveLength(ROUNDS);
     await eventually(() => endings.size >= ROUNDS);
     expect([...endings.values()].filter((count) => count !== 1)).toEqual([]);
-    // Each of the three must have ended some intents; otherwise the test proves nothing.
+    // The test proves something only when each of the three has ended some intents.
     for (const end of ["succeeded", "cancelled", "expired"]) {
       expect(ends.filter((status) => status === end).length, end).toBeGreaterThan(5);
     }
@@ -67,7 +67,7 @@ describe("an attestation, a cancellation and an expiry at once", () => {
   }
 });
 
-/** How often each intent ended, counted from the log itself while it grows. */
+/** Follows the log and counts how often each intent has ended. */
 function followEndings(world: StationWorld): ReadonlyMap<number, number> {
   const endings = new Map<number, number>();
   openFeed(world.bus, {

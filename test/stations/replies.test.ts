@@ -10,7 +10,7 @@ describe("the same command again (I6)", () => {
   let world: StationWorld;
   beforeAll(async () => {
     world = await startStationWorld({ money: true });
-    // No other service runs: a repetition needs the payment seam at most.
+    // No other service runs. A repetition needs at most the payment seam.
     await Promise.all([world.startSettlement(), world.startHost()]);
   });
   afterAll(() => world.stop());
@@ -25,7 +25,7 @@ describe("the same command again (I6)", () => {
       { type: "intent_report", intentId, outcome: "reported_success", providerReference: "R-1", providerCode: "00" },
       { commandId: `report:${deviceId}:${intentId}:${key}`, actor: deviceActor(deviceId) },
     );
-  /** Replaces the host by one with an empty memory. */
+  /** Replaces the host by a new one, which has no stations in memory. */
   const restart = async (): Promise<void> => {
     await world.stopHosts();
     await world.startHost();
@@ -51,11 +51,11 @@ describe("the same command again (I6)", () => {
     expect(withoutSequence(await create(stationId, "create:7:2:key", orderId))).toEqual(withoutSequence(created));
   });
 
-  /** Commands whose replies push all others out of the state. */
+  /** Sends commands whose replies displace all others from the state. */
   const forgetReplies = async (stationId: number): Promise<void> => {
     for (let round = 0; round < STATE_LIMITS.replies; round += 1) await world.ask(stationId, { type: "lease_acquire" });
   };
-  /** Collections that push all others out of the state. */
+  /** Makes collections that displace all others from the state. */
   const forgetIntents = async (stationId: number, orderId: number): Promise<void> => {
     for (let round = 0; round < STATE_LIMITS.endedIntents; round += 1)
       await cancel(stationId, await create(stationId, `create:7:more:${round}`, orderId));
@@ -146,7 +146,7 @@ describe("the same command again (I6)", () => {
     await forgetReplies(stationId);
     expect(withoutSequence(await attest())).toEqual(withoutSequence(attested));
     expect(withoutSequence(await cancelIt())).toEqual(withoutSequence(cancelled));
-    // Under another key it is another command.
+    // With another key, this is another command.
     expect((await world.ask(stationId, { type: "intent_cancel", intentId: ended })).reply).toMatchObject({
       ok: false,
       code: "intent_not_actionable",
@@ -165,14 +165,14 @@ describe("the same command again (I6)", () => {
     expect(again.reply).toEqual(first.reply);
     const newest = (await world.newest(stationId)).state.intent;
     expect(newest?.reportCount).toBe(1);
-    // A companion that was restarted a day later repeats a report that was not answered.
+    // The companion repeats its report after the intent has ended and left the state.
     await cancel(stationId, created);
     await forgetIntents(stationId, await world.openOrder(stationId));
     expect((await report(stationId, deviceId, intentId, "a")).reply).toEqual(first.reply);
     expect(await countOf(stationId, "late_evidence_kept")).toBe(0);
   });
 
-  it("keeps a report on an intent that has left the state as late evidence, and refuses it as ended", async () => {
+  it("a first report after its intent has left the state: stored as late evidence, and refused as ended", async () => {
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
     const orderId = await world.openOrder(stationId);
@@ -195,7 +195,7 @@ describe("the same command again (I6)", () => {
     });
   });
 
-  it("an unknown intent, another station's and another device's: the same answer for each", async () => {
+  it("a report about an unknown intent, another station's or another device's: the same answer for each", async () => {
     const [here, there] = await Promise.all([world.openStation(), world.openStation()]);
     const mine = await world.addCompanion(here);
     const theirs = await world.addCompanion(there);
@@ -209,7 +209,7 @@ describe("the same command again (I6)", () => {
       expect(reply).toEqual({ ok: false, code: "handoff_not_assigned" });
   });
 
-  it("refuses an order of another station as unknown", async () => {
+  it("a creation for another station's order: refused as order_unknown", async () => {
     const [here, there] = await Promise.all([world.openStation(), world.openStation()]);
     const { reply } = await create(here, "create:7:8:key", await world.openOrder(there));
     expect(reply).toEqual({ ok: false, code: "order_unknown" });

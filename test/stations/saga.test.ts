@@ -20,7 +20,7 @@ describe("the settlement saga", () => {
   });
   afterAll(() => world.stop());
 
-  /** The same command at each call. */
+  /** Creates a cash collection. Each call for the same order is the same command. */
   const createCash = async (stationId: number, orderId: number): Promise<number> => {
     const command = { type: "intent_create", route: "cash", orderId } as const;
     const { intent, reply } = await world.ask(stationId, command, { commandId: `create:7:${orderId}` });
@@ -43,7 +43,7 @@ describe("the settlement saga", () => {
     (await world.database()<{ status: string }[]>`select status from orders where order_id = ${orderId}`)[0]?.status ??
     "";
 
-  it("commits the attestation, settles the order once, and answers only then", async () => {
+  it("an attestation: it is committed, the order is settled once, and the answer comes after that", async () => {
     settlement = await world.startSettlement();
     await world.startHost();
     const stationId = await world.openStation();
@@ -76,7 +76,7 @@ describe("the settlement saga", () => {
     expect(await transactions(intentId)).toBe(1);
   });
 
-  it("the order has changed: the intent returns to its former state, and nothing is settled", async () => {
+  it("the order has changed: the intent is created again, and nothing is settled", async () => {
     settlement = await world.startSettlement();
     await world.startHost();
     const stationId = await world.openStation();
@@ -90,7 +90,7 @@ describe("the settlement saga", () => {
     expect(await orderStatus(orderId)).toBe("open");
   });
 
-  it("a late request for a refused attestation, from a host that was cut off: settles nothing", async () => {
+  it("a late settlement request for a refused attestation, as from a stalled host: settles nothing", async () => {
     settlement = await world.startSettlement();
     await world.startHost();
     const stationId = await world.openStation();
@@ -118,7 +118,7 @@ describe("the settlement saga", () => {
     expect(await transactions(intentId)).toBe(1);
   });
 
-  it("the seam does not answer: the cashier gets unavailable, and the host settles when it answers again", async () => {
+  it("the seam does not answer: the cashier gets unavailable, and the host settles when the seam answers again", async () => {
     settlement = await world.startSettlement();
     await world.startHost();
     const stationId = await world.openStation();
@@ -153,7 +153,7 @@ describe("the settlement saga", () => {
     };
     await eventually(() => areAll("settling"));
     await killed.kill9();
-    // All requests end now, so that no client repeats one at the next host.
+    // All requests have ended, so that no client repeats one at the next host.
     await Promise.all(attested);
     const asked = new Map<number, string | undefined>();
     const subscription = world.bus.nc.subscribe(settleIntent.subject, {
@@ -161,7 +161,7 @@ describe("the settlement saga", () => {
     });
     settlement = await world.startSettlement();
     await world.startHost();
-    // No command comes: the host finds the settlements by itself.
+    // No command comes. The host finds the settlements without one.
     await eventually(() => areAll("succeeded"));
     subscription.unsubscribe();
     for (const { intentId } of intents) {
@@ -172,7 +172,7 @@ describe("the settlement saga", () => {
 
   it("hosts are killed during settlements: each order is settled once", { timeout: 180_000 }, async () => {
     settlement = await world.startSettlement();
-    // It copies intents, so that settlement can answer repetitions about intents that the station has dropped.
+    // The audit service copies intents, so that a repetition about an intent that has left the state gets its answer.
     const audit = await world.startAudit();
     let running = await world.startHostProcess();
     const stationIds = await Promise.all(Array.from({ length: 6 }, () => world.openStation()));

@@ -1,4 +1,4 @@
-/** A providers service for tests: real operations over the bus, with answers from a script. */
+/** A providers service for tests: it serves the real operations of the bus with answers from a script. */
 import {
   createProviderPayment,
   findRecordedConfirmation,
@@ -12,24 +12,24 @@ export type Question = RequestOf<typeof createProviderPayment>;
 export type Answer = ReplyOf<typeof createProviderPayment>;
 
 export interface ScriptedProviders {
-  /** Every question in the order of its arrival. */
+  /** Every request for a payment, in the order of arrival. */
   readonly questions: readonly Question[];
   /**
-   * What was recorded in time, by intent; `unanswered` as if the service were stopped, `hangs` as if it were stalled, and
-   * `before the deadline` while the database's clock has not reached it.
+   * The confirmation that was recorded in time, by intent. `unanswered` means that the service is stopped, `hangs` that it is
+   * stalled, and `before the deadline` that the database's clock has not reached the deadline.
    */
   readonly recorded: Map<number, string>;
-  /** Intents whose recorded confirmation was asked for, in order. */
+  /** Intents that a host has checked for a recorded confirmation, in order. */
   readonly checked: readonly number[];
-  /** Intents whose withdrawal was reported, in order. */
+  /** Intents whose end a host has reported, in order. */
   readonly withdrawn: readonly number[];
   stop(): Promise<void>;
 }
 
-/** Far longer than a host waits. Without an end, these requests would fill the service, which then answers `busy`. */
+/** Far longer than a host waits. It has an end, because open requests would fill the service, which then answers `busy`. */
 const HANGS_MS = 10 * STATION_LIMITS.confirmationCheckMs;
 
-/** What the guest scans for an intent, unless the script says otherwise. */
+/** The answer with the QR of an intent, unless the script gives another one. */
 export const qrOf = (intentId: number): Answer => ({
   created: true,
   qrPayload: `000201-QR-${intentId}`,

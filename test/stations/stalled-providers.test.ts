@@ -1,4 +1,4 @@
-/** The cashier's other work at a station with an overdue QR while the providers service is stalled (design §2.6, design §2.7). */
+/** A station with an overdue QR while the providers service stalls: the cashier's other work (design §2.6, design §2.7). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { eventually } from "../support/wait-for.ts";
@@ -6,10 +6,10 @@ import { type ScriptedProviders, startScriptedProviders } from "./scripted-provi
 import { type StationWorld, startStationWorld } from "./station-world.ts";
 
 const LIFETIME_MS = 1_500;
-/** Each measurement contains the wait, and some contain other load, so the shortest one is closest to the wait. */
+/** Each measurement has the wait, and some have other load too. So the shortest one is closest to the wait. */
 const MEASURED_STATIONS = 3;
 
-describe("a station with an overdue QR, while the providers service takes requests and answers none", () => {
+describe("a station with an overdue QR, while the providers service receives requests and answers none", () => {
   let world: StationWorld;
   let providers: ScriptedProviders;
   beforeAll(async () => {
@@ -38,7 +38,7 @@ describe("a station with an overdue QR, while the providers service takes reques
   const overdueQrs = (checks: number) =>
     Promise.all(Array.from({ length: MEASURED_STATIONS }, () => overdueQr(checks)));
 
-  /** The least time that the work waits at these stations: its additional time compared with stations without a QR. */
+  /** The shortest wait of the work at these stations: the time that it takes longer than at stations without a QR. */
   const leastWaitedMs = async (
     stations: readonly { readonly stationId: number }[],
     work: (stationId: number) => Promise<unknown>,

@@ -1,5 +1,5 @@
 /**
- * A NATS server of one test with real actor hosts, and functions that act on stations. With `money` it also has a database,
+ * A NATS server of one test, with real actor hosts and functions that act on stations. With `money`, it also has a database
  * and can start the real settlement and audit services.
  */
 
@@ -42,11 +42,11 @@ export const deviceActor = (id: number): Actor => ({ kind: "device", id });
 export interface RunningHost {
   readonly host: StationHost;
   readonly bus: Bus;
-  /** Its connection for scans of whole streams, and for late commits after a scan. */
+  /** The host's connection for scans of whole streams, and for late commits after a scan. */
   readonly scanBus: Bus;
-  /** What it counts. */
+  /** The host's metrics. */
   readonly metrics: Registry;
-  /** Hands over and ends, as after SIGTERM. */
+  /** The host hands over and ends, as after SIGTERM. */
   stop(): Promise<void>;
 }
 
@@ -55,27 +55,27 @@ export interface StationWorld {
   readonly bus: Bus;
   /** A further connection to this world's NATS. */
   connect(name: string): Promise<Bus>;
-  /** The address of this world's database; throws without `money`. */
+  /** The address of this world's database. It throws without `money`. */
   databaseUrl(): string;
   database(): Database;
-  /** A host within the test's own process; `leaseUrl` names another server than this world's for its lease alone. */
+  /** Starts a host in the test's process. Its lease is at the server `leaseUrl`, by default at this world's server. */
   startHost(options?: { natsUrl?: string; leaseUrl?: string; log?: Log }): Promise<RunningHost>;
   /**
-   * Two hosts that both own every partition: each has its lease on another server and receives nothing of the other, which is
-   * the worst case for leases.
+   * Starts two hosts that both own every partition: each has its lease on another server, and does not receive the other's.
+   * This is the worst case for leases.
    */
   startTwins(): Promise<readonly [RunningHost, RunningHost]>;
-  /** A host whose connection loses the messages that the proxy drops. */
+  /** Starts a host whose connection goes through a proxy, which drops the messages that a test names. */
   startHostBehindProxy(): Promise<RunningHost & { readonly proxy: FaultProxy }>;
-  /** A host as `npm start` runs it: a process that can be killed. */
+  /** Starts a host like `npm start`, as a process that can be killed. */
   startHostProcess(environment?: NodeJS.ProcessEnv): Promise<HostProcess>;
-  /** Starts the settlement service. A test may run without it, to check what waits for it. */
+  /** Starts the settlement service. Tests without it check what waits for it. */
   startSettlement(): Promise<Service>;
   startAudit(): Promise<Service>;
   ask(stationId: number, command: RequestedCommand, options?: AskOptions): Promise<StationResponse>;
-  /** A station with a cashier's lease on it; with `money` it is in the database too. */
+  /** A station with a cashier's lease. With `money`, the station is in the database too. */
   openStation(options?: { lease?: boolean }): Promise<number>;
-  /** The same, with a provider for QRs. */
+  /** The same with a provider for QRs. */
   openQrStation(): Promise<number>;
   /** A companion of a station that has just sent a heartbeat. */
   addCompanion(stationId: number): Promise<number>;
@@ -254,7 +254,7 @@ export async function startStationWorld(
   return world;
 }
 
-/** The liveness of a device in the newest state, read from the log itself. */
+/** The liveness of a device in the station's newest state in the log. */
 export async function livenessOf(
   world: StationWorld,
   stationId: number,
@@ -270,13 +270,13 @@ export async function livenessChanges(world: StationWorld, stationId: number): P
   return types.filter((type) => type === "device_online" || type === "device_offline");
 }
 
-/** A collection in the newest state of its station, under way or ended. */
+/** A collection in the newest state of its station, active or ended. */
 export async function findIntent(world: StationWorld, stationId: number, intentId: number) {
   const { state } = await world.newest(stationId);
   return [state.intent, ...state.ended].find((intent) => intent?.intentId === intentId) ?? undefined;
 }
 
-/** Repeats work that is refused temporarily, as a client does; a final refusal fails the test. */
+/** Like a client, repeats work that is refused temporarily. A final refusal fails the test. */
 export async function persist<T>(work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

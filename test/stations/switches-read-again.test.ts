@@ -12,8 +12,8 @@ import { noteBucketsComplete } from "../support/buckets-complete.ts";
 import { eventually } from "../support/wait-for.ts";
 import { CASHIER, type StationWorld, startStationWorld } from "./station-world.ts";
 
-/** A feed that lost its consumer asks for a new one after a second. */
-const READ_ANEW_MS = 1_600;
+/** Enough time for a feed that has lost its consumer: it asks for a new one after a second. */
+const READ_AGAIN_MS = 1_600;
 const ORDER = {
   orderId: 5,
   orderDisplayNumber: 5,
@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterEach(() => world.stopHosts());
 afterAll(() => world.stop());
 
-it("a creation waits for its order while the switches are read again: unavailable", async () => {
+it("the host reads the switches again while a creation waits for its order: unavailable", async () => {
   await world.bus.js.publish(`$KV.${SWITCHES.name}.platform`, "{}");
   await world.startHost();
   const stationId = await world.openStation();
@@ -38,7 +38,7 @@ it("a creation waits for its order while the switches are read again: unavailabl
   const served = serve({ nc: world.bus.nc, log, queue: "settlement" }, prepareIntent, async () => {
     await world.bus.jsm.streams.delete(`KV_${SWITCHES.name}`);
     await ensureStreams(world.bus, { replicas: 1, logs: 1 });
-    await delay(READ_ANEW_MS);
+    await delay(READ_AGAIN_MS);
     return { intentId: 77, ended: null, order: ORDER };
   });
   await world.bus.nc.flush();

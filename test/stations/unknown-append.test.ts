@@ -1,4 +1,4 @@
-/** A station with a commit that may or may not be stored. */
+/** A station with a commit of unknown outcome: it may be stored or not. */
 import { headers } from "nats";
 import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -47,13 +47,13 @@ const UNKNOWN = { failure: "unavailable" };
 /** A commit that the host tried to append and that has not reached the server. */
 interface Held {
   readonly commandId: string;
-  /** Stores it; resolves with the server's answer. */
+  /** Stores the commit. Resolves with the server's answer. */
   readonly deliver: () => Promise<unknown>;
 }
 
 /**
- * From now on, appends of the host fail with unknown outcome and are kept. All else that the host sends passes. With
- * `isSilent`, an append fails at its timeout.
+ * Holds the host's appends: each fails with unknown outcome, at once or, with `isSilent`, at its timeout. All other messages
+ * of the host pass.
  */
 function holdAppends(
   { bus: { nc } }: RunningHost,
@@ -76,7 +76,7 @@ function holdAppends(
   return { held, letPass: () => (nc.publish = publish) };
 }
 
-/** For ten seconds after its scan a host also finds late commits of the previous host, which is not tested here. */
+/** Ends the ten seconds after a scan in which a host also finds late commits of the previous host. */
 const endScan = ({ scanBus }: RunningHost): Promise<void> => scanBus.close();
 
 const typesAfter = async (sequence: number): Promise<string[]> =>
@@ -102,12 +102,12 @@ describe("an append whose outcome cannot be read back", () => {
     await endScan(running);
     const { orderId, intentId } = await openCash();
     const restore = proxy.cutAtNext(`"stream":"STATION_LOG_0"`);
-    // The answer is lost with the connection.
+    // The answer to this request is lost with the connection.
     const asked = askOnce({ type: "intent_attest", intentId }, "attest:1", 3_000).catch(() => undefined);
     await eventually(() => host.stationsWithUnknownAppend() === 1);
     expect((await world.newest(stationId)).state.intent?.status).toBe("settling");
     restore();
-    // No request follows: without the check of the append, the settlement starts at the intent's deadline in three minutes.
+    // No request follows. Without the check of the append, settlement would start only at the deadline in three minutes.
     await eventually(() => isPaid(orderId));
     await eventually(() => host.stationsWithUnknownAppend() === 0);
     await asked;
@@ -121,7 +121,7 @@ describe("an append whose outcome cannot be read back", () => {
     const { held, letPass } = holdAppends(running);
     expect(await askOnce({ type: "intent_attest", intentId }, "attest:1")).toMatchObject(UNKNOWN);
     await eventually(() => held.some(({ commandId }) => commandId === "rule_out:attest:1"));
-    // A refusal would be a guess: the attestation may be stored or not.
+    // The host must not refuse, because it does not know whether the attestation is stored.
     expect(await askOnce({ type: "intent_cancel", intentId }, "cancel:1")).toMatchObject(UNKNOWN);
     expect(await held.find(({ commandId }) => commandId === "attest:1")?.deliver()).toMatchObject({
       seq: expect.any(Number),
@@ -152,7 +152,7 @@ describe("an append whose outcome cannot be read back", () => {
     });
   });
 
-  it("has the id of its request in each log line about it, also when its outcome is known", async () => {
+  it("is unknown and then known: each log line about it has the id of its request", async () => {
     const lines: { msg: string; requestId?: string }[] = [];
     const mixin = (): object => ({ requestId: currentRequestId() });
     const log = pino({ mixin }, { write: (line: string) => void lines.push(JSON.parse(line)) });
@@ -163,7 +163,7 @@ describe("an append whose outcome cannot be read back", () => {
     const { held, letPass } = holdAppends(running);
     const attest = () => askOnce({ type: "intent_attest", intentId }, "attest:1");
     expect(await forRequest("the attestation", attest)).toMatchObject(UNKNOWN);
-    // The first attempt to rule it out has failed: another one follows after a pause.
+    // The first attempt to rule the append out has failed. Another one follows after a pause.
     await eventually(() => held.some(({ commandId }) => commandId === "rule_out:attest:1"));
     letPass();
     await eventually(() => running.host.stationsWithUnknownAppend() === 0);
@@ -174,7 +174,7 @@ describe("an append whose outcome cannot be read back", () => {
     ]);
   });
 
-  it("is followed by a commit without its answer, and settlement is busy: unavailable, because it may have taken effect", async () => {
+  it("is stored, its answer has left the state, and settlement is busy: unavailable, because it has taken effect", async () => {
     await settlement.stop();
     const bus = await world.connect("settlement");
     let questions = 0;

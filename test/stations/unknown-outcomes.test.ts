@@ -16,7 +16,7 @@ describe("an append with an unknown outcome", () => {
     const { proxy } = await world.startHostBehindProxy();
     const stationId = await world.openStation();
     const lost = proxy.loseNext(`"stream":"STATION_LOG_0"`);
-    // Asked once, without a client that would ask again.
+    // This is one request, which no client repeats.
     const request = { commandId: "test:release", actor: CASHIER, command: { type: "lease_release" } };
     const asked = world.bus.nc.request(stationCommandSubject(stationId), JSON.stringify(request), { timeout: 15_000 });
     await lost;
@@ -25,7 +25,7 @@ describe("an append with an unknown outcome", () => {
     const commits = await world.commits(stationId);
     expect(commits.filter((commit) => commit.commandId === "test:release")).toHaveLength(1);
     expect(commits.at(-1)?.sequence).toBe(sequence);
-    // The host continues from the right sequence.
+    // The host appends the next commit with the correct sequence.
     expect((await world.ask(stationId, { type: "lease_acquire" })).reply.ok).toBe(true);
     await world.stopHosts();
   });
@@ -41,7 +41,7 @@ describe("an append with an unknown outcome", () => {
       for (let count = 0; !traffic.signal.aborted; count += 1) {
         const commandId = `kill:${stationId}-${count}`;
         const type = count % 2 === 0 ? "lease_release" : "lease_acquire";
-        // Repeated with the same id until it is answered, as a gateway's client would.
+        // Like a client of the gateway, the worker repeats the command with the same id until it has an answer.
         for (;;) {
           const answer = await world.ask(stationId, { type }, { commandId }).catch(() => undefined);
           if (answer === undefined) continue;
@@ -68,7 +68,7 @@ describe("an append with an unknown outcome", () => {
       expect(versions).toEqual(versions.map((_, index) => (versions[0] ?? 0) + index));
       const inLog = commits.map((commit) => commit.commandId);
       expect(new Set(inLog).size).toBe(inLog.length);
-      // The log keeps the newest 64 commits of a station: among these, no acknowledged command may be missing.
+      // The log keeps the newest 64 commits of a station. No acknowledged command may be missing among these.
       const promised = acknowledged.filter((entry) => entry.stationId === stationId).map((entry) => entry.commandId);
       const first = promised.findIndex((commandId) => inLog.includes(commandId));
       expect(promised.slice(first)).toEqual(inLog.filter((commandId) => commandId.startsWith("kill:")));

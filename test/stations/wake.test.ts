@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { decodeWake, encodeWake } from "../../services/stations/station-log.ts";
 
 describe("the wake header of a commit", () => {
-  it("is decoded to what was encoded", () => {
+  it("any content: decoding gives what was encoded", () => {
     const wake = fc.record({
       dueMs: fc.option(fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })),
       isAsking: fc.boolean(),
@@ -18,7 +18,7 @@ describe("the wake header of a commit", () => {
   });
 
   it.each([undefined, "", "soon", "1 2 3", "1 0 a"])(
-    "is undefined when it is %j, so that the host reads the state",
+    "the invalid header %j: decoded to undefined, so that the host reads the state",
     (text) => {
       expect(decodeWake(text)).toBeUndefined();
     },

@@ -1,4 +1,4 @@
-/** A station's host reports each unpaid end of the station's QR collections, even when another host serves the station by then. */
+/** A host reports each unpaid end of its stations' QR collections, also an end from before it took over the station. */
 
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -11,7 +11,7 @@ import { eventually } from "../support/wait-for.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
 import { PROVIDER, type StationWorld, startStationWorld } from "./station-world.ts";
 
-/** From a host's take-over to the report; a restart of the providers service is not part of it. */
+/** The longest time from a host's take-over to its report. A restart of the providers service is not part of it. */
 const REPORTED_WITHIN_MS = 5_000;
 
 describe("the end of a QR collection", () => {
@@ -71,7 +71,7 @@ describe("the end of a QR collection", () => {
     expect(requestIds).toEqual(["the cancellation"]);
   });
 
-  it("is reported when its order was paid in another way", async () => {
+  it("because its order was paid in another way: is reported", async () => {
     providers = await startScriptedProviders(world);
     await world.startHost();
     const { stationId, intentId, orderId } = await present();
@@ -93,7 +93,7 @@ describe("the end of a QR collection", () => {
     expect(ended[0]).toMatchObject({ intentId, status: "cancelled", endReason: "order_already_paid" });
   });
 
-  it("after the report of a payment that differs: does not clear it, and the next collection needs a confirmation", async () => {
+  it("after a report of a differing payment: that reason stays, and the next collection needs a confirmation", async () => {
     providers = await startScriptedProviders(world);
     await world.startHost();
     const { stationId, intentId, orderId } = await present();
@@ -110,7 +110,7 @@ describe("the end of a QR collection", () => {
     expect(again.reply).toEqual({ ok: false, code: "money_may_have_moved", ...named });
   });
 
-  it("is reported for each intent when many wait for a providers service that starts again", async () => {
+  it("of 12 intents while the providers service is stopped: each is reported after its start", async () => {
     providers = await startScriptedProviders(world);
     await world.startHost();
     const made = await Promise.all(Array.from({ length: 12 }, present));

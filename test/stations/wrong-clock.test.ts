@@ -1,4 +1,4 @@
-/** A host on a machine whose clock is wrong: such a host once dropped every command without a log line. */
+/** A host on a machine with a wrong clock. Such a host once dropped every command without a log line. */
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { eventually } from "../support/wait-for.ts";
@@ -6,7 +6,7 @@ import { type StationWorld, startStationWorld } from "./station-world.ts";
 
 const PROGRAM = join(import.meta.dirname, "..", "webhook-signer", "programs", "wrong-clock.mjs");
 const LEASE_MS = 700;
-/** By how much a measurement on a busy machine may be wrong. */
+/** The largest error of a measurement on a busy machine. */
 const CLOCK_ERROR_MS = 250;
 let world: StationWorld;
 
@@ -46,7 +46,7 @@ it.each([
     expect(performance.now() - startedAt).toBeGreaterThan(LEASE_MS - CLOCK_ERROR_MS);
     await eventually(() => hasLapsed(handedOver));
 
-    // A lease from the host with the wrong clock lapses at its time at a host whose clock is right.
+    // A lease from the host with the wrong clock lapses at its time at a host with a correct clock.
     const takenAt = performance.now();
     await world.ask(handedOver, { type: "lease_acquire", lifetimeMs: LEASE_MS });
     await wrong.stop();

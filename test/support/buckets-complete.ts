@@ -13,7 +13,7 @@ export async function noteBucketsComplete({ nc, js, jsm }: Pick<Bus, "nc" | "js"
 export async function keepBucketsComplete(bus: Bus): Promise<void> {
   await noteBucketsComplete(bus);
   bus.onChange((isUp) => {
-    // A server that stops again at once gets the notice at its next start.
+    // A server that stops again before the write gets the notice at its next start.
     if (isUp) void noteBucketsComplete(bus).catch(() => undefined);
   });
 }

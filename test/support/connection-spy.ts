@@ -8,7 +8,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 export interface SpiedConnection {
   /** How many pieces of data (TCP reads) the proxy has sent. */
   pieces: number;
-  /** The side that ended it; undefined while it is open. `race`: this relay ended it in place of the gateway. */
+  /** The side that ended it. Undefined while it is open. `race` means that this relay ended it in place of the gateway. */
   endedBy?: "proxy" | "gateway" | "race";
   /** How long the connection had been idle in both directions when it ended. */
   idleMs?: number;

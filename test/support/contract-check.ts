@@ -26,7 +26,7 @@ export interface CheckedAnswer {
 }
 
 const document = JSON.parse(readFileSync(OPENAPI_FILE, "utf8")) as Document;
-// A worker compiles hundreds of schemas and uses each a few times: optimizing their code takes longer than it saves.
+// A worker compiles hundreds of schemas and uses each a few times. To optimize their code would take longer than it saves.
 const ajv = new Ajv2020({ strict: false, allErrors: true, code: { optimize: false } });
 addFormats.default(ajv);
 ajv.addFormat("decimal", true);
@@ -57,15 +57,15 @@ export function checkAnswer(answer: CheckedAnswer): void {
   checkBody(answer, response, at, title);
 }
 
-/** Bytes that are no HTTP, or a header block over 4 KiB, are refused by the HTTP server before any path is known. */
+/** The HTTP server refuses bytes that are no HTTP, or a header block over 4 KiB, before it knows any path. */
 function isAnswerOfTheParser(answer: CheckedAnswer): boolean {
   return (answer.status === 400 || answer.status === 431) && answer.text.startsWith("<h1>");
 }
 
-/** A GET answers HEAD as well. */
+/** The operation of a GET also answers HEAD. */
 const operationKey = (method: string): string => (method === "HEAD" ? "get" : method.toLowerCase());
 
-/** Answers to OPTIONS, and 405: they belong to the path, not to one operation. */
+/** Answers to OPTIONS and answers with 405 belong to the path and not to one operation. */
 function isAnswerOfThePath(answer: CheckedAnswer): boolean {
   return answer.method === "OPTIONS" || answer.status === 405;
 }

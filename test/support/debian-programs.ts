@@ -17,7 +17,7 @@ const PACKAGES: Readonly<Record<string, string>> = { promtool: "prometheus" };
 
 export interface DebianProgram {
   readonly path: string;
-  /** Folders for LD_LIBRARY_PATH: the libraries that were fetched with it. Empty for an installed program. */
+  /** Folders for LD_LIBRARY_PATH, with the libraries that were fetched for the program. Empty for an installed program. */
   readonly libraries: string;
 }
 

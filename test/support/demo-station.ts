@@ -5,21 +5,21 @@ import { expect, vi } from "vitest";
 import type { SandboxFacts } from "../../deploy/sandbox/facts.ts";
 import { logIn, type Person } from "./people.ts";
 
-/** How long a test repeats a call: a part that has just restarted may answer that it is unavailable. */
+/** A test repeats a call for this time, because a part that has just restarted may answer that it is unavailable. */
 const RETRIES = { timeout: 120_000, interval: 250 };
 
 export function sandboxFacts(dataDir: string): SandboxFacts {
   return JSON.parse(readFileSync(join(dataDir, "sandbox.json"), "utf8")) as SandboxFacts;
 }
 
-/** A cashier with a station's lease; repeated until the system has started. */
+/** Logs in the cashier and takes the station's lease. Repeats both until the system has started. */
 export async function cashierAt(facts: SandboxFacts, station: string): Promise<Person> {
   const cashier = await vi.waitFor(() => logIn(facts.baseUrl, "cashier", facts.cashier), RETRIES);
   await vi.waitFor(() => cashier.good("POST", `${station}/lease/`), RETRIES);
   return cashier;
 }
 
-/** A whole collection: the virtual companion reports, the cashier attests. Returns the order's id. */
+/** Does a whole collection: the virtual companion reports, and the cashier attests. Returns the order's id. */
 export async function collectAt(facts: SandboxFacts): Promise<number> {
   const station = `stations/${facts.demoStation.stationId}`;
   const cashier = await cashierAt(facts, station);

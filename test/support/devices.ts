@@ -17,8 +17,8 @@ interface EnrollBody {
 }
 
 /**
- * Claims a code. The device's paths are below `/api/payments/v1/devices/`. One address may claim ten times a minute, so
- * each device claims from another forwarded address; the gateway uses that address only when it trusts the proxy.
+ * Claims a code. The device's paths are below `/api/payments/v1/devices/`. One address may claim ten times a minute. So each
+ * device claims from another forwarded address, which the gateway uses only when it trusts the proxy.
  */
 export async function enrollDevice(baseUrl: string, code: string): Promise<TestDevice> {
   const root = `${baseUrl}/api/payments/v1/devices/`;

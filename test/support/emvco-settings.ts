@@ -12,7 +12,7 @@ export const emvcoSettings = (merchantId: string = MERCHANT_ID) => ({
   merchant_city: "Berlin",
 });
 
-/** As its scheme's operator would sign. */
+/** The signature of a callback, as the operator of its scheme would make it. */
 export function signature(body: string, secret: string, atMs: number = Date.now()): string {
   const timestamp = Math.floor(atMs / 1_000);
   return `t=${timestamp},v1=${createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex")}`;

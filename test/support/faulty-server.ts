@@ -9,11 +9,11 @@ import { connect as connectTcp, createServer, type Socket } from "node:net";
 export type Fault =
   /** All bytes pass. */
   | "none"
-  /** It is closed as soon as the client has sent something; a client that waits for a greeting is closed at once. */
+  /** The port closes it as soon as the client has sent something, or at once if the client waits for a greeting. */
   | "close"
-  /** No request is ever answered. */
+  /** The port never answers a request. */
   | "silent"
-  /** PostgreSQL's start-up is answered with "authenticated" and "ready", and nothing after it. */
+  /** The port answers PostgreSQL's start-up with "authenticated" and "ready", and then nothing more. */
   | "ready then silent";
 
 export interface FaultyServer {

@@ -4,11 +4,11 @@ import { listenError } from "../../deploy/ports.ts";
 
 /** Below the ports that the product draws (`deploy/ports.ts`), so that no process under test takes one. */
 const FIRST_PORT = 10_000;
-/** Each worker of the test runner draws from this many ports, which no other worker draws. */
+/** Each worker of the test runner draws from this many ports. No other worker draws the same ones. */
 const PORTS_PER_WORKER = 2_000;
 const WORKERS = 5;
 const TRIES = 100;
-/** The newest drawn ports, which are not drawn again: a test file uses a port within seconds. */
+/** This many of the newest ports are not drawn again. A test file uses its port within seconds. */
 const KEPT = 200;
 
 const recentPorts: number[] = [];

@@ -63,7 +63,7 @@ async function startServers(): Promise<Servers> {
     findNatsServer({ environment: process.env, checkout, print }),
     startMigratedPostgres(folder.path),
     buildPages(),
-    // Once for all browser tests, which begin at the same time. When this fails, they fail with the reason.
+    // Fetches the browser once for all browser tests, which begin at the same time. If this fails, they fail with the reason.
     debianPrograms("chromium-headless-shell").catch(() => undefined),
   ]);
   process.env["NODE_OPTIONS"] = [process.env["NODE_OPTIONS"], programs].filter(Boolean).join(" ");

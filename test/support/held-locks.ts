@@ -1,2 +1,2 @@
-/** For the pool of a test: its transactions hold locks longer than a service's may, while the product waits for these locks. */
+/** For the pool of a test whose transactions hold locks, longer than a service may, while the product waits for them. */
 export const HOLDS_LOCKS = { idleInTransactionMs: 60_000 } as const;

@@ -12,20 +12,20 @@ export interface TestLiveSocket {
   readonly messages: readonly { readonly atMs: number; readonly message: LiveMessage }[];
   /** When the service reported that the last state is still current. */
   readonly currents: readonly number[];
-  /** The newest `state`; throws when there is none. */
+  /** The newest `state`. Throws when there is none. */
   state(): LiveState;
   /**
-   * Resolves with the first message that fits, and its arrival. The newest message so far and all later ones are checked.
+   * Resolves with the first message that fits, and its time of arrival. Checks the newest message so far and all later ones.
    * Rejects after `withinMs`.
    */
   until(fits: (message: LiveMessage) => boolean, withinMs?: number): Promise<{ atMs: number; message: LiveMessage }>;
   send(text: string): void;
-  /** Resolves with how the connection ended. */
+  /** Resolves when the connection has ended, with the code and the reason. */
   readonly closed: Promise<{ readonly code: number; readonly reason: string; readonly atMs: number }>;
   close(): Promise<void>;
 }
 
-/** Resolves once it is open; rejects when the upgrade is refused. */
+/** Resolves once the socket is open. Rejects when the upgrade is refused. */
 export async function openLive(
   baseUrl: string,
   stationId: number,

@@ -9,8 +9,8 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 
 /**
- * In the order of a measured run: files that compute much alternate with files that wait. A fresh checkout has no measured
- * durations. The other files follow by size.
+ * The longest files, in an order by a measured run: files that compute much alternate with files that wait. The list is here
+ * because a fresh checkout has no measured durations. The other files follow by size.
  */
 const LONGEST = [
   "test/browser/back.test.ts",
@@ -71,7 +71,7 @@ const LONGEST = [
   "test/gateway/people/webhooks.test.ts",
 ];
 
-/** This many short files take as long as a timed file takes on three workers. */
+/** This many short files on one worker take as long as a timed file on the three others. */
 const SHORT_PER_TIMED = 5;
 
 export class LongestFirst extends BaseSequencer {

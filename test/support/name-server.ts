@@ -3,19 +3,19 @@ import { createSocket, type RemoteInfo } from "node:dgram";
 import { isIPv4 } from "node:net";
 
 export interface Answer {
-  /** A canonical name (CNAME): the records belong to it, as when a name server has followed the alias. */
+  /** A canonical name (CNAME). The records belong to it, as when a name server has followed the alias. */
   readonly alias?: string;
   readonly addresses?: readonly string[];
   readonly code?: "ok" | "server_failure" | "no_such_name";
 }
 
-/** Answers a question; `count` is how often it has been asked. With `silence` no answer is sent. */
+/** Answers a question. `count` is how often it was asked. For `silence` the server sends no answer. */
 export type Zone = (name: string, kind: "A" | "AAAA", count: number) => Answer | "silence";
 
 export interface NameServer {
   /** `127.0.0.1:port`. */
   readonly address: string;
-  /** Questions so far, as `A name`. */
+  /** The questions so far, for example `A hooks.example.com`. */
   readonly questions: readonly string[];
   answerWith(zone: Zone): void;
   close(): Promise<void>;
@@ -66,7 +66,7 @@ function questionOf(message: Buffer): { name: string; type: number; end: number 
 
 function answerTo(question: Buffer, type: number, { alias, addresses = [], code = "ok" }: Answer): Buffer {
   const head = Buffer.from(question.subarray(0, 12));
-  // A response, recursion available; the rest is the question's.
+  // The head is a response with recursion available. The rest is that of the question.
   head.writeUInt16BE(0x8180 | CODES[code], 2);
   head.writeUInt16BE(addresses.length + (alias === undefined ? 0 : 1), 6);
   head.writeUInt32BE(0, 8);

@@ -13,13 +13,13 @@ function claim(issuer: KeyPair, subject: KeyPair, nats: object): string {
 
 export interface JwtAccounts {
   readonly account: KeyPair;
-  /** What the configuration of a server needs. */
+  /** The lines that the configuration of a server needs. */
   readonly configuration: readonly string[];
   /** The text of a `.creds` file for the user, by this account's key. */
   readonly credentials: (issuer: KeyPair) => string;
 }
 
-/** With `namesSystemAccount` the operator's JWT names the system account, as `nsc add operator --sys` does it. */
+/** With `namesSystemAccount` the operator's JWT names the system account, as with `nsc add operator --sys`. */
 export function jwtAccounts({ namesSystemAccount = false } = {}): JwtAccounts {
   const operator = nkeys.createOperator();
   const [system, account, user] = [nkeys.createAccount(), nkeys.createAccount(), nkeys.createUser()];

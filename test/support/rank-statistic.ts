@@ -35,7 +35,7 @@ const WARM_UP_TRIES = 100;
 const ALLOWED_DEVIATION = (5 * Math.sqrt((2 * TIMING_TRIES + 1) / 12)) / TIMING_TRIES;
 
 /**
- * After this many tries the test ends when no kind deviates by more than this, which is less than what is allowed at the end.
+ * After `tries` the test ends when no kind deviates by more than `deviation`, which is less than what is allowed at the end.
  * Otherwise it continues to its last try. Of kinds without a difference, nine in ten runs end here. A kind whose step changes
  * the statistic by 0.1 ends here in one run of three hundred, as rarely as it passes with all tries: both limits are 2.75
  * standard errors below 0.1.
@@ -53,7 +53,7 @@ export async function expectSameTimes<TKind extends string>(
   const timesOf = (kind: TKind | "unknown"): number[] => timesMs.get(kind) ?? [];
   for (let index = -WARM_UP_TRIES; index < TIMING_TRIES; index += 1) {
     if (index === EARLY.tries && MAY_END_EARLY && deviation(timesMs) <= EARLY.deviation) break;
-    // Each round starts with another kind, so that a kind does not always follow the same kind.
+    // Each round starts with another kind, so that each place in a round is used by each kind.
     for (let turn = 0; turn < kinds.length; turn += 1) {
       const kind = kinds[(turn + Math.abs(index)) % kinds.length] ?? "unknown";
       const startedAtMs = performance.now();

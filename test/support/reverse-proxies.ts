@@ -1,4 +1,4 @@
-/** Runs the proxies of `deploy/proxies/` as real processes in front of a gateway, each on its own port, with TLS. */
+/** Runs the proxies of `deploy/proxies/` as real processes in front of a gateway, each on a separate port, with TLS. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { userInfo } from "node:os";
@@ -23,7 +23,7 @@ export interface ProxyOptions {
   /** Where the proxy's files are written. */
   readonly folder: string;
   readonly authority: Authority;
-  /** Further replacements in the file, for tests of what happens without one of its lines. */
+  /** Further replacements in the file. Some tests show what happens without one of its lines. */
   readonly replace?: Replacements;
 }
 

@@ -82,7 +82,7 @@ function killable(first: Facts, remove: () => void, again: () => Promise<Killabl
     },
     signal: (signal) => signalIfRunning(child.pid, signal),
     signalAll: (signal) => {
-      // The server first: when it has stopped, it starts no process that the list of its children would lack.
+      // Signals the server first: a stopped server starts no process that the list of its children would lack.
       signalIfRunning(child.pid, signal);
       for (const pid of childrenOf(child.process.pid)) signalIfRunning(pid, signal);
     },
@@ -140,7 +140,7 @@ async function createDatabase(template: string): Promise<TestDatabase> {
   };
 }
 
-/** Without the product's statement timeout: these statements copy and delete hundreds of files, and wait for the disk. */
+/** A connection without the product's statement timeout, because these statements copy and delete hundreds of files. */
 async function administrate(adminUrl: string, work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
   const sql = postgres(adminUrl, { max: 1, onnotice: () => undefined });
   try {

@@ -16,7 +16,7 @@ import type { TestProcess } from "./test-process.ts";
 /** The key of the installation's operator at this system. */
 export const PLATFORM_KEY = "p".repeat(43);
 
-/** Some files need these options, and they do not disturb the other files. */
+/** The options that some files need. They do not disturb the other files. */
 const OPTIONS: SystemOptions = {
   sandboxProvider: true,
   webhookSigner: true,
@@ -31,13 +31,13 @@ let isUsed = false;
 let unused: NodeJS.Timeout | undefined;
 
 interface SharedOptions extends Pick<SystemOptions, "sandboxProvider"> {
-  /** A program or page of the file claims codes from this machine's address, which may claim ten times a minute. */
+  /** Set when a program or page of the file claims codes from this machine's address, which may claim ten times a minute. */
   readonly claims?: boolean;
-  /** The file reads the records of refused callbacks, and a process stores a bounded number of them a minute. */
+  /** Set when the file reads the records of refused callbacks, of which a process stores a bounded number a minute. */
   readonly refusals?: boolean;
 }
 
-/** The worker's system with a fresh sandbox, and with the sandbox's provider where `sandboxProvider` asks for it. */
+/** The worker's system with a fresh sandbox. With `sandboxProvider` the sandbox also has its provider. */
 export async function sharedSystem(options: SharedOptions = {}): Promise<TestSystem> {
   clearTimeout(unused);
   if (shared !== undefined && !isWhole(await shared)) await stopShared();
@@ -66,7 +66,7 @@ async function startShared(): Promise<RunningSystem> {
   }
 }
 
-/** Starts a process again, so that it has counted nothing. */
+/** Starts a process again, so that its counts are zero. */
 async function renew(process: TestProcess): Promise<void> {
   await process.stop();
   await process.restart();

@@ -1,4 +1,4 @@
-/** `npm start` as a program of a test: NATS and PostgreSQL are its own, whatever this environment names. */
+/** Starts `npm start` as a program of a test, with embedded NATS and PostgreSQL, whatever the environment names. */
 import { join } from "node:path";
 import { type RunningProgram, runProgram } from "./running-program.ts";
 

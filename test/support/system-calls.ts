@@ -20,7 +20,7 @@ const TRACED = "write,writev,pwrite64,pwritev,pwritev2,send,sendto,sendmsg,sendm
 const LONGEST_BYTES = 1_000_000;
 const COMPLETE_WITHIN_MS = 10_000;
 
-/** When a call began or ended. The line orders the calls of one program, the clock those of several programs. */
+/** When a call began or ended. `line` orders the calls of one program, and the clock those of several programs. */
 export interface Moment {
   readonly line: number;
   readonly atUs: number;
@@ -30,10 +30,10 @@ export interface SystemCall {
   readonly name: string;
   /** The path of a file, or the two ends of a connection, `TCP:[…->…]`. */
   readonly target: string;
-  /** What is written. */
+  /** The bytes that the call writes. */
   readonly data: Buffer;
   readonly began: Moment;
-  /** Undefined: the call had not ended. */
+  /** Undefined when the call had not ended. */
   readonly ended: Moment | undefined;
   readonly isDone: boolean;
 }
@@ -55,7 +55,7 @@ export async function startTracing(name: string): Promise<Tracer> {
   const file = join(folder.path, "calls");
   return {
     traced: (program, before = "") => {
-      // -D: the program is the child of its caller, as without strace: it receives signals, and the caller gets its exit code.
+      // With -D the program is the child of its caller, as without strace. So it gets signals, and the caller gets its exit code.
       const how = `-D -f --seccomp-bpf -yy -ttt -T -xx -s ${LONGEST_BYTES} -e trace=${TRACED} -e signal=none`;
       const script = join(folder.path, name);
       const start = `exec "${strace.path}" ${how} -E LD_LIBRARY_PATH -o "${file}" "${program}" "$@"`;

@@ -23,8 +23,8 @@ export async function waitFor<T>(
 const HANGS_MS = 20_000;
 
 /**
- * Polls until something holds, and resolves with how long that took. A check that fails is repeated: the server that it asks
- * may be the one that a test has just killed.
+ * Polls until something holds, and resolves with how long that took. A check that throws is repeated, because it may ask a
+ * server that the test has just killed.
  */
 export async function eventually(holds: () => Promise<boolean> | boolean, withinMs = HANGS_MS): Promise<number> {
   const startedAtMs = performance.now();
@@ -37,7 +37,7 @@ export async function eventually(holds: () => Promise<boolean> | boolean, within
     }
     const waitedMs = performance.now() - startedAtMs;
     if (waitedMs > withinMs) throw new Error(`The condition did not hold in ${withinMs} ms.`, { cause });
-    // Many checks read and decode a commit, so a longer wait checks less often; it ends at most a twentieth later.
+    // Many checks read and decode a commit. So a longer wait checks less often, and ends at most a twentieth later.
     await delay(Math.min(Math.max(waitedMs / 20, 5), 100));
   }
 }

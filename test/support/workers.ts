@@ -2,17 +2,17 @@
 import { spawnSync } from "node:child_process";
 
 /**
- * Two cores are the smallest machine that the tests must pass on. Tests wait much, so twice as many workers as cores. Five take
- * a tenth less time, which is not worth what they cost on a slower machine, where a test then meets too busy a one.
+ * The smallest machine on which the tests must pass has two cores. Tests wait much, so there are twice as many workers as cores.
+ * Five workers need a tenth less time, but with five a slower machine would be too busy for some tests.
  */
 const WORKERS = 4;
-/** Tests start hundreds of processes. Where each start costs much, two workers keep both cores busy already. */
+/** Tests start hundreds of processes. Where a start needs much CPU, two workers already keep both cores busy. */
 const WORKERS_WHERE_STARTS_ARE_SLOW = 2;
 /** An ordinary machine starts a small program within two milliseconds, and one behind a slow hypervisor takes seven or more. */
 const SLOW_START_MS = 4;
 const STARTS = 20;
 
-/** Starts a small program some times, and prints what follows from it when that is not the usual number. */
+/** Starts a small program several times, and decides by the duration. Prints the number when it is not the usual one. */
 export function workers(): number {
   const startedAtMs = performance.now();
   for (let index = 0; index < STARTS; index += 1) spawnSync("true");

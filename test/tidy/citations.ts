@@ -20,7 +20,7 @@ export function citedPathsExist({ paths }: Library): Rule {
     const parts = path.split("/");
     for (let length = 1; length < parts.length; length += 1) known.add(parts.slice(0, length).join("/"));
   }
-  // A program may be named without its ending, and a group of tests by how their names begin.
+  // A text may name a program without its file extension, and a group of tests by the beginning of their names.
   const isKnown = (path: string): boolean => known.has(path) || paths.some((each) => each.startsWith(`${path}.`));
   return (file) => {
     if (!isCiting(file)) return [];

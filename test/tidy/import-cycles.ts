@@ -1,4 +1,4 @@
-/** No file imports itself by way of others; imports of types count, because a reader follows them as well. */
+/** No file imports itself by way of others. Imports of types count, because a reader follows them as well. */
 import { importsOf, isCode, isTest, resolvedImport, type SourceFile } from "./source-file.ts";
 
 /** One sentence for each group of files that import each other: it names the cycle from the first of them. */

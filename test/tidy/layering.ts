@@ -8,11 +8,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   machines: [],
   "services/bus": ["machines", "services/runtime"],
   "services/db": ["machines", "services/bus", "services/runtime"],
-  // The gateway uses these two, so neither may reach the database.
+  // The gateway uses `services/bus` and `services/runtime`, so neither may import the database.
   "services/runtime": ["machines", "services/bus", "package.json"],
   // The common part of services that raise issues; it is not a service.
   "services/issues": ["machines", ...SHARED_SERVICES],
-  /** Any other folder under services/: a service. */
+  /** Any other folder under services/ is a service. */
   service: ["machines", ...SHARED_SERVICES, "services/issues"],
   gateway: ["machines", "services/bus", "services/runtime"],
   clients: ["package.json"],
@@ -47,9 +47,9 @@ function areaOf(path: string): string {
 
 const isWithin = (path: string, folder: string): boolean => path.startsWith(`${folder}/`);
 
-/** `npm start` checks the settings of its parts before it starts them, and the documents list them; neither starts a part. */
+/** `npm start` checks the settings of its parts before it starts them, and the documents list them. Neither starts a part. */
 const isPartSettings = (path: string): boolean =>
-  /^(services\/[\w-]+|gateway)\/settings\.ts$/.test(path) || path === "services/catalogue.ts";
+  /^(services\/[\w-]+|gateway)\/settings\.ts$/.test(path) || path === "services/service-list.ts";
 
 /** Set-up and `npm start` build the pages, which no part does. */
 const PAGES_BUILD = "gateway/web/build.ts";

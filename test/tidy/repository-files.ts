@@ -13,7 +13,7 @@ export function repositoryFiles(): readonly SourceFile[] {
   return paths.filter((path) => path !== "").flatMap(readFile);
 }
 
-/** Returns no file when it was removed since it was listed, or when the next commit removes it. */
+/** Returns no file when the file has been removed since the list was made, or when the next commit removes it. */
 function readFile(path: string): readonly SourceFile[] {
   try {
     return [{ path, text: readFileSync(`${ROOT}/${path}`, "utf8") }];

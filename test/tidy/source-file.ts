@@ -25,7 +25,7 @@ interface Import {
   readonly specifier: string;
 }
 
-/** Many rules ask the same of each file. */
+/** A cache, because many rules need the imports of the same files. */
 const knownImports = new WeakMap<SourceFile, readonly Import[]>();
 
 /** What a file imports, exports from or loads by a literal name, with the line. */
@@ -116,7 +116,7 @@ function endOf(text: string, pattern: RegExp, from: number, past = false): numbe
   return match === null ? text.length : match.index + (past ? match[0].length : 0);
 }
 
-/** A quoted string ends at its quote or at the line's end, so that a stray quote spoils one line only. */
+/** A quoted string ends at its quote or at the end of the line, so that a stray quote affects only one line. */
 function endOfQuoted(text: string, from: number, quote: string): number {
   for (let at = from + 1; at < text.length; at += 1) {
     if (text[at] === "\\") at += 1;

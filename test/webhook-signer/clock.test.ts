@@ -18,7 +18,7 @@ test.each([
   ["ahead", 600_000],
   ["behind", -600_000],
 ])(
-  "%s: signatures, attempts, breakers and due times are right, and the log names the difference",
+  "a clock 10 minutes %s: signatures, attempts, breakers and due times are right, and the log names the difference",
   async (name, ms) => {
     const NODE_OPTIONS = `${process.env["NODE_OPTIONS"] ?? ""} --import=${PROGRAM}`;
     const signer = await world.addSignerProcess({ NODE_OPTIONS, WRONG_CLOCK_MS: String(ms) });

@@ -46,7 +46,7 @@ describe("deliveries that are read ahead", () => {
     }
   };
 
-  test("many for a fast endpoint, few for a slow one, and few for all when many are read already", () => {
+  test("many for a fast endpoint, few for a slow one, and none while the process has its maximum", () => {
     const { firstWindow, longestWindow, inHand, fastMs } = SIGNER_LIMITS;
     const all = { count: 0 };
     const work = new EndpointWork(endpoint, all);
@@ -155,7 +155,7 @@ describe("a signature", () => {
     );
   });
 
-  test("covers an envelope whose fields have one order", () => {
+  test("covers an envelope whose fields are always in the same order", () => {
     const body = envelope({
       deliveryId: 7,
       eventType: "robotics.paused",

@@ -28,7 +28,7 @@ describe("a delivery", () => {
     );
     const [delivery] = await world.untilStatus(fleet, "delivered");
     expect(got?.body).toBe(delivery?.body);
-    // The first connection to this target; later requests use it again.
+    // The first request opens the connection. Later requests use it again.
     const { attempts } = await world.ownDelivery(fleet, delivery?.deliveryId ?? 0);
     for (const ms of [attempts[0]?.connectMs, attempts[0]?.tlsMs]) expect(ms).toBeGreaterThan(0);
     const body = JSON.parse(got?.body ?? "") as Record<string, unknown>;
@@ -124,7 +124,7 @@ describe("a delivery", () => {
     expect(longer.nextAttemptAtMs).toBeLessThan(Date.now() + 3_601_000);
   });
 
-  test("fails for good after the tenth attempt", async () => {
+  test("fails permanently after the tenth attempt", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/never");
     world.receiver.behave("/never", () => 500);
@@ -178,7 +178,7 @@ describe("an offer", () => {
     expect(world.receiver.at("/offers").map((one) => one.eventType)).toEqual(["serving_task.cancelled"]);
   });
 
-  test("its next attempt would be after its expiry: lapses at once", async () => {
+  test("a next attempt after its expiry: the offer lapses at once", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/short");
     world.receiver.behave("/short", () => ({ status: 503, headers: { "Retry-After": "600" } }));
@@ -192,7 +192,7 @@ describe("an offer", () => {
     expect(late.code).toBe("delivery_lapsed");
   });
 
-  test("its endpoint is paused at its expiry: lapses by itself", async () => {
+  test("a paused endpoint at its expiry: the offer lapses", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/asleep");
     await world.ask(changeWebhookEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
@@ -215,7 +215,7 @@ describe("events", () => {
     expect(JSON.parse(unsent?.body ?? "")).toMatchObject({ payload: { filial_id: fleet.filialId } });
   });
 
-  test("repetitions by the bus: taken once", async () => {
+  test("an event that the bus repeats: taken once", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/once");
     const eventId = await world.emit(fleet);

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 describe("a due delivery", () => {
-  test("below the reserve: kept and not sent; with space again: sent once", async () => {
+  test("free space below the reserve: kept and not sent; enough space again: sent once", async () => {
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, "/paused");
     await world.emit(fleet);

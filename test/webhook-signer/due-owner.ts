@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { Database } from "../../services/db/pool.ts";
 
-/** When it is due, and when it lapses if it is an offer. */
+/** Stores an owner with one delivery, due after `dueInMs`. With `lapsesInMs` it is an offer. Returns the owner's id. */
 export async function addOwner(
   database: Database,
   url: string,

@@ -180,7 +180,7 @@ describe("a deleted endpoint", () => {
     const { endpointId } = await world.addEndpoint(fleet, "/deleted");
     const received = () => world.receiver.at("/deleted").length;
     await world.emitMany([fleet], 300);
-    // While it answers fast, many are claimed ahead. From now on each takes long, and the next poll is late.
+    // While the target answers fast, the signer claims many deliveries ahead. Afterwards each request takes long.
     await waitFor("a wide window", () => received() > 100);
     world.receiver.behave("/deleted", () => ({ status: 200, afterMs: 1_500 }));
     const quick = received();
@@ -188,7 +188,7 @@ describe("a deleted endpoint", () => {
     await world.ask(deleteWebhookEndpoint, { caller: fleet.owner, endpointId });
     const sent = received();
     expect(sent).toBeLessThan(200);
-    // Longer than the requests in progress and the next ones take, which would begin after them.
+    // Longer than the requests in progress take, and than those would take that begin after them.
     await waitFor("the last one", () => Date.now() - (world.receiver.at("/deleted").at(-1)?.atMs ?? 0) > 2_500);
     expect(received()).toBe(sent);
     const deliveries = await world.deliveries(fleet);
@@ -274,7 +274,7 @@ describe("a rotation", () => {
     expect(signature.v1).toEqual([expectedSignature(leaked.secret, signature.t, last?.body ?? "")]);
   });
 
-  test("ends with its overlap", async () => {
+  test("the end of its overlap: only the new secret signs", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/overlap");
     await world.ask(rotateWebhookSecret, { caller: fleet.owner, endpointId, overlapMs: 300 });

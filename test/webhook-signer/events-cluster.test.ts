@@ -28,7 +28,7 @@ const taken: number[] = [];
 beforeAll(async () => {
   [cluster, database] = await Promise.all([NatsCluster.start(), cloneDatabase()]);
   await prepareBus(cluster.url(), database.url, { replicas: NODES.length, logs: 1 });
-  // The server that the signer is connected to stays.
+  // No test kills the server to which the signer is connected.
   bus = await connectBus({ url: cluster.nodeUrl("n0"), name: "test", log });
   const take = async (events: readonly { eventId: number }[]): Promise<void> => {
     taken.push(...events.map(({ eventId }) => eventId));
@@ -60,7 +60,7 @@ async function leader(): Promise<NodeName> {
   return NODES.find((node) => node === known?.leader) ?? "n0";
 }
 
-it("no server leads the stream when the signer starts: events are taken when one does", async () => {
+it("no server leads the stream when the signer starts: events are taken once a server leads it", async () => {
   await publish(1);
   await Promise.all([cluster.killNode("n1"), cluster.killNode("n2")]);
   follower = follow();

@@ -17,7 +17,7 @@ const delivered = async ({ consumerId }: Fleet, { database } = world): Promise<n
 };
 
 test("events that the bus has lost: taken from the outbox, and an unreadable one does not stop the others", async () => {
-  // Only here: the other tests have the product's interval, and a signer reads it when it starts.
+  // Only this test has a short interval. A signer reads it when it starts.
   const { sweepIntervalMs } = SIGNER_LIMITS;
   Object.assign(SIGNER_LIMITS, { sweepIntervalMs: 1_000 });
   const sweeping = await startSignerWorld().finally(() => Object.assign(SIGNER_LIMITS, { sweepIntervalMs }));
@@ -28,7 +28,7 @@ test("events that the bus has lost: taken from the outbox, and an unreadable one
   await sweeping.emit(fleet);
   await sweeping.database`
     insert into outbox (key, kind, payload) values (${`filial.${fleet.filialId}`}, 'robotics_event', '{"event": {"eventType": "?"}}')`;
-  // The relay reports them delivered, and the bus no longer has them.
+  // As if the relay had delivered them and the bus had lost them.
   await sweeping.database`update outbox set delivered_at = now() - interval '30 seconds'`;
   await waitFor("the deliveries", async () => (await delivered(fleet, sweeping)) === 2);
   const [row] = await sweeping.database<[{ count: number }]>`
@@ -52,7 +52,7 @@ test("connections to PostgreSQL that break repeatedly: no delivery is lost or le
   await waitFor(
     "all of them",
     async () => {
-      // Queries the database only when as many have arrived: until then the database has enough to do.
+      // Queries the database only after all have arrived: until then the database has enough other work.
       if (world.receiver.received.length < EVENTS) return false;
       const counts = await Promise.all(fleets.map((fleet) => delivered(fleet)));
       return counts.reduce((sum, count) => sum + count, 0) === EVENTS;
@@ -108,7 +108,7 @@ test("an endpoint's row that cannot be stored: all outcomes are stored, also tho
   await world.database`alter table webhook_endpoints drop constraint probe`;
 });
 
-test("a bus that is unavailable for a time: due deliveries wait no longer than this time", async () => {
+test("a bus that is unavailable for a time: due deliveries are sent meanwhile, and new events afterwards", async () => {
   const fleet = await world.openFleet();
   await world.addEndpoint(fleet, "/without-bus");
   world.receiver.behave("/without-bus", () => (world.receiver.at("/without-bus").length <= 3 ? 500 : 200));

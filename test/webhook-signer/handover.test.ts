@@ -28,9 +28,9 @@ test("an owner moves to a further process once its requests have ended, however 
   await world.emitMany(fleets, 2);
   await waitFor("both under way", () => world.receiver.received.length === 2);
   further = await world.addSigner();
-  const isGiven = async (): Promise<boolean> =>
+  const isReleased = async (): Promise<boolean> =>
     (await world.database`select from webhook_owners where leased_by is null`).length > 0;
-  await waitFor("one of them to be given back", isGiven);
+  await waitFor("one of them to be released", isReleased);
   await delay(1_500);
   expect(world.receiver.received).toHaveLength(2);
 });

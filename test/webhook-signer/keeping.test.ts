@@ -37,7 +37,7 @@ test("loopback as a target: only when the operator allows it, which the log name
   await open.stop();
 });
 
-test("a rotation without an overlap: the old secret signs for a day", async () => {
+test("a rotation whose request names no overlap: the old secret signs for a day", async () => {
   const { overlap_seconds: seconds } = rotateWebhookSecretBodySchema.parse({});
   expect(seconds).toBe(DAY_MS / 1_000);
   const signer = await world.addSigner();

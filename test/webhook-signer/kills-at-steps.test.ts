@@ -1,7 +1,7 @@
 /**
- * kill -9 of the signer at each step of its work. A lock in PostgreSQL, or a target that does not answer, stops the signer at
- * the step; the test checks that it is there before the kill. Other work continues meanwhile. In
- * the short form two hundred events pass, with KILLS_EVENTS=10000 ten thousand. `processes.test.ts` kills at random.
+ * A kill -9 of the signer at each step of its work. A lock in PostgreSQL, or a target that does not answer, holds the signer
+ * at the step, and the test checks this before the kill. Other work continues meanwhile. The short form has two hundred
+ * events, the long form ten thousand (KILLS_EVENTS=10000). `processes.test.ts` kills at random.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import postgres from "postgres";
@@ -17,12 +17,12 @@ import {
 
 const EVENTS = Number(process.env["KILLS_EVENTS"] ?? 200);
 const FLEETS = 20;
-/** All slots of an owner. */
+/** At a kill at most all slots of each owner are in use. */
 const MAX_SENT_AGAIN = FLEETS * 16;
 
 let world: SignerWorld;
 let fleets: Fleet[];
-/** Fleets of owners without work except at one step. */
+/** Fleets of owners that have work at one step only. */
 let rested: Fleet[];
 beforeAll(async () => {
   world = await startSignerWorld({ signers: 0 });
@@ -67,7 +67,7 @@ function behave(isAnswering: boolean): void {
   }
 }
 
-/** Each brings a process to a step and stops it there; the returned function, called after the kill, ends the block. */
+/** Each function brings a process to a step and holds it there. The returned function, called after the kill, ends this. */
 const STEPS: Readonly<
   Record<string, (signer: SignerProcess, emit: (to?: readonly Fleet[]) => Promise<void>) => Promise<() => unknown>>
 > = {
@@ -79,7 +79,7 @@ const STEPS: Readonly<
   },
   "an owner's lease is taken, and no delivery has been read for it": async (_signer, emit) => {
     const releaseOwners = await hold("webhook_owners", "share");
-    // Owners without a holder so far.
+    // No process holds these owners yet.
     await emit(rested);
     await waitFor("their deliveries", async () => (await pendingOf(rested)) > 0);
     const release = await hold("webhook_secrets", "access exclusive");
@@ -131,7 +131,7 @@ async function pendingOf(some: readonly Fleet[]): Promise<number> {
   return row.count;
 }
 
-test("killed at each of its steps: it loses no event, and only the requests in progress are sent again", async () => {
+test("a signer that is killed at each step: it loses no event, and sends only the requests in progress again", async () => {
   let signer = await world.addSignerProcess(SHORT_LEASES);
   fleets = await Promise.all(Array.from({ length: FLEETS }, () => world.openFleet()));
   for (const [at, fleet] of fleets.entries()) await world.addEndpoint(fleet, `/steps/${at}`);

@@ -1,4 +1,4 @@
-/** A process takes an owner and its answer is lost: PostgreSQL names it as the holder, and named another process before. */
+/** The answer to a lease is lost: PostgreSQL names the process as the holder, but another process has held the owner before. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Database } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
@@ -33,7 +33,7 @@ test("a lost answer to the lease: the process sends none of the deliveries that 
   let step: "holds it" | "has been stopped" | "gets no answer" | "goes on" = "holds it";
   const meanwhile = async (answer: unknown): Promise<unknown> => {
     const rows = await answer;
-    // The process still believes that it holds the owner, but its lease has lapsed; another one has sent one and released it.
+    // The process believes that it holds the owner. Its lease has lapsed, and another one has sent a delivery and released it.
     await database`update webhook_deliveries set status = 'delivered', due_at = null where body = '{"n":2}'`;
     await database`update webhook_owners set leased_by = null, leased_until = '-infinity'`;
     step = "gets no answer";

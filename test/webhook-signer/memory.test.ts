@@ -50,7 +50,7 @@ test("thousands of deliveries, good and bad: the process keeps no memory of them
     await waitFor(
       "the deliveries",
       async () => {
-        // Queries the database only when as many have arrived: until then the database has enough to do.
+        // Queries the database only after all have arrived: until then the database has enough other work.
         if (world.receiver.received.length < emitted) return false;
         const [row] = await world.database<[{ count: number }]>`
           select count(*)::int as count from webhook_deliveries where attempts > 0`;

@@ -20,7 +20,7 @@ afterAll(async () => {
   await world.stop();
 });
 
-/** Continues after its last id, as a consumer does, until it must end; then reads once more. */
+/** Reads after its last id, again and again, as a consumer does. Once `isOver` holds, it reads one last time. */
 async function readOn({ consumerId }: Fleet, isOver: () => boolean): Promise<Set<number>> {
   const seen = new Set<number>();
   let sinceId = 0;

@@ -1,4 +1,4 @@
-/** The effect of an attempt's outcome on its delivery, also of one written twice, or after the outcome of a later holder. */
+/** The effect of an attempt's outcome on its delivery, also when it is written twice or after that of a later holder. */
 import { randomBytes } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type DeliveryStep, nextDelivery } from "../../machines/webhook-delivery.ts";
@@ -42,7 +42,7 @@ interface State {
   /** Whole seconds from now until it is due; null when it is never due. */
   readonly due_in: number | null;
   readonly is_delivered: boolean;
-  /** The number of requests, when it is due by the schedule in seconds, and how many attempts the schedule does not count. */
+  /** How many attempts were requested, in how many seconds the schedule is due, and how many attempts it does not count. */
   readonly asked: number;
   readonly planned_in: number | null;
   readonly manual_attempts: number;
@@ -51,7 +51,7 @@ interface State {
 const UNASKED = { asked: 0, planned_in: null, manual_attempts: 0 };
 const WAITING: State = { status: "pending", attempts: 0, manual_of: null, due_in: 0, is_delivered: false, ...UNASKED };
 
-/** A delivery in this state; with a time at which it lapses, it is an offer. */
+/** Stores a delivery in this state. With `lapsesInMs` it is an offer. */
 async function deliveryIn(state: Partial<State>, lapsesInMs: number | null = null): Promise<number> {
   const { status, attempts: made, manual_of, due_in, is_delivered, asked, planned_in } = { ...WAITING, ...state };
   const [row] = await sql<[{ delivery_id: number }]>`
@@ -107,58 +107,58 @@ describe("an outcome", () => {
     ["success", {}, "success", { ...delivered, attempts: 1 }],
     ["failure", {}, {}, { status: "pending", attempts: 1, due_in: 60 }],
     ["last failure", { attempts: 9 }, { attempt: 10, retry_in_ms: null }, { status: "failed", attempts: 10 }],
-    ["failure of one asked for that had failed", asked("failed"), byHand, { status: "failed", attempts: 11 }],
-    ["failure of one asked for that was unsent", asked("unsent"), byHand, { status: "failed", attempts: 11 }],
-    ["failure of one asked for that had lapsed", asked("lapsed"), byHand, { status: "lapsed", attempts: 11 }],
+    ["failure on request, of a failed delivery", asked("failed"), byHand, { status: "failed", attempts: 11 }],
+    ["failure on request, of an unsent delivery", asked("unsent"), byHand, { status: "failed", attempts: 11 }],
+    ["failure on request, of a lapsed delivery", asked("lapsed"), byHand, { status: "lapsed", attempts: 11 }],
     [
-      "failure of one asked for that waited",
+      "failure on request, of a waiting delivery",
       { manual_of: "pending", asked: 1, attempts: 3, planned_in: 400 },
       { attempt: 4, asked: 1, is_manual: true, retry_in_ms: null },
       { status: "pending", manual_of: null, due_in: 400, attempts: 4, manual_attempts: 1, planned_in: null },
     ],
     [
-      "failure while one more was asked for",
+      "failure while one more attempt is requested",
       { manual_of: "pending", asked: 1, planned_in: 0, due_in: 0 },
       {},
       { status: "pending", manual_of: "pending", due_in: 0, planned_in: 60, attempts: 1, manual_attempts: 0 },
     ],
     [
-      "last failure while one more was asked for",
+      "last failure while one more attempt is requested",
       { manual_of: "pending", asked: 1, planned_in: 0, attempts: 9 },
       { attempt: 10, retry_in_ms: null },
       { status: "pending", manual_of: "failed", due_in: 0, planned_in: null, attempts: 10 },
     ],
     [
-      "failure of one asked for while one more was asked for",
+      "failure on request, while one more attempt is requested",
       { manual_of: "pending", asked: 2, planned_in: 300, attempts: 1 },
       { attempt: 2, asked: 1, is_manual: true },
       { status: "pending", manual_of: "pending", due_in: 0, planned_in: 300, manual_attempts: 1 },
     ],
     [
-      "success while one more was asked for",
+      "success while one more attempt is requested",
       { manual_of: "pending", asked: 1, planned_in: 0 },
       "success",
       { status: "pending", manual_of: "delivered", due_in: 0, planned_in: null, is_delivered: true },
     ],
     [
-      "failure of one asked for that was delivered",
+      "failure on request, of a delivered delivery",
       { ...asked("delivered"), is_delivered: true },
       byHand,
       { ...delivered, attempts: 11 },
     ],
-    // The rows below are of an attempt that the delivery no longer waits for.
+    // In the rows below the delivery no longer waits for the attempt.
     ["late success", { attempts: 1, due_in: 300 }, "success", { ...delivered, attempts: 2 }],
     ["late failure", { attempts: 1, due_in: 300 }, {}, { status: "pending", attempts: 2, due_in: 300 }],
     ["late last failure", { attempts: 1, due_in: 300 }, { retry_in_ms: null }, { status: "pending", due_in: 300 }],
-    ["late failure of a delivered one", { ...delivered, attempts: 1 }, {}, { ...delivered, attempts: 2 }],
+    ["late failure of a delivered delivery", { ...delivered, attempts: 1 }, {}, { ...delivered, attempts: 2 }],
     [
-      "late success of one that failed for good",
+      "late success of a permanently failed delivery",
       { status: "failed", due_in: null, attempts: 10 },
       "success",
       delivered,
     ],
     [
-      "late success of a delivered one that was asked for again",
+      "late success of a delivered delivery that was requested again",
       { attempts: 1, manual_of: "delivered", is_delivered: true, due_in: 300 },
       "success",
       { status: "pending", manual_of: "delivered", attempts: 2, due_in: 300, is_delivered: true },
@@ -176,7 +176,7 @@ describe("an outcome", () => {
     expect(await stateOf(short)).toMatchObject({ status: "lapsed", due_in: null, attempts: 1 });
   });
 
-  test("written again, because the answer to the first time was lost: counted once", async () => {
+  test("an outcome that is written again because the answer was lost: counted once", async () => {
     const deliveries = [await deliveryIn({}), await deliveryIn({})];
     const batch = deliveries.map((deliveryId) => failure(deliveryId));
     // At the same time, as when the connection breaks while PostgreSQL still runs its statement.
@@ -235,11 +235,11 @@ describe("the decision at the end of an attempt", () => {
     ["failure", {}, {}],
     ["last failure", { attempts: 9 }, { attempt: 10, retry_in_ms: null }],
     [
-      "failure of one requested that waited",
+      "failure on request, of a waiting delivery",
       { manual_of: "pending", asked: 1, attempts: 3, planned_in: 400 },
       { attempt: 4, asked: 1, is_manual: true },
     ],
-    ["success of one requested that had failed", { manual_of: "failed", asked: 1 }, "success"],
+    ["success on request, of a failed delivery", { manual_of: "failed", asked: 1 }, "success"],
   ])("%s: is stored as if it was decided at the end, to the microsecond", async (_name, before, what) => {
     const [known, unknown] = [await deliveryIn(before), await deliveryIn(before)];
     const made = (deliveryId: number) => (what === "success" ? outcome(deliveryId) : failure(deliveryId, what));
@@ -258,7 +258,7 @@ describe("the decision at the end of an attempt", () => {
     ["one more attempt was requested", () => sql`asked = asked + 1, manual_of = 'pending'`],
     ["another holder has reported", () => sql`attempts = attempts + 1`],
     ["its endpoint was deleted", () => sql`status = 'failed', due_at = null`],
-  ])("is not stored when %s in between: neither it nor the rest of the batch", async (_name, change) => {
+  ])("is not stored when %s in between, and neither is the rest of the batch", async (_name, change) => {
     const [overtaken, other] = [await deliveryIn({}), await deliveryIn({})];
     const decided = [
       decide(outcome(overtaken), await stepOf(overtaken), Date.now()),

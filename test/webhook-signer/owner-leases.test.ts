@@ -7,7 +7,7 @@ import { openClone } from "../support/open-clone.ts";
 
 const OWNERS = 2_000;
 let sql: Database;
-/** All of them, each with due deliveries. */
+/** The ids of all owners. Each owner has due deliveries. */
 let owners: readonly number[];
 beforeAll(async () => {
   const clone = await openClone({ maxConnections: 2 });
@@ -32,7 +32,7 @@ beforeAll(async () => {
   return clone.stop;
 });
 
-test("the owners with the smallest free ids after the given one are taken, so that each owner gets its turn", async () => {
+test("free owners: those with the smallest ids after the given id are taken, so that each owner gets its turn", async () => {
   const signerId = randomUUID();
   const take = async (afterId: number, except: readonly number[] = []): Promise<readonly number[]> =>
     (await takeOwners(sql, { signerId, leaseMs: 60_000, limit: 100, afterId, except })).toSorted((a, b) => a - b);

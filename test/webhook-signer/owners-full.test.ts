@@ -4,7 +4,7 @@ import { changeWebhookEndpoint, registerWebhookEndpoint } from "../../services/b
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
-// A worker's next file has the same limits.
+// `afterAll` restores the limits, because the worker's next file uses the same object.
 const originalLimits = { ...SIGNER_LIMITS };
 let world: SignerWorld;
 beforeAll(async () => {
@@ -16,7 +16,7 @@ afterAll(async () => {
   Object.assign(SIGNER_LIMITS, originalLimits);
 });
 
-test("an owner's deliveries wait for a paused endpoint: each other owner's deliveries are sent", async () => {
+test("an owner whose deliveries wait for a paused endpoint: each other owner's deliveries are sent", async () => {
   for (const name of ["first", "second", "third", "fourth"]) {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, `/${name}`);
@@ -29,7 +29,7 @@ test("an owner's deliveries wait for a paused endpoint: each other owner's deliv
   expect(world.receiver.at("/first")).toHaveLength(1);
 });
 
-test("owners have open breakers: each other owner's deliveries are sent", async () => {
+test("owners with open breakers: another owner's deliveries are sent", async () => {
   for (let owner = 0; owner < 3; owner += 1) {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/broken");
@@ -47,7 +47,7 @@ test("owners have open breakers: each other owner's deliveries are sent", async 
   expect(world.receiver.at("/broken")).toEqual([]);
 });
 
-test("more owners of smaller ids with due deliveries than it may hold: each owner's deliveries are sent", async () => {
+test("more owners that are always due than it may hold: the owner with the largest id has its deliveries sent", async () => {
   // An outcome that cannot be stored leaves its delivery due, and the process has nothing to do for it.
   await world.database`alter table webhook_attempts add constraint probe check (response_body <> 'poison')`;
   world.receiver.behave("/always-due", () => ({ status: 200, body: "poison" }));

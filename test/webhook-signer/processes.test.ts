@@ -1,7 +1,7 @@
 /**
- * Several processes share the work; others take over from one that dies (`stalls.test.ts`: that stalls). The long form, of
- * `npm run soak`, sends ten thousand events while five processes are killed (KILLS_EVENTS); the short form two hundred, and
- * two are killed.
+ * Several processes share the work, and others take over from a process that dies (from one that stalls: `stalls.test.ts`).
+ * The short form sends two hundred events while two processes are killed. The long form, of `npm run soak`, sends ten
+ * thousand (KILLS_EVENTS) while five are killed.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, type TestContext, test } from "vitest";
@@ -34,7 +34,7 @@ async function openFleets(world: SignerWorld, count: number, path: string): Prom
   return fleets;
 }
 
-/** Queries the database only when as many have arrived: until then the database has enough to do. */
+/** Queries the database only after as many have arrived: until then the database has enough other work. */
 const areDelivered = async (world: SignerWorld, count: number): Promise<boolean> =>
   world.receiver.received.length >= count && (await world.countDelivered()) === count;
 
@@ -68,7 +68,7 @@ interface Tried {
   readonly due_at: Date | null;
 }
 
-test.concurrent("three processes share the owners: no delivery is sent twice, although owners move between them", async (context) => {
+test.concurrent("three processes share the owners: no delivery is sent twice, although owners move", async (context) => {
   const world = await worldOf(context);
   await world.addSignerProcess(SHORT_LEASES);
   const fleets = await openFleets(world, 12, "/shared");
@@ -114,14 +114,14 @@ test.concurrent("a killed process: another one continues its work within half a 
   expect(all.filter(({ attempts, answers }) => attempts !== 1 || answers.length !== 1)).toEqual([]);
 });
 
-test.concurrent("a process that writes its outcomes after others have taken over: no success is lost or overwritten", async (context) => {
+test.concurrent("a process that writes outcomes after a take-over: no success is lost or overwritten", async (context) => {
   const world = await worldOf(context);
   const EVENTS = 8;
   const metricsPort = await freePort();
   const old = await world.addSignerProcess({ ...SHORT_LEASES, METRICS_PORT: String(metricsPort) });
   const fleets = await openFleets(world, 3, "/late");
   const [succeeded, overtaken, failed] = fleets as [Fleet, Fleet, Fleet];
-  // What the old process receives, and what the new one does.
+  // The answers that the old process receives, and those that the new one receives.
   const answers = [
     [200, 500],
     [500, 200],
@@ -166,7 +166,7 @@ test.concurrent("a process that writes its outcomes after others have taken over
     (await Promise.all(fleets.map((fleet) => tries(world, fleet)))).flat().every(isTried),
   );
   const planned = (await tries(world, failed)).map((one) => one.due_at);
-  // Nothing is due before the old one reports.
+  // So that no delivery is due before the old process reports.
   const pausing = fleets.map(
     ({ organizationId }) => world.database`
     update webhook_deliveries set due_at = due_at + interval '1 hour' where organization_id = ${organizationId} and status = 'pending'`,

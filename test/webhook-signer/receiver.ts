@@ -18,7 +18,7 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly afterMs?: number;
-  /** The answer waits for it. */
+  /** The receiver answers when this resolves. */
   readonly after?: Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export interface Answer {
 export type Behaviour = (received: Received) => Answer | number | "hang";
 
 export interface Receiver {
-  /** Its authority's certificate, for WEBHOOK_CA_FILE. */
+  /** The authority of its certificate, for WEBHOOK_CA_FILE. */
   readonly authority: Authority;
   readonly received: Received[];
   /** The requests that arrived at a path. */
@@ -45,7 +45,7 @@ export async function startReceiver(): Promise<Receiver> {
   const received: Received[] = [];
   const byPath = new Map<string, Received[]>();
   const behaviours = new Map<string, Behaviour>();
-  /** By path, and by the first folder of paths. */
+  /** The number of requests in progress, by path and by the first folder of paths. */
   const underWay = new Map<string, number>();
   const most = new Map<string, number>();
   const server: Server = createServer({ cert, key }, (request, response) => {
@@ -61,7 +61,7 @@ export async function startReceiver(): Promise<Receiver> {
       body += chunk;
     });
     let isUnderWay = true;
-    // Counted down before the answer is sent: its receiver may send the next request before we know that it was sent.
+    // Counted down before the answer is sent: the signer may send its next request before this server notices the end.
     const over = (): void => {
       if (isUnderWay) for (const one of counted) underWay.set(one, (underWay.get(one) ?? 1) - 1);
       isUnderWay = false;

@@ -22,7 +22,7 @@ const redeliver = (fleet: Fleet, deliveryId: number, idempotencyKey?: string) =>
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   });
 
-/** The fleet's only delivery, after this number of attempts, when it waits or has ended. */
+/** Waits until the fleet's only delivery has this number of attempts, and returns it. */
 const tried = (fleet: Fleet, attempts: number) =>
   waitFor(`${attempts} attempts`, async () => {
     const [one] = await world.deliveries(fleet);
@@ -33,8 +33,8 @@ const tried = (fleet: Fleet, attempts: number) =>
 describe("a request during an attempt", () => {
   test.concurrent.each([
     ["succeeds", 200, "delivered"],
-    ["fails for good", 500, "failed"],
-  ] as const)("is carried out after it, though that %s", async (name, status, end) => {
+    ["fails permanently", 500, "failed"],
+  ] as const)("is carried out after the attempt, although the attempt %s", async (name, status, end) => {
     const path = `/under-way-${status}`;
     const fleet = await world.openFleet();
     await world.addEndpoint(fleet, path);
@@ -115,7 +115,7 @@ describe("a request for a delivery that waits for its next attempt", () => {
   });
 });
 
-test("past an open breaker: the attempt is made at once, as its probe, before all waiting deliveries", async () => {
+test("a request while the breaker is open: the attempt is its probe, at once and before all waiting deliveries", async () => {
   const fleet = await world.openFleet();
   const { endpointId } = await world.addEndpoint(fleet, "/probe");
   world.receiver.behave("/probe", () => 500);
@@ -152,7 +152,7 @@ test("past an open breaker: the attempt is made at once, as its probe, before al
   });
 });
 
-test("an owner's test is not sent again", async () => {
+test("a redelivery of an owner's test: refused, and nothing is sent", async () => {
   const fleet = await world.openFleet();
   const { endpointId } = await world.addEndpoint(fleet, "/test-again");
   world.receiver.behave("/test-again", () => 500);
@@ -266,7 +266,7 @@ test("tests at once: one per endpoint and four per owner run, and another owner'
   await again;
 });
 
-test("a suspended consumer's endpoint: refused, and nothing is sent", async () => {
+test("a test of a suspended consumer's endpoint: refused, and nothing is sent", async () => {
   const fleet = await world.openFleet();
   const { endpointId } = await world.addEndpoint(fleet, "/suspended-test");
   await world.database`update robotics_consumers set status = 'suspended' where consumer_id = ${fleet.consumerId}`;
@@ -275,7 +275,7 @@ test("a suspended consumer's endpoint: refused, and nothing is sent", async () =
   expect(world.receiver.at("/suspended-test")).toEqual([]);
 });
 
-test("a test without a connection: reports the address, and how long its look-up took", async () => {
+test("a test that gets no connection: reports the error and the address", async () => {
   const fleet = await world.openFleet();
   const url = "http://127.0.0.1:9/";
   const { endpoint } = await world.ask(registerWebhookEndpoint, {

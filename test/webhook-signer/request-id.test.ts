@@ -65,7 +65,7 @@ async function requestIdsOf({ consumerId }: Fleet): Promise<readonly (string | n
   return rows.map((row) => row.request_id);
 }
 
-test("an outcome that cannot be stored: the line has the id of the request that wrote the event to the outbox", async () => {
+test("an outcome that cannot be stored: the log line has the id of the request that wrote the event", async () => {
   const [caused, uncaused] = [await world.openFleet(), await world.openFleet()];
   for (const [fleet, path] of [[caused, "/caused"] as const, [uncaused, "/uncaused"] as const]) {
     await world.addEndpoint(fleet, path);
@@ -85,7 +85,7 @@ test("an outcome that cannot be stored: the line has the id of the request that 
   expect(idsOfLines).toEqual(["the task", undefined]);
 });
 
-test("a delivery that a fault stops: the line has the id of the delivery's request", async () => {
+test("a delivery that a fault stops: the log line has the id of the delivery's request", async () => {
   // A separate database, so that the world's signer does not send the delivery.
   const server = await cloneDatabase();
   onTestFinished(() => server.drop());
@@ -112,21 +112,21 @@ test("a delivery that a fault stops: the line has the id of the delivery's reque
   expect(lines.filter(({ msg }) => msg === FAULT)).toMatchObject([{ requestId: "the event" }]);
 });
 
-test("a test that a fault stops: the line has the id of the current request", async () => {
+test("a test that a fault stops: the log line has the id of the current request", async () => {
   const target = { url: "https://example.com/", mode: "test", secrets: ["secret"] } as const;
   const message = { body: "{}", signal: new AbortController().signal };
   await forRequest("the test", () => sendOnce(FAULTY, target, message));
   expect(lines.at(-1)).toMatchObject({ requestId: "the test" });
 });
 
-test("an unreadable event from the bus: the line has the id that the event carries", async () => {
+test("an unreadable event from the bus: the log line has the id that the event carries", async () => {
   const headers = forRequest("an unreadable event", requestHeaders);
   const { seq } = await world.bus.js.publish(roboticsEventSubject(1), "no json", { headers });
   const line = await lineOf(({ msg, sequence }) => msg === UNREADABLE && sequence === seq);
   expect(line).toMatchObject({ requestId: "an unreadable event" });
 });
 
-test("events that the bus has lost: the delivery, or the line about an unreadable one, has the id of the outbox row", async () => {
+test("events that the bus has lost: the delivery, or the log line about an unreadable one, has the outbox row's id", async () => {
   const fleet = await world.openFleet();
   const eventId = await addLost(fleet, {}, "an unreadable row");
   await addLost(fleet, eventOf(fleet), "a lost row");
@@ -151,7 +151,7 @@ test("one more attempt, and an owner's test: the delivery has the id of the requ
   expect(await requestIdsOf(fleet)).toEqual(["the redelivery", "the test"]);
 });
 
-/** An event that the relay has delivered long ago, and that never came from the bus; returns its id. */
+/** Stores an event that the relay has delivered long ago and that never came from the bus. Returns its id. */
 async function addLost({ filialId }: Fleet, event: object, requestId: string): Promise<number> {
   const [row] = await world.database<[{ outbox_id: number }]>`
     insert into outbox (key, kind, payload, delivered_at, request_id)

@@ -21,8 +21,8 @@ const isSignedBy = (secret: string, { signature, body }: Received): boolean => {
 
 test.each([
   ["without an overlap", 0],
-  ["with one", DAY_MS],
-])("a rotation %s counts at once, though many deliveries were read long before", async (_name, overlapMs) => {
+  ["with an overlap", DAY_MS],
+])("a rotation %s counts at once, although many deliveries were read long before", async (_name, overlapMs) => {
   const path = `/rotated-${overlapMs}`;
   const fleet = await world.openFleet();
   const { endpointId, secret } = await world.addEndpoint(fleet, path);

@@ -42,7 +42,7 @@ const WITH_LIMITS = join(import.meta.dirname, "programs", "signer-with-limits.ts
 
 /**
  * Settings of a signer whose leases end after 3 s instead of 10, for tests in which another process takes over. The test
- * "a killed process: another one continues its work within half a minute" has the product's.
+ * "a killed process: another one continues its work within half a minute" has the product's leases.
  */
 export const SHORT_LEASES = {
   SIGNER_LIMITS: JSON.stringify({ ownerLeaseMs: 3_000, leaseMarginMs: 500, ownerTurnMs: 300 }),

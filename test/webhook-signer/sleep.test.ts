@@ -1,6 +1,6 @@
 /**
- * A machine that sleeps and wakes: the monotonic clock has stopped, the time of day has continued. The sleep of
- * this process is that it does nothing, and its steady clock leaves out how long that was.
+ * A machine that sleeps and wakes: its monotonic clock has stopped meanwhile, and the time of day has continued. Here the
+ * process of the test blocks for the time of the sleep, and `performance.now` leaves out this time.
  */
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -71,7 +71,7 @@ test("after a sleep: requests are signed with the current time", async () => {
   const wokeAtMs = Date.now();
   await waitFor("the request", () => target.received.join("").endsWith("{}"));
   const [, signature = ""] = /x-service-robotics-signature: (.*)\r/i.exec(target.received.join("")) ?? [];
-  // In whole seconds.
+  // A signature has whole seconds.
   const signedAtMs = parseSignature(signature).t * 1_000;
   expect(signedAtMs).toBeGreaterThan(wokeAtMs - 2_000);
   expect(signedAtMs).toBeLessThan(Date.now() + 1_000);

@@ -1,4 +1,4 @@
-/** Which slots an owner's slow targets may take: only this owner's, and none that prompt or new targets need; and how many all take. */
+/** The slow targets of an owner take only slots of this owner, and none that prompt or new targets need. All have one limit. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-test("one owner: at most 16 in progress, at most 4 to one endpoint, and slow ones leave room for the others", async () => {
+test("one owner: at most 16 requests, at most 4 to one endpoint, and slow targets leave room for the others", async () => {
   const consumers = [await world.openFleet()];
   const [first] = consumers;
   if (first === undefined) return;
@@ -21,7 +21,7 @@ test("one owner: at most 16 in progress, at most 4 to one endpoint, and slow one
     for (let endpoint = 0; endpoint < 5; endpoint += 1) {
       const path = `/owner/${at}-${endpoint}`;
       await world.addEndpoint(consumer, path);
-      // Ten of them never answer.
+      // The ten targets of the first two consumers never answer.
       world.receiver.behave(path, () => (at < 2 ? "hang" : { status: 200, afterMs: 20 }));
     }
   }
@@ -41,7 +41,7 @@ test("one owner: at most 16 in progress, at most 4 to one endpoint, and slow one
   await world.pauseEndpoints(consumers);
 });
 
-/** The time of each from its event to its first delivery. */
+/** Emits an event to each fleet. Returns how long each took to arrive. */
 async function lateness(to: Readonly<Record<string, Fleet>>, paths: Readonly<Record<string, string>>) {
   const startedAtMs = Date.now();
   const before = Object.fromEntries(Object.values(paths).map((path) => [path, world.receiver.at(path).length]));
@@ -92,7 +92,7 @@ test("more slow targets than slots: prompt and new targets are not delayed", asy
   for (const [name, ms] of [...(await lateness(fresh, freshPaths)), ...(await lateness(prompt, promptPaths))]) {
     expect(ms, name).toBeLessThan(2_000);
   }
-  // They are still busy.
+  // The slow targets are still busy.
   const [left] = await world.database<[{ count: number }]>`
     select count(*)::int as count from webhook_deliveries
     where status = 'pending' and organization_id = any(${slow.map((fleet) => fleet.organizationId)}::bigint[])`;

@@ -49,7 +49,7 @@ async function beginHeld(
     url: proxy.url("/one"),
   });
   await world.emitMany([fleet], events);
-  // One connection while it is unknown how fast the target answers.
+  // The signer opens one connection while it does not know how fast the target answers.
   await waitFor("its connection", () => proxy.waiting() === 1);
   return { proxy, signer };
 }
@@ -70,7 +70,7 @@ const isRenewalWaiting = (world: SignerWorld) => async (): Promise<boolean> =>
   ).length > 0;
 
 describe("a process that holds an owner", () => {
-  test.concurrent("a stall after the answer that it holds an owner: it re-acquires the owner, and sends each delivery once", async (context) => {
+  test.concurrent("a stall while it renews its lease: it re-acquires the owner and sends each delivery once", async (context) => {
     const world = await worldOf(context);
     const signer = await world.addSignerProcess(settings);
     await begin(world);
@@ -84,7 +84,7 @@ describe("a process that holds an owner", () => {
     expect(world.receiver.received).toHaveLength(EVENTS);
   });
 
-  test.concurrent("a stall while another takes the owner, sends some and releases it: it re-acquires it and sends none of them", async (context) => {
+  test.concurrent("a stall while another process sends some deliveries: it does not send these again", async (context) => {
     const world = await worldOf(context);
     const signer = await world.addSignerProcess(settings);
     await begin(world);
@@ -99,7 +99,7 @@ describe("a process that holds an owner", () => {
     await other.stop();
     signer.signal("SIGCONT");
     await waitFor("all of them", areDelivered(world));
-    // Outcomes not written before the stop, and requests in progress.
+    // These are the outcomes that were not written before the stop, and the requests in progress.
     const again = world.receiver.received.length - EVENTS;
     expect(again).toBeLessThanOrEqual(unwritten + SIGNER_LIMITS.inFlightPerEndpoint);
   });
@@ -108,11 +108,11 @@ describe("a process that holds an owner", () => {
     const world = await worldOf(context);
     const sleeper = await world.addSignerProcess(asleep);
     await begin(world);
-    // It stops with every slot taken, so that it has nothing to write, and reads the answers when it continues.
-    const letGo = await holdAnswers(world.receiver, ["/one"]);
+    // The process stops with every slot taken, so that it has nothing to write. It reads the answers when it continues.
+    const sendAnswers = await holdAnswers(world.receiver, ["/one"]);
     sleeper.freeze();
     world.receiver.behave("/one", () => 200);
-    letGo();
+    sendAnswers();
     await world.addSignerProcess(settings);
     await waitFor("the others' work", areDelivered(world));
     const sent = world.receiver.received.length;
@@ -126,7 +126,7 @@ describe("a process that holds an owner", () => {
 });
 
 describe("a process with a request under way", () => {
-  test.concurrent("a stall while it opens a connection: it sends nothing there that others have taken over meanwhile", async (context) => {
+  test.concurrent("a stall while it opens a connection: it sends nothing that others have taken over", async (context) => {
     const world = await worldOf(context);
     const { proxy, signer: frozen } = await beginHeld(context, world, EVENTS);
     frozen.freeze();
@@ -143,7 +143,7 @@ describe("a process with a request under way", () => {
     expect(world.receiver.received).toHaveLength(sent);
   });
 
-  test.concurrent("a stall while its target answers: what the others have recorded about the target does not change", async (context) => {
+  test.concurrent("a stall while its target answers: what others have recorded about the target stays", async (context) => {
     const world = await worldOf(context);
     const stalled = await world.addSignerProcess(settings);
     const fleet = await world.openFleet();
@@ -152,13 +152,13 @@ describe("a process with a request under way", () => {
     await world.database`
     update webhook_endpoints set consecutive_failures = 4, times_opened = 5, failing_since = now() - interval '6 days',
       failures_since_success = 19 where endpoint_id = ${endpointId}`;
-    const { promise: after, resolve: letGo } = Promise.withResolvers<void>();
+    const { promise: after, resolve: sendAnswer } = Promise.withResolvers<void>();
     world.receiver.behave("/one", () => ({ status: 500, after }));
     await world.emitMany([fleet], 1);
     await waitFor("its request", () => world.receiver.received.length === 1);
     stalled.freeze();
     world.receiver.behave("/one", () => 200);
-    letGo();
+    sendAnswer();
     await world.addSignerProcess(settings);
     const read = async () => (await world.ask(getWebhookEndpoint, { caller: fleet.owner, endpointId })).endpoint;
     const attemptsWith = async (error: string | null): Promise<number> => {
@@ -172,10 +172,10 @@ describe("a process with a request under way", () => {
     expect(await read()).toMatchObject({ status: "active", consecutiveFailures: 0, openUntilMs: null });
   });
 
-  test.concurrent("a wait for PostgreSQL while it opens a connection: it sends nothing there that others have taken over", async (context) => {
+  test.concurrent("a wait for PostgreSQL while it opens a connection: it sends nothing that others hold", async (context) => {
     const world = await worldOf(context);
     const { proxy } = await beginHeld(context, world, 1);
-    // So long that it releases its owners.
+    // Long enough for the process to release its owners.
     await withoutRenewals(world, () => delay(DATABASE_LIMITS.lockTimeoutMs + LIMITS.ownerLeaseMs));
     await world.database`
     update webhook_owners set leased_by = ${randomUUID()}, leased_until = now() + interval '1 minute'`;

@@ -5,7 +5,7 @@ import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { summarizeDue } from "../../services/webhook-signer/sql/owners.ts";
 import { begunAfter, type Fleet, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
-// A worker's next file has the same limits.
+// `afterAll` restores the limit, because the worker's next file uses the same object.
 const { sweepIntervalMs } = SIGNER_LIMITS;
 let world: SignerWorld;
 beforeAll(async () => {

@@ -1,10 +1,10 @@
-/** More outcomes than the writer has room for, while a write waits for a lock: sending pauses, and the process goes on. */
+/** More outcomes than the writer has room for, while a write waits for a lock: sending pauses, and the process continues. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
 import { type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
-// A worker's next file has the same limits.
+// `afterAll` restores the limits, because the worker's next file uses the same object.
 const originalLimits = { ...SIGNER_LIMITS };
 let world: SignerWorld;
 beforeAll(async () => {
@@ -22,7 +22,7 @@ test("a lock: the process answers meanwhile, and every delivery is sent once the
   await world.addEndpoint(busy, "/busy");
   await world.emitMany([busy], 10);
   await waitFor("the first ones", () => world.receiver.at("/busy").length === 10);
-  // After its success was recorded, so that the next outcome writes the endpoint's row again.
+  // Waits until the next outcome of the endpoint writes its row again: not every success is recorded there.
   await delay(SIGNER_LIMITS.successNoteMs + 200);
   // In this process's CPU time: other work on the machine does not count.
   const workedMs = (): number => process.cpuUsage().user / 1_000;

@@ -309,7 +309,7 @@ export const sandboxRoutes = [
     body: resetBodySchema,
     bodyOptional: true,
     replies: { 200: freshReply },
-    errors: ["not_found", "conflict", "busy"],
+    errors: ["not_found", "device_limit_reached", "conflict", "busy"],
     awaitsEffect: true,
     handler: resetSandbox,
   }),

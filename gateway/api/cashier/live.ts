@@ -1,4 +1,4 @@
-/** The live view of one station, sent over a WebSocket on each change (`gateway/live/`) or read once (design §5). */
+/** The live view of one station, sent over a WebSocket on each change (`gateway/live/`) or read once. */
 import { z } from "zod";
 import { formatAmount } from "../../../machines/currency.ts";
 import { blockedReason } from "../../../machines/standing.ts";

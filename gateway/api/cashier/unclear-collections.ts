@@ -13,8 +13,8 @@ const REASON_MEANINGS: Readonly<Record<UnclearReason, string>> = {
   qr_presented: "its QR was shown and it ended unpaid",
   provider_confirmed: "the provider confirmed the payment, and the service could not settle it",
   late_evidence:
-    "after the collection's end, or while the collection was blocked, a device reported that it does not know the outcome",
-  late_success: "after the collection's end, or while the collection was blocked, a device reported a success",
+    "after the collection's end, or while the device was blocked, a device reported that it does not know the outcome",
+  late_success: "after the collection's end, or while the device was blocked, a device reported a success",
   late_money: "the provider reported the payment after the collection's end",
   money_differs:
     "the provider reports a payment with another amount, currency, account or reference. It pays nothing and is an issue, which the timeline names; the QR is no longer shown. End the collection; the next collection of this order needs a confirmation",

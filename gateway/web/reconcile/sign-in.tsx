@@ -10,16 +10,16 @@ import { words } from "./words.ts";
 export async function signIn(email: string, password: string): Promise<Failure | null> {
   const signedIn = await call("POST /api/reconciliation/v1/session/", { body: { email, password } });
   if (!signedIn.ok) return signedIn;
-  await goOn(signedIn.reply.user);
+  await continueAs(signedIn.reply.user);
   return null;
 }
 
 followSignIns("reconciliation", async () => {
   const session = await call("GET /api/reconciliation/v1/session/");
-  if (session.ok) await goOn(session.reply.user);
+  if (session.ok) await continueAs(session.reply.user);
 });
 
-async function goOn(found: Person): Promise<void> {
+async function continueAs(found: Person): Promise<void> {
   const before = person.peek();
   keepOnePerson(found.user_id);
   // Another person must not see the data that the previous person loaded.

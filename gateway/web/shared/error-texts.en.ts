@@ -48,7 +48,7 @@ export const en: ErrorTexts = {
   internal_error: { sentence: "Something went wrong in the service.", next: CHECK },
   invalid_request: { sentence: "Something that was entered is not valid.", next: "Correct the marked fields." },
   not_found: { sentence: "This does not exist any more.", next: "Go back and reload the list." },
-  conflict: { sentence: "This cannot be done in the present state.", next: "Reload and look at the state." },
+  conflict: { sentence: "This cannot be done in the present state.", next: "Reload and check the state." },
   already_exists: { sentence: "Another person has this e-mail address.", next: "Use another address." },
   permission_denied: { sentence: "You do not have the permission for this.", next: ASK_OWNER },
   login_failed: {
@@ -70,7 +70,7 @@ export const en: ErrorTexts = {
   },
   robotics_paused: { sentence: "Robotics is paused at this filial.", next: "Wait until it is resumed." },
   task_expired: { sentence: "The time of this offer is over.", next: "Make a new offer." },
-  task_not_actionable: { sentence: "The task has gone on meanwhile.", next: "Reload and look at its status." },
+  task_not_actionable: { sentence: "The task has changed meanwhile.", next: "Reload and check its status." },
   webhook_target_refused: {
     sentence: "Webhooks may not go to this address.",
     next: "Use a public address with https.",

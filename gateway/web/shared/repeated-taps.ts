@@ -27,7 +27,7 @@ addEventListener("click", ({ detail, clientX: x, clientY: y, target }) => {
   isRepeated = false;
 });
 
-// A person who has used a key or the back button in between taps anew.
+// A person who has used a key or the back button in between taps again.
 for (const name of ["keydown", "popstate"]) {
   addEventListener(name, () => {
     last = null;

@@ -8,7 +8,7 @@ export const words = dictionary({
     steps: {
       choose: "At the till, tap an item and then Cash.",
       settle: "Tap the button with the amount received: the display says Paid.",
-      goOn: "Start a new order and tap Smart POS or QR code: the companion and the phone take part.",
+      others: "Start a new order and tap Smart POS or QR code: the companion and the phone take part.",
     },
     till: "Till",
     display: "Customer display",
@@ -45,7 +45,7 @@ export const words = dictionary({
     steps: {
       choose: "An der Kasse einen Artikel antippen, dann Bar.",
       settle: "Den Knopf mit dem erhaltenen Betrag antippen: Die Anzeige meldet Bezahlt.",
-      goOn: "Eine neue Bestellung beginnen und Smart POS oder QR-Code antippen: Gerät und Telefon wirken mit.",
+      others: "Eine neue Bestellung beginnen und Smart POS oder QR-Code antippen: Gerät und Telefon wirken mit.",
     },
     till: "Kasse",
     display: "Kundenanzeige",

@@ -50,16 +50,16 @@ export async function signIn(email: string, password: string): Promise<Failure |
   const result = await call("POST /api/cashier/v1/session/", { body: { email, password } });
   if (!result.ok) return result;
   const { user, expires_at } = result.reply;
-  goOn({ user, expires_at });
+  continueAs({ user, expires_at });
   return null;
 }
 
 followSignIns("cashier", async () => {
   const result = await call("GET /api/cashier/v1/session/");
-  if (result.ok) goOn(result.reply);
+  if (result.ok) continueAs(result.reply);
 });
 
-function goOn(found: Session): void {
+function continueAs(found: Session): void {
   const before = session.peek();
   begin(found);
   if (!before) return;

@@ -24,7 +24,7 @@ export class CommitNotice {
     return this.#armed !== undefined;
   }
 
-  /** The notice misses commits from before this call, so the caller reads the log once more after it. */
+  /** The notice misses commits from before this call, so the caller reads the log again after it. */
   arm(): void {
     const woken = new AbortController();
     const subscription = this.#nc.subscribe(this.#subjects, { max: 1, callback: () => woken.abort() });

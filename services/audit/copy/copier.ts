@@ -156,7 +156,7 @@ class LogCopier {
   /** Waits for the next commit: polls for a while after the last one, and then waits until a host sends one. */
   async #wait(signal: AbortSignal): Promise<void> {
     if (performance.now() < this.#busyUntilMs) return await sleep(AUDIT_LIMITS.pollMs, signal);
-    // The caller reads once more, because a commit may have arrived before the notice was armed.
+    // The caller reads again, because a commit may have arrived before the notice was armed.
     if (!this.#notice.isArmed) return this.#notice.arm();
     if (!(await this.#notice.within(AUDIT_LIMITS.idlePollMs, signal))) return;
     this.#busyUntilMs = performance.now() + AUDIT_LIMITS.busyMs;

@@ -11,6 +11,7 @@ import type { StationEvent } from "../../../machines/station/event.ts";
 import { collectionsOf } from "../../../machines/station/lost-collections.ts";
 import { findDevice, findIntent, type LostCollections, type StationState } from "../../../machines/station/state.ts";
 import { parseStationId } from "../../bus/subjects.ts";
+import { storableText } from "../../db/stored-text.ts";
 import { type LaterEvent, laterEventsOf, type PaymentRow, paymentRow } from "./payment-rows.ts";
 
 /** A commit as it was read from the stream. */
@@ -201,8 +202,7 @@ function intentOf(event: StationEvent, { state }: Commit): number | null {
 /** The actor's name at the time of the commit: a device may be renamed or leave the station later. */
 function nameOf(actor: Actor, state: StationState): string {
   const name = actor.kind === "cashier" ? actor.name : actor.kind === "device" ? findDevice(state, actor.id)?.name : "";
-  // A text column cannot hold NUL or half of a surrogate pair, and a name with such a character must not stop the copy.
-  return (name ?? "").replaceAll("\0", "\uFFFD").toWellFormed();
+  return storableText(name ?? "");
 }
 
 function intentsMovedBy(commit: Commit): readonly PaymentIntent[] {

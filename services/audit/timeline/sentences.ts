@@ -82,7 +82,7 @@ export const DIFFERENCES: Readonly<Record<string, string>> = {
   amount_over: "of a higher amount",
   amount_under: "of a lower amount",
   amount_unknown: "of an amount that cannot be read",
-  // Only older events have this one.
+  // Only events of version 0.2.0 have this one.
   amount_mismatch: "of another amount",
   currency_mismatch: "in another currency",
   account_mismatch: "on another account",
@@ -131,7 +131,7 @@ export function describeStep(event: AuditEvent, facts: TimelineFacts): StepDescr
     case "late_evidence_kept": {
       const moneyMoved = MONEY_BY_OUTCOME[step.outcome];
       const consequence = moneyMoved === "no" ? "" : ", because money may have moved";
-      const blocked = step.blockedReason ?? "";
+      const blocked = step.blockedReason;
       const when = isEnded(step.status)
         ? `after the collection had ended as ${step.status}`
         : `while the collection was ${step.status}`;

@@ -7,6 +7,7 @@
 import { z } from "zod";
 import { repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
+import { reasonSchema as reason } from "./sentence.ts";
 
 const id = z.int().positive();
 
@@ -43,7 +44,7 @@ export const decidedImportSchema = z.object({
 });
 export type DecidedImport = z.infer<typeof decidedImportSchema>;
 const decided = z.object({ import: decidedImportSchema });
-const request = z.object({ caller, importId: id, reason: z.string() });
+const request = z.object({ caller, importId: id, reason });
 
 /**
  * Imports a held file, although its totals do not balance or it names another account. Refuses with `not_found`, or

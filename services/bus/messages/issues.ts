@@ -278,8 +278,7 @@ export const getIssue = repeatable(
     steps: z.array(issueStepSchema),
     priorEvidence: z.array(z.record(z.string(), z.unknown())),
     aloneUpToMinor: amountMinor.nullable(),
-    /** Missing in the answer of an earlier version. */
-    orders: z.array(z.object({ orderId: id, orderDisplayNumber: id, stationId: id })).default([]),
+    orders: z.array(z.object({ orderId: id, orderDisplayNumber: id, stationId: id })),
   }),
 );
 /** Null for `assigneeId` removes the assignee. Refuses with `not_found` when the assignee may not resolve issues. */

@@ -7,12 +7,12 @@ import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { ISSUE_KINDS } from "./issues.ts";
+import { reasonSchema as reason } from "./sentence.ts";
 import { LINE_KINDS } from "./statement-formats.ts";
 
 const id = z.int().positive();
 const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 const limit = z.int().min(1).max(BOUNDS.listed);
-const reason = z.string();
 
 /** `exact`: a run has found it by reference and amount. `confirmed`: a person has decided it. */
 export const MATCH_TIERS = ["exact", "confirmed"] as const;
@@ -37,8 +37,7 @@ export const matchedPaymentSchema = z.object({
   source: z.enum(PAYMENT_SOURCES),
   transactionId: id.nullable(),
   orderId: id.nullable(),
-  /** Missing in the answer of an earlier version. */
-  orderDisplayNumber: id.nullable().default(null),
+  orderDisplayNumber: id.nullable(),
   stationId: id.nullable(),
   route: z.string().nullable(),
   amountMinor: signedMinor.nullable(),
@@ -116,7 +115,7 @@ const decisionSchema = z.object({
   decision: z.enum(MATCH_DECISIONS),
   decidedBy: z.int(),
   decidedAtMs: z.number(),
-  reason,
+  reason: z.string(),
 });
 export type MatchDecision = z.infer<typeof decisionSchema>;
 

@@ -11,6 +11,7 @@ import { repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { ISSUE_KINDS } from "./issues.ts";
 import { PROVIDER_MODES } from "./provider-configs.ts";
+import { reasonSchema } from "./sentence.ts";
 
 const id = z.int().positive();
 const date = z.iso.date();
@@ -111,7 +112,7 @@ export const CLOSING_CONFLICTS = [
  */
 export const closePeriod = repeatable(
   "reconciliation.closePeriod",
-  z.object({ caller, accountId: id, kind: z.enum(PERIOD_KINDS), fromDate: date, reason: z.string() }),
+  z.object({ caller, accountId: id, kind: z.enum(PERIOD_KINDS), fromDate: date, reason: reasonSchema }),
   oneClosing,
 );
 

@@ -27,13 +27,7 @@ export const ROBOTICS_PAYLOADS = {
   "robotics.paused": filial,
   "robotics.resumed": filial,
 } as const;
-export const ROBOTICS_EVENT_TYPES = [
-  "serving_task.offered",
-  "serving_task.cancelled",
-  "serving_task.expired",
-  "robotics.paused",
-  "robotics.resumed",
-] as const satisfies readonly (keyof typeof ROBOTICS_PAYLOADS)[];
+export const ROBOTICS_EVENT_TYPES = Object.keys(ROBOTICS_PAYLOADS) as readonly (keyof typeof ROBOTICS_PAYLOADS)[];
 
 const facts = {
   organizationId: id,

@@ -9,7 +9,7 @@ const LINES = /^(?:[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]|\r?\n)*
 /** The same rules as for a name, with a larger bound: it is a line in a list, and must not look like another line. */
 const written = z.string().trim().normalize("NFC").min(1).max(BOUNDS.reasonCharacters);
 
-/** A reason on one line, for the reader of the audit log. */
+/** A person gives a reason on one line, because a later reader of the audit log cannot ask. */
 export const reasonSchema = written
   .regex(ONE_LINE, "A reason is one line of text, without control characters and marks of direction.")
   .regex(VISIBLE, "A reason has at least one character that can be seen.");

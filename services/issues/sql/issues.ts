@@ -31,7 +31,7 @@ export interface IssueRow {
   readonly transaction_id: number | null;
   /** The request to the payment seam that is under way (services/providers/attributions.ts). */
   readonly attribution: Json | null;
-  /** Every match key of its money: of its config, of the registered account, and of each asserted account. Empty: no money. */
+  /** Every match key of its provider payment: of its config, of the registered and of each asserted account. Empty without one. */
   readonly money_names: readonly string[];
   /** Different amounts were asserted, or more accounts than are stored, also beyond what the evidence stores. */
   readonly said_differently: boolean;

@@ -21,7 +21,7 @@ export interface Attribution {
   readonly amountMinor: string;
   readonly currency: string;
   readonly reference: string;
-  /** Missing in attributions that an earlier version has stored; then it is `dynamic_qr`. */
+  /** Missing in attributions that version 0.2.0 has stored; then it is `dynamic_qr`. */
   readonly route?: "dynamic_qr" | "attested_terminal";
   readonly reason: string;
   readonly by: Pick<Caller, "userId" | "name" | "role">;

@@ -8,9 +8,9 @@
 import { crc32 } from "node:zlib";
 import { type Entry, fromBufferPromise, type ZipFile } from "yauzl";
 import { printableStart } from "../../runtime/printable.ts";
-import { OFFICE_FILE, OFFICE_REFUSAL } from "./file-kinds.ts";
 import { StatementRefusedError } from "./format.ts";
 import { FORMAT_LIMITS } from "./limits.ts";
+import { OFFICE_FILE, OFFICE_REFUSAL } from "./refused-files.ts";
 
 /** One file of an archive. Its bytes are read before the next file is asked for. */
 export interface ArchivedFile {
@@ -128,7 +128,7 @@ function checkEntry(entry: Entry): void {
   const name = shown(entry.fileName);
   if (entry.fileName === OFFICE_FILE) throw refused(OFFICE_REFUSAL);
   if (entry.isEncrypted()) throw refused(`has the encrypted file ${name}: unpack it with its password first.`);
-  if (!entry.canDecodeFileData()) throw refused(`has ${name} in a compression that is not deflate: zip it anew.`);
+  if (!entry.canDecodeFileData()) throw refused(`has ${name} in a compression that is not deflate: zip it again.`);
   if (ARCHIVE_NAMES.test(entry.fileName)) throw refused(`has the archive ${name} in it: unpack that one first.`);
 }
 

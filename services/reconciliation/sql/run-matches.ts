@@ -63,14 +63,29 @@ export async function pairExact(sql: Transaction): Promise<void> {
   }
 }
 
-/** The station of each terminal: that of nearly all exact pairs of its lines. */
-export async function findTerminals(sql: Transaction): Promise<void> {
+/**
+ * The station of each terminal: that of nearly all exact pairs of its lines. The matches of the days around the run count too: a
+ * run of one day must not lose what a run of a month has found.
+ */
+export async function findTerminals(sql: Transaction, { accountId, fromDate, toDate }: RunScope): Promise<void> {
+  const { lookBackDays } = RUN_LIMITS;
   await sql`
     insert into run_terminals
     select terminal, station_id from (
       select terminal, station_id, count(*) as pairs, sum(count(*)) over (partition by terminal) as of_terminal
-      from run_pairs join run_lines using (line_id) join run_payments using (payment_key)
-      where terminal <> '' and station_id is not null
+      from (
+        select terminal, station_id from run_pairs join run_lines using (line_id) join run_payments using (payment_key)
+        where terminal <> '' and station_id is not null
+        union all
+        select l.terminal, t.station_id
+        from statement_lines l join match_lines using (line_id) join statement_matches m using (match_id)
+          join match_payments p using (match_id)
+          join transactions t on t.transaction_id = case when p.payment_key like 'transaction:%' then substr(p.payment_key, 13)::bigint end
+        where l.account_id = ${accountId} and m.tier = 'exact'
+          and l.booked_on between ${fromDate}::date - ${lookBackDays}::int and ${toDate}::date + ${lookBackDays}::int
+          and l.terminal in (select terminal from run_lines where terminal <> '')
+          and not exists (select from run_lines r where r.line_id = l.line_id)
+      ) pairs
       group by terminal, station_id
     ) counted
     where pairs >= ${RUN_LIMITS.terminalMatches} and pairs >= of_terminal * ${RUN_LIMITS.terminalShare}::numeric`;

@@ -24,7 +24,7 @@ export interface ShownDisplay {
 const log = pino({ level: "warn" });
 const bus = await connectBus({ url: process.env["NATS_URL"] ?? "", name: "display-probe", log });
 const replica = new StationReplica(new StationLogs(1));
-/** What the probe last reported of each station. */
+/** The last report about each station. */
 const reported = new Map<number, string>();
 replica.onChange((stationId) => {
   const state = replica.state(stationId);

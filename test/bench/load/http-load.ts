@@ -20,7 +20,7 @@ export interface LoadPlan {
   readonly port: number;
   readonly connections: number;
   readonly requests: readonly Buffer[];
-  /** Called with each answer's head and the index of its request; for learning ETags before a measured run. */
+  /** Called with each answer's head and the index of its request. The polls learn their ETags by it before a measured run. */
   readonly onHead?: (index: number, head: string) => void;
   /** Called with each answer's body and the index of its request. */
   readonly onBody?: (index: number, body: string) => void;

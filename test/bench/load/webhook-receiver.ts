@@ -1,6 +1,6 @@
 /**
- * A target of webhooks in a separate process. It answers at once and reports when each delivery arrived. Times are on the system's
- * clock with microseconds, which processes of one machine share.
+ * A target of webhooks in a separate process. It answers at once and reports when each delivery arrived. Times are on the
+ * system's clock with microseconds, which the processes of one machine share.
  */
 import { readFileSync } from "node:fs";
 import { createServer } from "node:https";

@@ -1,4 +1,4 @@
-/** The invariants K1 to K5 of the device kit's SPEC, in random sequences of answers, failures, timers and power cuts. */
+/** The invariants of the device kit's SPEC, in random sequences of answers, failures, timers and power cuts. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Report } from "../../../clients/device-kit/client.ts";
@@ -44,7 +44,7 @@ const FAILURES = [
 const ENDS = [failureOf(409, "intent_not_actionable"), failureOf(404, "handoff_not_assigned")];
 const REFUSED = failureOf(401, "credential_invalid");
 
-/** A service with one companion at a time, its payment application, and the facts that the invariants compare. */
+/** A service with one companion, its payment application, and the facts that the invariants compare. */
 function createWorld(draw: (below: number) => number, canAsk: boolean) {
   let keys = 0;
   let atMs = 0;
@@ -60,9 +60,9 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
   const sent = new Map<string, Report>();
   /** The results of the payment application, by the key of the attempt. */
   const returned = new Map<string, string>();
-  /** False when the disk has lost data: a report is repeated only as far as it was stored. */
+  /** False after the disk has lost data: then the device repeats a report only as far as it had stored it. */
   let isDiskWhole = true;
-  /** Credentials that the service has refused after it had accepted them, as far as the device knows. */
+  /** Credentials that the service has refused after it had accepted them, as the device knows it. */
   const over = new Set<string>();
 
   const take = (event: CompanionEvent): void => {
@@ -121,10 +121,10 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
   const start = (): void => {
     open = [];
     timers.clear();
-    // When the cut came before the write, the device still has the credential and is refused again.
+    // After a cut before the write, the device still has the credential, and the service refuses it again.
     over.delete(disk?.credential ?? "");
     state = firstCompanionState(canAsk);
-    // After a cut before the final answer was stored, the device repeats the report and gets the same answer.
+    // After a cut before the final answer is stored, the device repeats the report and gets the same answer.
     answered.clear();
     if (disk?.attempt?.step === "answered") answered.add(disk.attempt.key);
     take({ type: "start", record: disk, code: "AAAAA-BBBBB" });
@@ -152,7 +152,7 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
           isReported = false;
           isBegun = false;
         }
-        // Sometimes no collection is open. A collection that the device has fetched stays until it is reported.
+        // Sometimes no collection is open. A collection that the device has fetched stays open until its report.
         isBegun ||= draw(3) > 0;
         const status = isReported ? "processing" : "presented";
         const assignment = {
@@ -177,7 +177,7 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
       }
       case "report": {
         const { intent_id: id, client_idempotency_key: key } = effect.report;
-        // The service may have recorded the report although its answer is lost.
+        // The service may have recorded the report, although its answer is lost.
         if (id === intentId && draw(4) > 0) isReported = true;
         if (fails) return take({ type: "report_failed", failure: failure() });
         isReported ||= id === intentId;
@@ -194,12 +194,12 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
   };
   return {
     start,
-    /** Lets one random event happen. */
+    /** Does one random event. */
     happen(): void {
       atMs += draw(3_000);
       const choice = draw(20);
       if (choice === 0) return start();
-      // The whole disk is lost, and the device has a new code.
+      // The whole disk is lost, and the device gets a new code.
       if (choice === 1 && draw(4) === 0) {
         disk = null;
         isDiskWhole = false;
@@ -211,14 +211,14 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
         timers.delete(name);
         return take({ type: "timer", timer: name } as CompanionEvent);
       }
-      // Writes end in their order, all other effects in any order.
+      // Writes end in their order. All other effects end in any order.
       const firstStore = open.findIndex(({ type }) => type === "store");
       const drawn = draw(Math.max(1, open.length));
       const index = open[drawn]?.type === "store" ? firstStore : drawn;
       const [effect] = open.splice(index, 1);
       if (effect !== undefined) complete(effect);
     },
-    /** Whether the device still waits for an event that can happen. */
+    /** Whether the device waits for an event that can still happen. */
     isAlive: () => {
       if (state.phase === "needs_code") return true;
       return open.length > 0 || timers.has("heartbeat") || timers.has("enroll");
@@ -226,7 +226,7 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
   };
 }
 
-describe("the companion's machine", () => {
+describe("the machine of the companion", () => {
   it("random answers, failures, timers and power cuts: K1 to K4 and K6 hold", () => {
     fc.assert(
       fc.property(fc.infiniteStream(fc.nat({ max: 2 ** 30 })), fc.boolean(), (stream, canAsk) => {
@@ -243,7 +243,7 @@ describe("the companion's machine", () => {
   });
 });
 
-describe("the display's machine", () => {
+describe("the machine of the display", () => {
   it("random answers, failures and timers: K5 holds", () => {
     const shown = (state: string) => ({
       state,

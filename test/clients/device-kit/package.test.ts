@@ -13,7 +13,7 @@ import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-f
 const ROOT = join(import.meta.dirname, "..", "..", "..");
 const KIT = join(ROOT, "clients", "device-kit");
 const DISPLAY_MAX_BYTES = 6 * 1_024;
-/** Functions that Chrome 69 or Node 18 lacks and that a bundler does not add. */
+/** Functions that Chrome 69 or Node 18 does not have, and that a bundler does not add. */
 const NEWER =
   /\.replaceAll\(|\.at\(|\.flat\(|\.findLast|\bglobalThis\b|structuredClone|queueMicrotask|AbortSignal\.(?:any|timeout)|withResolvers|allSettled|Promise\.any|fromEntries|randomUUID|matchAll|hasOwn|\?\.|\?\?/;
 const text = (path: string): string => readFileSync(path, "utf8");
@@ -22,7 +22,7 @@ const sources = readdirSync(KIT, { recursive: true, encoding: "utf8" }).filter(
 );
 
 let folder: TemporaryFolder;
-/** The folder of the package as a user installs it. */
+/** The folder of the package, as a user installs it. */
 let installed: string;
 beforeAll(async () => {
   folder = temporaryFolder("kit");
@@ -32,7 +32,7 @@ beforeAll(async () => {
 afterAll(() => folder.remove());
 
 describe("the package of the device kit", () => {
-  it("a display: it is at most 6 KB gzip", async () => {
+  it("the display's bundle: 6 KB at most after gzip", async () => {
     const alone = join(folder.path, "display");
     await bundle(["display"], alone);
     const code = text(join(alone, "display.js"));
@@ -41,7 +41,7 @@ describe("the package of the device kit", () => {
     expect(gzipSync(code, { level: 9 }).length).toBeLessThanOrEqual(DISPLAY_MAX_BYTES);
   });
 
-  it("its files: they import one another and, in the file storage alone, Node", () => {
+  it("the source files: import only one another; the file storage also imports Node", () => {
     expect(sources.length).toBeGreaterThan(15);
     const foreign = sources.flatMap((file) =>
       [...text(join(KIT, file)).matchAll(/\bfrom "([^"]+)"/g)]
@@ -53,7 +53,7 @@ describe("the package of the device kit", () => {
     expect([dependencies, peerDependencies]).toEqual([undefined, undefined]);
   });
 
-  it("the built code: it uses nothing that is newer than Chrome 69 and Node 18", () => {
+  it("the built code: uses nothing that is newer than Chrome 69 and Node 18", () => {
     const built = readdirSync(join(installed, "dist"), { recursive: true, encoding: "utf8" }).filter((file) =>
       file.endsWith(".js"),
     );
@@ -62,12 +62,12 @@ describe("the package of the device kit", () => {
     for (const newer of ["a?.b", "a??b", "x.replaceAll(1)", "AbortSignal.any([])"]) expect(newer).toMatch(NEWER);
   });
 
-  it("the built folder: it has the rules and the golden traces for ports", () => {
+  it("the built folder: has the rules and the golden traces, for ports of the kit", () => {
     expect(existsSync(join(installed, "SPEC.md"))).toBe(true);
     expect(readdirSync(join(installed, "traces")).length).toBeGreaterThan(0);
   });
 
-  it("the command without a folder, or with an option instead: it prints its usage and writes nothing", () => {
+  it("the build command without a folder, or with an option: prints its usage and writes nothing", () => {
     for (const args of [[], ["--help"], ["a", "b"]]) {
       const { status, stderr } = spawnSync(process.execPath, [join(KIT, "build.ts"), ...args], {
         cwd: folder.path,
@@ -78,7 +78,7 @@ describe("the package of the device kit", () => {
     expect(readdirSync(folder.path)).not.toContain("--help");
   });
 
-  it("a program that installs it: it runs, and its types are found", () => {
+  it("a program that installs the package: runs, and the compiler finds its types", () => {
     for (const name of entries()) expect(existsSync(join(installed, "dist", `${name}.d.ts`)), name).toBe(true);
     const imports = entries().map((name) => `await import("device-kit/${name}");`);
     const run = ["--input-type=module", "--eval", imports.join("\n")];
@@ -113,7 +113,7 @@ describe("the package of the device kit", () => {
     ).toThrow(/Command failed/);
   });
 
-  it("its error codes: they are those with which the service answers a device", () => {
+  it("its error codes: those of the service's answers to a device", () => {
     const wrongPath = ["path_not_found", "trailing_slash_missing", "method_not_allowed"];
     const codes = new Set([...wrongPath, ...routes.filter(({ tag }) => tag === "device").flatMap(errorCodesOf)]);
     expect([...ERROR_CODES].toSorted()).toEqual([...codes].toSorted());

@@ -1,8 +1,8 @@
 /**
- * The device kit against the real service, with a power cut before or after a storage write, a request or a launch: no second
+ * The device kit against the real service, with power cuts before and after storage writes, requests and launches: no second
  * payment, no lost report, and no success after silence.
  *
- * `npm test` cuts at some steps; POWER_CUTS=all cuts at every one (`npm run soak`).
+ * In `npm test`, the power is cut at some steps; with POWER_CUTS=all, as in `npm run soak`, at every step.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type Companion, companion } from "../../../clients/device-kit/companion.ts";
@@ -14,12 +14,12 @@ import { logIn, newOrder, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
-/** The kit's clock runs faster than the service's: it waits less for its next poll. */
+/** The kit's clock is this much faster than the service's, so that the kit waits less for its next poll. */
 const SPEED = 4;
 const ALL = process.env["POWER_CUTS"] === "all";
-/** Steps of one life, from the enrollment to the answered report. The form for `npm run soak` has every step. */
+/** The steps of one life at which `npm test` cuts the power. A life is from the enrollment to the answered report. */
 const SOME = [2, 4, 10, 12, 14, 16, 17];
-/** More steps than a life has: the long form ends at the first life without a cut. */
+/** More steps than a life has. With POWER_CUTS=all, the test ends at the first life without a cut. */
 const MOST = 60;
 const WAIT = { timeout: 90_000, interval: 250 };
 const TEST_MS = ALL ? 3_600_000 : 180_000;
@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
-/** The payment application of a device, which has a separate power supply. */
+/** A device's payment application, which has a separate power supply. */
 function paymentApplication() {
   const paid = new Map<string, Outcome>();
   const launched: number[] = [];
@@ -56,7 +56,7 @@ function paymentApplication() {
   };
 }
 
-/** Cuts the power at one step: from then on no further step of this life runs. */
+/** Cuts the power at one step. No later step of this life runs. */
 function createPower(cutAt: number) {
   let steps = 0;
   let isCut = false;
@@ -64,7 +64,7 @@ function createPower(cutAt: number) {
   return {
     cut: cut.promise,
     isCut: () => isCut,
-    /** Returns, or never does once the power is cut. */
+    /** Resolves, unless the power is cut: then it never does. */
     async step(name: string): Promise<void> {
       steps += 1;
       if (steps === cutAt) {
@@ -130,7 +130,7 @@ interface Intent {
   readonly report_count: number;
   readonly reports: readonly { readonly outcome: string; readonly provider_reference: string }[];
 }
-/** The cashier creates a collection as soon as the companion is live. */
+/** Creates a collection as the cashier, as soon as the companion is online. */
 async function collect({ path }: Place): Promise<Intent> {
   const order_id = await newOrder(cashier, path, "12.50");
   const body = { order_id, route: "smart_pos" };
@@ -161,7 +161,7 @@ function startLife({ storage, application, canAsk }: Life, power: Power, code: s
   });
 }
 
-/** One collection with a cut; returns where the power was cut, or undefined when the life ended before the cut. */
+/** Does one collection with a cut. Returns the name of the step, or undefined when the life ended before the cut. */
 async function cutOnce(place: Place, cutAt: number): Promise<string | undefined> {
   const life: Life = { storage: memoryStorage(), application: paymentApplication(), canAsk: cutAt % 2 === 0 };
   const power = createPower(cutAt);
@@ -192,14 +192,14 @@ async function cutOnce(place: Place, cutAt: number): Promise<string | undefined>
   if (paid.size === 0) expect(outcome, `${where}: silence is no success`).toBe("reported_unknown");
   else if (life.canAsk) expect(outcome, `${where}: the application was asked`).toBe("reported_success");
   else expect(["reported_success", "reported_unknown"], where).toContain(outcome);
-  // A collection that is there at the first poll of all is not launched (docs/devices.md, "After a restart").
+  // A device never launches a collection that it receives with its very first poll (docs/devices.md, "After a restart").
   if (cutName === undefined && launched.length > 0) expect(outcome, where).toBe("reported_success");
   await cashier.good("POST", `${place.path}/intents/${intent.intent_id}/cancel/`);
   return cutName;
 }
 
 describe("a companion whose power is cut", { timeout: TEST_MS }, () => {
-  it("before or after any write, request or launch: at most one payment, one report, and no invented success", async () => {
+  it("at each write, request or launch: at most one payment, exactly one report, and no success after silence", async () => {
     if (!ALL) {
       const cuts = await Promise.all(SOME.map(async (step) => await cutOnce(await openPlace(`cut ${step}`), step)));
       expect(cuts.filter((cut) => cut !== undefined).length).toBeGreaterThan(3);

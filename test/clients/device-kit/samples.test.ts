@@ -1,4 +1,4 @@
-/** The samples of the device kit as programs, against the real service. */
+/** The sample programs of the device kit, against the real service. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openTill } from "../../support/people.ts";
@@ -37,7 +37,7 @@ function start(name: string, kind: string): RunningProgram {
 }
 
 describe("the samples of the device kit", () => {
-  it("a companion and a display at one station: one collection is made and shown, and both end cleanly", async () => {
+  it("a companion and a display at one station: one collection is made and shown, and both programs end with 0", async () => {
     const companion = start("companion", "smart_pos_companion");
     const display = start("display", "customer_display");
     await Promise.all([companion.waitFor(/ready/), display.waitFor(/Welcome/)]);

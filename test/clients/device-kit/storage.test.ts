@@ -1,4 +1,4 @@
-/** The storage adapters of the device kit: what was written is read, also after a crash, and a failed write is an error. */
+/** The storage adapters of the device kit: they read what they have written, also after a crash; a failed write is an error. */
 import { chmodSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => folder.remove());
 
-/** As much of IndexedDB as the adapter uses; its requests end later, as a browser's do. */
+/** The part of IndexedDB that the adapter uses. Its requests end later, as in a browser. */
 function fakeIndexedDb(failure?: Error): IndexedDb {
   const rows = new Map<string, unknown>();
   const later = <T extends object>(target: T, type: string) => ({
@@ -57,7 +57,7 @@ describe("the storage adapters", () => {
     ["file", () => fileStorage(join(folder.path, "deep", "er", "device.json"))],
     ["IndexedDB", () => indexedDbStorage(fakeIndexedDb())],
     ["bridge", () => bridgeStorage(bridge())],
-  ])("%s: it reads nothing, then what was written last, then nothing again", async (_name, create) => {
+  ])("%s: reads nothing, then the last write, then nothing again after a removal", async (_name, create) => {
     const storage = create();
     expect(await storage.read()).toBeNull();
     await storage.write("one");
@@ -67,7 +67,7 @@ describe("the storage adapters", () => {
     expect(await storage.read()).toBeNull();
   });
 
-  it("a write that fails: it is an error", async () => {
+  it("a write that fails: an error", async () => {
     await expect(indexedDbStorage(fakeIndexedDb(new Error("quota"))).write("x")).rejects.toThrow("quota");
     await expect(bridgeStorage({ ...bridge(), writeRecord: () => undefined }).write("x")).rejects.toThrow(
       /did not store/,
@@ -77,11 +77,11 @@ describe("the storage adapters", () => {
       await expect(fileStorage(path).write("x")).rejects.toThrow();
   });
 
-  it("a file whose rights cannot be changed, for example on a read-only disk: it is read", async () => {
+  it("a file whose rights cannot be changed, for example on a read-only disk: can be read", async () => {
     expect(await fileStorage("/proc/self/limits").read()).toContain("Limit");
   });
 
-  it("a file: only its owner can read it, and nothing is left beside it", async () => {
+  it("a file: only its owner can read it, and no other file is left in the folder", async () => {
     const path = join(folder.path, "device.json");
     const storage = fileStorage(path);
     await storage.write("one");
@@ -94,8 +94,8 @@ describe("the storage adapters", () => {
   });
 });
 
-describe("a write", () => {
-  it("that is still pending when the next one starts: it does not replace the newer record", async () => {
+describe("two writes of a device at the same time", () => {
+  it("a slow first write: does not replace the newer record", async () => {
     let stored = "";
     let isFirst = true;
     const gate = Promise.withResolvers<void>();
@@ -128,7 +128,7 @@ describe("a write", () => {
       },
     };
     const screen = display({ baseUrl: "http://127.0.0.1:9", storage, code: "A", platform, render: () => undefined });
-    // The first write has counted as failed, and the service has accepted the credential since.
+    // The first write counts as failed by now, and the service has accepted the credential.
     await vi.waitFor(() => expect(screen.state()).toMatchObject({ savedRevision: 2 }));
     gate.resolve();
     await vi.waitFor(() => expect(stored).not.toBe(""));
@@ -138,13 +138,13 @@ describe("a write", () => {
   });
 });
 
-describe("the stored record", () => {
+describe("the record of a device, as it is stored", () => {
   it.each(["", '{"device_id": 7, "cred', '{"device_id": "7", "credential": "c"}', "\0\0", "null", '{"device_id": 7}'])(
-    "a damaged text: it is no record: %j",
+    "the damaged text %j: no record",
     (text) => expect(readRecord(text)).toBe("damaged"),
   );
 
-  it("a record of an earlier program: its first poll launches nothing", () => {
+  it("a record of an earlier program: the first poll launches nothing", () => {
     expect(readRecord('{"device_id": 7, "credential": "c", "later": 1}')).toMatchObject({
       credential: "c",
       accepted: true,

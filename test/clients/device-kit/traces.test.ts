@@ -1,4 +1,4 @@
-/** The golden traces of the device kit: each is replayed, and together they reach every row of its SPEC. */
+/** The golden traces of the device kit: each can be replayed, and together they have every row of the kit's SPEC. */
 import { describe, expect, it } from "vitest";
 import { nameOf, readTrace, replay, specRows, traceFiles } from "./traces.ts";
 
@@ -8,12 +8,12 @@ describe.each(traceFiles)("golden trace %s", (file) => {
   const trace = readTrace(file);
   const replayed = replay(trace);
 
-  it("replayed: each step has the effects and the regions of the trace", () => {
+  it("replayed: each step has the effects and the regions that the trace names", () => {
     for (const [index, { step, effects, after }] of replayed.entries())
       expect({ index, effects, regions: after }).toEqual({ index, effects: step.effects, regions: step.regions });
   });
 
-  it("its rows: each moves its region as the SPEC says, and together they explain every effect", () => {
+  it("its rows: each moves its region as in the SPEC, and together they explain each effect", () => {
     for (const [index, { step, before, after, effects }] of replayed.entries()) {
       const reached = step.rows.map((id) => rows.get(id));
       for (const row of reached)
@@ -33,7 +33,7 @@ describe.each(traceFiles)("golden trace %s", (file) => {
 });
 
 describe("the rows of the SPEC", () => {
-  it("each is reached by a trace of its kind", () => {
+  it("each row: some trace has it", () => {
     const reached = new Set(traceFiles.flatMap((file) => readTrace(file).steps.flatMap((step) => step.rows)));
     expect(rows.size).toBeGreaterThan(60);
     expect([...rows.keys()].filter((id) => !reached.has(id))).toEqual([]);

@@ -1,4 +1,4 @@
-/** The golden traces of the device kit: how they are read, replayed and compared with the rows of its SPEC. */
+/** Reads and replays the golden traces of the device kit, and reads the rows of its SPEC. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { companionStep, firstCompanionState } from "../../../clients/device-kit/companion-machine.ts";
@@ -18,14 +18,14 @@ export interface Regions {
   readonly reporter?: string;
 }
 export interface TraceStep {
-  /** Milliseconds on the device's monotonic clock. */
+  /** The time on the device's monotonic clock, in milliseconds. */
   readonly at: number;
-  /** 0.5 when it is left out. */
+  /** Default: 0.5. */
   readonly random?: number;
-  /** The key that the device would use; `key-<number of the step>` when it is left out. */
+  /** The key that the device would use. Default: `key-<number of the step>`. */
   readonly key?: string;
   readonly event: { readonly type: string; readonly timer?: string };
-  /** The rows of SPEC.md. */
+  /** The rows of SPEC.md that explain the step. */
   readonly rows: readonly string[];
   readonly effects?: readonly Effect[];
   readonly regions?: Regions;
@@ -71,7 +71,7 @@ export function replay({ machine, can_ask: canAsk = false, steps }: Trace): read
   });
 }
 
-/** Freezes the input of a step, so that a step that changes it throws. */
+/** Freezes the input of a step, so that a step that changes its input throws. */
 function deepFrozen<T>(value: T): T {
   if (typeof value === "object" && value !== null) {
     Object.freeze(value);
@@ -85,7 +85,7 @@ export interface SpecRow {
   readonly region: keyof Regions;
   readonly from: string;
   readonly to: string;
-  /** The type of the event, with the name of a timer. */
+  /** The type of the event, with the name of the timer if it is one. */
   readonly event: string;
   readonly effects: readonly string[];
 }

@@ -1,6 +1,6 @@
 /**
- * Writes the effects and regions that the machines compute from its events into each golden trace of the device kit. Review
- * the difference: every port of the kit must replay the traces.
+ * Writes into each golden trace of the device kit the effects and regions that the machines compute from its events. Review
+ * the difference: each port of the kit must replay the traces.
  *
  *   node test/clients/device-kit/write-traces.ts
  */

@@ -1,10 +1,10 @@
-/** The operator of a device under test: a person who leaves, and a program that leaves another program running. */
+/** The operator of a device under test: a person who leaves, and a program that starts another program. */
 import { PassThrough } from "node:stream";
 import { expect, test, vi } from "vitest";
 import { PersonAtDevice } from "../../../clients/conformance/devices/person.ts";
 import { DeviceProgram } from "../../../clients/conformance/devices/program.ts";
 
-test("the end of the terminal's input: ends the run; the stop of a person who was asked nothing does not", async () => {
+test("the end of the terminal's input: ends the run; a person who stops without a question: does not end it", async () => {
   const stopping = new AbortController();
   const endRun = vi.fn(() => stopping.abort());
   const at = () => {
@@ -20,7 +20,7 @@ test("the end of the terminal's input: ends the run; the stop of a person who wa
   expect(endRun).toHaveBeenCalledOnce();
 });
 
-test("a program that has started another one in a separate process group: the power cut does not wait for that one", async () => {
+test("a program that has started another one in a separate process group: the power cut does not wait for it", async () => {
   const sleep = `require("node:child_process").spawn("sleep", ["8"], { detached: true, stdio: "inherit" }).unref()`;
   const echo = `process.stdin.on("data", (line) => process.stdout.write(line))`;
   const program = new DeviceProgram(`"${process.execPath}" -e '${sleep}; ${echo}'`, () => undefined);

@@ -1,7 +1,7 @@
 /**
- * The suite against devices: one that follows the guide passes all checks, and each broken one fails its capability and no other.
- * A test run has part of the checks of two good ones, which change each day, and a few broken ones by a seed; all with
- * CONFORMANCE_BROKEN=all, as `npm run soak` does.
+ * The suite against devices. A device that follows the guide passes all checks. A broken device fails its capability and no
+ * other. A test run has some checks of two good devices, others each day, and a few broken devices by a seed. With
+ * CONFORMANCE_BROKEN=all, as in `npm run soak`, it has all of them.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ import { KitCompanion, KitDisplay } from "./kit-devices.ts";
 import { TestCompanion } from "./test-companion.ts";
 import { TestDisplay } from "./test-display.ts";
 
-/** In one test run: another part each day, and for a broken device only the check that finds it. */
+/** How many broken devices a test run has: others each day, and for each only the check that finds it. */
 const SHARE = 2;
 const isWhole = process.env.CONFORMANCE_BROKEN === "all";
 const SEED = Number(process.env.CONFORMANCE_SEED ?? Math.floor(Date.now() / 86_400_000));
@@ -28,7 +28,7 @@ const parts = Math.ceil(BROKEN_DEVICES.length / SHARE);
 const picked = isWhole ? BROKEN_DEVICES : BROKEN_DEVICES.filter((_, index) => index % parts === SEED % parts);
 const RUN_MS = 600_000;
 
-/** In one test run: the checks that wait for a few polls at most. */
+/** The checks of a good device in a test run: those that wait for a few polls at most. */
 const QUICK: Readonly<Record<DeviceKind, readonly string[]>> = {
   companion: ["device.keeps_credential", "device.reports_decline", "device.repeats_lost_report", "device.keeps_pace"],
   display: ["device.sends_heartbeats", "device.shows_under_later_fields", "device.shows_paid", "device.enrolls_again"],
@@ -67,7 +67,7 @@ async function run(kind: DeviceKind, device: DeviceUnderTest, only?: readonly st
   }
 }
 
-/** A companion and a display of which one is the kit's. */
+/** A companion and a display, one of them from the device kit. */
 const GOOD_DEVICES = [
   [new TestCompanion(), new KitDisplay()],
   [new KitCompanion(), new TestDisplay()],
@@ -76,9 +76,9 @@ const good = GOOD_DEVICES.filter((_, index) => isWhole || index === SEED % GOOD_
   ([companion, display]) => [["companion", companion] as const, ["display", display] as const],
 );
 
-describe.concurrent("a device that follows the guide", () => {
+describe.concurrent("the suite against a device that follows the guide", () => {
   it.each(good)(
-    "%s: passes each of its capabilities, and nothing is left behind",
+    "%s: passes each of its capabilities, and leaves nothing behind",
     { timeout: RUN_MS },
     async (kind, device) => {
       const { results, capabilities, leftBehind } = await run(kind, device, isWhole ? undefined : QUICK[kind]);
@@ -89,14 +89,14 @@ describe.concurrent("a device that follows the guide", () => {
   );
 });
 
-describe("a broken device", () => {
-  it("is one of at least twenty, each with a unique name and a check that exists", () => {
+describe("the suite against a broken device", () => {
+  it("the broken devices: at least twenty, each with a unique name", () => {
     expect(BROKEN_DEVICES.length).toBeGreaterThanOrEqual(20);
     expect(new Set(BROKEN_DEVICES.map(({ name }) => name)).size).toBe(BROKEN_DEVICES.length);
   });
 
   it.concurrent.each(picked.map((device) => [device.name, device] as const))(
-    "%s: it fails its capability and no other",
+    "%s: fails its capability and no other",
     { timeout: RUN_MS },
     async (_, { kind, caughtBy, make }) => {
       const { results, capabilities } = await run(kind, make(), isWhole ? undefined : [caughtBy]);
@@ -113,7 +113,7 @@ describe("a broken device", () => {
   );
 });
 
-describe("npm run conformance with a device", () => {
+describe("the conformance command with a device", () => {
   const COMMAND = join(import.meta.dirname, "..", "..", "..", "clients", "conformance.ts");
   const SAMPLE = join(import.meta.dirname, "..", "..", "..", "clients", "device-kit", "samples", "under-test.ts");
   async function conformance(...args: readonly string[]) {
@@ -124,7 +124,7 @@ describe("npm run conformance with a device", () => {
     return { code: await program.ended, output: program.output() };
   }
 
-  it("a program that operates the display: it gets the instructions as lines, and the result names the device's maker", async () => {
+  it("a program that operates the display: receives the instructions as lines, and the result names its maker", async () => {
     const body = { filial_id: system.sandbox.filialId, name: "Program", currency: "EUR" };
     const seeded = await owner.good<{ sandbox_id: number; station_id: number }>("POST", "sandboxes/", { body });
     const program = `"${process.execPath}" ${SAMPLE} display`;
@@ -162,7 +162,7 @@ describe("npm run conformance with a device", () => {
       ["--device", "display"],
       "There is no terminal to ask a person at; name the program that controls the device with --program.",
     ],
-  ])("%s: it could not run", async (args, sentence) => {
+  ])("%j: exit code 2 and a sentence", async (args, sentence) => {
     const { code, output } = await conformance("--sandbox", "1", ...args);
     expect(output).toBe(`${sentence}\n`);
     expect(code).toBe(2);

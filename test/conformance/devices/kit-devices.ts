@@ -1,4 +1,4 @@
-/** A companion and a display of the device kit as devices under test. */
+/** A companion and a display of the device kit, as devices under test. */
 import type { DeviceUnderTest, PaymentAct, Shown } from "../../../clients/conformance/devices/device.ts";
 import { type Companion, companion } from "../../../clients/device-kit/companion.ts";
 import type { Outcome } from "../../../clients/device-kit/companion-machine.ts";
@@ -10,7 +10,7 @@ const STEP_MS = 30_000;
 export class KitCompanion implements DeviceUnderTest {
   readonly stepMs = STEP_MS;
   readonly #storage = memoryStorage();
-  /** The payment application has a separate power supply. */
+  /** Survives a power cut, because the payment application has a separate power supply. */
   readonly #paid = new Map<string, Outcome>();
   #act: PaymentAct = "approve";
   #held = Promise.withResolvers<void>();

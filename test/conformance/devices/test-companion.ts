@@ -5,25 +5,25 @@ import type { Shown } from "../../../clients/conformance/devices/device.ts";
 import { type Answer, TestDevice } from "./test-device.ts";
 
 export type CompanionFlaw =
-  | "refuses what has lapsed by its own clock"
+  | "trusts its local clock about the deadline"
   | "refuses fields that it does not know"
   | "collects again for each ETag"
-  | "gives a slow body up"
+  | "abandons a slow body"
   | "reports under a new key each time"
   | "reports without a key"
   | "sends an amount"
-  | "takes silence for a success"
-  | "takes silence for a decline"
-  | "takes a cancellation for a decline"
+  | "reports a success after silence"
+  | "reports a decline after silence"
+  | "reports a cancellation as a decline"
   | "launches again after a power cut"
-  | "takes a decline for a cancellation"
+  | "reports a decline as a cancellation"
   | "repeats a report after 409"
   | "forgets a report without an answer"
   | "forgets a report at 429"
   | "forgets a report at 503"
   | "forgets a report at 403"
   | "reports each answer of the payment application"
-  | "forgets its report with its power";
+  | "forgets its report in a power cut";
 
 interface Assignment {
   readonly intent_id: number;
@@ -51,7 +51,7 @@ const TRIES_MS = 1_000;
 const PAYMENT_MS = 200;
 
 export class TestCompanion extends TestDevice<CompanionFlaw> {
-  /** Survives a power cut. */
+  /** The steps survive a power cut. */
   #steps = new Map<number, Step>();
   #etag = "";
   #seen = "";
@@ -66,12 +66,12 @@ export class TestCompanion extends TestDevice<CompanionFlaw> {
   }
 
   protected override answerMs(operation: string): number {
-    return this.flaw === "gives a slow body up" && operation === "assignment/" ? 1_000 : super.answerMs(operation);
+    return this.flaw === "abandons a slow body" && operation === "assignment/" ? 1_000 : super.answerMs(operation);
   }
 
   protected async started(signal: AbortSignal): Promise<void> {
     this.#etag = "";
-    if (this.flaw === "forgets its report with its power") {
+    if (this.flaw === "forgets its report in a power cut") {
       for (const step of this.#steps.values()) step.isAnswered = true;
     }
     for (const step of this.#steps.values()) {
@@ -104,7 +104,7 @@ export class TestCompanion extends TestDevice<CompanionFlaw> {
     if (assignment.status === "processing" && !isAgain) return;
     const offsetMs = Date.parse(String(answer.json["server_time"])) - Date.now();
     const leftMs = Date.parse(assignment.expires_at) - Date.now() - offsetMs;
-    if (this.flaw === "refuses what has lapsed by its own clock" && Date.parse(assignment.expires_at) < Date.now())
+    if (this.flaw === "trusts its local clock about the deadline" && Date.parse(assignment.expires_at) < Date.now())
       return;
     await this.whileCollecting(() => this.#collect(assignment, leftMs, signal));
   }
@@ -122,8 +122,8 @@ export class TestCompanion extends TestDevice<CompanionFlaw> {
       await delay(PAYMENT_MS, undefined, { signal });
       step.outcome = OUTCOMES[act];
     }
-    if (act === "cancel" && this.flaw === "takes a cancellation for a decline") step.outcome = "reported_declined";
-    if (act === "decline" && this.flaw === "takes a decline for a cancellation") step.outcome = "reported_cancelled";
+    if (act === "cancel" && this.flaw === "reports a cancellation as a decline") step.outcome = "reported_declined";
+    if (act === "decline" && this.flaw === "reports a decline as a cancellation") step.outcome = "reported_cancelled";
     await this.#report(step, signal, amount);
     if (act === "approve_twice" && this.flaw === "reports each answer of the payment application") {
       await this.#report({ ...step, key: randomUUID(), isAnswered: false }, signal);
@@ -131,8 +131,8 @@ export class TestCompanion extends TestDevice<CompanionFlaw> {
   }
 
   #silence(): string {
-    if (this.flaw === "takes silence for a success") return "reported_success";
-    return this.flaw === "takes silence for a decline" ? "reported_declined" : "reported_unknown";
+    if (this.flaw === "reports a success after silence") return "reported_success";
+    return this.flaw === "reports a decline after silence" ? "reported_declined" : "reported_unknown";
   }
 
   async #report(step: Step, signal: AbortSignal, amount = ""): Promise<void> {

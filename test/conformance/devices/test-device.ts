@@ -1,14 +1,14 @@
-/** A device of the tests: it follows the guide for device makers, except for its flaws. */
+/** A device for tests: it follows the guide for device makers, except for its flaw. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { DeviceUnderTest, PaymentAct, Shown } from "../../../clients/conformance/devices/device.ts";
 
 export type Flaw =
   | "claims its code twice"
   | "claims a code at each start"
-  | "goes on after 401"
+  | "continues after 401"
   | "sends no heartbeat"
   | "sends no heartbeat while a guest pays"
-  | "stops for good at 403"
+  | "stops permanently at 403"
   | "polls too fast"
   | "ignores Retry-After of 429"
   | "ignores Retry-After of 503";
@@ -24,7 +24,7 @@ const POLL_MS = 1_500;
 const BLOCKED_MS = 3_000;
 const ANSWER_MS = 10_000;
 
-/** What survives a power cut. */
+/** The data that survives a power cut. */
 interface Stored {
   baseUrl: string;
   credential: string;
@@ -44,9 +44,9 @@ export abstract class TestDevice<TFlaw extends string> implements DeviceUnderTes
     this.flaw = flaw;
   }
 
-  /** One poll and its effects; resolves to the status of the answer, or undefined without an answer. */
+  /** Does one poll and its effects. Resolves to the status of the answer, or to undefined without an answer. */
   protected abstract poll(signal: AbortSignal): Promise<number | undefined>;
-  /** Before the first poll. */
+  /** Runs before the first poll. */
   protected abstract started(signal: AbortSignal): Promise<void>;
   abstract finish(): Promise<void>;
   abstract shown(): Promise<Shown>;
@@ -82,7 +82,7 @@ export abstract class TestDevice<TFlaw extends string> implements DeviceUnderTes
     }
   }
 
-  /** Undefined when there was no answer. */
+  /** Resolves to undefined when there is no answer. */
   protected async send(
     method: string,
     operation: string,
@@ -104,7 +104,7 @@ export abstract class TestDevice<TFlaw extends string> implements DeviceUnderTes
       });
       const text = await response.text();
       const retryAfterMs = Number(response.headers.get("retry-after") ?? 0) * 1_000;
-      // This is about polls: a report that is repeated too early fails another capability.
+      // The flaw is about polls only: a report that is repeated too early would fail another capability.
       const isIgnored = method === "GET" && this.flaw === `ignores Retry-After of ${response.status}`;
       if (!isIgnored) this.#notBeforeMs.set(operation, performance.now() + retryAfterMs);
       return {
@@ -131,7 +131,7 @@ export abstract class TestDevice<TFlaw extends string> implements DeviceUnderTes
     this.#power.abort();
     this.#power = new AbortController();
     const { signal } = this.#power;
-    // A device without power continues nothing.
+    // Without power, a device stops all it does.
     this.#beat(signal).catch(() => undefined);
     this.started(signal)
       .then(() => this.#loop(signal))
@@ -143,7 +143,7 @@ export abstract class TestDevice<TFlaw extends string> implements DeviceUnderTes
     for (;;) {
       const isPaused = this.#isCollecting && this.flaw === "sends no heartbeat while a guest pays";
       const answer = isPaused ? undefined : await this.send("POST", "heartbeat/", { json: { summary: {} } });
-      if (answer?.status === 401 && this.flaw !== "goes on after 401") return;
+      if (answer?.status === 401 && this.flaw !== "continues after 401") return;
       await delay(HEARTBEAT_MS, undefined, { signal });
     }
   }
@@ -151,8 +151,8 @@ export abstract class TestDevice<TFlaw extends string> implements DeviceUnderTes
   async #loop(signal: AbortSignal): Promise<void> {
     for (;;) {
       const status = await this.poll(signal);
-      if (status === 401 && this.flaw !== "goes on after 401") return;
-      if (status === 403 && this.flaw === "stops for good at 403") return;
+      if (status === 401 && this.flaw !== "continues after 401") return;
+      if (status === 403 && this.flaw === "stops permanently at 403") return;
       const pauseMs = this.flaw === "polls too fast" ? 300 : POLL_MS;
       await delay(status === 403 ? BLOCKED_MS : this.pollMs(pauseMs), undefined, { signal });
     }

@@ -1,17 +1,17 @@
-/** A customer display of the tests. */
+/** A customer display for tests. */
 import type { Shown } from "../../../clients/conformance/devices/device.ts";
 import { type Answer, TestDevice } from "./test-device.ts";
 
 export type DisplayFlaw =
   | "rounds the amount"
   | "shows nothing for an unchanged total"
-  | "goes on showing paid without answers"
+  | "keeps showing paid without answers"
   | "polls rarely"
   | "shows no state with fields that it does not know"
   | "shows nothing by another clock"
   | "shows another QR code"
-  | "goes on showing a total"
-  | "goes on showing a QR code";
+  | "keeps showing a total"
+  | "keeps showing a QR code";
 
 const NOTHING: Shown = { state: "nothing", amount: "", qr_payload: "" };
 const FIELDS = 7;
@@ -60,8 +60,8 @@ export class TestDisplay extends TestDevice<DisplayFlaw> {
       return;
     const isOld = Math.abs(Date.parse(serverTime ?? "") - Date.now()) > CLOCK_MS;
     if (this.flaw === "shows nothing by another clock" && isOld) return;
-    if (this.flaw === "goes on showing a total" && this.#shown.state === "total" && state === "idle") return;
-    if (this.flaw === "goes on showing a QR code" && this.#shown.state === "qr") return;
+    if (this.flaw === "keeps showing a total" && this.#shown.state === "total" && state === "idle") return;
+    if (this.flaw === "keeps showing a QR code" && this.#shown.state === "qr") return;
     this.#shown = {
       state: state ?? "",
       amount: this.flaw === "rounds the amount" ? String(Math.round(Number(amount))) : (amount ?? ""),
@@ -72,9 +72,9 @@ export class TestDisplay extends TestDevice<DisplayFlaw> {
   #missed(): void {
     this.#misses += 1;
     const isHidden = this.#shown.state === "paid" || this.#shown.state === "qr";
-    if (this.#misses < STALE_POLLS || !isHidden || this.flaw === "goes on showing paid without answers") return;
+    if (this.#misses < STALE_POLLS || !isHidden || this.flaw === "keeps showing paid without answers") return;
     this.#shown = NOTHING;
-    // Without an entity tag, the next answer has the whole state again.
+    // Without an entity tag in the request, the next answer has the whole state again.
     this.#etag = "";
   }
 }

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Writes the files beside it: a package archive like Debian's with one package, signed with a key that is thrown away.
-# Needs gpg and dpkg-deb. Nothing in a test depends on which key it is.
+# Writes the files beside it: a package archive like Debian's with one package, signed with a key that is then deleted.
+# Needs gpg and dpkg-deb. No test depends on a certain key.
 set -euo pipefail
 cd "$(dirname "$0")"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export GNUPGHOME="$work/gnupg"
 mkdir -m 700 "$GNUPGHOME"
-# A past date, or a machine whose clock is behind would not believe the signature.
+# A past date, because a machine whose clock is behind would refuse the signature.
 sign() { gpg --batch --quiet --faked-system-time 20240101T000000! "$@"; }
 
 for name in archive other; do

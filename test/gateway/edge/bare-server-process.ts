@@ -1,6 +1,6 @@
 /**
- * The HTTP server as a process, with a few routes and without the rest of the gateway: it reports its port, and then its
- * open connections, over IPC. `MAX_CONNECTIONS` and `MAX_CONNECTIONS_PER_ADDRESS` limit them; with `TLS_FOLDER` it uses TLS.
+ * The HTTP server as a process, with a few routes and without the rest of the gateway. It reports its port over IPC, and
+ * later its open connections. `MAX_CONNECTIONS` and `MAX_CONNECTIONS_PER_ADDRESS` limit them. With `TLS_FOLDER` it uses TLS.
  */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";

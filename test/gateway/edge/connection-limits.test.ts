@@ -14,7 +14,7 @@ import { DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld, type TestStation 
 const IN_ALL = 60;
 const PER_ADDRESS = 20;
 const DISPLAY = "/api/payments/v1/devices/display/";
-/** Only Linux accepts every address of 127.0.0.0/8 as an address of the machine. */
+/** What other systems cannot test: only Linux accepts each address of 127.0.0.0/8 as a local one. */
 const BY_ADDRESS = "bounds of connections by address";
 
 let world: GatewayWorld;
@@ -35,12 +35,12 @@ afterEach(async () => {
 interface Client {
   readonly socket: Socket;
   isOpen(): boolean;
-  /** Sends one request and resolves with its answer's head; the empty text when the connection is closed instead. */
+  /** Sends one request. Resolves with the head of its answer, or with an empty text when the server closes the connection. */
   get(path: string, lines?: readonly string[]): Promise<string>;
 }
 const clients: Client[] = [];
 
-/** Connects from an address of the loopback network; resolves when the kernel has connected it. */
+/** Connects from an address of the loopback network. Resolves when the kernel has connected it. */
 async function open(address: string): Promise<Client> {
   const socket = connect({ port: world.gateway.port, host: "127.0.0.1", localAddress: address });
   let isOpen = true;
@@ -84,8 +84,8 @@ const statusOf = (head: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(hea
 const bearer = async (): Promise<string> =>
   `Authorization: Bearer ${await world.credential(station.displayId, 1, DISPLAY_SCOPES)}`;
 
-describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("one address", () => {
-  it("with more idle connections than it may have: the oldest are closed, and it is still served", async () => {
+describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("connections from one address", () => {
+  it("more idle connections than its limit: the oldest are closed, and the address is still served", async () => {
     const flood = await openMany("127.0.0.2", PER_ADDRESS + 15);
     await vi.waitFor(() => expect(openCount(flood)).toBe(PER_ADDRESS), HANGS);
     expect(flood.slice(0, 15).some((client) => client.isOpen())).toBe(false);
@@ -93,7 +93,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("one address
     expect(statusOf(await (await open("127.0.0.3")).get("/healthz"))).toBe(200);
   });
 
-  it("with as many connections of known devices as it may have: the next is closed at once, until one of them ends", async () => {
+  it("its limit used up by known devices: the next connection is closed at once, until one of the devices' ends", async () => {
     const devices = await openMany("127.0.0.2", PER_ADDRESS);
     const authorization = await bearer();
     const credentials = [authorization, await bearer(), await bearer()];
@@ -113,7 +113,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("one address
     expect(statusOf(await (await open("127.0.0.2")).get(DISPLAY, [await bearer()]))).toBe(200);
   });
 
-  it("connections opened and ended without pause: never refused", async () => {
+  it("connections that open and end without pause: none is refused", async () => {
     const refusedBefore = (await metric("gateway_connections_refused_total", "address")) ?? 0;
     for (let index = 0; index < 5 * PER_ADDRESS; index += 1) {
       const client = await open("127.0.0.2");
@@ -123,7 +123,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("one address
     expect(await metric("gateway_connections_refused_total", "address")).toBe(refusedBefore);
   });
 
-  it("a crowded address: an unknown caller's connection ends with its answer, a known device's connection stays", async () => {
+  it("half of its limit used: an unknown caller's connection ends after its answer, a known device's stays", async () => {
     const [stranger, device, ...others] = await openMany("127.0.0.2", PER_ADDRESS / 2);
     expect(await stranger?.get("/healthz")).toMatch(/\r\nConnection: close\r\n/);
     expect(await device?.get(DISPLAY, [await bearer()])).not.toMatch(/\r\nConnection: close/i);
@@ -133,14 +133,14 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("one address
   });
 });
 
-describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("many addresses", () => {
+describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("connections from many addresses", () => {
   const flood = async (count: number): Promise<Client[]> => {
     const opened: Client[] = [];
     for (let index = 0; index < count; index += 1) opened.push(await open(`127.0.1.${1 + (index % 10)}`));
     return opened;
   };
 
-  it("with more idle connections than there may be: the oldest make room, and known devices stay", async () => {
+  it("more idle connections than the limit in all: the oldest are closed, and known devices stay", async () => {
     const known = await open("127.0.0.2");
     const authorization = await bearer();
     expect(statusOf(await known.get(DISPLAY, [authorization]))).toBe(200);
@@ -157,7 +157,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("many addres
     expect(await metric("gateway_connections_made_room_total", "all")).toBeGreaterThan(IN_ALL);
   });
 
-  it("requests of unknown callers: each answer ends its connection, so that others find room", async () => {
+  it("requests of unknown callers: each answer ends its connection, which makes room for others", async () => {
     const known = await open("127.0.0.2");
     const authorization = await bearer();
     await known.get(DISPLAY, [authorization]);
@@ -167,7 +167,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("many addres
     expect(statusOf(await known.get(DISPLAY, [authorization]))).toBe(200);
   });
 
-  it("with known devices only: the next connection is closed at once", async () => {
+  it("the limit in all used up by known devices: the next connection is closed at once", async () => {
     const credentials = await Promise.all(Array.from({ length: 10 }, bearer));
     const devices = await flood(IN_ALL);
     for (const [index, device] of devices.entries()) {
@@ -179,7 +179,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("many addres
     expect(await metric("gateway_connections_refused_total", "all")).toBeGreaterThan(0);
   });
 
-  it("with more idle connections than there may be: a live socket does not count as idle, and stays", async () => {
+  it("more idle connections than the limit in all: a live socket does not count as idle, and stays", async () => {
     const live = await openLive(world.baseUrl, station.stationId, bearerHeaders(await world.session()));
     await live.until(() => true);
     await flood(2 * IN_ALL);
@@ -189,40 +189,40 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("many addres
     await live.close();
   });
 
-  it("crowded: a file is refused with 503, because it can wait", async () => {
+  it("three quarters of the limit in all used: a file is refused with 503, because it can wait", async () => {
     await flood(IN_ALL * 0.75);
     expect(statusOf(await (await open("127.0.0.3")).get("/openapi.json"))).toBe(503);
     expect(statusOf(await (await open("127.0.0.3")).get("/healthz"))).toBe(200);
   });
 });
 
-describe("the bounds", () => {
+describe("the limits of connections", () => {
   const bounds = (openFiles?: number, inAll?: number, perAddress?: number) =>
     connectionBounds({ openFiles, inAll, perAddress });
 
-  it("are below the limit of open files, with any settings", () => {
+  it("any settings: the limits stay below the limit of open files", () => {
     expect(bounds(20_000)).toEqual({ inAll: 19_744, perAddress: 1_024 });
     expect(bounds(20_000, 50_000, 50_000)).toEqual({ inAll: 19_744, perAddress: 9_872 });
     expect(bounds(256)).toEqual({ inAll: 128, perAddress: 64 });
     expect(bounds(undefined)).toEqual({ inAll: 100_000, perAddress: 1_024 });
   });
 
-  it("are lowered by the settings, and no address may have more than half", () => {
+  it("lower settings: they count, and one address may have half of all connections at most", () => {
     expect(bounds(20_000, 1_000)).toEqual({ inAll: 1_000, perAddress: 500 });
     expect(bounds(20_000, 1_000, 100)).toEqual({ inAll: 1_000, perAddress: 100 });
   });
 
-  it("follow the limit that this process has", () => {
+  it("the limit of open files: read from this process", () => {
     expect(openFileLimit()).toBeGreaterThan(100);
   });
 });
 
-describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("the kernel's table", () => {
-  it("has the open connections of each address, and none that was closed", async () => {
+describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("the kernel's table of connections", () => {
+  it("several addresses: the open connections of each are counted, a closed one is not", async () => {
     const [first] = await openMany("127.0.0.2", 3);
     await openMany("127.0.0.3", 2);
     const counts = (): Promise<ReadonlyMap<string, number> | undefined> => connectionsByAddress(world.gateway.port);
-    // The gateway may still be ending connections of the tests before.
+    // The gateway may still be closing connections of earlier tests.
     const expected = { "127.0.0.2": 3, "127.0.0.3": 2 };
     await vi.waitFor(async () => expect(Object.fromEntries((await counts()) ?? [])).toEqual(expected), HANGS);
     first?.socket.destroy();

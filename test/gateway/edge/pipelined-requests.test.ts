@@ -1,4 +1,4 @@
-/** Requests that a client sends without waiting for the answers: they must not block the event loop. */
+/** A client sends requests without waiting for the answers. They must not block the event loop. */
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { send } from "../../support/http.ts";
@@ -35,7 +35,7 @@ async function answersTo(requests: string): Promise<{ answers: number; isClosed:
   return { answers: `${head}\r\n\r\n${body}`.split("HTTP/1.1 ").length - 1, isClosed };
 }
 
-describe("requests in one piece on one connection", () => {
+describe("many requests in one piece on one connection", () => {
   it.each([
     ["a file's path", () => request("GET /healthz")],
     ["a path that does not exist", () => request("GET /nothing/")],
@@ -62,7 +62,7 @@ describe("requests in one piece on one connection", () => {
     expect([answers <= 12, isClosed]).toEqual([true, true]);
   });
 
-  it("200 connections with 2,000 each: the next request is answered within a second", async () => {
+  it("2,000 requests on each of 200 connections: a request of another client is answered within a second", async () => {
     const sockets: Socket[] = [];
     for (let count = 0; count < 200; count += 1) {
       const socket = connect(gateway.port, "127.0.0.1");
@@ -79,8 +79,8 @@ describe("requests in one piece on one connection", () => {
   });
 });
 
-describe("requests one after the other on one connection", () => {
-  it("of any kind: each is answered", async () => {
+describe("several requests in turn on one connection", () => {
+  it("each waits for the answer before it: all kinds of requests are answered", async () => {
     const requests = [
       request("GET /healthz"),
       request(`GET ${DISPLAY}`, ["Authorization: Bearer x"]),

@@ -1,7 +1,7 @@
 /**
- * Connections of every kind, which clients open, use and abort at random while the server closes others to make room. The
- * server has objects that refer to memory of the HTTP library (`gateway/http/connections.ts`); a late use of such an object
- * reads freed memory. The C library overwrites freed memory here, so that a late use ends the process. In the long form, of
+ * Clients open, use and abort connections of every kind at random, while the server closes others to make room. The server
+ * has objects that refer to memory of the HTTP library (`gateway/http/connections.ts`); a late use of such an object reads
+ * freed memory. Here the C library overwrites freed memory, so that a late use ends the process. In the long form, of
  * `npm run soak`, each test lasts a minute (CONNECTIONS_MS).
  */
 
@@ -72,7 +72,7 @@ async function countsOf(child: ChildProcess): Promise<Counts> {
 
 const pick = <T>(from: readonly T[]): T => from[Math.floor(Math.random() * from.length)] as T;
 
-/** Opens one connection after the other, until the time has passed. */
+/** Opens, uses and ends one connection after the other, until that time. */
 async function misuse(open: () => Socket, untilMs: number): Promise<void> {
   while (performance.now() < untilMs) {
     const socket = open();
@@ -89,7 +89,7 @@ async function misuse(open: () => Socket, untilMs: number): Promise<void> {
   }
 }
 
-describe("random connections", { timeout: FOR_MS + 120_000 }, () => {
+describe("connections that clients misuse at random", { timeout: FOR_MS + 120_000 }, () => {
   it.each([
     ["without TLS", {}],
     ["with TLS", { TLS_FOLDER }],

@@ -1,4 +1,4 @@
-/** A flood of requests whose bodies never arrive: the gateway still serves known devices, sessions and `/healthz`. */
+/** A flood of requests whose bodies never arrive: the gateway still serves known devices, sessions and monitors. */
 import { connect, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { bearer } from "../../support/live-socket.ts";
@@ -8,7 +8,7 @@ import { DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld } from "../gateway
 
 const ENROLL = "/api/payments/v1/devices/enroll/";
 const HEARTBEAT = "/api/payments/v1/devices/heartbeat/";
-/** Only Linux accepts every address of 127.0.0.0/8 as an address of the machine. */
+/** What other systems cannot test: only Linux accepts each address of 127.0.0.0/8 as a local one. */
 const BY_ADDRESS = "bodies that do not arrive, by address";
 
 let world: GatewayWorld;
@@ -46,7 +46,7 @@ const head = (path: string, length: number, lines: readonly string[] = []): stri
     "",
   ].join("\r\n");
 
-/** Sends a head without its body, and again on a new connection when this one is closed. */
+/** Sends a head without its body. When the server closes the connection, opens another one and does the same. */
 function stall(address: string): void {
   const socket = connect({ port: gateway.port, host: "127.0.0.1", localAddress: address });
   sockets.add(socket);
@@ -80,7 +80,7 @@ async function statusOf(method: string, path: string, headers: Record<string, st
   return response.status;
 }
 
-/** The answers to monitors, a device and a cashier, three times during a flood. */
+/** The statuses that two monitors, a device and a cashier receive, three times during a flood. */
 async function servedStatuses(): Promise<number[][]> {
   const rounds: number[][] = [];
   for (let round = 0; round < 3; round += 1) {
@@ -95,13 +95,13 @@ async function servedStatuses(): Promise<number[][]> {
 }
 const SERVED = Array.from({ length: 3 }, () => [200, 200, 200, 200]);
 
-describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("thousands of bodies that do not arrive", () => {
-  it("from five addresses: monitors, a device and a cashier are served", async () => {
+describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("thousands of bodies that never arrive", () => {
+  it("sent from five addresses: monitors, a device and a cashier are served", async () => {
     await flood(["127.0.3.1", "127.0.3.2", "127.0.3.3", "127.0.3.4", "127.0.3.5"], 900);
     expect(await servedStatuses()).toEqual(SERVED);
   });
 
-  it("from the address of the device and the cashier, above its limit: all of them are still served", async () => {
+  it("sent from the device's and the cashier's address, above its limit: monitors, device and cashier are served", async () => {
     await flood(["127.0.0.1"], 1_100);
     expect(await servedStatuses()).toEqual(SERVED);
   });

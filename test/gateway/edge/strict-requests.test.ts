@@ -1,4 +1,4 @@
-/** The server refuses HTTP that is not strictly valid, and never answers what follows it on the connection. */
+/** The server refuses requests that are not strictly valid HTTP, and answers nothing that follows on the same connection. */
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LIVE_LIMITS, LiveSocket } from "../../../gateway/live/live-socket.ts";
@@ -24,7 +24,7 @@ afterAll(() => world.stop());
 const head = (first: string, lines: readonly string[]): string => [`${first} HTTP/1.1`, ...lines, "", ""].join("\r\n");
 const codeOf = (answer: RawAnswer): string => (JSON.parse(answer.body) as Refused).code;
 
-/** The answer to a request. A valid request behind it in the same packet gets no answer. */
+/** The answer to a request that the server must refuse. It must not answer a valid request in the same packet. */
 async function refused(request: string): Promise<RawAnswer> {
   const { port } = world.gateway;
   const followed = await sendRaw(port, [request + NEXT]);
@@ -34,7 +34,7 @@ async function refused(request: string): Promise<RawAnswer> {
   return alone;
 }
 
-describe("Host", () => {
+describe("the header Host", () => {
   const paths: [string, string][] = [
     ["a file's path", "GET /healthz"],
     ["a poll", `GET ${DISPLAY}`],
@@ -43,7 +43,7 @@ describe("Host", () => {
     ["another method", "DELETE /healthz"],
     ["OPTIONS", "OPTIONS /healthz"],
   ];
-  it.each(paths)("sent twice: 400 at %s", async (_name, first) => {
+  it.each(paths)("two Host lines for %s: 400", async (_name, first) => {
     const authorization = `Authorization: Bearer ${credential}`;
     for (const hosts of [
       ["Host: a", "Host: b"],
@@ -55,31 +55,31 @@ describe("Host", () => {
     }
   });
 
-  it.each(["a b", "a, b", "a/b", "user@a", "a\u0080b"])("invalid (%s): 400", async (host) => {
+  it.each(["a b", "a, b", "a/b", "user@a", "a\u0080b"])("an invalid value (%s): 400", async (host) => {
     expect((await refused(head("GET /healthz", [`Host: ${host}`]))).status).toBe(400);
   });
 
   it.each(["", "a", "127.0.0.1:8480", "[2001:db8::1]:443", "xn--bcher-kva.example"])(
-    "valid (%s): 200",
+    "a valid value (%s): 200",
     async (host) => {
       expect((await sendRaw(world.gateway.port, [head("GET /healthz", [`Host: ${host}`])])).status).toBe(200);
     },
   );
 });
 
-describe("the rest of a head", () => {
-  it("with two Authorization lines: 400", async () => {
+describe("other lines of a head", () => {
+  it("two Authorization lines: 400", async () => {
     const lines = ["Host: a", `Authorization: Bearer ${credential}`, "Authorization: Bearer other"];
     expect((await refused(head(`GET ${DISPLAY}`, lines))).status).toBe(400);
   });
 
-  it("with two Idempotency-Key lines: 400", async () => {
+  it("two Idempotency-Key lines: 400", async () => {
     const lines = ["Host: a", `Authorization: Bearer ${credential}`, "Idempotency-Key: a", "Idempotency-Key: b"];
     expect((await refused(head(`GET ${DISPLAY}`, lines))).status).toBe(400);
   });
 
   it.each(["/a\u007fb/", "/a\u00e9/", "/healthz?a=\u00ff"])(
-    "with bytes in its target that no URI may have: 400",
+    "a target with bytes that no URI may have: 400",
     async (target) => {
       const request = Buffer.from(head(`GET ${target}`, ["Host: a"]), "latin1").toString("latin1");
       expect((await refused(request)).status).toBe(400);
@@ -90,7 +90,7 @@ describe("the rest of a head", () => {
     ["NUL in a value", "X-A: a\0b"],
     ["a folded line", "X-A: a\r\n b"],
     ["space before the colon", "X-A : b"],
-  ])("with %s: no answer to it and to the next request; with 4 KB more: 431", async (_name, line) => {
+  ])("%s: no answer to this request and the next one; with 4 KB more: 431", async (_name, line) => {
     const request = head("GET /healthz", ["Host: a", line]);
     const { port } = world.gateway;
     expect((await sendRaw(port, [request + NEXT, NEXT], { waitMs: 300 })).status).toBe(0);
@@ -99,7 +99,7 @@ describe("the rest of a head", () => {
   });
 });
 
-describe("a header line without a name: the HTTP library hides all lines behind it", () => {
+describe("a header line without a name, behind which the HTTP library hides all lines", () => {
   const hiding = (first: string, ...hidden: string[]): string =>
     head(first, ["Host: a", `Authorization: Bearer ${credential}`, "Content-Type: application/json", ": x", ...hidden]);
   const length = `Content-Length: ${NEXT.length}`;
@@ -138,7 +138,7 @@ describe("a header line without a name: the HTTP library hides all lines behind 
     expect([answer.isClosed, answer.status]).toEqual([true, 0]);
   });
 
-  // The HTTP library does not show this case, so a proxy in front of the gateway must refuse such a line (docs/edge.md).
+  // The gateway cannot detect this case. So a proxy in front of it must refuse a line without a name (docs/edge.md).
   it("GET with a hidden length and its body in a second packet, or a device's poll: the body is read as a request", async () => {
     const { port } = world.gateway;
     const apart = await sendRaw(port, [hiding("GET /healthz", length), NEXT], { inTurn: true, answers: 2 });
@@ -154,9 +154,9 @@ describe("a header line without a name: the HTTP library hides all lines behind 
   });
 });
 
-describe("a request that may have a body and announces none", () => {
+describe("a request that may have a body", () => {
   it.each(["POST /api/cashier/v1/stations/1/lease/", "DELETE /api/cashier/v1/session/"])(
-    "%s: is answered, and its connection ends",
+    "%s without a length: answered, and its connection ends",
     async (first) => {
       const answer = await sendRaw(world.gateway.port, [head(first, ["Host: a"])]);
       expect([answer.isClosed, answer.status]).toEqual([true, 401]);
@@ -164,15 +164,15 @@ describe("a request that may have a body and announces none", () => {
     },
   );
 
-  it("with a length of 0: is answered, and its connection stays", async () => {
+  it("a length of 0: answered, and its connection stays", async () => {
     const lines = ["Host: a", `Authorization: Bearer ${credential}`, "Content-Length: 0"];
     const answer = await sendRaw(world.gateway.port, [head("POST /api/payments/v1/devices/heartbeat/", lines)]);
     expect([answer.status, answer.isClosed]).toEqual([200, false]);
   });
 });
 
-describe("a head without a Host", () => {
-  it("with another line: 400; with no line at all: no answer, and the next request is not answered", async () => {
+describe("a head that lacks a Host", () => {
+  it("one other line: 400; no line at all: no answer, and the next request is not answered either", async () => {
     const { port } = world.gateway;
     expect((await sendRaw(port, [head("GET /healthz", ["X-A: b"])])).status).toBe(400);
     const bare = await sendRaw(port, [head("GET /healthz", []), NEXT], { waitMs: 300 });
@@ -181,7 +181,7 @@ describe("a head without a Host", () => {
 });
 
 describe("a chunked body", () => {
-  it("with a wrong end: refused, and the request that it smuggles is not answered", async () => {
+  it("a wrong end of a chunk: refused, and the request hidden behind it is not answered", async () => {
     const lines = ["Host: a", "Content-Type: application/json", "Transfer-Encoding: chunked"];
     const answer = await sendRaw(world.gateway.port, [`${head(`POST ${ENROLL}`, lines)}2\r\n{}XX0\r\n\r\n${NEXT}`]);
     expect([answer.isClosed, `${answer.head}${answer.body}`]).toEqual([true, expect.not.stringMatching(/ 200 /)]);
@@ -193,7 +193,7 @@ describe("a chunked body", () => {
   });
 });
 
-describe("a WebSocket", () => {
+describe("the handshake and messages of a WebSocket", () => {
   const KEY = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
   const handshake = async (lines: readonly string[]): Promise<string> =>
     head(`GET /api/cashier/v1/stations/${station.stationId}/live/`, [
@@ -216,12 +216,12 @@ describe("a WebSocket", () => {
     ["a Connection that names no upgrade", whole.with(1, "Connection: keep-alive")],
     ["a key that is not sixteen bytes", whole.with(3, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZR==")],
     ["two hosts", [...whole, "Host: b"]],
-  ])("with %s: 400", async (_name, lines) => {
+  ])("a handshake with %s: 400", async (_name, lines) => {
     const answer = await sendRaw(world.gateway.port, [await handshake(lines)]);
     expect([answer.status, codeOf(answer)]).toEqual([400, "invalid_request"]);
   });
 
-  it("a client that does not mask a message: its connection ends", async () => {
+  it("a client that sends an unmasked message: its connection ends", async () => {
     const socket = connect(world.gateway.port, "127.0.0.1");
     const closed = new Promise((resolve) => socket.once("close", resolve));
     socket.write(await handshake(whole));

@@ -1,4 +1,4 @@
-/** Answers of 304 do not show whether a device reads them, so the server ends its connection after many in a row. */
+/** An answer of 304 does not show whether the device reads it. So the server ends a connection after many in a row. */
 import { App, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AnswerWriter, UnsentAnswers } from "../../../gateway/http/answer-writer.ts";
@@ -53,7 +53,7 @@ beforeAll(() => {
 afterAll(() => stop());
 
 const poll = (etag: string): string => `GET / HTTP/1.1\r\nHost: x\r\nIf-None-Match: ${etag}\r\n\r\n`;
-/** The count of answers by status for these polls on one connection, and whether it ended. */
+/** Sends these polls on one connection. Returns how many answers had each status, and whether the connection ended. */
 async function pollAll(requests: readonly string[]) {
   const answer = await sendRaw(port, [requests.join("")], { waitMs: 2_000, endAfter: false });
   const text = `${answer.head}\r\n\r\n${answer.body}`;
@@ -69,7 +69,7 @@ describe("a device's polls", () => {
   it("1,024 answers of 304 in a row: the last one ends the connection, and later polls are not answered", async () => {
     const { unchangedInARow } = CONNECTION_LIMITS;
     const few = await pollAll([...Array<string>(unchangedInARow - 1).fill(poll(ETAG)), poll("other")]);
-    // One answer with a body shows that the device reads, and the count begins again.
+    // One answer with a body shows that the device reads, so the server counts from zero again.
     expect(few).toMatchObject({ unchanged: unchangedInARow - 1, fresh: 1, ends: 0 });
     const many = await pollAll(Array<string>(unchangedInARow).fill(poll(ETAG)));
     expect(many).toMatchObject({ unchanged: unchangedInARow, ends: 1, isClosed: true });

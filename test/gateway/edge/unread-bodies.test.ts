@@ -1,4 +1,4 @@
-/** Bodies that have not arrived are counted apart from running requests, and the oldest is closed when there are too many. */
+/** Bodies that have not arrived do not count as running requests. Above their limit, the gateway closes the oldest one. */
 
 import { connect, type Socket } from "node:net";
 import { Registry } from "prom-client";
@@ -15,7 +15,7 @@ import { onlyWhere } from "../../support/only-where.ts";
 import { metricSum, parseSeries } from "../../support/scrape.ts";
 import { DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld } from "../gateway-world.ts";
 
-describe("bodies that are awaited", () => {
+describe("the limits of bodies that have not arrived", () => {
   const closed: string[] = [];
   const bodies = (bounds: { inAll?: number; perAddress?: number; bytes?: number }) => {
     closed.length = 0;
@@ -32,7 +32,7 @@ describe("bodies that are awaited", () => {
     return { unread, begin };
   };
 
-  it("above the limit of an address: its oldest body of an unknown caller is closed, then its oldest body", () => {
+  it("above an address's limit: the oldest body of an unknown caller at the address is closed, then its oldest body", () => {
     const { unread, begin } = bodies({ perAddress: 2 });
     begin("other", "b");
     begin("device", "a", true);
@@ -43,7 +43,7 @@ describe("bodies that are awaited", () => {
     expect([closed, unread.size, unread.closed]).toEqual([["stranger", "device"], 3, { address: 2, all: 0, bytes: 0 }]);
   });
 
-  it("above the limit in all: the oldest body of an unknown caller is closed, from any address", () => {
+  it("above the limit in all: the oldest body of an unknown caller is closed, at any address", () => {
     const { unread, begin } = bodies({ inAll: 3 });
     begin("device", "a", true);
     begin("first", "b");
@@ -52,7 +52,7 @@ describe("bodies that are awaited", () => {
     expect([closed, unread.size, unread.closed.all]).toEqual([["first"], 3, 1]);
   });
 
-  it("bodies that have arrived: make room", () => {
+  it("bodies that have arrived: no longer counted", () => {
     const { unread, begin } = bodies({ perAddress: 1 });
     for (let count = 0; count < 3; count += 1) unread.end(begin("body", "a"));
     expect([closed, unread.size]).toEqual([[], 0]);
@@ -72,7 +72,7 @@ describe("bodies that are awaited", () => {
     expect(unread.size).toBe(1);
   });
 
-  it("their limits: half of all connections, and for one address as many as its connections", () => {
+  it("the default limits: half of all connections, and for one address as many as its connections", () => {
     const bytes = 64 * 1_024 * 1_024;
     expect(unreadBodyBounds({ inAll: 19_744, perAddress: 1_024 })).toEqual({ inAll: 9_872, perAddress: 1_024, bytes });
     expect(unreadBodyBounds({ inAll: 100_000, perAddress: 1_024 })).toMatchObject({ inAll: 16_384 });
@@ -80,11 +80,11 @@ describe("bodies that are awaited", () => {
   });
 });
 
-describe("slots of requests", () => {
+describe("slots of running requests", () => {
   const take = (slots: RequestSlots, kind: "known" | "unknown", count: number): boolean[] =>
     Array.from({ length: count }, () => slots.exchange("none", kind));
 
-  it("unknown callers have used up their slots: known callers get the rest", () => {
+  it("unknown callers have used up their slots: known callers get the other ones", () => {
     const slots = new RequestSlots({ requestsInFlight: 5, unknownRequestsInFlight: 3 });
     expect(take(slots, "unknown", 4)).toEqual([true, true, true, false]);
     expect(take(slots, "known", 3)).toEqual([true, true, false]);
@@ -92,7 +92,7 @@ describe("slots of requests", () => {
     expect([...take(slots, "unknown", 1), ...take(slots, "known", 1)]).toEqual([false, true]);
   });
 
-  it("a caller that becomes known: its slot counts for known callers, although no slot is free", () => {
+  it("a caller that becomes known: its slot counts for known callers, also when no slot is free", () => {
     const slots = new RequestSlots({ requestsInFlight: 2, unknownRequestsInFlight: 2 });
     take(slots, "unknown", 2);
     expect(slots.exchange("unknown", "known")).toBe(true);
@@ -119,7 +119,7 @@ describe("a gateway with few connections", () => {
   const metric = async (name: string): Promise<number | undefined> =>
     metricSum(parseSeries(await metrics.metrics()), name);
 
-  /** Sends the head of a request; its body is two bytes. */
+  /** Sends the head of a request whose body has two bytes. */
   async function send(path: string, lines: readonly string[] = [], localAddress = "127.0.0.1"): Promise<Socket> {
     const socket = connect({ port: world.gateway.port, host: "127.0.0.1", localAddress });
     sockets.push(socket);
@@ -130,8 +130,8 @@ describe("a gateway with few connections", () => {
     return socket;
   }
 
-  it("bodies that do not arrive: hold no slot of a request, and a device's request is answered", async () => {
-    // A gateway whose feed is late answers 503 before it reads a body. The device then tries again, as a real one does.
+  it("bodies that do not arrive: they use no slot of a request, and a device's request is answered", async () => {
+    // While its feed is late, the gateway answers 503 before it reads a body. The device then tries again, as a real one does.
     const device = await vi.waitFor(async () => {
       const socket = await send("/api/payments/v1/devices/heartbeat/", [`Authorization: Bearer ${credential}`]);
       await vi.waitFor(async () => expect(await metric("gateway_unread_bodies")).toBe(1), { timeout: 2_000 });

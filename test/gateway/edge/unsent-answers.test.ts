@@ -1,4 +1,4 @@
-/** A client that does not read its answers: the gateway's memory stays bounded, and the connection is closed. */
+/** A client does not read its answers: the gateway's memory stays bounded, and it closes the connection. */
 
 import { App, us_socket_local_port } from "uWebSockets.js";
 import { connect, type Socket } from "node:net";
@@ -11,7 +11,7 @@ import { type GatewayProcess, startGatewayProcess } from "../gateway-process.ts"
 import { type GatewayWorld, startGatewayWorld } from "../gateway-world.ts";
 
 const DISPLAY = "/api/payments/v1/devices/display/";
-/** Growth that has other causes, such as compiled code. The kernel's memory is not counted. */
+/** Other causes, such as compiled code, also make the memory grow. The kernel's memory is not counted. */
 const GROWTH_BYTES = 48 * 1_024 * 1_024;
 
 let world: GatewayWorld;
@@ -19,7 +19,7 @@ let gateway: GatewayProcess;
 beforeAll(async () => {
   world = await startGatewayWorld();
   gateway = await startGatewayProcess(world.nats.url);
-  // The gateway reads and compresses each file once, before the measurements.
+  // The gateway reads and compresses each file once, so this happens before the measurements.
   for (const encoding of ["identity", "br"]) await get("/openapi.json", { "accept-encoding": encoding });
 });
 afterAll(async () => {
@@ -59,7 +59,7 @@ async function growthWhile(attack: () => Promise<readonly SilentClient[]>): Prom
   return most;
 }
 
-describe("answers that are not read", () => {
+describe("many answers that a client does not read", () => {
   it.each([
     ["the whole document, 1,000 times on one connection", request("/openapi.json"), 1_000],
     ["a small answer, 8,000 times on one connection", request("/healthz"), 8_000],
@@ -80,7 +80,7 @@ describe("answers that are not read", () => {
   });
 });
 
-describe("an answer that waits", () => {
+describe("an answer that waits for its client", () => {
   const LIMITS = {
     unsentBytesPerConnection: 32 * 1_024 * 1_024,
     unsentBytes: 40 * 1_024 * 1_024,
@@ -91,7 +91,7 @@ describe("an answer that waits", () => {
   /** More than the kernel buffers for a connection on both sides (10 MB with its usual settings). */
   const TEXT = "a".repeat(24 * 1_024 * 1_024);
 
-  /** Starts a server that answers with text, or with the same bytes for all clients. */
+  /** Starts a server: `/text` answers with a text, `/bytes` with the same bytes for all clients. */
   async function startServer(
     limits: Partial<typeof LIMITS>,
     use: (port: number, unsent: UnsentAnswers) => Promise<void>,
@@ -114,8 +114,8 @@ describe("an answer that waits", () => {
     return await sendUnread(request(path), 1, port);
   }
 
-  it("for a client that reads slowly: arrives whole", () =>
-    // The client is in the same process, so a busy machine may delay both for a part of a second.
+  it("a client that reads slowly: receives the whole answer", () =>
+    // The client runs in the same process, so a busy machine may delay both for a part of a second.
     startServer({ stalledMs: 1_500 }, async (port, unsent) => {
       const startedAtMs = performance.now();
       const { socket } = await getUnread(port, "/text");
@@ -133,14 +133,14 @@ describe("an answer that waits", () => {
       socket.destroy();
     }));
 
-  it("for a client that reads nothing: its connection is closed after the limit", () =>
+  it("a client that reads nothing: its connection is closed after the time limit", () =>
     startServer({}, async (port, unsent) => {
       const { socket } = await getUnread(port, "/text");
       await vi.waitFor(() => expect(unsent.closed.stalled).toBe(1), { timeout: 15_000 });
       socket.destroy();
     }));
 
-  it("with another request behind it: the connection is closed at once", () =>
+  it("a client that sends another request before it reads: its connection is closed at once", () =>
     startServer({ stalledMs: 60_000 }, async (port, unsent) => {
       const { socket } = await getUnread(port, "/text");
       await vi.waitFor(() => expect(unsent.size).toBe(1), HANGS);
@@ -149,7 +149,7 @@ describe("an answer that waits", () => {
       socket.destroy();
     }));
 
-  it("above one connection's limit: closed; the bytes of a file count for no connection", () =>
+  it("more text than one connection's limit: closed; the bytes of a file count for no connection", () =>
     startServer({ unsentBytesPerConnection: 1_024, stalledMs: 60_000 }, async (port, unsent) => {
       const text = await getUnread(port, "/text");
       await vi.waitFor(() => expect(unsent.closed.connection_full).toBe(1), HANGS);
@@ -159,7 +159,7 @@ describe("an answer that waits", () => {
       await vi.waitFor(() => expect(unsent.size).toBe(0), HANGS);
     }));
 
-  it("above the limit in all: the new one is closed, and the others stay", () =>
+  it("more text than the limit in all: the newest connection is closed, and others stay", () =>
     startServer({ stalledMs: 60_000 }, async (port, unsent) => {
       const clients: SilentClient[] = [];
       for (let count = 0; count < 4; count += 1) clients.push(await getUnread(port, "/text"));

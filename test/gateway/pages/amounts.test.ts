@@ -1,4 +1,4 @@
-/** Amounts on the pages have the decimals of the service. */
+/** The pages show and read amounts with the same decimals as the service. */
 import { describe, expect, test } from "vitest";
 import { currenciesOf } from "../../../gateway/web/reconcile/issues/amounts.ts";
 import { amountOf, currencyDigits, decimalOfMinor } from "../../../gateway/web/shared/amounts.ts";
@@ -23,7 +23,7 @@ describe("amounts on the pages", () => {
   test("a comparison of two currencies: each side has its currency", () => {
     const amount = { field: "amountMinor", expected: "1250", found: "1300" };
     const currency = { field: "currency", expected: "EUR", found: "JPY" };
-    // The issue has the currency of the line: the expected 12.50 EUR would be 1250 JPY.
+    // The issue has the currency of the line, JPY. In it, the expected 12.50 EUR would be shown as 1250 JPY.
     expect(currenciesOf([amount, currency], "JPY")).toEqual({ expected: "EUR", found: "JPY" });
     expect(currenciesOf([amount], "EUR")).toEqual({ expected: "EUR", found: "EUR" });
     expect(currenciesOf([], null)).toEqual({ expected: null, found: null });

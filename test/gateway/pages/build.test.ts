@@ -23,8 +23,8 @@ const MOST_BYTES: Readonly<Record<PageName, number>> = {
 };
 
 /**
- * Functions that Chrome 71, Safari 12.1 or Firefox 69 lack: esbuild replaces syntax, but not functions. In minified
- * scripts, only its name identifies a method.
+ * Functions that Chrome 71, Safari 12.1 or Firefox 69 do not have. esbuild replaces new syntax, but not new functions. In
+ * minified scripts, only its name identifies a method.
  */
 const TOO_NEW =
   /\.(?:at|flat|replaceAll|toSorted|toReversed|toSpliced|findLast|hasOwn|allSettled|fromEntries|matchAll|groupBy|randomUUID)\(|\bstructuredClone\(|AbortSignal\.(?:timeout|any)|withResolvers|\bBigInt\b|\breplaceChildren\b|RelativeTimeFormat|ResizeObserver/g;
@@ -33,7 +33,7 @@ const builtFiles = () => Object.entries(manifestIn(BUILT)?.files ?? {});
 const textOf = (path: string): string => readFileSync(join(BUILT, manifestIn(BUILT)?.files[path]?.file ?? ""), "utf8");
 
 describe("a page's scripts", () => {
-  it.each(PAGES)("%s: they are within the limit, and stored compressed", (page) => {
+  it.each(PAGES)("%s: within the limit, and stored compressed", (page) => {
     const scripts = manifestIn(BUILT)?.scripts[page] ?? [];
     const sizes = scripts.map((path) => gzipSync(textOf(path), { level: 9 }).length);
     expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(MOST_BYTES[page]);
@@ -43,7 +43,7 @@ describe("a page's scripts", () => {
     }
   });
 
-  it("contain only sources of the pages, Preact and the small libraries of the pages", async () => {
+  it("all pages: only sources of the pages, Preact and the small libraries of the pages", async () => {
     const { metafile } = await bundle();
     const inputs = Object.keys(metafile.inputs);
     const packages = new Set(inputs.flatMap((path) => /node_modules\/((?:@[\w-]+\/)?[\w.-]+)\//.exec(path)?.[1] ?? []));
@@ -52,14 +52,14 @@ describe("a page's scripts", () => {
     // Paths are relative to gateway/web: paths outside begin with two dots. The display runs the device kit.
     const outside = inputs.filter((path) => !path.includes("node_modules/") && path.startsWith(".."));
     const ofKit = outside.filter((path) => path.startsWith("../../clients/device-kit/"));
-    // One table of currencies for all: with a different one, a page would show a hundredth of an amount, or a hundred times it.
+    // All share one table of currencies. With another table, a page could show a hundredth of an amount, or a hundred times it.
     expect(outside.filter((path) => !ofKit.includes(path))).toEqual(["../../machines/currencies.ts"]);
   });
 
-  it("use no function that the oldest browsers lack", () => {
+  it("all pages: no function that the oldest browsers lack", () => {
     for (const [path] of builtFiles().filter(([name]) => name.endsWith(".js"))) {
       const script = textOf(path);
-      // The back office contains a replacement of this function, because its router uses it (`old-browsers.ts`).
+      // The router of the back office uses this function, so its scripts contain a replacement (`old-browsers.ts`).
       const isReplaced = /Object\.assign\(Object,\{fromEntries:/.test(script);
       const used = (script.match(TOO_NEW) ?? []).filter((name) => !(isReplaced && name === ".fromEntries("));
       expect(used, path).toEqual([]);
@@ -68,7 +68,7 @@ describe("a page's scripts", () => {
 });
 
 describe("a page's HTML", () => {
-  it.each(PAGES)("%s: it names hashed files of this build, and has nothing inline", (page) => {
+  it.each(PAGES)("%s: names hashed files of this build, and contains no inline script or style", (page) => {
     const html = textOf(`/${page}/`);
     const names = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, name = ""]) => name);
     expect(names.length).toBeGreaterThan(2);
@@ -80,11 +80,11 @@ describe("a page's HTML", () => {
   });
 });
 
-describe("a build", () => {
+describe("a build of the pages", () => {
   const folder = temporaryFolder("pages");
   afterAll(() => folder.remove());
 
-  it("is kept while its sources are the same, and made again when one has changed", async () => {
+  it("unchanged sources: the build is kept; one changed source: it is made again", async () => {
     const source = join(folder.path, "gateway", "web");
     cpSync(DEVICE_KIT, join(folder.path, "clients", "device-kit"), { recursive: true });
     cpSync(CURRENCIES, join(folder.path, "machines", "currencies.ts"));

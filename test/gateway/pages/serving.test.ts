@@ -1,4 +1,4 @@
-/** How the gateway serves the pages: browsers revalidate HTML, cache assets for ever, and load from no other origin. */
+/** How the gateway serves the pages: browsers revalidate HTML, cache assets permanently, and load from no other origin. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 describe("a page", () => {
-  it.each(PAGES)("/%s/: revalidated at each visit, and 304 for its tag", async (page) => {
+  it.each(PAGES)("/%s/: browsers revalidate it at each visit, and get 304 for its tag", async (page) => {
     const first = await send(world.baseUrl, "GET", `/${page}/`);
     expect([first.status, first.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
     expect(first.headers.get("cache-control")).toBe("no-cache");
@@ -26,7 +26,7 @@ describe("a page", () => {
     expect([typed.status, typed.headers.get("location")]).toEqual([308, `/${page}/`]);
   });
 
-  it("loads and calls this gateway only, and only pages of this origin may frame it", async () => {
+  it("its headers: it loads and calls this gateway only, and only pages of this origin may frame it", async () => {
     const { headers } = await send(world.baseUrl, "GET", "/till/");
     const { host } = new URL(world.baseUrl);
     expect(headers.get("content-security-policy")).toBe(contentSecurityPolicy(host));
@@ -37,13 +37,13 @@ describe("a page", () => {
     expect([headers.get("x-content-type-options"), headers.get("referrer-policy")]).toEqual(["nosniff", "no-referrer"]);
   });
 
-  it("does not copy an invalid host into its policy", () => {
+  it("an invalid host: not copied into the page's policy", () => {
     expect(contentSecurityPolicy("evil.example; script-src *")).not.toContain("evil");
   });
 });
 
-describe("an asset", () => {
-  it("may be cached for ever, and is complete in every coding", async () => {
+describe("an asset of the pages", () => {
+  it("any coding: complete, and may be cached permanently", async () => {
     const files = Object.entries(manifestIn(fileURLToPath(BUILT_PAGES))?.files ?? {}).filter(
       ([, { hashed }]) => hashed,
     );

@@ -1,4 +1,4 @@
-/** Every route for people and the operator: who may not call it, and that it reaches no other organization. */
+/** Every route for people and for the platform: who may not call it, and that no caller reaches another organization. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { routes } from "../../../gateway/routes.ts";
 import { emvcoSettings } from "../../support/emvco-settings.ts";
@@ -12,7 +12,7 @@ import type { TestSystem } from "../../support/system.ts";
 const guarded = routes.filter(({ who }) => who.kind === "session");
 const peopleRoutes = guarded.filter(({ tag }) => tag === "cashier" || tag === "backoffice");
 
-/** Selected by path, so that the tests find a route that lacks the check of the others. */
+/** Selected by path, so that a route whose check of the platform key is missing is also found. */
 const platformRoutes = routes.filter(({ path }) => path.startsWith("/api/platform/"));
 
 const FREEZES = ["organization", "station", "device", "provider"].flatMap((what) => [
@@ -23,11 +23,11 @@ const FREEZES = ["organization", "station", "device", "provider"].flatMap((what)
 let system: TestSystem;
 let owner: Person;
 let cashier: Person;
-/** The same two people of another organization. */
+/** An owner and a cashier of another organization. */
 let strangers: Readonly<Record<"cashier" | "backoffice", Person>>;
-/** The ids of objects of the first organization, by the name of the path parameter. */
+/** The ids of objects of the first organization, by the name of the path's parameter. */
 let ids: Readonly<Record<string, number>>;
-/** A body for each operation that a person of the first organization could send. */
+/** For each operation, a body that a person of the first organization could send. */
 let bodies: Readonly<Record<string, unknown>>;
 
 beforeAll(async () => {
@@ -93,7 +93,7 @@ beforeAll(async () => {
     user_id: cashier.userId,
     config_id: provider_config.config_id,
     sandbox_id: sandbox.sandbox_id,
-    // The objects of these ids need not exist: the tests check only who may call their routes.
+    // The objects with these ids need not exist: the tests check only who may call the routes.
     issue_id: 1,
     account_id: 1,
     closing_id: 1,
@@ -175,7 +175,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
-/** The delivery of the event that a task was offered. It exists shortly after the offer, also without an answer to it. */
+/** The delivery of the event about an offered task. It exists a moment after the offer, also before any answer to it. */
 async function firstDelivery(): Promise<number> {
   const readEvent = async (): Promise<number> => {
     const path = "webhook-deliveries/";
@@ -193,7 +193,7 @@ const sending = (operationId: string, token?: string) => ({
   ...(token === undefined ? {} : { token }),
 });
 
-/** The data of the first organization, to compare before and after strangers have tried everything. */
+/** The data of the first organization, compared before and after strangers have called every route. */
 async function inventory(): Promise<unknown> {
   const { station_id, order_id, intent_id, device_id } = ids;
   return Promise.all([
@@ -214,21 +214,21 @@ async function inventory(): Promise<unknown> {
   ]);
 }
 
-describe("every route of the people's APIs", () => {
-  it("the table above has a body for each that needs one", () => {
+describe("every route for people", () => {
+  it("`bodies`: has a body for each route that needs one", () => {
     expect(guarded.length).toBeGreaterThanOrEqual(35);
     for (const { operationId, body, bodyOptional } of peopleRoutes)
       if (body !== undefined && bodyOptional !== true) expect(bodies, operationId).toHaveProperty(operationId);
   });
 
-  it("called without a session: refused", async () => {
+  it("a call without a session: refused", async () => {
     for (const { method, path, operationId } of guarded) {
       const answer = await send(system.baseUrl, method, pathOf(path), sending(operationId));
       expect(answer, operationId).toMatchObject({ status: 401, body: { code: "session_missing" } });
     }
   });
 
-  it("called by people without its permission, or by devices: refused", async () => {
+  it("a call by a person without the route's permission, or by a device: refused", async () => {
     for (const { method, path, operationId, who } of guarded) {
       if (who.kind !== "session" || who.permission === null) continue;
       const wrong = who.permission === "payments.collect" ? owner : cashier;
@@ -239,7 +239,7 @@ describe("every route of the people's APIs", () => {
     }
   });
 
-  it("called with another organization's id in the path: not found", async () => {
+  it("a call with another organization's id in the path: not found", async () => {
     const before = await inventory();
     const withIds = peopleRoutes.filter(({ path }) => path.includes("{"));
     expect(withIds.length).toBeGreaterThanOrEqual(28);
@@ -247,7 +247,7 @@ describe("every route of the people's APIs", () => {
       const stranger = strangers[tag as "cashier" | "backoffice"];
       const theirs = await send(system.baseUrl, method, pathOf(path), sending(operationId, stranger.token));
       expect(theirs, operationId).toMatchObject({ status: 404, body: { code: "not_found" } });
-      // An id that does not exist has the same answer, so that a caller cannot find out which ids exist.
+      // An id that does not exist gets the same answer, so that a caller cannot find out which ids exist.
       const nowhere = path.replaceAll(/\{\w+\}/g, "987654");
       const none = await send(system.baseUrl, method, nowhere, sending(operationId, stranger.token));
       expect({ ...none.body, request_id: "" }, operationId).toEqual({ ...theirs.body, request_id: "" });
@@ -255,7 +255,7 @@ describe("every route of the people's APIs", () => {
     expect(await inventory()).toEqual(before);
   });
 
-  it("called with another organization's id in the body: refused", async () => {
+  it("a call with another organization's id in the body: refused", async () => {
     const { station_id, consumer_id } = ids;
     const { filialId } = system.sandbox;
     const { backoffice, cashier: carl } = strangers;
@@ -278,7 +278,7 @@ describe("every route of the people's APIs", () => {
     await carl.refused("intent_unknown", "GET", `stations/${strangeStation.station_id}/intents/${ids["intent_id"]}/`);
   });
 
-  it("lists only objects of the caller's organization", async () => {
+  it("a list: contains only objects of the caller's organization", async () => {
     const names = system.sandbox.stations.flatMap(({ name, devices }) => [
       name,
       ...devices.map((device) => device.name),
@@ -294,11 +294,11 @@ describe("every route of the people's APIs", () => {
   });
 });
 
-describe("every route of the platform's API", () => {
+describe("every route of the platform", () => {
   const callRow = (row: (typeof routes)[number], options: Parameters<typeof send>[3]) =>
     send(system.baseUrl, row.method, pathOf(row.path), options);
 
-  it("the organizations and the platform's kill switch: the table covers them", () => {
+  it("`platformRoutes`: has the routes of organizations and of the platform's kill switch", () => {
     expect(platformRoutes.map(({ operationId }) => operationId).toSorted()).toEqual([
       "platform_create_organization",
       "platform_freeze_platform",
@@ -310,7 +310,7 @@ describe("every route of the platform's API", () => {
     ]);
   });
 
-  it("without the platform key, also with a session's cookie: 401", async () => {
+  it("a call without the platform key, also with a session's cookie: 401", async () => {
     for (const row of platformRoutes)
       for (const headers of [{}, { cookie: `dp_session=${owner.token}` }] as Record<string, string>[])
         expect(await callRow(row, { headers }), row.operationId).toMatchObject({
@@ -319,7 +319,7 @@ describe("every route of the platform's API", () => {
         });
   });
 
-  it("for owners, cashiers and devices: 401", async () => {
+  it("a call by an owner, a cashier or a device: 401", async () => {
     for (const row of platformRoutes)
       for (const token of [owner.token, cashier.token, "dp_00_not-a-platform-key"])
         expect(await callRow(row, { token }), row.operationId).toMatchObject({
@@ -328,7 +328,7 @@ describe("every route of the platform's API", () => {
         });
   });
 
-  it("with the platform key: 200, or 400 for an empty body", async () => {
+  it("a call with the platform key: 200, or 400 for an empty body", async () => {
     for (const row of platformRoutes) {
       const json = row.body === undefined ? {} : { json: {} };
       const answer = await callRow(row, { token: PLATFORM_KEY, ...json });
@@ -336,7 +336,7 @@ describe("every route of the platform's API", () => {
     }
   });
 
-  it("the platform key at the routes for people: 401", async () => {
+  it("the platform key at a route for people: 401", async () => {
     for (const { method, path, operationId } of guarded) {
       const answer = await send(system.baseUrl, method, pathOf(path), sending(operationId, PLATFORM_KEY));
       expect(answer, operationId).toMatchObject({ status: 401, body: { code: "session_invalid" } });

@@ -1,6 +1,6 @@
 /**
- * When the bus has lost all its data or a part of it, PostgreSQL still has every credential and session. So the gateway
- * must not report one as invalid: a device that gets this answer may never send a request again.
+ * The bus has lost all its data or a part of it, but PostgreSQL still has every credential and session. So the gateway must
+ * not report one of them as invalid: a device that receives this answer may never send a request again.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -20,7 +20,7 @@ import { addOrganization } from "../../support/second-organization.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 import { sendRaw } from "../raw-request.ts";
 
-/** The throttle allows a device one request a second. */
+/** The throttle of a credential allows one request a second. */
 const THROTTLED_MS = 1_100;
 const PAUSE_MS = 50;
 const RECOVERED = { timeout: 30_000, interval: 100 };
@@ -44,7 +44,7 @@ afterAll(() => system.stop());
 const readiness = () => send<Readiness>(system.baseUrl, "GET", "/readyz");
 const isReady = () => expect.poll(async () => (await readiness()).status, RECOVERED).toBe(200);
 
-/** The answers to an unknown device and an unknown person. */
+/** The codes that an unknown device and an unknown person receive. */
 async function unknownAnswers(): Promise<string[]> {
   const paths = ["/api/payments/v1/devices/display/", "/api/cashier/v1/session/"];
   return await Promise.all(
@@ -52,7 +52,7 @@ async function unknownAnswers(): Promise<string[]> {
   );
 }
 
-/** The answers to the devices and the cashier. */
+/** The statuses, with a code for errors, that the devices and the cashier receive. */
 async function knownAnswers(): Promise<string[]> {
   const answers = [
     display.call<Refused>("GET", "display/"),
@@ -65,12 +65,12 @@ async function knownAnswers(): Promise<string[]> {
 interface Polling {
   /** Status and code of each answer so far. */
   readonly seen: readonly string[];
-  /** The newest answer except `throttled`, which a caller gets only after the gateway has identified it. */
+  /** The newest answer except `throttled`. The gateway sends that one only after it has identified the caller. */
   newest(): string | undefined;
   stop(): Promise<void>;
 }
 
-/** Sends requests until it is stopped, for a minute at most. */
+/** Sends requests until `stop`, for a minute at most. */
 function pollRepeatedly(client: ApiClient, path: string): Polling {
   const stopping = new AbortController();
   const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(60_000)]);
@@ -93,7 +93,7 @@ function pollRepeatedly(client: ApiClient, path: string): Polling {
   };
 }
 
-/** The error code of an upgrade to a station's live socket; an HTTP client would not show it. */
+/** Tries to open a station's live socket. Returns the code of the error, which an HTTP client would not show. */
 async function upgrade(id: number): Promise<string> {
   const request = [
     `GET /api/cashier/v1/stations/${id}/live/ HTTP/1.1`,
@@ -110,20 +110,20 @@ async function upgrade(id: number): Promise<string> {
 }
 
 const THROTTLED = "429 throttled";
-/** Errors other than `replica_stale` and `throttled`: a device or a person may act on them. */
+/** All errors except `replica_stale` and `throttled`. A device or a person may act on these errors. */
 const refusalsOf = ({ seen }: Polling): string[] => [
   ...new Set(seen.filter((each) => !["200", "503 replica_stale", THROTTLED].includes(each))),
 ];
 
-describe("the gateway of a bus that has lost data", () => {
-  it("reports no device and no cashier as unknown while the relay fills a server that has lost all its data", async () => {
+describe("a gateway whose bus has lost data", () => {
+  it("all data lost: no device and no cashier is reported as unknown while the relay fills the server again", async () => {
     const polling = [
       pollRepeatedly(display, "display/"),
       pollRepeatedly(companion, "assignment/"),
       pollRepeatedly(cashier, "session/"),
     ];
     try {
-      // The relay is stopped for a while, so that the answers during this time can be seen.
+      // The relay is stopped for a while, so that the test sees the answers during this time.
       await system.processes.services.stop();
       await comeBackWith(system.nats, undefined);
       await expect.poll(() => system.bus.isUp(), RECOVERED).toBe(true);
@@ -142,7 +142,7 @@ describe("the gateway of a bus that has lost data", () => {
     await expect.poll(unknownAnswers, RECOVERED).toEqual(["credential_invalid", "session_invalid"]);
   });
 
-  it("answers 503 while the relay is stopped, and reports to the balancer that it is not ready", async () => {
+  it("credentials and sessions lost and the relay stopped: 503, and the gateway reports that it is not ready", async () => {
     await expect.poll(() => system.bus.isUp(), RECOVERED).toBe(true);
     const live = await openLive(system.baseUrl, stationId, bearer(cashier.token));
     await live.until(({ type }) => type === "state");
@@ -174,7 +174,7 @@ describe("the gateway of a bus that has lost data", () => {
     await live.close();
   });
 
-  it("serves every known caller while it answers 503 to unknown callers", async () => {
+  it("buckets that may be incomplete: known callers are served, unknown callers get 503", async () => {
     await delay(THROTTLED_MS);
     for (const bucket of [CREDENTIALS, SESSIONS]) {
       await noteComplete(system.bus, bucket, { serverId: "another run of the server" });
@@ -185,7 +185,7 @@ describe("the gateway of a bus that has lost data", () => {
     await expect.poll(unknownAnswers, RECOVERED).toEqual(["credential_invalid", "session_invalid"]);
   });
 
-  it("a station that has lost its log: 503 for its cashier and devices, `not_found` for others", async () => {
+  it("a station's log lost: 503 for its cashier and its devices, `not_found` for other callers", async () => {
     const leasePath = `stations/${stationId}/lease/`;
     const { owner } = await addOrganization(system);
     const stranger = await logIn(system.baseUrl, "backoffice", owner);
@@ -196,7 +196,7 @@ describe("the gateway of a bus that has lost data", () => {
     const polling = [pollRepeatedly(cashier, leasePath)];
     const isClosed = vi.fn();
     void live.closed.then(isClosed);
-    /** The answers for the cashier's station, an unknown station and another organization's; and for two live sockets. */
+    /** The answers about the cashier's station, an unknown station and a foreign one; then those about two live sockets. */
     const answers = async (): Promise<string[]> => {
       const replies = await Promise.all([
         cashier.call<Refused>("GET", leasePath),
@@ -211,13 +211,13 @@ describe("the gateway of a bus that has lost data", () => {
       await system.processes.stations.stop();
       await system.bus.jsm.streams.delete(STATION_LOG.name);
       await system.prepareBus();
-      // The registry is stopped, and later started again, while no relay can write the log.
+      // First the registry is stopped. Later it runs again, while no actor host can write the station's log.
       await expect.poll(answers, RECOVERED).toEqual(Array.from({ length: 5 }, () => "replica_stale"));
       await live.until(({ type }) => type === "stale");
       const devices = async () => (await knownAnswers()).slice(0, 2);
       const stale = ["503 replica_stale", "503 replica_stale"];
       await expect.poll(devices, { ...RECOVERED, interval: THROTTLED_MS }).toEqual(stale);
-      // The gateway is ready, because only this station lacks its devices.
+      // The gateway is ready, because it lacks the devices of this station only.
       await isReady();
       expect(await devices()).toEqual(stale);
       polling.push(pollRepeatedly(display, "display/"), pollRepeatedly(companion, "assignment/"));
@@ -235,7 +235,7 @@ describe("the gateway of a bus that has lost data", () => {
     await live.close();
   });
 
-  it("a command for a station that has lost its log: 503, because nothing was done", async () => {
+  it("a station's log lost, and a command for the station: 503, because nothing was done", async () => {
     const command = () => cashier.call<Refused>("POST", `stations/${stationId}/lease/`);
     await expect.poll(async () => (await command()).status, RECOVERED).toBe(200);
     await system.bus.jsm.streams.purge(STATION_LOG.name, { filter: stationLogSubject(stationId) });

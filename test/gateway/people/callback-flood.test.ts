@@ -1,4 +1,4 @@
-/** A flood of callbacks without a valid signature, through the real gateway: it does not stop the signed ones. */
+/** A flood of callbacks without a valid signature at the real gateway: it does not stop callbacks with one. */
 import { Agent, request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -11,9 +11,9 @@ import type { TestSystem } from "../../support/system.ts";
 const SECRET = "the-secret-of-the-acquirer";
 const SIGNED_CALLBACKS = 10;
 const APART_MS = 50;
-/** More than all slots of callbacks. */
+/** More senders than there are slots for callbacks. */
 const SENDERS = 600;
-/** The format is valid, the signature is not. */
+/** The format of this signature is valid, the signature is not. */
 const WRONG = { "x-provider-signature": `t=1790000000,v1=${"0".repeat(64)}` };
 
 let system: TestSystem;
@@ -67,7 +67,7 @@ describe("a flood of callbacks", () => {
       }
       agent.destroy();
     });
-    // As many answers as senders, so the flood has fully begun.
+    // There are as many answers as senders, so every sender of the flood has begun.
     await vi.waitUntil(() => answers >= SENDERS, HANGS);
     const statuses = await Promise.all(
       Array.from({ length: SIGNED_CALLBACKS }, async (_, nth) => {

@@ -1,4 +1,4 @@
-/** The answer to a refused callback, the list of configs, and the refusal for an order whose money may have moved. */
+/** The answer to a refused callback, the list of configs, and the error for an order whose money may have moved. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AddressThrottle, CALLBACK_RATE } from "../../../gateway/read-model/throttles.ts";
 import { CALLBACK_REFUSAL_RATE } from "../../../services/bus/messages/callbacks.ts";
@@ -40,8 +40,8 @@ const bodyOf = (id: string): string => JSON.stringify({ id, type: "account.updat
 const callback = (configId: number, body: string, secret: string): Promise<Answer<Refused>> =>
   postCallback<Refused>(system.baseUrl, { configId, body, secret });
 
-describe("a refused callback", () => {
-  it("has the body and the headers of every refusal, also when throttled; valid callbacks are never throttled", async () => {
+describe("callbacks with a wrong signature or a large body", () => {
+  it("a wrong signature: an error like all others, also when throttled; valid callbacks are never throttled", async () => {
     const [configId = 0, otherId = 0] = configIds;
     const first = await callback(configId, bodyOf("wrong"), "another secret");
     expect(first.status).toBe(401);
@@ -60,12 +60,12 @@ describe("a refused callback", () => {
     expect(seconds).toBeLessThanOrEqual(windowMs / 1_000);
     expect(answer?.headers.get("ratelimit-policy")).toBe(`"callback-refused";q=${refusals};w=${windowMs / 1_000}`);
     expect(answer?.headers.get("ratelimit")).toBe(`"callback-refused";r=0;t=${seconds}`);
-    // Another config has another budget at the same address.
+    // The budget at one address is counted by config.
     expect((await callback(otherId, bodyOf("wrong"), "another secret")).status).toBe(401);
     expect((await callback(configId, bodyOf("right"), rightSecret)).status).toBe(200);
   });
 
-  it("too large: 413 with any signature, recorded, and throttled like the others", async () => {
+  it("a body that is too large: 413 with any signature; recorded, and throttled like other refused callbacks", async () => {
     const [, , configId = 0] = configIds;
     const large = JSON.stringify({ id: "large", type: "account.updated", pad: "x".repeat(16_384) });
     const secret = `${SECRET} of Station`.replaceAll(" ", "-");
@@ -83,8 +83,8 @@ describe("a refused callback", () => {
     expect((await callback(configId, bodyOf("small"), secret)).status).toBe(200);
   });
 
-  it("does not stop valid callbacks from its address, in any number", async () => {
-    // The throttle that protects the bus accepts many more callbacks at one moment than an attacker sends.
+  it("300 wrong signatures from one address: a valid callback from this address is still accepted", async () => {
+    // The throttle that protects the bus accepts more callbacks at once than this test sends.
     const throttle = new AddressThrottle(CALLBACK_RATE);
     const waits = Array.from({ length: 1_501 }, () => throttle.take("192.0.2.1", 1_000));
     expect(new Set(waits)).toEqual(new Set([0]));
@@ -104,7 +104,7 @@ describe("a refused callback", () => {
 });
 
 describe("the owner's list of provider configs", () => {
-  it("comes in pages, by id", async () => {
+  it("read in pages: each config once, by id", async () => {
     interface Page {
       readonly provider_configs: readonly { readonly config_id: number }[];
       readonly has_more: boolean;
@@ -124,10 +124,10 @@ describe("the owner's list of provider configs", () => {
   });
 });
 
-describe("an order for which money may have moved", () => {
-  it("another collection: the refusal names the earlier collection and the reason", async () => {
+describe("the collection of an order for which money may have moved", () => {
+  it("a second collection: refused, with the earlier collection and the reason", async () => {
     const { cashier, station } = await openTill(system);
-    // The provider of this amount never reports the result.
+    // For this amount, the sandbox provider never reports a result.
     const order_id = await newOrder(cashier, station, "12.12");
     const qr = { body: { order_id, route: "dynamic_qr" } };
     const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, qr);

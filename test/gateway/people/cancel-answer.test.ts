@@ -1,4 +1,4 @@
-/** The answer to a cancellation: it names what is unclear at its commit, and each repetition gets the same answer (I6). */
+/** The answer to a cancellation names what is unclear at its commit. Each repetition gets the same answer (I6). */
 
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
@@ -19,7 +19,7 @@ let companion: TestDevice;
 let station: string;
 
 beforeAll(async () => {
-  // The provider decides so late that the guest's payment is still open when the cashier cancels.
+  // The sandbox provider decides late, so that the guest's payment is still open when the cashier cancels.
   system = await sharedSystem({ sandboxProvider: true });
   ({ cashier, station } = await openTill(system));
   companion = await enrollSandboxDevice(system, "smart_pos_companion");
@@ -52,8 +52,8 @@ async function reported(outcome: string): Promise<Intent> {
   return intent;
 }
 
-describe("the answer to a cancellation", () => {
-  it("names a shown QR, also after the provider has reported late money", async () => {
+describe("the answer to the cancellation of a collection", () => {
+  it("a shown QR: named, also after the provider has reported late money", async () => {
     const intent = await presented(await collect("dynamic_qr", "12.06"));
     const first = await cancel(intent, "qr");
     expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: "qr_presented" });
@@ -65,7 +65,7 @@ describe("the answer to a cancellation", () => {
     expect(await cancel(intent, "qr")).toEqual(first);
   });
 
-  it("names a shown QR, also after the provider has reported that no money moved", async () => {
+  it("a shown QR: named, also after the provider has reported that no money moved", async () => {
     const intent = await presented(await collect("dynamic_qr", "12.03"));
     const first = await cancel(intent, "unpaid");
     expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: "qr_presented" });
@@ -77,7 +77,7 @@ describe("the answer to a cancellation", () => {
     ["reported_success", "success_reported"],
     ["reported_unknown", "outcome_unknown"],
     ["reported_declined", ""],
-  ])("a companion's %s: the answer names the unclear part", async (outcome, unclear) => {
+  ])("the companion's report %s: the answer names what is unclear", async (outcome, unclear) => {
     const intent = await reported(outcome);
     const first = await cancel(intent, "companion");
     expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: unclear });
@@ -85,7 +85,7 @@ describe("the answer to a cancellation", () => {
     await vi.waitFor(async () => expect((await read(intent)).money_may_have_moved).toBe(unclear), HANGS);
   });
 
-  it("a companion that fetched it and reported nothing: a late report changes the mark, but not the answer", async () => {
+  it("a fetched hand-off without a report: a late report changes the mark, but not the answer", async () => {
     const intent = await handedOver();
     await companion.good("GET", "assignment/");
     const first = await cancel(intent, "silent");
@@ -114,7 +114,7 @@ describe("the answer to a cancellation", () => {
     expect(await cancel(intent, "silent")).toEqual(first);
   });
 
-  it("a companion that fetched it and declines after the cancellation: the next collection needs no confirmation", async () => {
+  it("a fetched hand-off, declined after the cancellation: the next collection needs no confirmation", async () => {
     const intent = await handedOver();
     await companion.good("GET", "assignment/");
     expect(await cancel(intent, "late decline")).toMatchObject({ money_may_have_moved: "handoff_presented" });
@@ -125,7 +125,7 @@ describe("the answer to a cancellation", () => {
     await cancel(await cashier.good<Intent>("POST", `${station}/intents/`, { body: next }), "next");
   });
 
-  it("a collection without a QR or a hand-off: the answer names no unclear part", async () => {
+  it("no QR and no hand-off: the answer names nothing unclear", async () => {
     const intent = await collect("cash", "3.00");
     const first = await cancel(intent, "cash");
     expect(first).toMatchObject({ status: "cancelled", money_may_have_moved: "" });

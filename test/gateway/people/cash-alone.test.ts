@@ -1,5 +1,5 @@
 /**
- * Cash and the attested terminal need the registry, the relay, settlement and the stations. No other service runs here: a
+ * Cash and the attested terminal need the registry, the relay, settlement and the stations. No other service runs here. A
  * request to another service gets no answer, as from a stalled process, and fails the test.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -16,7 +16,7 @@ type Intent = z.infer<typeof intentSchema>;
 let system: TestSystem;
 let cashier: Person;
 let station: string;
-/** Requests to the services that do not run. */
+/** The subjects of requests to services that do not run. */
 const requests: string[] = [];
 
 beforeAll(async () => {
@@ -81,7 +81,7 @@ describe("cash and the attested terminal without other services", () => {
 
   it("a repeated key: gets its first answer, and each order is paid once", async () => {
     const collections: Collection[] = [];
-    // So many that the replies and the intents of the first collections have left the station's state.
+    // The last collections push the replies and intents of the first ones out of the station's state.
     for (let turn = 0; turn <= STATE_LIMITS.replies; turn += 1)
       collections.push(await collect(turn % 2 === 0 ? "cash" : "attested_terminal"));
     for (const { order, created, settled } of collections) {
@@ -90,7 +90,7 @@ describe("cash and the attested terminal without other services", () => {
       expect(await attest(created)).toEqual(settled);
       const paid = await cashier.good<Order>("GET", `orders/${order.order_id}/`);
       expect(paid).toMatchObject({ status: "paid", transaction: { intent_id: created.intent_id } });
-      // The oldest collection can still be read.
+      // The gateway can still read the oldest collection.
       expect(await cashier.good<Intent>("GET", `${station}/intents/${created.intent_id}/`)).toEqual(settled);
     }
   });

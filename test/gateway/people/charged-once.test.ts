@@ -1,4 +1,4 @@
-/** A companion's late report, through the real service: the cashier confirms before the guest is charged again. */
+/** A companion reports a success late: the cashier must confirm before the guest is charged again. */
 
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
@@ -32,7 +32,7 @@ const collect = (order_id: number, route: Intent["route"], confirms_money_may_ha
   cashier.good("POST", `${station}/intents/`, { body: { order_id, route, confirms_money_may_have_moved } });
 const attestPath = ({ intent_id }: Intent): string => `${station}/intents/${intent_id}/attest/`;
 
-/** A hand-off that its companion fetched and that the cashier cancelled, after this report of the companion. */
+/** Returns a hand-off that the companion fetched and then reported (if `outcome` is set), and that the cashier cancelled. */
 async function cancelled(outcome?: string): Promise<Intent> {
   await untilOffered(cashier, station, companion);
   const intent = await collect(await newOrder(cashier, station, "9.00"), "smart_pos");
@@ -70,7 +70,7 @@ describe("a success reported between the creation of the next collection and its
   });
 });
 
-// Two rows only, because the device's usual throttle allows no more requests.
+// Two rows only: more would exceed the throttle of a device.
 describe("a success reported after another collection has paid the order", () => {
   it.each([
     ["the companion was silent", undefined, "handoff_presented"],

@@ -1,4 +1,4 @@
-/** The main job, end to end: order → smart POS → fetch → report → attest → paid once; the display follows. */
+/** The main path from end to end: order → smart POS → fetch → report → attest → paid once. The display shows each step. */
 
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -66,11 +66,11 @@ function report(intent: Intent, outcome: string, reference: string) {
   };
 }
 
-describe("one smart POS collection", () => {
+describe("one smart POS collection, step by step", () => {
   let order: Order;
   let intent: Intent;
 
-  it("an order: the display shows its total", async () => {
+  it("a new order: the display shows its total", async () => {
     expect(await shown()).toMatchObject({ state: "idle", amount: "0.00", order_display_number: 0, currency: "EUR" });
     order = await openOrder();
     expect(order).toMatchObject({ status: "open", total: "25.00", currency: "EUR", transaction: null });
@@ -82,7 +82,7 @@ describe("one smart POS collection", () => {
     });
   });
 
-  it("the creation: handed to the live companion with the amount of the order", async () => {
+  it("the collection is created: handed to the live companion with the order's amount", async () => {
     intent = await handOver(order);
     expect(intent).toMatchObject({
       status: "created",
@@ -98,14 +98,14 @@ describe("one smart POS collection", () => {
     expect(early).toMatchObject({ status: 409, body: { status: "created" } });
   });
 
-  it("the companion's fetch: presents it", async () => {
+  it("the companion fetches it: presented", async () => {
     const { assignment } = await companion.good<{ assignment: Record<string, unknown> }>("GET", "assignment/");
     expect(assignment).toMatchObject({ intent_id: intent.intent_id, amount: "25.00", status: "presented" });
     await vi.waitFor(async () => expect((await readIntent(intent)).status).toBe("presented"), HANGS);
     expect((await readIntent(intent)).presented_at).not.toBeNull();
   });
 
-  it("the companion's report: evidence, not money", async () => {
+  it("the companion reports a success: evidence, and no money yet", async () => {
     await companion.good("POST", "assignment/report/", report(intent, "reported_success", "SLIP-1"));
     const seen = await readIntent(intent);
     expect(seen).toMatchObject({ status: "processing", report_count: 1, settle_offered: true, attestation: null });
@@ -117,7 +117,7 @@ describe("one smart POS collection", () => {
     expect(await shown()).toMatchObject({ state: "total", intent_status: "processing" });
   });
 
-  it("the cashier's attestation: paid, with the device's reference", async () => {
+  it("the cashier attests: paid, with the device's reference", async () => {
     const settled = await cashier.good<Intent>("POST", `${station}/intents/${intent.intent_id}/attest/`);
     expect(settled).toMatchObject({
       status: "succeeded",
@@ -125,7 +125,7 @@ describe("one smart POS collection", () => {
       cancel_offered: false,
       attestation: { cashier_id: cashier.userId, cashier_name: cashier.name, reference: "SLIP-1" },
     });
-    // The next read of the display and of the order shows it.
+    // The next read of the display and of the order shows the payment.
     expect(await shown()).toMatchObject({ state: "paid", amount: "25.00", intent_status: "succeeded" });
     const paid = await cashier.good<Order>("GET", `orders/${order.order_id}/`);
     expect(paid).toMatchObject({
@@ -140,7 +140,7 @@ describe("one smart POS collection", () => {
     });
   });
 
-  it("every further try: it stays paid once", async () => {
+  it("attested and collected again: both are refused, and the order is paid once", async () => {
     const attest = `${station}/intents/${intent.intent_id}/attest/`;
     const again = await cashier.refused("intent_not_actionable", "POST", attest);
     expect(again).toMatchObject({ status: 409, body: { status: "succeeded" } });
@@ -152,11 +152,11 @@ describe("one smart POS collection", () => {
     expect(sales).toEqual([{ amount_minor: "2500" }]);
   });
 
-  it("eight seconds later: the display is idle", async () => {
+  it("eight seconds after the payment: the display is idle", async () => {
     await vi.waitFor(async () => expect((await shown()).state).toBe("idle"), { timeout: 15_000, interval: 1_500 });
   });
 
-  it("the timeline: explains it to the owner step by step", async () => {
+  it("its timeline: explains it to the owner step by step", async () => {
     const timeline = await vi.waitFor(async () => {
       const read = await owner.good<z.infer<typeof timelineSchema>>("GET", `intents/${intent.intent_id}/timeline/`);
       expect(read.entries.at(-1)?.type).toBe("intent_succeeded");
@@ -203,8 +203,8 @@ describe("one smart POS collection", () => {
   });
 });
 
-describe("a collection that the device reports as declined", () => {
-  it("a decline: settle is still offered, and the cashier's attestation settles", async () => {
+describe("a collection with a decline", () => {
+  it("the device reports a decline: settle is still offered, and the cashier's attestation settles", async () => {
     const intent = await handOver(await openOrder());
     await companion.good("POST", "assignment/report/", report(intent, "reported_declined", ""));
     const declined = await readIntent(intent);
@@ -215,9 +215,9 @@ describe("a collection that the device reports as declined", () => {
   });
 });
 
-describe("a typed reference when the device has reported one", () => {
-  it("the device's reference is stored, and the answer is a success, with and without a key", async () => {
-    // A fixed defect: the order was settled, and the answer was that the key had been used for another body.
+describe("an attestation with a typed reference", () => {
+  it("the device has reported another one: that one is stored, and the answer is a success, also with a key", async () => {
+    // A fixed defect: the order was settled, but the answer was `idempotency_key_reused`.
     for (const key of [undefined, "typed-anyway"]) {
       const intent = await handOver(await openOrder());
       const slip = `SLIP-${intent.intent_id}`;
@@ -230,8 +230,8 @@ describe("a typed reference when the device has reported one", () => {
   });
 });
 
-describe("a collection that the cashier cancels", () => {
-  it("is unpaid; a later success report is refused, stored, and shown to the owner as money that may have moved", async () => {
+describe("a cancelled collection", () => {
+  it("a success reported later: refused, stored, and shown to the owner as money that may have moved", async () => {
     const order = await openOrder();
     const intent = await handOver(order);
     const cancelled = await cashier.good<Intent>("POST", `${station}/intents/${intent.intent_id}/cancel/`);

@@ -47,12 +47,12 @@ afterAll(async () => {
 interface Creation {
   readonly path: string;
   readonly body: Readonly<Record<string, unknown>>;
-  /** The fields in which another request with the same key differs. */
+  /** The fields in which another request with the same key differs from the first one. */
   readonly other: object;
   readonly by?: () => ApiClient;
-  /** How many objects exist. */
+  /** Counts the objects that exist. */
   readonly count: () => Promise<number>;
-  /** Its answer contains a secret, which is shown once. */
+  /** The answer contains a secret, which the service shows once. */
   readonly isShownOnce?: true;
 }
 
@@ -118,15 +118,15 @@ const creations: Readonly<Record<string, () => Creation>> = {
   }),
 };
 
-describe("a creation with a key", () => {
-  it("the table: has each operation that creates something with a key", () => {
+describe("a creation with an Idempotency-Key", () => {
+  it("`creations`: has each operation that creates something with a key", () => {
     const keyed = routes
       .filter(({ headers }) => headers === creationHeaderSchema)
       .map(({ operationId }) => operationId);
     expect(Object.keys(creations).toSorted()).toEqual(keyed.toSorted());
   });
 
-  it.each(Object.entries(creations))("%s: sent several times at once, creates one object", async (operationId, of) => {
+  it.each(Object.entries(creations))("%s, sent several times at once: creates one object", async (operationId, of) => {
     const { path, body, other, by = () => owner, count, isShownOnce } = of();
     const key = `made-${operationId}`;
     const before = await count();
@@ -154,7 +154,7 @@ describe("a creation with a key", () => {
     expect(route?.errors?.includes("already_created")).toBe(isShownOnce === true);
   });
 
-  it("a refused request does not use up its key: a corrected request with this key succeeds", async () => {
+  it("a key whose first request was refused: a corrected request with this key succeeds", async () => {
     const key = "refused-first";
     await owner.refused("invalid_request", "POST", "stations/", { body: { ...station, name: "Bar" }, key });
     await owner.refused("not_found", "POST", "catalogue-items/", {
@@ -165,13 +165,13 @@ describe("a creation with a key", () => {
     await owner.good("POST", "catalogue-items/", { body: known, key });
   });
 
-  it("the same key of another person: creates another object", async () => {
+  it("a key that another person has used: creates another object", async () => {
     const sending = { body: { name: "Twice" }, key: "of-a-person" };
     const first = await owner.good("POST", "filials/", sending);
     expect(await second.good("POST", "filials/", sending)).not.toEqual(first);
   });
 
-  it("repeated after a change: the object as it is now; after its deletion: not found", async () => {
+  it("repeated after the object has changed: the object as it is now; after its deletion: not found", async () => {
     const body = { filial_id: null, name: "Tea", category: "", unit_amount: "2.00", currency: "EUR" };
     const sending = { body, key: "changed-since" };
     const { item_id } = await owner.good<{ item_id: number }>("POST", "catalogue-items/", sending);
@@ -181,7 +181,7 @@ describe("a creation with a key", () => {
     await owner.refused("not_found", "POST", "catalogue-items/", sending);
   });
 
-  it("keys are deleted after their retention", async () => {
+  it("keys past their retention: deleted", async () => {
     await sql`update creations set created_at = now() - interval '31 days' where made_id % 2 = 0`;
     const database = openDatabase({ url: system.database.url, maxConnections: 1 });
     const left = rows("creations", "created_at < now() - interval '30 days'");

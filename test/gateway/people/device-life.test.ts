@@ -1,6 +1,6 @@
 /**
- * What the owner does with a device: register, code, suspend, resume, reset, revoke — and the answers to the device. A
- * device that falls silent is in `presence-and-lease.test.ts`.
+ * What the owner does with a device (register, code, suspend, resume, reset, revoke), and what the device then receives.
+ * `presence-and-lease.test.ts` tests a device that becomes silent.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
@@ -25,7 +25,7 @@ type Device = z.infer<typeof deviceSchema>;
 type Issued = z.infer<typeof issuedCodeSchema>;
 type Station = z.infer<typeof stationSchema>;
 
-/** Within this time a revoked or blocked device is refused everywhere (I8). */
+/** A revoked or blocked device is refused everywhere within this time (I8). */
 const REFUSED_WITHIN_MS = 1_500;
 
 let system: TestSystem;
@@ -51,7 +51,7 @@ const issue = (device: Device, body?: object): Promise<Issued> =>
   owner.good("POST", `devices/${device.device_id}/enrollment-codes/`, body === undefined ? {} : { body });
 const move = (device: Device, step: string): Promise<Device> =>
   owner.good("POST", `devices/${device.device_id}/${step}/`);
-/** From an address that no other test uses, because one address may claim ten codes a minute. */
+/** Claims from an address that no other test uses, because one address may claim ten codes a minute. */
 const claim = (code: string) =>
   send(system.baseUrl, "POST", "/api/payments/v1/devices/enroll/", {
     json: { code },
@@ -62,8 +62,8 @@ const companionRoute = async () => {
   return routes.find(({ route }) => route === "smart_pos");
 };
 
-describe("places", () => {
-  it("are added, listed in a stable order, renamed and read", async () => {
+describe("stations", () => {
+  it("added, listed in a stable order, renamed and read", async () => {
     expect(station).toMatchObject({ status: "active", currency: "JPY" });
     const second = await owner.good<Station>("POST", "stations/", {
       body: { filial_id: station.filial_id, name: "Counter 10", currency: "EUR" },
@@ -76,7 +76,7 @@ describe("places", () => {
     expect(renamed.name).toBe("Bar");
   });
 
-  it("an unknown currency, a blank name, or an unknown filial: refused", async () => {
+  it("an unknown currency, a blank name or an unknown filial: refused", async () => {
     const body = { filial_id: station.filial_id, name: "Counter", currency: "EUR" };
     for (const changes of [{ currency: "XXY" }, { currency: "eur" }, { name: "  " }, { colour: "red" }])
       expect(
@@ -87,7 +87,7 @@ describe("places", () => {
 });
 
 describe("a device before it enrolls", () => {
-  it("is pending, with the capabilities of its kind", async () => {
+  it("registered: pending, with the capabilities of its kind", async () => {
     const device = await register({ handoff_target: "pay://collect" });
     expect(device).toMatchObject({
       status: "pending",
@@ -108,7 +108,7 @@ describe("a device before it enrolls", () => {
     expect(changed).toEqual({ ...device, name: "Till" });
   });
 
-  it("has codes that are shown once, listed without the code, and revoked", async () => {
+  it("its code: shown once, listed without the code itself, and revoked", async () => {
     const device = await register();
     const { code, enrollment_code } = await issue(device);
     expect(code).toMatch(/^[0-9A-HJKMNP-TV-Z]{5}-[0-9A-HJKMNP-TV-Z]{5}$/);
@@ -130,7 +130,7 @@ describe("a device before it enrolls", () => {
     });
   });
 
-  it("has one open code: a newer one voids the older", async () => {
+  it("a second code: voids the first one, so that only one is open", async () => {
     const device = await register();
     const older = await issue(device);
     const newer = await issue(device, { lifetime_seconds: 60 });
@@ -158,7 +158,7 @@ describe("an enrolled companion", () => {
     );
   };
 
-  it("is active, offers its route while it sends heartbeats, and its owner sees its heartbeat", async () => {
+  it("a heartbeat: the device is active, offers its route, and its owner sees the heartbeat", async () => {
     device = await register({ name: "Companion" });
     companion = await enrollDevice(system.baseUrl, (await issue(device)).code);
     expect(await companionRoute()).toMatchObject({ offered: false, reason: "device_offline" });
@@ -173,7 +173,7 @@ describe("an enrolled companion", () => {
     expect(detail.enrolled_at).not.toBeNull();
   });
 
-  it("suspended: refused with the reason, and works again once resumed", async () => {
+  it("the device suspended: refused with the reason; resumed: accepted again", async () => {
     expect(await move(device, "suspend")).toMatchObject({ status: "suspended", blocked_reason: "device_suspended" });
     await refusedEverywhere(403, "device_suspended");
     expect(await companion.good("GET", "me/")).toMatchObject({
@@ -186,20 +186,20 @@ describe("an enrolled companion", () => {
     expect(await companion.call("GET", "assignment/")).toMatchObject({ status: 200 });
   });
 
-  it("its station is suspended: refused", async () => {
+  it("its station suspended: refused with the reason; resumed: accepted again", async () => {
     const path = `stations/${station.station_id}`;
     expect(await owner.good("POST", `${path}/suspend/`)).toMatchObject({ status: "suspended" });
     await refusedEverywhere(403, "station_suspended");
     const { routes } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${path}/routes/`);
     for (const offer of routes) expect(offer).toMatchObject({ offered: false, reason: "station_suspended" });
-    // An order needs no lease, so it is the standing that refuses.
+    // An order needs no lease, so this refusal comes from the station's standing.
     const body = { lines: [] };
     expect((await cashier.refused("station_suspended", "POST", `${path}/orders/`, { body })).status).toBe(403);
     expect(await owner.good("POST", `${path}/resume/`)).toMatchObject({ status: "active" });
     expect(await owner.good("POST", `${path}/resume/`)).toMatchObject({ status: "active" });
   });
 
-  it("reset: loses its credential, keeps its identity, and enrolls again", async () => {
+  it("the device reset: it loses its credential, keeps its identity, and enrolls again", async () => {
     expect(await move(device, "reset")).toMatchObject({ status: "pending", device_id: device.device_id });
     await refusedEverywhere(401, "credential_invalid");
     const again = await enrollDevice(system.baseUrl, (await issue(device)).code);
@@ -210,7 +210,7 @@ describe("an enrolled companion", () => {
     expect((await companion.call("GET", "me/")).status).toBe(200);
   });
 
-  it("revoked: stays refused", async () => {
+  it("the device revoked: refused, and no further step is possible", async () => {
     expect(await move(device, "revoke")).toMatchObject({ status: "revoked", liveness: null });
     await refusedEverywhere(401, "credential_invalid");
     for (const step of ["suspend", "resume", "reset"])
@@ -222,7 +222,7 @@ describe("an enrolled companion", () => {
 });
 
 describe("a closed station", () => {
-  it("stays closed, accepts no device, no lease and no order", async () => {
+  it("no device, no lease and no order is accepted, and it cannot be opened again", async () => {
     const body = { filial_id: station.filial_id, name: "Pop-up", currency: "EUR" };
     const popUp = await owner.good<Station>("POST", "stations/", { body });
     const path = `stations/${popUp.station_id}`;
@@ -237,8 +237,8 @@ describe("a closed station", () => {
   });
 });
 
-describe("people", () => {
-  it("are added with a role, listed, and logged in", async () => {
+describe("people of an organization", () => {
+  it("added with a role and listed; a used address and invalid fields are refused", async () => {
     const details = { email: "Rita@Sandbox.example", password: "a long enough password" };
     const body = { ...details, name: "Rita", role: "reconciliation_operator" };
     const added = await owner.good<{ user_id: number }>("POST", "users/", { body });

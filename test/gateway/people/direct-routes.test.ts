@@ -1,4 +1,4 @@
-/** Cash and the attested terminal settle through the same seam; a changed order is never settled with its old amount. */
+/** Cash and the attested terminal settle through the payment seam. A changed order is never settled with its old amount. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
@@ -32,8 +32,8 @@ const collect = (order: Order, route: string): Promise<Intent> =>
   cashier.good("POST", `${station}/intents/`, { body: { order_id: order.order_id, route } });
 const path = (intent: Intent, step = ""): string => `${station}/intents/${intent.intent_id}/${step}`;
 
-describe("cash", () => {
-  it("is attested without a device and pays the order", async () => {
+describe("a collection in cash", () => {
+  it("attested without a device: the order is paid", async () => {
     const order = await openOrder();
     const intent = await collect(order, "cash");
     expect(intent).toMatchObject({ status: "created", device_id: null, settle_offered: true });
@@ -42,7 +42,7 @@ describe("cash", () => {
     expect(await readOrder(order)).toMatchObject({ status: "paid", transaction: { route: "cash", amount: "9.90" } });
   });
 
-  it("each order has the next display number", async () => {
+  it("two orders in a row: each has the next display number", async () => {
     const [first, second] = [await openOrder(), await openOrder()];
     expect(second.order_display_number).toBe(first.order_display_number + 1);
     const { orders } = await cashier.good<z.infer<typeof ordersSchema>>(
@@ -53,8 +53,8 @@ describe("cash", () => {
   });
 });
 
-describe("an attested terminal", () => {
-  it("needs the reference of the terminal's slip", async () => {
+describe("a collection by an attested terminal", () => {
+  it("an attestation without the reference of the slip: refused; with it: the order is paid", async () => {
     const order = await openOrder();
     const intent = await collect(order, "attested_terminal");
     const bare = await cashier.refused("reference_required", "POST", path(intent, "attest/"));
@@ -67,11 +67,11 @@ describe("an attested terminal", () => {
   });
 });
 
-describe("a slip that has settled an order", () => {
+describe("a slip whose reference has settled an order", () => {
   const body = { reference: "RRN-204957319001" };
   const confirmed = { ...body, confirms_reference_already_used: true };
 
-  it("settles another order only after the cashier's confirmation; the refusal names the earlier order", async () => {
+  it("attested for another order: refused with the earlier order, until the cashier confirms", async () => {
     const first = await openOrder("7.40");
     await cashier.good("POST", path(await collect(first, "attested_terminal"), "attest/"), { body });
     const second = await openOrder();
@@ -94,7 +94,7 @@ describe("a slip that has settled an order", () => {
     expect(await readOrder(second)).toMatchObject({ status: "open", transaction: null });
     const again = await cashier.refused("reference_already_used", "POST", attest, { key: "slip", body });
     expect(again.body).toEqual({ ...refused.body, request_id: again.body.request_id });
-    // With the same key, the confirmation is another command.
+    // The confirmation is another command, also with the same key.
     const settled = await cashier.good<Intent>("POST", attest, { key: "slip", body: confirmed });
     expect(settled).toMatchObject({ status: "succeeded", attestation: body });
     expect(await cashier.good<Intent>("POST", attest, { key: "slip", body: confirmed })).toEqual(settled);
@@ -109,7 +109,7 @@ describe("a slip that has settled an order", () => {
     expect(sentences).toMatch(/confirmed that it may have settled another order before/);
   });
 
-  it("a repetition of its attestation: the same answer, without a warning about the order that it settled", async () => {
+  it("the same attestation repeated: the same answer, without a warning about the order that it settled", async () => {
     const intent = await collect(await openOrder(), "attested_terminal");
     const sending = { key: "own slip", body: { reference: "RRN-204957319002" } };
     const settled = await cashier.good<Intent>("POST", path(intent, "attest/"), sending);
@@ -118,7 +118,7 @@ describe("a slip that has settled an order", () => {
 });
 
 describe("an order that changes during its collection", () => {
-  it("a changed amount: not settled, because the guest was shown another amount", async () => {
+  it("another amount: not settled, because the guest was shown the first one", async () => {
     const order = await openOrder("10.00");
     const intent = await collect(order, "cash");
     const changed = await cashier.good<Order>("PUT", `orders/${order.order_id}/lines/`, { body: oneLine("11.00") });
@@ -126,7 +126,7 @@ describe("an order that changes during its collection", () => {
     const refused = await cashier.refused("order_changed", "POST", path(intent, "attest/"));
     expect(refused).toMatchObject({ status: 409, body: { status: "created" } });
     expect(await readOrder(order)).toMatchObject({ status: "open", transaction: null });
-    // The collection has its earlier state again; the cashier cancels it and collects the amount due now.
+    // The collection is `created` again. The cashier cancels it and collects the amount that is due now.
     expect(await cashier.good<Intent>("GET", path(intent))).toMatchObject({
       status: "created",
       attestation: null,
@@ -139,7 +139,7 @@ describe("an order that changes during its collection", () => {
     expect(await readOrder(order)).toMatchObject({ status: "paid", transaction: { amount: "11.00" } });
   });
 
-  it("a void: ends the collection, and no other can begin", async () => {
+  it("the order is voided: its collection ends, and no other can begin", async () => {
     const order = await openOrder();
     const intent = await collect(order, "cash");
     expect(await cashier.good<Order>("POST", `orders/${order.order_id}/void/`)).toMatchObject({ status: "voided" });
@@ -155,8 +155,8 @@ describe("an order that changes during its collection", () => {
   });
 });
 
-describe("a refused request about an order", () => {
-  it("a change of a paid or voided order, and a void of a paid order", async () => {
+describe("a request about an order that is refused", () => {
+  it("change of a paid or voided order, and void of a paid order: conflict", async () => {
     const paid = await openOrder();
     await cashier.good("POST", path(await collect(paid, "cash"), "attest/"));
     const voided = await openOrder();
@@ -168,7 +168,7 @@ describe("a refused request about an order", () => {
     expect((await cashier.refused("conflict", "POST", `orders/${paid.order_id}/void/`)).status).toBe(409);
   });
 
-  it("an order that does not exist", async () => {
+  it("an order that does not exist: not found", async () => {
     for (const [method, tail] of [
       ["GET", ""],
       ["PUT", "lines/"],
@@ -179,7 +179,7 @@ describe("a refused request about an order", () => {
     }
   });
 
-  it("invalid lines, each named by its pointer", async () => {
+  it("invalid lines: each is named by its pointer", async () => {
     const body = {
       lines: [
         { name: "Soup", quantity: 1, unit_amount: "1.005" },
@@ -197,14 +197,14 @@ describe("a refused request about an order", () => {
     ]);
   });
 
-  it("a total above the contract's largest amount", async () => {
+  it("a total above the contract's largest amount: invalid", async () => {
     const body = { lines: [{ name: "Gold", quantity: 9_999, unit_amount: "9999999999.99" }] };
     expect((await cashier.refused("invalid_request", "POST", `${station}/orders/`, { body })).status).toBe(400);
   });
 });
 
-describe("a refused request about a collection", () => {
-  it("a route that is not offered, with the routes' reason", async () => {
+describe("a request about a collection that is refused", () => {
+  it("a route that is not offered: refused with the reason that the list of routes gives", async () => {
     const { routes, companions } = await cashier.good<z.infer<typeof routesSchema>>("GET", `${station}/routes/`);
     expect(companions).toMatchObject([{ offered: false, reason: "device_not_enrolled" }]);
     const order = await openOrder();
@@ -221,7 +221,7 @@ describe("a refused request about a collection", () => {
     }
   });
 
-  it("an order of another station, and one that does not exist", async () => {
+  it("an order of another station, or one that does not exist: not found", async () => {
     const foreign = await openOrder("1.00", otherStation);
     for (const order_id of [foreign.order_id, 999_999]) {
       const body = { order_id, route: "cash" };
@@ -229,14 +229,14 @@ describe("a refused request about a collection", () => {
     }
   });
 
-  it("an order with nothing to collect", async () => {
+  it("an order with nothing to collect: the amount is not collectable", async () => {
     const order = await cashier.good<Order>("POST", `${station}/orders/`, { body: { lines: [] } });
     expect(order.total).toBe("0.00");
     const body = { order_id: order.order_id, route: "cash" };
     expect((await cashier.refused("amount_not_collectable", "POST", `${station}/intents/`, { body })).status).toBe(409);
   });
 
-  it("a second collection while one is active", async () => {
+  it("a second collection while one is active: refused", async () => {
     const intent = await collect(await openOrder(), "cash");
     const body = { order_id: (await openOrder()).order_id, route: "cash" };
     const refused = await cashier.refused("collection_active", "POST", `${station}/intents/`, { body });
@@ -244,7 +244,7 @@ describe("a refused request about a collection", () => {
     await cashier.good("POST", path(intent, "cancel/"));
   });
 
-  it("a deadline out of bounds, an unknown route and an amount in the request", async () => {
+  it("a lifetime out of bounds, an unknown route or an amount in the request: invalid", async () => {
     const order_id = (await openOrder()).order_id;
     for (const [field, value] of [
       ["lifetime_seconds", 29],
@@ -259,7 +259,7 @@ describe("a refused request about a collection", () => {
     }
   });
 
-  it("an intent that does not exist, or is another station's", async () => {
+  it("an intent that does not exist, or that belongs to another station: unknown", async () => {
     const intent = await collect(await openOrder(), "cash");
     for (const unknown of [`${station}/intents/999999/`, `${otherStation}/intents/${intent.intent_id}/`])
       expect((await cashier.refused("intent_unknown", "GET", unknown)).status).toBe(404);
@@ -270,7 +270,7 @@ describe("a refused request about a collection", () => {
 });
 
 describe("an intent that has left the station's state", () => {
-  it("is read from the audit log, as it was at its end", async () => {
+  it("read from the audit log, as it was at its end", async () => {
     const first = await collect(await openOrder("3.21"), "cash");
     const settled = await cashier.good<Intent>("POST", path(first, "attest/"));
     for (let count = 0; count < STATE_LIMITS.endedIntents; count += 1) {

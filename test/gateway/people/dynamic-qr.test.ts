@@ -1,4 +1,4 @@
-/** A dynamic QR over HTTP, with the sandbox provider: what cashier, displays and operator see. */
+/** A dynamic QR over HTTP with the sandbox provider: what the cashier, the displays and the operator see. */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { addDevice, type TestDevice } from "../../support/devices.ts";
@@ -56,7 +56,7 @@ interface Timeline {
 }
 
 beforeAll(async () => {
-  // The provider decides after 1.5 s: before that, the test can read the QR from two displays within their throttle.
+  // The provider decides after 1.5 s, so that the test can read the QR from two displays within their throttle.
   system = await sharedSystem({ sandboxProvider: true });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
@@ -96,8 +96,8 @@ async function until(intent: Intent, status: string): Promise<Intent> {
   return read(intent);
 }
 
-describe("a dynamic QR", () => {
-  it("shown on displays that can render it, and the provider's callback pays the order once", async () => {
+describe("a collection by dynamic QR", () => {
+  it("paid by the guest: displays that can render the QR show it, and the provider's callback pays the order once", async () => {
     const order = await openOrder("12.50");
     const intent = await until(await collect(order), "presented");
     expect(intent.provider?.qr_payload).toMatch(/^http/);
@@ -117,13 +117,13 @@ describe("a dynamic QR", () => {
     expect(await qrDisplay.good<Display>("GET", "display/")).toMatchObject({ state: "paid", qr_payload: "" });
   });
 
-  it("confirmed, and refused by settlement: the cashier attests, and each repetition gets the same answer", async () => {
+  it("confirmed, but refused by settlement: the cashier attests, and each repetition gets the same answer", async () => {
     const order = await openOrder("12.60");
     const intent = await until(await collect(order), "presented");
     const sql = postgres(system.database.url, { max: 1 });
-    // The seam finds another amount, which the station does not know: the confirmed payment waits for the cashier.
+    // The seam finds another amount than the station has. So the confirmed payment waits for the cashier.
     await sql`update orders set total_minor = total_minor + 1 where order_id = ${order.order_id}`;
-    // During its settlement it is `processing` as well, and then nothing is offered.
+    // During its settlement it is also `processing`, but then nothing is offered.
     const isRefused = async () => {
       const { status, settle_offered } = await read(intent);
       return status === "processing" && settle_offered;
@@ -139,7 +139,7 @@ describe("a dynamic QR", () => {
       attestation: { by: "cashier", reference: intent.provider?.provider_reference },
     });
     expect(await attest({ reference: "SLIP-TYPED" })).toEqual(first);
-    // The typed reference is not part of the settlement, so a request with another one is the same request.
+    // The typed reference does not change the settlement, so a request with another reference is the same request.
     expect(await attest({ reference: "SLIP-OTHER" })).toEqual(first);
     expect(await attest({})).toEqual(first);
     expect(await cashier.good<Order>("GET", `orders/${order.order_id}/`)).toMatchObject({
@@ -148,7 +148,7 @@ describe("a dynamic QR", () => {
     });
   });
 
-  it("declined by the provider: ends with the reason, and the order may be collected again", async () => {
+  it("declined by the provider: it ends with the reason, and the order may be collected again", async () => {
     const order = await openOrder("12.01");
     const ended = await until(await collect(order), "cancelled");
     expect(ended.end_reason).toBe("payment_declined");
@@ -158,18 +158,18 @@ describe("a dynamic QR", () => {
     await cashier.good("POST", `${station}/intents/${again.intent_id}/attest/`);
   });
 
-  it("its provider is down: ends at once with the reason", async () => {
+  it("the provider is down: it ends at once with the reason", async () => {
     const ended = await until(await collect(await openOrder("12.13")), "cancelled");
     expect(ended.end_reason).toBe("provider_unavailable");
   });
 
-  it("shown and cancelled: the next collection of the order needs the cashier's confirmation", async () => {
+  it("shown and cancelled: the order's next collection needs the cashier's confirmation", async () => {
     const order = await openOrder("12.03");
     const intent = await until(await collect(order), "presented");
     await cashier.good("POST", `${station}/intents/${intent.intent_id}/cancel/`);
     const body = { order_id: order.order_id, route: "cash" };
     const answer = await cashier.call<Refused>("POST", `${station}/intents/`, { body });
-    // The provider may have reported already that nothing was paid; then there is nothing to confirm.
+    // The provider may already have reported that nothing was paid. Then there is nothing to confirm.
     if (answer.status === 409) {
       expect(answer.body).toMatchObject({ code: "money_may_have_moved", earlier_intent_id: intent.intent_id });
       const confirmed = { ...body, confirms_money_may_have_moved: true };
@@ -182,7 +182,7 @@ describe("a dynamic QR", () => {
     }
   });
 
-  it("its provider is frozen: withdrawn with the reason, and offered again afterwards", async () => {
+  it("the provider is frozen: the route is withdrawn with the reason, and offered again afterwards", async () => {
     interface Routes {
       readonly routes: readonly { readonly route: string; readonly offered: boolean; readonly reason: string | null }[];
     }
@@ -199,7 +199,7 @@ describe("a dynamic QR", () => {
     expect(await offer()).toMatchObject({ offered: true, reason: null });
   });
 
-  it("a payment that does not match: pays nothing and is an issue that an operator closes", async () => {
+  it("a payment with another amount: pays nothing, and is an issue that an operator closes", async () => {
     const order = await openOrder("12.07");
     const intent = await until(await collect(order), "presented");
     await expect
@@ -226,7 +226,7 @@ describe("a dynamic QR", () => {
       `and issue ${issue?.issue_id} named it, and Rita closed that issue (reason: Paid back at the counter).`,
     );
     expect(timeline.summary).not.toContain("an issue names it");
-    // The provider may report after this that its collection has ended.
+    // The provider may report later that its collection has ended, so this entry need not be the last one.
     expect(timeline.entries.find(({ type }) => type === "provider_issue_closed")).toMatchObject({
       actor: { kind: "reconciliation_operator", name: "Rita" },
       sentence: `Rita closed issue ${issue?.issue_id} of the provider's money (amount_over). Reason: Paid back at the counter.`,
@@ -235,7 +235,7 @@ describe("a dynamic QR", () => {
     });
   });
 
-  it("a payment attributed to an order: a timeline of that payment with operator, reason and time", async () => {
+  it("a payment that an operator attributes to the order: its timeline names operator, reason and time", async () => {
     const order = await openOrder("12.09");
     const intent = await until(await collect(order), "presented");
     await expect
@@ -277,7 +277,7 @@ describe("a dynamic QR", () => {
   });
 });
 
-describe("a callback", () => {
+describe("a callback that is refused", () => {
   const callback = (configId: number, body: string, headers: Record<string, string>): Promise<Answer<Refused>> =>
     send<Refused>(system.baseUrl, "POST", `/api/providers/v1/${configId}/callback/`, { body, headers });
   const forged = (body: string): Record<string, string> => ({
@@ -285,7 +285,7 @@ describe("a callback", () => {
     "content-type": "application/json",
   });
 
-  it("with a wrong signature, without one, or for an unknown config: the same answer", async () => {
+  it("a wrong signature, no signature or an unknown config: the same answer", async () => {
     const { provider_configs } = await owner.good<{ provider_configs: { config_id: number }[] }>(
       "GET",
       "provider-configs/",
@@ -299,13 +299,13 @@ describe("a callback", () => {
     ];
     for (const answer of answers) {
       expect(answer.status).toBe(401);
-      // Equal except for the id of the request.
+      // The answers are equal except for the id of the request.
       expect({ ...answer.body, request_id: "" }).toEqual({ ...answers[0]?.body, request_id: "" });
       expect(answer.body).toMatchObject({ code: "signature_invalid" });
     }
   });
 
-  it("too large: refused before its signature is checked", async () => {
+  it("a body that is too large: refused before the signature is checked", async () => {
     expect((await callback(1, "x".repeat(17 * 1_024), {})).status).toBe(413);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Changes that the relay delivers to gateways and stations. While the relay is stopped, the answer to a change states that
- * it is stored and not yet effective. The rows come from the route table, so that no route is left out.
+ * The relay delivers changes to gateways and stations. While the relay is stopped, the answer to a change states that it is
+ * stored and not yet effective. The rows come from the route table, so that no route is left out.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Route } from "../../../gateway/http/route.ts";
@@ -17,11 +17,11 @@ import { type LogIn, startSystem, type TestSystem } from "../../support/system.t
 
 const PLATFORM_KEY = "platform-key-of-the-test-of-effects";
 const PASSWORD = "a long enough password";
-/** Each answer waits for two seconds. With all at once, the last ones would also wait for the database. */
+/** How many requests wait at once. Each waits for two seconds; with more, the last ones would also wait for the database. */
 const AT_ONCE = 12;
 const LINES = { lines: [{ name: "Soup", quantity: 1, unit_amount: "12.50" }] };
 
-/** One request of a route; `ids` are those of its path. */
+/** One request of a route; `ids` are the ids in its path. */
 interface TestRequest {
   readonly ids?: Readonly<Record<string, number>>;
   readonly token?: string | undefined;
@@ -34,9 +34,9 @@ let database: Database;
 let owner: Person;
 let cashier: Person;
 let filialId: number;
-/** Where devices and orders are made; a station has room for the devices of one round. */
+/** The station for new devices and orders. It has room for the devices of one round. */
 let stationId: number;
-/** The owner of another organization, whose freeze disturbs no other row. */
+/** The owner of another organization, so that a freeze of that organization affects no other row. */
 let secondOwner: Person;
 let made = 0;
 beforeAll(async () => {
@@ -82,7 +82,7 @@ async function newPerson(role: string): Promise<{ readonly details: LogIn; reado
   const { user_id } = await owner.good<{ user_id: number }>("POST", "users/", { body });
   return { details, userId: user_id };
 }
-/** A person who is signed in, so that ending their access has an effect. */
+/** A person who is logged in, so that the end of this person's access has an effect. */
 async function newSession(api: Api): Promise<{ readonly token: string; readonly userId: number }> {
   const { details, userId } = await newPerson(ROLES[api]);
   const { token } = await logIn(system.baseUrl, api, details);
@@ -98,7 +98,7 @@ async function newConfig(): Promise<number> {
   return (await owner.good<{ provider_config: { config_id: number } }>("POST", "provider-configs/", { body }))
     .provider_config.config_id;
 }
-/** At a filial that has a test config, so that no provider has to create one. */
+/** The filial has a test config, so that no provider must create one. */
 async function newSandboxBody() {
   const body = await newConfigBody();
   await owner.good("POST", "provider-configs/", { body });
@@ -125,14 +125,14 @@ const sessionRows = (api: Api): Record<string, () => Promise<TestRequest>> => ({
   [`${api}_log_out`]: async () => ({ token: (await newSession(api)).token }),
   [`${api}_change_password`]: async () => {
     const { details } = await newPerson(ROLES[api]);
-    // The first session is the one that the change ends.
+    // The change of the password ends this first session.
     await logIn(system.baseUrl, api, details);
     const { token } = await logIn(system.baseUrl, api, details);
     return { token, body: { old_password: PASSWORD, new_password: "another long enough password" } };
   },
 });
 
-/** A request of each row, on objects that no other row uses. */
+/** A request of each row. No other row uses its objects. */
 const REQUESTS: Readonly<Record<string, () => Promise<TestRequest>>> = {
   ...sessionRows("backoffice"),
   ...sessionRows("cashier"),
@@ -215,7 +215,7 @@ async function frozen(request: TestRequest, prefix: string): Promise<TestRequest
   return { ...request, body: reason };
 }
 
-/** The status of a repetition when the first request has used up what the second one needs. */
+/** The status of a repetition when the first request has used up what a repetition needs. */
 const USED_UP: Readonly<Record<string, number>> = {
   payments_device_enroll: 404,
   start_log_in_by_link: 404,
@@ -253,8 +253,8 @@ async function outboxIsEmpty(): Promise<void> {
   expect(row.count).toBe(0);
 }
 
-describe("the table of requests", () => {
-  it("has one for each row that awaits its effect, and for no other", () => {
+describe("REQUESTS", () => {
+  it("has one request for each row that awaits its effect, and for no other", () => {
     expect(Object.keys(REQUESTS).toSorted()).toEqual(FLAGGED.map(({ operationId }) => operationId).toSorted());
   });
 });
@@ -274,15 +274,15 @@ async function prepare(which: typeof rows): Promise<Map<string, TestRequest>> {
 
 const healthy = new Map<string, Answer>();
 
-/** Only rows whose repetition cannot show the usual answer. The repetitions below show it for the other rows. */
-describe("with a relay that delivers", () => {
+/** Only rows whose repetition cannot show the usual answer. For the other rows, the repetitions below show it. */
+describe("a change while the relay delivers", () => {
   const once = rows.filter(({ operation }) => operation in USED_UP);
   let requests: Map<string, TestRequest>;
   beforeAll(async () => {
     requests = await prepare(once);
   });
 
-  it.each(once)("$operation: its answer is the usual one", async ({ operation, route }) => {
+  it.each(once)("$operation: the usual answer", async ({ operation, route }) => {
     const answer = await sendRequest(route, requests.get(operation) ?? {});
     healthy.set(operation, answer);
     expect(answer.status, answer.text).toBe(statusOf(route));
@@ -291,17 +291,17 @@ describe("with a relay that delivers", () => {
   });
 });
 
-describe("with a relay that is stopped", () => {
+describe("a change while the relay is stopped", () => {
   const answers = new Map<string, Answer>();
   const repeated = new Map<string, Answer>();
   const later = new Map<string, Answer>();
-  /** Settlement notifies the station of these without the relay. */
+  /** Settlement notifies the station of these changes without the relay. */
   const ORDERS = ["cashier_open_order", "cashier_change_order", "cashier_void_order"];
   const late = rows.filter(({ operation }) => !ORDERS.includes(operation));
-  /** Each of these is sent twice while the relay is stopped. */
+  /** The test sends each of these twice while the relay is stopped. */
   const TWICE = ["backoffice_suspend_device", "backoffice_suspend_user", "backoffice_freeze_station"];
   let signedOut: Answer;
-  /** The device's snapshot, read with its new credential: while the relay is stopped, and later. */
+  /** The device's snapshot, read with its new credential: first while the relay is stopped, then later. */
   let snapshots: readonly Answer[];
   let relayFault: unknown;
 
@@ -344,7 +344,7 @@ describe("with a relay that is stopped", () => {
   });
 
   it.each(rows.filter(({ operation }) => ORDERS.includes(operation)))(
-    "$operation: its answer is the usual one, because the station receives orders without the relay",
+    "$operation: the usual answer, because the station receives orders without the relay",
     ({ operation, route }) => {
       const answer = answers.get(operation) as Answer;
       expect(answer.status, answer.text).toBe(statusOf(route));
@@ -370,12 +370,12 @@ describe("with a relay that is stopped", () => {
     },
   );
 
-  it.each(TWICE)("%s: a repetition gets the same answer", (operation) => {
+  it.each(TWICE)("%s, repeated while the relay is stopped: the same answer", (operation) => {
     expect(repeated.get(operation)).toMatchObject({ status: 202, body: { effective: false } });
   });
 
   it.each(rows)(
-    "$operation: a repetition gets the usual answer once the relay delivers again",
+    "$operation, repeated once the relay delivers again: its answer is the usual one",
     ({ operation, route }) => {
       const answer = later.get(operation) as Answer;
       expect(answer.status, answer.text).toBe(USED_UP[operation] ?? statusOf(route));
@@ -384,15 +384,15 @@ describe("with a relay that is stopped", () => {
     },
   );
 
-  it("a sign-out: takes effect without another request once the relay delivers again", () => {
+  it("a log-out: takes effect without another request once the relay delivers again", () => {
     expect(signedOut).toMatchObject({ status: 401, body: { code: "session_invalid" } });
   });
 
-  it("a credential: is unknown until the relay delivers, then accepted", () => {
+  it("a new credential: unknown until the relay delivers, then accepted", () => {
     expect(snapshots.map(({ status }) => status)).toEqual([401, 200]);
   });
 
-  it("the gateway's metrics: count each of those answers", async () => {
+  it("the metrics of the gateway: count each of these answers", async () => {
     const port = /"metricsPort":(\d+)/.exec(system.log("gateway"))?.[1];
     const series = await scrape(Number(port));
     expect(metricSum(series, "gateway_changes_not_effective_total")).toBe(late.length + TWICE.length);

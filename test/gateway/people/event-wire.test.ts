@@ -1,9 +1,9 @@
-/** The API shows events of the log in snake_case, with decimal amounts and ISO times, also the fields of later versions. */
+/** The API shows events of the log in snake_case, with decimal amounts and ISO times, also fields of later versions. */
 import { describe, expect, it } from "vitest";
 import { eventDataJson } from "../../../gateway/api/backoffice/events.ts";
 
-describe("an event's facts", () => {
-  it("are renamed and converted to the units of the API", () => {
+describe("the JSON of an event's facts", () => {
+  it("names and values: converted to the units of the API", () => {
     const event = {
       type: "intent_created",
       intentId: 7,
@@ -23,7 +23,7 @@ describe("an event's facts", () => {
     });
   });
 
-  it("keep the texts of a device as they are", () => {
+  it("texts of a device: not changed", () => {
     const event = { type: "outcome_reported", providerReference: "Ref-Ms", providerCode: "00", currency: "not money" };
     expect(eventDataJson(event)).toEqual({ provider_reference: "Ref-Ms", provider_code: "00", currency: "not money" });
   });

@@ -1,4 +1,4 @@
-/** The owner's audit log over HTTP: who changed what, when, and nothing of another organization. */
+/** The owner's audit log over HTTP: it shows who changed what and when, and nothing of another organization. */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
@@ -34,7 +34,7 @@ const page = (person: Person, query = "") => person.good<Page>("GET", `events/${
 const newest = async (): Promise<number> => (await page(owner, "?limit=1")).events[0]?.event_id ?? 0;
 
 describe("the owner's audit log", () => {
-  it("shows who changed what, and when", async () => {
+  it("changes by the owner: shown with person, subject and time", async () => {
     const sinceId = await newest();
     const startedAt = Date.now();
     const stationId = system.sandbox.stations[0]?.stationId as number;
@@ -66,7 +66,7 @@ describe("the owner's audit log", () => {
       { actor, action: "station_resumed", data: { from: "suspended", to: "active" } },
     ]);
     for (const { at } of events) {
-      // Database and test share a clock; a moment is rounded down to its millisecond.
+      // Database and test share a clock. The database rounds a time down to its millisecond.
       expect(Date.parse(at)).toBeGreaterThanOrEqual(startedAt - 1);
       expect(Date.parse(at)).toBeLessThanOrEqual(Date.now());
     }
@@ -74,13 +74,13 @@ describe("the owner's audit log", () => {
     expect(JSON.stringify(events)).not.toContain(issued.code.replace("-", ""));
   });
 
-  it("names the operator who seeded the organization, and the session that was opened", async () => {
+  it("a seeded organization: the log names the operator who seeded it, and the person of an opened session", async () => {
     const { events } = await page(owner, "?since_id=0&limit=500");
     expect(events[0]).toMatchObject({ actor: { kind: "platform", id: 0, name: "operator" }, data: { seeded: true } });
     expect(events.filter(({ action }) => action === "session_opened").at(0)?.actor.id).toBe(owner.userId);
   });
 
-  it("is read page by page, each event once and in order", async () => {
+  it("pages in both directions: each event once and in order", async () => {
     const whole = await page(owner, "?since_id=0&limit=500");
     expect(whole.has_more).toBe(false);
     expect(whole.events.length).toBeGreaterThan(3);
@@ -103,7 +103,7 @@ describe("the owner's audit log", () => {
     expect(await page(owner, `?since_id=${ids.at(-1)}`)).toEqual({ events: [], has_more: false, through_id: null });
   });
 
-  it("can be searched by person, action, subject and data, and so can the other logs", async () => {
+  it("a search: finds person, action, subject and data, also in the logs of providers and robotics", async () => {
     const body = { station_id: system.sandbox.stations[0]?.stationId, name: "100%_\\sure", kind: "customer_display" };
     const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
     const found = async (text: string) =>
@@ -119,7 +119,7 @@ describe("the owner's audit log", () => {
     await owner.refused("invalid_request", "GET", "events/?search=");
   });
 
-  it("a long log: a search reads a part at a time, in both directions, up to the end", async () => {
+  it("a search in a long log: reads a part at a time, in both directions, up to the end", async () => {
     const sinceId = await newest();
     const stationId = system.sandbox.stations[0]?.stationId as number;
     const sql = postgres(system.database.url, { max: 1 });
@@ -147,7 +147,7 @@ describe("the owner's audit log", () => {
     });
   });
 
-  it("keeps a page within one bus message, with names of any length", async () => {
+  it("events with long names: a page stays within one bus message", async () => {
     const sinceId = await newest();
     const stationId = system.sandbox.stations[0]?.stationId as number;
     const sql = postgres(system.database.url, { max: 1 });
@@ -159,7 +159,7 @@ describe("the owner's audit log", () => {
     await sql.end();
     const first = await page(owner, `?limit=500&since_id=${sinceId}`);
     expect(first.has_more).toBe(true);
-    // Each event has some three kilobytes, so that a page is nearly full.
+    // Each event has some three kilobytes, so the page is nearly full.
     expect(first.events.length).toBeGreaterThan(BOUNDS.listedBytes / 4_000);
     expect(JSON.stringify(first.events).length).toBeLessThan(BOUNDS.listedBytes);
     const rest: Event[] = [];
@@ -170,7 +170,7 @@ describe("the owner's audit log", () => {
     expect(first.events.length + rest.length).toBe(500);
   });
 
-  it("an invalid page: refused", async () => {
+  it("invalid limits and cursors: refused", async () => {
     for (const query of [
       "?limit=501",
       "?limit=0",
@@ -185,7 +185,7 @@ describe("the owner's audit log", () => {
       await owner.refused("invalid_request", "GET", `events/${query}`);
   });
 
-  it("another organization's log: not shown", async () => {
+  it("an owner of another organization: sees only the log of that organization", async () => {
     const elsewhere = await addOrganization(system);
     const stranger = await logIn(system.baseUrl, "backoffice", elsewhere.owner);
     const { events } = await page(stranger);

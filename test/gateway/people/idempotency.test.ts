@@ -1,4 +1,4 @@
-/** The same Idempotency-Key gets the same answer, and never the answer to another request (I6). */
+/** A repeated Idempotency-Key gets the first answer again, and never the answer to another request (I6). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
@@ -37,7 +37,7 @@ const create = (order: Order, key: string, more = {}) =>
   });
 const step = (intent: Intent, name: string): string => `${station}/intents/${intent.intent_id}/${name}/`;
 
-describe("the opening of an order with a key", () => {
+describe("the opening of an order with an Idempotency-Key", () => {
   it("sent several times at once: one order", async () => {
     const sending = { key: "order-1", body: oneLine("4.00") };
     const answers = await Promise.all(
@@ -50,14 +50,14 @@ describe("the opening of an order with a key", () => {
     expect(orders).toHaveLength(1);
   });
 
-  it("repeated after the order has changed: the first answer", async () => {
+  it("repeated after a change of the order: the first answer", async () => {
     const sending = { key: "order-2", body: oneLine("4.00") };
     const first = await cashier.good<Order>("POST", `${station}/orders/`, sending);
     await cashier.good("PUT", `orders/${first.order_id}/lines/`, { body: oneLine("5.00") });
     expect(await cashier.good<Order>("POST", `${station}/orders/`, sending)).toEqual(first);
   });
 
-  it("with another body: refused; at another station or for another person: counts as another key", async () => {
+  it("another body: refused; another station or another person: counts as another key", async () => {
     const first = await cashier.good<Order>("POST", `${station}/orders/`, { key: "order-3", body: oneLine("4.00") });
     const other = { key: "order-3", body: oneLine("4.01") };
     expect((await cashier.refused("idempotency_key_reused", "POST", `${station}/orders/`, other)).status).toBe(422);
@@ -69,8 +69,8 @@ describe("the opening of an order with a key", () => {
   });
 });
 
-describe("the creation of a collection with a key", () => {
-  it("the same answer while it is collected, after it ended, and after the station has dropped it", async () => {
+describe("the creation of a collection with an Idempotency-Key", () => {
+  it("repeated while it is active, after its end, and after the station has dropped it: the same answer", async () => {
     const order = await openOrder();
     const answers = await Promise.all(Array.from({ length: 4 }, () => create(order, "intent-1")));
     const [first] = answers as [(typeof answers)[number]];
@@ -81,7 +81,7 @@ describe("the creation of a collection with a key", () => {
     const { settle_offered, cancel_offered, ...begun } = first.body;
     const afterEnd = await create(order, "intent-1");
     expect(afterEnd).toMatchObject({ status: 201, body: begun });
-    // Each collection leaves two replies, so this is more than the station keeps.
+    // Each collection leaves two replies, so these are more replies than the station stores.
     for (let count = 0; count <= STATE_LIMITS.replies / 2; count += 1) {
       const { body } = await create(await openOrder(), `filler-${count}`);
       await cashier.good("POST", step(body, "cancel"), { key: "done" });
@@ -90,7 +90,7 @@ describe("the creation of a collection with a key", () => {
     expect([settle_offered, cancel_offered]).toEqual([true, true]);
   });
 
-  it("with another order, route or deadline: refused", async () => {
+  it("another order, route or lifetime: refused", async () => {
     const order = await openOrder();
     const { body: intent } = await create(order, "intent-2");
     expect(await create(await openOrder(), "intent-2")).toMatchObject({
@@ -103,7 +103,7 @@ describe("the creation of a collection with a key", () => {
     await cashier.good("POST", step(intent, "cancel"));
   });
 
-  it("after a refusal: the same key works once the reason has ended", async () => {
+  it("the first request was refused: the same key works once the reason has ended", async () => {
     const order = await openOrder();
     const { body: blocking } = await create(await openOrder(), "blocking");
     expect(await create(order, "intent-3")).toMatchObject({ status: 409, body: { code: "collection_active" } });
@@ -114,8 +114,8 @@ describe("the creation of a collection with a key", () => {
   });
 });
 
-describe("attestation and cancellation with a key", () => {
-  it("concurrently: settled once, with the same answer", async () => {
+describe("attestation and cancellation with an Idempotency-Key", () => {
+  it("sent several times at once: settled once, with the same answer", async () => {
     const { body: intent } = await create(await openOrder(), "to-attest");
     const sending = { key: "attest-1" };
     const answers = await Promise.all(
@@ -124,13 +124,13 @@ describe("attestation and cancellation with a key", () => {
     answers.push(await cashier.call<Intent>("POST", step(intent, "attest"), sending));
     for (const answer of answers) expect(answer).toEqual({ ...answers[0], status: 200, headers: expect.any(Headers) });
     expect(answers[0]?.body.attestation?.transaction_id).toBeGreaterThan(0);
-    // A key belongs to its operation and intent: with another intent it counts as another key.
+    // A key belongs to its operation and intent, so it counts as another key for another intent.
     const { body: next } = await create(await openOrder(), "to-cancel");
     expect(await cashier.call("POST", step(next, "cancel"), sending)).toMatchObject({ body: { status: "cancelled" } });
     expect(await cashier.call("POST", step(next, "cancel"), sending)).toMatchObject({ body: { status: "cancelled" } });
   });
 
-  it("without a key, or with another one: an ended collection is refused", async () => {
+  it("an ended collection without a key, or with another one: refused", async () => {
     const { body: intent } = await create(await openOrder(), "keyless");
     await cashier.good("POST", step(intent, "attest"), { key: "a" });
     await cashier.refused("intent_not_actionable", "POST", step(intent, "attest"));
@@ -138,7 +138,7 @@ describe("attestation and cancellation with a key", () => {
     await cashier.refused("intent_not_actionable", "POST", step(intent, "cancel"), { key: "a" });
   });
 
-  it("with another reference: refused", async () => {
+  it("another reference: refused", async () => {
     const { body: intent } = await create(await openOrder(), "terminal", { route: "attested_terminal" });
     const path = step(intent, "attest");
     await cashier.good("POST", path, { key: "slip", body: { reference: "T-1" } });
@@ -150,8 +150,8 @@ describe("attestation and cancellation with a key", () => {
   });
 });
 
-describe("an invalid key", () => {
-  it("refused, and the error names the header", async () => {
+describe("an invalid Idempotency-Key", () => {
+  it("longer than its limit: refused, and the error names the header", async () => {
     const sending = { key: "k".repeat(256), body: oneLine("1.00") };
     const refused = await cashier.refused("invalid_request", "POST", `${station}/orders/`, sending);
     expect(refused.body.errors?.[0]?.detail).toMatch(/Idempotency-Key/);

@@ -1,4 +1,4 @@
-/** The actions that the cashier is offered follow the machine, for each state and route. */
+/** The JSON of a payment intent: the actions that it offers follow the machine, for each state and route. */
 import { describe, expect, it } from "vitest";
 import { decidedIntentJson, intentJson, intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import { leaseHolderJson } from "../../../gateway/api/cashier/leases.ts";
@@ -70,7 +70,7 @@ const report = (outcome: ReportedOutcome) => ({
 
 type Offers = readonly [settle: boolean, cancel: boolean];
 
-describe("the offered actions", () => {
+describe("the actions that an intent offers", () => {
   const table: Record<IntentState, Record<"smart_pos" | "cash" | "attested_terminal", Offers>> = {
     created: { smart_pos: [false, true], cash: [true, true], attested_terminal: [true, true] },
     presented: { smart_pos: [false, true], cash: [false, true], attested_terminal: [false, true] },
@@ -81,7 +81,7 @@ describe("the offered actions", () => {
     expired: { smart_pos: [false, false], cash: [false, false], attested_terminal: [false, false] },
   };
   for (const [status, row] of Object.entries(table)) {
-    it(`in the state ${status}`, () => {
+    it(`the state ${status}: settle and cancel as in the table, for each route`, () => {
       for (const [route, [settle, cancel]] of Object.entries(row)) {
         const wire = intentJson(intent({ status: status as IntentState, route: route as Route }), FACTS);
         expect([wire.settle_offered, wire.cancel_offered], route).toEqual([settle, cancel]);
@@ -89,21 +89,21 @@ describe("the offered actions", () => {
     });
   }
 
-  it("settle is still offered after a reported decline (contract, rule 2 of the smart POS route)", () => {
+  it("a reported decline: settle is still offered (contract, rule 2 of the smart POS route)", () => {
     for (const outcome of ["reported_declined", "reported_cancelled", "reported_unknown"] as const) {
       const wire = intentJson(intent({ status: "processing", reports: [report(outcome)], reportCount: 1 }), FACTS);
       expect(wire.settle_offered, outcome).toBe(true);
     }
   });
 
-  it("none once the deadline has passed, even before the expiry is committed", () => {
+  it("a deadline that has passed: no action, also before the expiry is committed", () => {
     const wire = intentJson(intent({ status: "processing", expiresAtMs: NOW_MS }), FACTS);
     expect([wire.settle_offered, wire.cancel_offered]).toEqual([false, false]);
   });
 });
 
-describe("an intent in an answer", () => {
-  it("is processing during a call of the seam, and already names the attestation", () => {
+describe("the JSON of an intent", () => {
+  it("during a call of the seam: `processing`, and it already names the attestation", () => {
     const attestation = {
       by: "cashier",
       commandId: "c",
@@ -157,18 +157,18 @@ describe("an intent in an answer", () => {
         OFFERED,
       ],
       ["not the one that changed", { ...STATION, order: order({ orderId: 43, amountMinor: "1" }) }, OFFERED],
-    ])("shown with the reason why it cannot be settled: %s", (_what, station, offers) => {
+    ])("an order that is %s: whether settle is offered, and why not", (_what, station, offers) => {
       const wire = intentJson(reported, { ...FACTS, station });
       expect([wire.settle_offered, wire.settle_obstacle, wire.cancel_offered]).toEqual(offers);
     });
 
-    it("ended: the change is not shown", () => {
+    it("an intent that has ended: the change is not shown", () => {
       const ended = intentJson({ ...reported, status: "succeeded" }, { ...FACTS, station: known("paid") });
       expect([ended.settle_offered, ended.settle_obstacle]).toEqual([false, ""]);
     });
   });
 
-  describe("an intent whose order has an earlier collection that may have moved money", () => {
+  describe("an intent whose order has an earlier unclear collection", () => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const qr = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
     const by = (unclear: Partial<UnclearCollection>) => ({
@@ -187,13 +187,13 @@ describe("an intent in an answer", () => {
         [false, "money_may_have_moved", { reason: "late_success", earlier_intent_id: 6 }, ""],
       ],
       ["of another order", { orderId: 43 }, [true, "", null, "000201"]],
-    ])("%s: settling and the QR follow the confirmation", (_what, unclear, expected) => {
+    ])("a reason %s: settling and the QR follow the confirmation", (_what, unclear, expected) => {
       const cash = intentJson(intent({ route: "cash" }), by(unclear));
       const shown = intentJson(qr, by(unclear)).provider?.qr_payload;
       expect([cash.settle_offered, cash.settle_obstacle, cash.confirmation_needed, shown]).toEqual(expected);
     });
 
-    it("ended: there is nothing to confirm", () => {
+    it("an intent that has ended: there is nothing to confirm", () => {
       expect(intentJson(intent({ status: "expired" }), by({}))).toMatchObject({
         settle_obstacle: "",
         confirmation_needed: null,
@@ -201,7 +201,7 @@ describe("an intent in an answer", () => {
     });
   });
 
-  it("its provider is frozen: no QR is shown", () => {
+  it("a frozen provider: no QR is shown", () => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const shown = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
     const frozen = (configId: number) => ({ ...NO_KILL_SWITCHES, providers: new Set([configId]) });
@@ -228,13 +228,13 @@ describe("an intent in an answer", () => {
     expect(wire.provider).toMatchObject({ qr_payload: "", provider_reference: "PAY-1" });
   });
 
-  it("the answer to a decision: no QR is shown, because the freezes may be unknown", () => {
+  it("the answer to a decision: no QR is shown, because the gateway may not know the freezes", () => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const shown = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
     expect(decidedIntentJson(shown, STATION, NOW_MS).provider).toMatchObject({ qr_payload: "" });
   });
 
-  describe("the reason why money may have moved", () => {
+  describe("the reason why an intent's money may have moved", () => {
     const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
     const qr = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
     const withReasons = (...reasons: UnclearReason[]) => ({
@@ -243,14 +243,14 @@ describe("an intent in an answer", () => {
     });
     const reasonOf = (known: PaymentIntent, facts = FACTS) => intentJson(known, facts).money_may_have_moved;
 
-    it("a differing provider payment: shown at once, and the QR is no longer returned", () => {
+    it("a payment that differs: shown at once, and the QR is no longer returned", () => {
       expect(intentJson(qr, FACTS)).toMatchObject({ money_may_have_moved: "", provider: { qr_payload: "000201" } });
       const wire = intentJson({ ...qr, moneyMayHaveMoved: "money_differs" }, FACTS);
       expect(wire).toMatchObject({ money_may_have_moved: "money_differs", cancel_offered: true });
       expect(wire.provider).toMatchObject({ qr_payload: "", provider_reference: "PAY-1" });
     });
 
-    it("after its end: from the evidence that its station has about it, a differing payment first", () => {
+    it("after the intent's end: the reason from the evidence of its station, a differing payment first", () => {
       const ended = { ...qr, status: "expired", moneyMayHaveMoved: "money_differs", reasonSinceEnd: "" } as const;
       expect(reasonOf(ended)).toBe("");
       expect(reasonOf(ended, withReasons("late_evidence", "late_money"))).toBe("late_money");
@@ -262,7 +262,7 @@ describe("an intent in an answer", () => {
       expect(reasonOf(ended, other as typeof FACTS)).toBe("");
     });
 
-    it("another collection paid its order after the hand-over: shown, unless the intent was paid itself", () => {
+    it("its order was paid by another collection: the reason stays; the intent itself was paid: no reason", () => {
       const ended = { ...qr, status: "cancelled", reasonSinceEnd: "handoff_presented" } as const;
       expect(reasonOf({ ...ended, endReason: "order_already_paid" })).toBe("handoff_presented");
       expect(reasonOf({ ...ended, reasonSinceEnd: "late_success" })).toBe("late_success");
@@ -275,7 +275,7 @@ describe("an intent in an answer", () => {
   describe("the unclear collections of a station", () => {
     const ended = intent({ status: "cancelled", reasonSinceEnd: "success_reported" });
 
-    it("with the strongest reason; paid ones and those without a reason are left out", () => {
+    it("each with its strongest reason; paid ones and those without a reason are left out", () => {
       const paid = intent({ intentId: 8, status: "succeeded", moneyMayHaveMoved: "success_reported" });
       const clear = intent({ intentId: 6, status: "expired" });
       const known: UnclearCollection[] = [
@@ -304,7 +304,7 @@ describe("an intent in an answer", () => {
   });
 });
 
-describe("a lease in an answer", () => {
+describe("the JSON of a lease", () => {
   const lease = {
     cashierId: 9,
     cashierName: "Ada",
@@ -313,12 +313,12 @@ describe("a lease in an answer", () => {
     expiresAtMs: NOW_MS + 1_000,
   };
 
-  it("names its holder", () => {
+  it("an active lease: names its holder, and is `mine` for the holder only", () => {
     expect(leaseHolderJson(lease, { userId: 9, nowMs: NOW_MS })?.mine).toBe(true);
     expect(leaseHolderJson(lease, { userId: 8, nowMs: NOW_MS })).toMatchObject({ mine: false, cashier_name: "Ada" });
   });
 
-  it("ends with its deadline", () => {
+  it("a lease whose deadline has passed: null", () => {
     expect(leaseHolderJson(lease, { userId: 9, nowMs: NOW_MS + 1_000 })).toBeNull();
   });
 });

@@ -1,4 +1,4 @@
-/** Kill switches end to end, over two gateways and two hosts: what each withdraws and why, how fast, and what still works. */
+/** Kill switches end to end, with two gateways and two hosts: what each withdraws and why, how fast, and what still works. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type HostProcess, startHostProcess } from "../../stations/host-process.ts";
 import { type ApiClient, apiClient } from "../../support/api-client.ts";
@@ -27,7 +27,7 @@ let second: GatewayProcess;
 let host: HostProcess;
 let owner: Person;
 let cashier: Person;
-/** The same session at each of the two gateways. */
+/** Clients of the two gateways, with the same session. */
 let gateways: readonly ApiClient[];
 let stationId: number;
 let companion: TestDevice;
@@ -36,7 +36,7 @@ let heartbeats: NodeJS.Timeout;
 
 type Reasons = Readonly<Record<"smart_pos" | "dynamic_qr" | "attested_terminal" | "cash", string | null>>;
 const NOTHING_WITHDRAWN: Reasons = { smart_pos: null, dynamic_qr: null, attested_terminal: null, cash: null };
-/** A freeze withdraws every electronic route. */
+/** The reasons of the routes during a freeze: it withdraws every electronic route. */
 const onlyCash = (reason: string): Reasons => ({
   smart_pos: reason,
   dynamic_qr: reason,
@@ -45,7 +45,7 @@ const onlyCash = (reason: string): Reasons => ({
 });
 
 beforeAll(async () => {
-  // Not the shared system, because the platform's switches are in the audit log of every organization.
+  // This test does not use the shared system, because the audit log of every organization has the platform's switches.
   system = await startSystem({ environment: { PLATFORM_KEY }, sandboxProvider: true });
   [second, host] = await Promise.all([
     startGatewayProcess(system.nats.url),
@@ -79,15 +79,15 @@ const offersAt = async (gateway: ApiClient, station = stationId): Promise<Record
 };
 
 /**
- * Waits until every gateway shows these reasons, of exactly the four routes, and returns how long after `sinceMs` (of
- * `performance`) that was. A caller that measures a switch reads the clock before it changes the switch.
+ * Waits until every gateway shows exactly these reasons. Returns how long after `sinceMs` (of `performance`) that was. A caller
+ * that measures a switch reads the clock before it changes the switch.
  */
 async function untilEverywhere(
   reasons: Reasons,
   { sinceMs = performance.now(), station = stationId }: { sinceMs?: number; station?: number } = {},
 ): Promise<number> {
   const shown = gateways.map(async (gateway) => {
-    // Not `expect.poll`, which a hook may not use.
+    // A hook may not use `expect.poll`.
     await vi.waitFor(async () => expect(await offersAt(gateway, station)).toEqual(reasons), {
       timeout: 15_000,
       interval: 40,
@@ -102,7 +102,7 @@ const create = async (route: string, station = stationId) =>
     body: { order_id: await newOrder(cashier, `stations/${station}`, "12.50"), route },
   });
 
-/** One request of the companion, sent again for as long as its throttle refuses it. */
+/** Sends one request of the companion, and again while the throttle refuses it. */
 async function sendAsDevice<T>(baseUrl: string, method: string, path: string, json?: object) {
   for (;;) {
     const sending = { token: companion.credential, ...(json === undefined ? {} : { json }) };
@@ -112,7 +112,7 @@ async function sendAsDevice<T>(baseUrl: string, method: string, path: string, js
   }
 }
 
-/** The answer to the companion's assignment poll at each gateway: the status, and the code of a refusal. */
+/** How each gateway answers the companion's poll of its assignment: the status, and the code of a refusal. */
 async function assignmentAnswers(): Promise<string[]> {
   const answers = [system.baseUrl, second.baseUrl].map(async (baseUrl) => {
     const { status, body } = await sendAsDevice(baseUrl, "GET", "assignment/");
@@ -135,11 +135,11 @@ interface OwnerSwitch {
   readonly path: () => string;
   readonly reason: string;
   readonly withdraws: Reasons;
-  /** Whether the companion itself is refused. */
+  /** Whether the gateway refuses the companion. */
   readonly refusesDevice: boolean;
 }
 
-/** Each switch of the owner: which of the four routes it withdraws, with which reason, and whether it refuses the device. */
+/** Each switch of the owner: which routes it withdraws, with which reason, and whether it blocks the companion. */
 const SWITCHES: readonly OwnerSwitch[] = [
   {
     name: "device",
@@ -174,7 +174,7 @@ const SWITCHES: readonly OwnerSwitch[] = [
 describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, withdraws, refusesDevice }) => {
   const withdrawn = Object.entries(withdraws).find(([, why]) => why === reason)?.[0] ?? "";
 
-  it("withdraws exactly its routes at both gateways within 1.5 s, refuses the device, and ends both when lifted", async () => {
+  it("a freeze: exactly its routes are withdrawn at both gateways within 1.5 s; its end: all are offered again", async () => {
     const live = await openLive(second.baseUrl, stationId, bearer(cashier.token));
     await live.until((message) => message.type === "state");
     const atMs = Date.now();
@@ -188,7 +188,7 @@ describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, withdr
     expect((await pushed).atMs - atMs).toBeLessThan(WITHIN_MS);
     expect(await frozen).toMatchObject({ frozen: true, subject: { kind: name }, reason: "Drill: freeze" });
     expect(await assignmentAnswers()).toEqual(twice(refusesDevice ? `403 ${reason}` : "200"));
-    // The host applies the same switch, so its refusal does not depend on the gateway.
+    // The host applies the switch itself, so its refusal does not depend on the gateway.
     for (const [route, why] of Object.entries(withdraws)) {
       if (why === null) continue;
       const refused = await create(route);
@@ -211,7 +211,7 @@ describe.each(SWITCHES)("the switch of the $name", ({ name, path, reason, withdr
 });
 
 describe("the platform's switch", () => {
-  it("needs the platform key, and does not exist without a configured key", async () => {
+  it("a request without the platform key: refused; a gateway without a key: the path does not exist", async () => {
     const path = "/api/platform/v1/freeze/";
     const json = { by: "An attacker", reason: "Spite" };
     const codeWith = async (token?: string) => {
@@ -229,7 +229,7 @@ describe("the platform's switch", () => {
     expect(read.body).toEqual({ kill_switch: null });
   });
 
-  it("withdraws all routes but cash everywhere, and a cash collection succeeds during the freeze", async () => {
+  it("a freeze: withdraws all routes but cash at every station, and a collection in cash succeeds", async () => {
     const sinceMs = performance.now();
     const { body } = await platform("freeze");
     expect(body.frozen).toBe(true);
@@ -259,7 +259,7 @@ describe("the platform's switch", () => {
     expect(await assignmentAnswers()).toEqual(twice("200"));
   });
 
-  it("applies to an active collection: the device can neither fetch nor report until the freeze is lifted", async () => {
+  it("a freeze during a collection: the device can neither fetch nor report until the freeze is lifted", async () => {
     const { body: intent } = await create("smart_pos");
     const fetched = await sendAsDevice<{ assignment: { status: string } }>(system.baseUrl, "GET", "assignment/");
     expect(fetched.body.assignment.status).toBe("presented");
@@ -279,7 +279,7 @@ describe("the platform's switch", () => {
     expect(sold.status).toBe("succeeded");
   });
 
-  it("is in the organization's audit log with person and reason, like every switch of this file, once", async () => {
+  it("the organization's audit log: has each switch of this file once, with person and reason", async () => {
     const { events } = await owner.good<{
       events: { action: string; actor: { kind: string; name: string }; data: { reason: string } }[];
     }>("GET", "events/?since_id=0&limit=500");
@@ -296,14 +296,14 @@ describe("the platform's switch", () => {
     }
   });
 
-  it("a kill and a restart of the services: a switch holds, and can be lifted afterwards", async () => {
+  it("a kill and a restart of the services: the freeze holds, and can be lifted afterwards", async () => {
     const sinceMs = performance.now();
     await platform("freeze");
     await system.processes.services.kill9();
     expect(await untilEverywhere(onlyCash("platform_frozen"), { sinceMs })).toBeLessThan(WITHIN_MS);
     await system.processes.services.restart();
     await platform("unfreeze");
-    // The companion may have been silent for too long: then its route is offered again after its heartbeat.
+    // The companion may have been silent for too long. Then its heartbeat makes its route offered again.
     await companion.call("POST", "heartbeat/");
     await untilEverywhere(NOTHING_WITHDRAWN);
   });

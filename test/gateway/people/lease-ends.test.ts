@@ -54,7 +54,7 @@ async function collect(who: Person): Promise<Intent> {
 }
 
 describe("a station lease", () => {
-  it("sign-out: the station is free at once, and another cashier can acquire its lease", async () => {
+  it("the holder logs out: the station is free at once, and another cashier can acquire its lease", async () => {
     const { person: ada } = await newCashier("Ada");
     await acquire(ada);
     expect((await ada.call("DELETE", "session/")).status).toBe(204);
@@ -89,7 +89,7 @@ describe("a station lease", () => {
     expect(await read(ben)).toEqual(FREE);
   });
 
-  it("new password in the session that holds it: the lease stays", async () => {
+  it("a new password in the holder's session: the lease stays", async () => {
     const { person: ada, details } = await newCashier("Ada");
     await acquire(ada);
     const body = { old_password: details.password, new_password: "a second password" };
@@ -114,7 +114,7 @@ describe("a station lease", () => {
     expect(await read(ben)).toEqual(FREE);
   });
 
-  it("lifetime: at most one hour without a renewal", async () => {
+  it("the lifetime of a lease: one hour at most without a renewal", async () => {
     const { person: ada } = await newCashier("Ada");
     await ada.refused("invalid_request", "POST", `${station}/lease/`, { body: { lifetime_seconds: 3_601 } });
     const { lease } = await acquire(ada);
@@ -123,8 +123,8 @@ describe("a station lease", () => {
   });
 });
 
-describe("a take-over", () => {
-  it("without the holder's id, or with another's: refused with the holder's name", async () => {
+describe("the take-over of a lease", () => {
+  it("without the holder's id, or with another id: refused with the holder's name", async () => {
     const { person: ada } = await newCashier("Ada");
     await acquire(ada);
     for (const take_over_from of [undefined, ben.userId, owner.userId]) {
@@ -178,8 +178,8 @@ describe("a take-over", () => {
   });
 });
 
-describe("the owner", () => {
-  it("breaks a lease: the station is free, its holder is notified, and the audit log names both", async () => {
+describe("the owner of a leased station", () => {
+  it("breaks the lease: the station is free, the holder is notified, and the audit log names both", async () => {
     const { person: ada } = await newCashier("Ada");
     await acquire(ada);
     const intent = await collect(ada);
@@ -200,8 +200,8 @@ describe("the owner", () => {
   });
 });
 
-describe("a registry that does not answer", () => {
-  it("a cashier still acquires a lease, for two minutes at most, and the next renewal binds it to the session", async () => {
+describe("a lease while the registry does not answer", () => {
+  it("acquired, for two minutes at most; the next renewal binds it to the cashier's session", async () => {
     const { person: ada } = await newCashier("Ada");
     const sql = openDatabase({ url: system.database.url, maxConnections: 1 });
     const relayEpoch = async () => (await sql<{ epoch: number }[]>`select epoch from relay_lease`)[0]?.epoch ?? 0;
@@ -213,7 +213,7 @@ describe("a registry that does not answer", () => {
     await system.processes.services.restart();
     const renewed = await ada.good<Lease>("PUT", `${station}/lease/`, HOUR);
     expect(Date.parse(renewed.lease?.expires_at ?? "") - Date.now()).toBeGreaterThan(3_500_000);
-    // The relay was killed as well; its lease lapses before another one leads, and until then the answer would be 202.
+    // The relay was killed as well. Until its lease has lapsed and another relay leads, the answer would be 202.
     await expect.poll(relayEpoch, { timeout: 15_000 }).toBeGreaterThan(killedEpoch);
     await closeDatabase(sql);
     expect((await ada.call("DELETE", "session/")).status).toBe(204);

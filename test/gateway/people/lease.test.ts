@@ -1,4 +1,4 @@
-/** One cashier drives a station, and the others see who. The lapse of a lease is in `presence-and-lease.test.ts`. */
+/** One cashier drives a station, and the others see who. `presence-and-lease.test.ts` tests the lapse of a lease. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
@@ -35,19 +35,19 @@ afterAll(() => system.stop());
 
 const create = () => ({ body: { order_id: order.order_id, route: "cash" } });
 
-describe("a free station", () => {
-  it("has no lease, and collects nothing without one", async () => {
+describe("a station without a lease", () => {
+  it("an intent and a renewal: refused, because both need a lease", async () => {
     expect(await ada.good<Lease>("GET", `${station}/lease/`)).toEqual({ lease: null, lost_lease: null });
     expect((await ada.refused("lease_required", "POST", `${station}/intents/`, create())).status).toBe(409);
     expect((await ada.refused("lease_required", "PUT", `${station}/lease/`)).status).toBe(409);
   });
 
-  it("released by any cashier: nothing changes", async () => {
+  it("a release by any cashier: nothing changes", async () => {
     expect(await ben.good<Lease>("DELETE", `${station}/lease/`)).toEqual({ lease: null, lost_lease: null });
   });
 });
 
-describe("a station that a cashier holds", () => {
+describe("a station that a cashier has leased", () => {
   it("every cashier sees the holder, and the holder sees that the lease is `mine`", async () => {
     const { lease } = await ada.good<Lease>("POST", `${station}/lease/`, TEN_MINUTES);
     expect(lease).toMatchObject({ cashier_id: ada.userId, cashier_name: ada.name, mine: true });
@@ -64,7 +64,7 @@ describe("a station that a cashier holds", () => {
     );
   });
 
-  it("every request of another cashier: refused with the holder's name", async () => {
+  it("each request of another cashier: refused with the holder's name", async () => {
     const intent = await ada.good<z.infer<typeof intentSchema>>("POST", `${station}/intents/`, create());
     const tries = [
       ["POST", "lease/"],
@@ -83,7 +83,7 @@ describe("a station that a cashier holds", () => {
     await ada.good("POST", `${station}/intents/${intent.intent_id}/cancel/`);
   });
 
-  it("renewed: the holder keeps it; released: another cashier can acquire it", async () => {
+  it("a renewal: the holder keeps the lease; a release: another cashier can acquire it", async () => {
     const before = await ada.good<Lease>("GET", `${station}/lease/`);
     const renewed = await ada.good<Lease>("PUT", `${station}/lease/`, { body: { lifetime_seconds: 1_200 } });
     expect(renewed.lease?.acquired_at).toBe(before.lease?.acquired_at);
@@ -93,7 +93,7 @@ describe("a station that a cashier holds", () => {
     expect(lease).toMatchObject({ cashier_id: ben.userId, mine: true });
   });
 
-  it("many requests at once: exactly one cashier gets it", async () => {
+  it("many requests for the lease at once: exactly one cashier gets it", async () => {
     await ben.good("DELETE", `${station}/lease/`);
     const answers = await Promise.all(
       [ada, ben, ada, ben].map((who) => who.call<Lease>("POST", `${station}/lease/`, TEN_MINUTES)),

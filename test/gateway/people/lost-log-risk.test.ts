@@ -1,4 +1,4 @@
-/** The station log is lost, but PostgreSQL knows which guests may have paid: their next collection needs a confirmation. */
+/** The station log is lost, but PostgreSQL knows which guests may have paid. Their next collection needs a confirmation. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
 import { addDevice, type TestDevice } from "../../support/devices.ts";
@@ -13,7 +13,7 @@ interface Case {
   readonly name: string;
   readonly route: "smart_pos" | "dynamic_qr";
   readonly outcome?: "reported_success";
-  /** The log is lost before the collection has ended. */
+  /** Whether the collection is still active when the log is lost. */
   readonly isActive?: boolean;
   readonly reason: string;
 }
@@ -54,7 +54,7 @@ beforeAll(async () => {
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  // Each case has another station, so that one loss of the log is enough for all of them.
+  // Each case has its station, so that all cases need only one loss of the log.
   for (const each of CASES) counters.set(each.name, await Counter.open(each));
   await loseLog();
 });
@@ -63,7 +63,7 @@ afterAll(async () => {
   await system.stop();
 });
 
-/** A station with one collection whose money may have moved. */
+/** One station with one collection whose money may have moved. */
 class Counter {
   readonly #station: string;
   /** The display number of the newest collection. */
@@ -105,7 +105,7 @@ class Counter {
   }
 
   async openOrder(): Promise<number> {
-    // The sandbox provider never knows the result of a QR of this amount.
+    // For this amount, the sandbox provider never reports the result of a QR.
     const lines = [{ name: "Soup", quantity: 1, unit_amount: "9.12" }];
     const order = await cashier.good<{ order_id: number }>("POST", `${this.#station}/orders/`, { body: { lines } });
     return order.order_id;
@@ -121,7 +121,7 @@ class Counter {
     return cashier.good<Collection>("GET", `${this.#station}/intents/${intentId}/`);
   }
 
-  /** Begins a collection as soon as the route is offered. It must have the next display number. */
+  /** Begins a collection as soon as its route is offered. Its display number must be the next one. */
   async collect(orderId: number, route: string, confirms?: boolean): Promise<Collection> {
     const made = await vi.waitUntil(async () => {
       const answer = await this.create(orderId, route, confirms);
@@ -149,7 +149,7 @@ async function addCompanion(stationId: number): Promise<TestDevice> {
   return companion;
 }
 
-/** Deletes the log, and follows the documented recovery: the relay publishes PostgreSQL's state to an empty log. */
+/** Deletes the log and does the documented recovery: the relay publishes the state from PostgreSQL to an empty log. */
 async function loseLog(): Promise<void> {
   const { state } = await system.bus.jsm.streams.info(STATION_LOG.name);
   await vi.waitUntil(async () => {
@@ -164,7 +164,7 @@ async function loseLog(): Promise<void> {
   await system.processes.stations.restart();
 }
 
-describe("a station whose log is lost", () => {
+describe("a station that has lost its log", () => {
   it.each(CASES)("$name: the next collection is refused until the cashier confirms", async (each) => {
     const { isActive, reason, name } = each;
     const counter = counters.get(name) as Counter;
@@ -177,7 +177,7 @@ describe("a station whose log is lost", () => {
     expect([status, body]).toMatchObject([409, { code: "money_may_have_moved", reason, earlier_intent_id: intentId }]);
     const ended = { status: isActive === true ? "expired" : "cancelled", money_may_have_moved: reason };
     await vi.waitFor(async () => expect(await counter.read(intentId)).toMatchObject(ended), WITHIN_A_MINUTE);
-    // Other orders are collected as before, and the display numbers continue.
+    // Other orders are collected without a confirmation, and the display numbers continue.
     const next = await counter.collect(await counter.openOrder(), "cash");
     await counter.attest(next.intent_id);
     const confirmed = await counter.collect(orderId, "cash", true);

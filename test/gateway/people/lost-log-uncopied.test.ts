@@ -1,4 +1,4 @@
-/** A station's log is lost before it is copied: any guest may have paid, so every open order needs a confirmation. */
+/** A station loses its log before the log is copied. Any guest may have paid, so every open order needs a confirmation. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
 import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
@@ -16,7 +16,7 @@ let companion: TestDevice;
 let station: string;
 
 beforeAll(async () => {
-  // The audit service does not run, so nothing is copied.
+  // The audit service does not run, so nothing copies the log.
   system = await startSystem({ services: ["registry", "settlement", "providers", "relay"] });
   database = openDatabase({ url: system.database.url, maxConnections: 1 });
   ({ cashier, station } = await openTill(system));
@@ -41,8 +41,8 @@ async function payCash(orderId: number, confirms?: boolean): Promise<void> {
   await cashier.good("POST", `${station}/intents/${body.intent_id}/attest/`, {});
 }
 
-describe("a station whose log is lost before it is copied", () => {
-  it("open orders need a confirmation, without a reason; an order that is opened later does not", async () => {
+describe("a station that has lost its log before a copy", () => {
+  it("open orders need a confirmation, without a reason; an order that is opened later needs none", async () => {
     const orderId = await openOrder();
     const { intent_id } = await vi.waitUntil(async () => {
       const answer = await create(orderId, "smart_pos");

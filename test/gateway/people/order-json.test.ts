@@ -1,4 +1,4 @@
-/** Typed prices become minor units exactly, or the refusal names them; nothing is ever rounded. */
+/** Typed prices become minor units exactly, or the error names them. The gateway never rounds. */
 import { assert, bigInt, constantFrom, property } from "fast-check";
 import { describe, expect, it } from "vitest";
 import { orderJson, orderLinesBodySchema, orderLinesOf } from "../../../gateway/api/cashier/orders.ts";
@@ -22,8 +22,8 @@ function errorOf(lines: ReturnType<typeof line>[], currency: string): ApiError {
   throw new Error("The lines were accepted.");
 }
 
-describe("lines that a cashier typed", () => {
-  it("become minor units of the order's currency", () => {
+describe("the lines of an order, as a cashier types them", () => {
+  it("prices: become minor units of the order's currency", () => {
     expect(minor("12.50", "EUR")).toBe("1250");
     expect(minor("12.5", "EUR")).toBe("1250");
     expect(minor("12", "EUR")).toBe("1200");
@@ -33,7 +33,7 @@ describe("lines that a cashier typed", () => {
     expect(minor("9999999999.99", "EUR")).toBe("999999999999");
   });
 
-  it("are refused by pointer when the currency has fewer decimals", () => {
+  it("prices with more decimals than the currency: refused, each named by its pointer", () => {
     const refusal = errorOf([line("100"), line("12.50"), line("1.5")], "JPY");
     expect(refusal.code).toBe("invalid_request");
     expect(refusal.facts.errors).toEqual([
@@ -42,13 +42,13 @@ describe("lines that a cashier typed", () => {
     ]);
   });
 
-  it("convert to minor units and back, for any price of any exponent", () => {
+  it("any price with any exponent: the same after a conversion to minor units and back", () => {
     assert(
       property(
         bigInt({ min: 0n, max: 999_999_999_999n }),
         constantFrom(["EUR", 1n], ["JPY", 100n], ["KWD", 1n] as const),
         (cents, [currency, divisor]) => {
-          // The API accepts two decimals: amounts in JPY have none, and the third decimal of KWD is zero.
+          // The API accepts two decimals. Amounts in JPY have none, and the third decimal of KWD is zero.
           const amountMinor = currency === "KWD" ? cents * 10n : cents / divisor;
           expect(minor(formatAmount(amountMinor, currency), currency)).toBe(amountMinor.toString());
         },
@@ -56,14 +56,14 @@ describe("lines that a cashier typed", () => {
     );
   });
 
-  it("with a sign, an exponent, a blank or a third decimal: refused", () => {
+  it("prices with a sign, an exponent, a blank or a third decimal: refused", () => {
     for (const odd of ["-1.00", "+1", "1e3", " 1", "1,50", "", ".5", "1.", "1.005", "12345678901", "0x10", "NaN"])
       expect(orderLinesBodySchema.safeParse({ lines: [line(odd)] }).success, odd).toBe(false);
   });
 });
 
-describe("an order in an answer", () => {
-  it("shows the total of each line", () => {
+describe("the JSON of an order", () => {
+  it("has the total of each line", () => {
     const order: Order = {
       orderId: 42,
       orderDisplayNumber: 12,

@@ -1,4 +1,4 @@
-/** Organizations and first owners: over HTTP with the platform key, and with the command. */
+/** Organizations and their first owners: over HTTP with the platform key, and with the command. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
@@ -31,8 +31,8 @@ afterAll(() => system.stop());
 const create = <T>(json: object, token = PLATFORM_KEY) => send<T>(system.baseUrl, "POST", PATH, { json, token });
 const body = (email: string) => ({ name: "Harbour", owner: { email, name: "Kim" }, by: "Ana" });
 
-describe("an organization over HTTP", () => {
-  it("its first owner logs in with the password that is shown once, and can create a filial", async () => {
+describe("the creation of an organization over HTTP", () => {
+  it("without a password: a new one is shown once; with it, the first owner logs in and creates a filial", async () => {
     const made = await create<Created>(body("kim@harbour.example"));
     expect(made).toMatchObject({ status: 201, body: { owner: { role: "owner", status: "active" } } });
     const { organization, owner, initial_password: password } = made.body;
@@ -54,7 +54,7 @@ describe("an organization over HTTP", () => {
     expect((await send(system.baseUrl, "GET", path, { token: PLATFORM_KEY })).body).toMatchObject({ sandbox: true });
   });
 
-  it("a given password: it is not shown, and it works", async () => {
+  it("with a password: it is not shown, and the owner logs in with it", async () => {
     const password = "a long enough password";
     const owner = { email: "given@harbour.example", name: "Kim", password };
     const made = await create<Created>({ name: "Given", owner });
@@ -79,11 +79,11 @@ describe("an organization over HTTP", () => {
   });
 });
 
-describe("an owner's password over HTTP", () => {
+describe("the reset of an owner's password over HTTP", () => {
   const reset = <T>(json: object, token = PLATFORM_KEY) =>
     send<T>(system.baseUrl, "POST", "/api/platform/v1/owner-passwords/", { json, token });
 
-  it("a reset: a new initial password is shown once, the old one and the sessions end, and the audit log names it", async () => {
+  it("without a password: a new one is shown once, the old one and the sessions end; the audit log names it", async () => {
     const made = await create<Created>(body("lost@harbour.example"));
     const { email } = made.body.owner;
     const old = { email, password: made.body.initial_password ?? "" };
@@ -106,7 +106,7 @@ describe("an owner's password over HTTP", () => {
     expect(JSON.stringify(events)).not.toContain(password);
   });
 
-  it("a given password: it is not shown, and it works", async () => {
+  it("with a password: it is not shown, and the owner logs in with it", async () => {
     const made = await create<Created>(body("chosen@harbour.example"));
     const details = { email: made.body.owner.email, password: "another long enough password" };
     const answer = await reset<Reset>(details);
@@ -136,7 +136,7 @@ async function command(args: readonly string[], env: Readonly<Record<string, str
   return { code, out: program.output() };
 }
 
-describe("the operators' guide: the first restaurant", () => {
+describe("the operators' guide: the script for the first restaurant", () => {
   const passwords = { OWNER_PASSWORD: "the owner's new password", CASHIER_PASSWORD: "the cashier's password" };
 
   /** Runs the guide's script, with e-mail addresses of that domain. */
@@ -149,19 +149,19 @@ describe("the operators' guide: the first restaurant", () => {
     return { code: await program.ended, out: program.output() };
   }
 
-  it("each command succeeds, the device enrolls with the printed code, and a second run changes nothing", async () => {
+  it("succeeds, and the device enrolls with the printed code; a second run changes nothing", async () => {
     const done = await runScript("first.example", passwords);
     expect(done.code, done.out).toBe(0);
     const code = done.out.trim().split("\n").at(-1);
     const enrolled = await send(system.baseUrl, "POST", "/api/payments/v1/devices/enroll/", {
       json: { code },
-      // One address may claim ten codes a minute.
+      // The claim comes from another address, because one address may claim ten codes a minute.
       headers: { "x-forwarded-for": "10.9.8.6" },
     });
     expect(enrolled.status, done.out).toBe(201);
     const cashier = { email: "cashier@first.example", password: passwords.CASHIER_PASSWORD };
     await logIn(system.baseUrl, "cashier", cashier);
-    // A second run ends at once with one sentence, and changes nothing.
+    // A second run ends at once with one sentence, and it changes nothing.
     const again = await runScript("first.example", { ...passwords, OWNER_PASSWORD: "another long password" });
     expect(again.code).not.toBe(0);
     expect(again.out).toBe("Another person has this e-mail address; use another address. (already_exists)\n");
@@ -183,7 +183,7 @@ describe("the operators' guide: the first restaurant", () => {
     },
   );
 
-  it("a new password that is refused: the initial one is printed, and a reset shows another one", async () => {
+  it("an invalid new password: the initial one is printed; a reset shows another one", async () => {
     const done = await runScript("short.example", { ...passwords, OWNER_PASSWORD: "short" });
     expect(done.code).not.toBe(0);
     const email = "owner@short.example";
@@ -197,8 +197,8 @@ describe("the operators' guide: the first restaurant", () => {
   });
 });
 
-describe("the command", () => {
-  it("create and list: as JSON for programs", async () => {
+describe("the command for organizations", () => {
+  it("create and list with --json: print JSON", async () => {
     const made = await command(["create", "--name", "Quay", "--owner-email", "quay@harbour.example", "--json"]);
     expect(made.code).toBe(0);
     const { organization, owner, initial_password: password } = JSON.parse(made.out) as Created;
@@ -208,7 +208,7 @@ describe("the command", () => {
     expect(organizations).toContainEqual(organization);
   });
 
-  it("exit codes: 0 with help, 2 for arguments, 1 for a refusal or no connection, each with one sentence", async () => {
+  it("exit codes: 0 with help, 2 for wrong arguments, 1 for a refusal or no connection, each with one sentence", async () => {
     const help = await command(["--help"]);
     expect([help.code, help.out.includes("--owner-email")]).toEqual([0, true]);
     for (const args of [[], ["create", "--name", "Quay"], ["remove"], ["reset-password"], ["list", "--nothing"]])

@@ -1,4 +1,4 @@
-/** The owner's view of the day's work over HTTP: orders, payments, who drives which station, and current collections. */
+/** What the owner reads over HTTP about the day: orders, payments, the lease of each station, and active collections. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { activeIntentsSchema } from "../../../gateway/api/backoffice/intents.ts";
@@ -38,8 +38,8 @@ const listed = async (query = "", who = owner) =>
   await who.good<z.infer<typeof ordersSchema>>("GET", `orders/${query}`);
 const idsOf = (page: { readonly orders: readonly Order[] }) => page.orders.map(({ order_id }) => order_id);
 
-describe("orders", () => {
-  it("all stations: newest first, page by page, as the cashier sees them", async () => {
+describe("the owner's list of orders", () => {
+  it("all stations: newest first, page by page, each as the cashier sees it", async () => {
     const newest = orders.map(({ order_id }) => order_id).toReversed();
     expect(idsOf(await listed())).toEqual(newest);
     const first = await listed("?limit=3");
@@ -50,7 +50,7 @@ describe("orders", () => {
     expect(await owner.good("GET", `orders/${newestOrder?.order_id}/`)).toEqual(newestOrder);
   });
 
-  it("one station or one status: only orders with it", async () => {
+  it("one station or one status: only its orders", async () => {
     const [order] = orders;
     const stationId = order?.station_id;
     expect(idsOf(await listed(`?station_id=${stationId}`))).toEqual([orders[2]?.order_id, order?.order_id]);
@@ -61,7 +61,7 @@ describe("orders", () => {
     expect(idsOf(await listed("?status=paid"))).toEqual([]);
   });
 
-  it("the owner cannot change them", async () => {
+  it("a void by the owner: refused", async () => {
     const [order] = orders;
     const path = `/api/cashier/v1/orders/${order?.order_id}/void/`;
     const answer = await send(system.baseUrl, "POST", path, { token: owner.token });
@@ -69,8 +69,8 @@ describe("orders", () => {
   });
 });
 
-describe("leases and collections", () => {
-  it("each leased station, with its current collection; the others are left out", async () => {
+describe("the owner's lists of leases and active collections", () => {
+  it("all stations: the leased ones, and those with an active collection; others are left out", async () => {
     const [stationId = 0, otherId = 0] = stations;
     await cashier.good("POST", `stations/${stationId}/lease/`);
     await cashier.good("POST", `stations/${otherId}/lease/`);
@@ -104,7 +104,7 @@ describe("leases and collections", () => {
   });
 });
 
-describe("payments", () => {
+describe("the list of payments", () => {
   const paid = async (name: string, reference: string) => {
     const [, stationId = 0] = stations;
     await cashier.good("POST", `stations/${stationId}/lease/`);
@@ -117,7 +117,7 @@ describe("payments", () => {
     return { order, intent };
   };
 
-  it("all stations: each with its transaction's facts, by a filter, and as a file without formulas", async () => {
+  it("all stations: each with the facts of its transaction, with filters, and as a file without formulas", async () => {
     const { order, intent } = await paid("Wine", "=SLIP-1");
     const [, stationId] = stations;
     const list = async (query: string, who = owner) =>
@@ -159,7 +159,7 @@ describe("payments", () => {
     expect(rest).toBeUndefined();
   });
 
-  it("the overview: the current counts, and the day's collections by route", async () => {
+  it("the overview of a day: the current counts, and the collections of the day by route", async () => {
     const overview = await owner.good<z.infer<typeof overviewSchema>>("GET", "overview/?time_zone=Europe/Berlin");
     expect(overview.now).toMatchObject({ leased_stations: 1, devices_online: 0, open_issues: 0 });
     const hours = overview.routes.find(({ route }) => route === "attested_terminal")?.hours;
@@ -170,7 +170,7 @@ describe("payments", () => {
     await owner.refused("invalid_request", "GET", "overview/?day=2021-02-29");
   });
 
-  it("one station: its cashiers read them, and cashiers of other organizations do not", async () => {
+  it("one station: its cashiers read its payments, and cashiers of other organizations do not", async () => {
     const { intent } = await paid("Juice", "SLIP-2");
     const [otherId = 0, stationId = 0] = stations;
     const list = async (query: string, id = stationId) =>
@@ -191,7 +191,7 @@ describe("payments", () => {
 });
 
 describe("another organization's owner", () => {
-  it("sees none of this data", async () => {
+  it("sees no order, lease or collection of the first organization", async () => {
     expect(await listed("", stranger)).toEqual({ orders: [], has_more: false });
     expect(await stranger.good("GET", "leases/")).toEqual({ leases: [], has_more: false, through_id: 0 });
     expect(await stranger.good("GET", "active-intents/")).toMatchObject({ active_intents: [] });

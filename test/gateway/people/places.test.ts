@@ -1,4 +1,4 @@
-/** Filials, stations, devices and the catalogue over HTTP: names may repeat, and too many of a kind are refused. */
+/** Filials, stations, devices and the catalogue over HTTP: names may repeat, and the number of each kind has a limit. */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
@@ -6,7 +6,7 @@ import { logIn, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
 import type { TestSystem } from "../../support/system.ts";
 
-/** The registry's limit of filials, which the tests of the gateway do not import. */
+/** The registry's limit of filials. Tests of the gateway do not import limits of services. */
 const FILIALS = 10_000;
 
 let system: TestSystem;
@@ -43,7 +43,7 @@ describe("the catalogue", () => {
   const open = (stationId: number, lines: object[], key?: string) =>
     cashier.good<Order>("POST", `stations/${stationId}/orders/`, { body: { lines }, ...(key && { key }) });
 
-  it("has the sandbox's items, and a station sells those of its filial in its currency", async () => {
+  it("has the sandbox's items; a station sells the items of its filial in its currency", async () => {
     const stationId = await station();
     const seeded = await sold(stationId);
     expect(seeded).toHaveLength(8);
@@ -71,7 +71,7 @@ describe("the catalogue", () => {
     expect(found).not.toContain(here.item_id);
   });
 
-  it("an order keeps the item's name and price, and no later change affects it", async () => {
+  it("an order with an item: keeps the item's name and price after any later change", async () => {
     const stationId = await station();
     const { item_id } = await add(cake);
     const lines = [
@@ -84,7 +84,7 @@ describe("the catalogue", () => {
     await owner.good("PATCH", `catalogue-items/${item_id}/`, { body });
     const path = `orders/${order.order_id}/`;
     expect(await cashier.good("GET", path)).toMatchObject({ total: "11.00", lines: order.lines });
-    // The key identifies the request: the same order, although the item costs more by now.
+    // The key identifies the request, so the answer is the same order, although the item costs more by now.
     expect((await open(stationId, lines, "by item")).order_id).toBe(order.order_id);
     const reused = { key: "by item", body: { lines: lines.slice(1) } };
     await cashier.refused("idempotency_key_reused", "POST", `stations/${stationId}/orders/`, reused);
@@ -97,7 +97,7 @@ describe("the catalogue", () => {
     expect(changes).toEqual(["catalogue_item_deleted", "catalogue_item_changed", "catalogue_item_created"]);
   });
 
-  it("a line with an item and a price, or without an item and a name, and an impossible price or currency: refused", async () => {
+  it("a line with item and price, or with neither item nor name; an impossible price or currency: refused", async () => {
     const stationId = await station();
     const { item_id } = await add(cake);
     for (const [line, pointer] of [
@@ -121,8 +121,8 @@ describe("the catalogue", () => {
   });
 });
 
-describe("places and devices", () => {
-  it("may have the same name", async () => {
+describe("filials, stations and devices", () => {
+  it("the same name: may be used twice", async () => {
     for (const _ of [1, 2]) await owner.good("POST", "filials/", { body: { name: "Old town" } });
     const stations = [await station(), await station()];
     expect(new Set(stations).size).toBe(2);
@@ -130,7 +130,7 @@ describe("places and devices", () => {
     await owner.good("PATCH", `stations/${stations[1]}/`, { body: { name: "Counter" } });
   });
 
-  it("above their limit: refused", async () => {
+  it("more than their limit: refused", async () => {
     const stationId = await station();
     const body = display(stationId);
     await Promise.all(Array.from({ length: STATE_LIMITS.devices }, () => owner.good("POST", "devices/", { body })));

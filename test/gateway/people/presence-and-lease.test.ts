@@ -1,6 +1,6 @@
 /**
- * What ends without a request, with shorter times than in production: a companion's presence on the cashier's screen (silent,
- * back again, and with heartbeats but without polls), and a cashier's lease.
+ * What ends without a request, here after shorter times than in production: a cashier's lease, and the presence of a companion
+ * on the cashier's screen. The companion becomes silent, sends heartbeats again, or sends heartbeats without polls.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { enrollSandboxDevice, type TestDevice } from "../../support/devices.ts";
@@ -23,7 +23,7 @@ let stationId: number;
 let liveSockets: readonly TestLiveSocket[];
 let heartbeats: NodeJS.Timeout;
 
-/** The silence counts from the moment at which the heartbeat is accepted: between the request and its answer. */
+/** The silence counts from the moment when the gateway accepts the heartbeat: between the request and its answer. */
 async function sendHeartbeat(): Promise<{ sentAtMs: number; answeredAtMs: number }> {
   const sentAtMs = Date.now();
   await companion.good("POST", "heartbeat/");
@@ -55,12 +55,12 @@ const smartPos = (message: LiveMessage) =>
   message.type === "state" ? message.routes.find(({ route }) => route === "smart_pos") : undefined;
 const readiness = (message: LiveMessage) => (message.type === "state" ? message.companions[0]?.readiness : undefined);
 
-/** When each socket first showed a state that fits. */
+/** The time at which each socket first showed a state that fits. */
 const shownToAll = async (fits: (message: LiveMessage) => boolean): Promise<number[]> =>
   await Promise.all(liveSockets.map(async (live) => (await live.until(fits, 10_000)).atMs));
 
-describe("a companion", () => {
-  it("with heartbeats and without a poll: shown as not polling at both gateways, until it polls", async () => {
+describe("a companion on the cashier's screen", () => {
+  it("heartbeats without a poll: shown as not polling at both gateways, until the companion polls", async () => {
     await shownToAll((message) => readiness(message) === "offline");
     await sendHeartbeat();
     startHeartbeats();
@@ -79,7 +79,7 @@ describe("a companion", () => {
     expect(routes.companions[0]?.last_polled_at).toBe(polledAt[0]);
   });
 
-  it("silent: smart_pos is withdrawn within a second after the silence period, and offered again after a heartbeat", async () => {
+  it("silence: smart_pos is withdrawn within a second after the silence period; a heartbeat makes it offered again", async () => {
     clearInterval(heartbeats);
     const { sentAtMs, answeredAtMs } = await sendHeartbeat();
     const shownAtMs = await shownToAll((message) => smartPos(message)?.reason === "device_offline");
@@ -94,7 +94,7 @@ describe("a companion", () => {
     }
     const { routes } = await cashier.good<{ routes: object[] }>("GET", `stations/${stationId}/routes/`);
     expect(routes).toContainEqual(liveSockets[0]?.state().routes.find(({ route }) => route === "smart_pos"));
-    // Not in the millisecond in which the silence begins: the tests of the host check that.
+    // The heartbeat does not come in the millisecond in which the silence begins. The tests of the host check that case.
     await new Promise((resolve) => setTimeout(resolve, 250));
     const back = await sendHeartbeat();
     const restored = await shownToAll((message) => smartPos(message)?.offered === true);
@@ -103,7 +103,7 @@ describe("a companion", () => {
 });
 
 describe("a cashier's lease", () => {
-  it("lapses: the station is free again, and collects nothing without a lease", async () => {
+  it("not renewed: it lapses, and the station collects nothing without a lease", async () => {
     const station = `stations/${stationId}`;
     const order_id = await newOrder(cashier, station, "5.00");
     const { lease } = await cashier.good<{ lease: object }>("POST", `${station}/lease/`);

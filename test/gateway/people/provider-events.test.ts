@@ -55,7 +55,7 @@ async function sendUnmatchedPayment(transaction_id: string): Promise<number> {
 }
 
 describe("the audit log of payment providers", () => {
-  it("names who added, changed and disabled a config or rotated its secret, when and why, and never a secret", async () => {
+  it("a config that is added, changed, disabled, or gets a new secret: who, when and why, and never the secret", async () => {
     const sinceId = await newestId();
     const startedAt = Date.now();
     const config = `provider-configs/${configId}/`;
@@ -88,7 +88,7 @@ describe("the audit log of payment providers", () => {
     expect(JSON.stringify(whole)).not.toContain(SECRET);
   });
 
-  it("names the operator who created the sandbox's config, not the owner", async () => {
+  it("the sandbox's config: its entry names the operator, not the owner", async () => {
     const { events } = await page(owner, "?since_id=0&limit=1");
     expect(events[0]).toMatchObject({
       actor: { kind: "platform", id: 0, name: "operator" },
@@ -97,7 +97,7 @@ describe("the audit log of payment providers", () => {
     });
   });
 
-  it("shows to the owner who closed an issue of an unmatched payment, and why", async () => {
+  it("a closed issue of an unmatched payment: who closed it, and why", async () => {
     const issueId = await sendUnmatchedPayment("T-1");
     await operator.good("POST", `issues/${issueId}/close/`, { body: { reason: "Paid back by bank transfer." } });
     expect((await page(owner, "?limit=1")).events).toMatchObject([
@@ -110,10 +110,10 @@ describe("the audit log of payment providers", () => {
     ]);
   });
 
-  it("shows an attributed payment with its transaction, order, operator and reason", async () => {
+  it("an attributed payment: its transaction, order, operator and reason", async () => {
     const issueId = await sendUnmatchedPayment("T-2");
     const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-    // A payment settles at the filial of its account.
+    // A payment settles at the filial of the provider's account.
     const counter = { filial_id: filialId, name: "Pier", currency: "EUR" };
     const { station_id } = await owner.good<{ station_id: number }>("POST", "stations/", { body: counter });
     const order_id = await newOrder(cashier, `stations/${station_id}`, "12.50");
@@ -130,7 +130,7 @@ describe("the audit log of payment providers", () => {
     ]);
   });
 
-  it("a freeze: in the audit log of the kill switches, with person and reason", async () => {
+  it("a freeze of a provider: in the audit log with the other kill switches, with person and reason", async () => {
     const before = await newestId();
     for (const [way, reason] of [
       ["freeze", "Their callbacks seem forged."],
@@ -146,7 +146,7 @@ describe("the audit log of payment providers", () => {
     expect(await newestId()).toBe(before);
   });
 
-  it("can be read in pages in both directions, each event once and in order", async () => {
+  it("pages in both directions: each event once and in order", async () => {
     const { events: whole, has_more } = await page(owner, "?limit=500");
     expect(has_more).toBe(false);
     expect(whole.length).toBeGreaterThan(4);
@@ -176,12 +176,12 @@ describe("the audit log of payment providers", () => {
       await owner.refused("invalid_request", "GET", `provider-events/${query}`);
   });
 
-  it("an invalid reason: refused", async () => {
+  it("a change with an invalid reason: refused", async () => {
     for (const reason of ["", "  ", "x".repeat(501), 1])
       await owner.refused("invalid_request", "PATCH", `provider-configs/${configId}/`, { body: { reason } });
   });
 
-  it("only the owner reads it, and another organization's owner does not", async () => {
+  it("readers: only the owner, and not an owner of another organization", async () => {
     for (const [api, details] of [
       ["cashier", system.cashier],
       ["reconciliation", { email: "rita@sandbox.example", password: "a long enough password" }],

@@ -1,4 +1,4 @@
-/** An Idempotency-Key with another body, at every route that accepts one; and a lease's key after the lease has ended. */
+/** An Idempotency-Key with another body, at each route that accepts one; and the key of a lease after that lease has ended. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
@@ -46,7 +46,7 @@ interface Reuse {
   readonly others: readonly object[];
 }
 
-/** One entry for each operation with an Idempotency-Key and a body. Its other bodies change each member once. */
+/** One entry for each operation with an Idempotency-Key and a body. In each of `others`, another field has changed. */
 const reuses: Readonly<Record<string, () => Promise<Reuse>>> = {
   cashier_acquire_lease: async () => ({
     by: ada,
@@ -85,12 +85,12 @@ const reuses: Readonly<Record<string, () => Promise<Reuse>>> = {
   },
 };
 
-/** Creations with a key are in `creation-keys.test.ts`. */
+/** `creation-keys.test.ts` tests the creations with a key. */
 const keyed = routes.filter(
   ({ headers }) => headers !== undefined && headers !== creationHeaderSchema && "Idempotency-Key" in headers.shape,
 );
 
-describe("a key with another body", () => {
+describe("an Idempotency-Key with another body", () => {
   beforeEach(async () => {
     const { lease } = await ada.good<Lease>("GET", `${station}/lease/`);
     await acquire(ada, lease === null || lease.mine ? {} : { take_over_from: lease.cashier_id });
@@ -99,7 +99,7 @@ describe("a key with another body", () => {
       if (cancel_offered) await ada.good("POST", `${station}/intents/${intent_id}/cancel/`);
   });
 
-  it("the table: has each operation that accepts a key and a body", () => {
+  it("`reuses`: has each operation that accepts a key and a body", () => {
     const withBody = keyed.filter(({ body }) => body !== undefined).map(({ operationId }) => operationId);
     expect(Object.keys(reuses).toSorted()).toEqual(withBody.toSorted());
   });
@@ -116,7 +116,7 @@ describe("a key with another body", () => {
   });
 });
 
-describe("the key of a lease that was acquired", () => {
+describe("a repeated request with the key of a lease", () => {
   const acquireFree = async (key: string): Promise<Lease> => {
     const { lease } = await ada.good<Lease>("GET", `${station}/lease/`);
     if (lease !== null) await owner.good("DELETE", `${station}/lease/`);
@@ -124,13 +124,13 @@ describe("the key of a lease that was acquired", () => {
   };
   const again = (key: string) => ["POST", `${station}/lease/`, { body: {}, key }] as const;
 
-  it("the lease was renewed: the answer is the lease as it is now", async () => {
+  it("after a renewal of the lease: the lease as it is now", async () => {
     await acquireFree("renewed");
     const renewed = await ada.good<Lease>("PUT", `${station}/lease/`, { body: { lifetime_seconds: 1_800 } });
     expect(await ada.good<Lease>(...again("renewed"))).toEqual(renewed);
   });
 
-  it("another cashier has taken it over: refused with the name of the holder, who keeps the station", async () => {
+  it("after a take-over by another cashier: refused with the name of the holder, who keeps the station", async () => {
     await acquireFree("taken over");
     await acquire(ben, { take_over_from: ada.userId });
     const refused = await ada.refused("station_leased", ...again("taken over"));
@@ -143,7 +143,7 @@ describe("the key of a lease that was acquired", () => {
   it.each([
     ["released", () => ada.good("DELETE", `${station}/lease/`)],
     ["broken by the owner", () => owner.good("DELETE", `${station}/lease/`)],
-  ])("it was %s: refused, and the station stays free", async (how, end) => {
+  ])("after the lease was %s: refused, and the station stays free", async (how, end) => {
     await acquireFree(how);
     await end();
     const { body } = await ada.refused("lease_required", ...again(how));
@@ -151,7 +151,7 @@ describe("the key of a lease that was acquired", () => {
     expect((await ada.good<Lease>("GET", `${station}/lease/`)).lease).toBeNull();
   });
 
-  it("a release with a key: its repetition releases no later lease, and shows the lease as it is now", async () => {
+  it("a repeated release with a key: releases no later lease, and returns the lease as it is now", async () => {
     await acquireFree("first");
     const release = ["DELETE", `${station}/lease/`, { key: "release" }] as const;
     expect((await ada.good<Lease>(...release)).lease).toBeNull();

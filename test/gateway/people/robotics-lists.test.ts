@@ -1,4 +1,4 @@
-/** Robotics over HTTP: what lists contain, to whom an `Idempotency-Key` belongs, and how much an offer may contain. */
+/** Robotics over HTTP: what lists contain, to whom an Idempotency-Key belongs, and how much an offer may contain. */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createPace } from "../../../clients/http/pace.ts";
@@ -33,7 +33,7 @@ interface Tasks {
 const idsOf = ({ serving_tasks }: Tasks): number[] => serving_tasks.map(({ task_id }) => task_id);
 
 describe("a list of tasks", () => {
-  it("continues after `since_id` for a fleet, and before `before_id` for its owner, up to its end", async () => {
+  it("pages: after `since_id` for a fleet, before `before_id` for its owner, up to the end", async () => {
     const ids: number[] = [];
     for (let index = 0; index < 3; index += 1) ids.push((await offerTask(owner, fleet)).task_id);
     const [first = 0, second = 0, third = 0] = ids;
@@ -53,7 +53,7 @@ describe("a list of tasks", () => {
     expect(idsOf(await listOfOwner(`before_id=${first}`))).toEqual([]);
   });
 
-  it("for one fleet, read by the owner: contains only its tasks", async () => {
+  it("read by the owner for one fleet: only the tasks of this fleet", async () => {
     const other = await addFleet(system.baseUrl, owner, filialId, "Upstairs");
     const { task_id: theirs } = await offerTask(owner, other);
     const { task_id: ours } = await offerTask(owner, fleet);
@@ -66,7 +66,7 @@ describe("a list of tasks", () => {
 });
 
 describe("a list of fleets", () => {
-  it("for one filial, read by the owner: contains only its fleets", async () => {
+  it("read by the owner for one filial: only the fleets of this filial", async () => {
     const elsewhere = await newFilial("Harbour");
     const there = await addFleet(system.baseUrl, owner, elsewhere, "Harbour fleet");
     interface Fleets {
@@ -80,9 +80,9 @@ describe("a list of fleets", () => {
 });
 
 describe("the webhooks command", () => {
-  it("finds every fleet of an owner who has more fleets than a page", async () => {
+  it("an owner with more fleets than a page: finds each of them", async () => {
     const sql = postgres(system.database.url, { max: 1 });
-    // A filial has fifty at most. Only the service checks this limit, not the database.
+    // A filial may have fifty fleets. Only the service checks this limit, so the database accepts more.
     await sql`
       insert into robotics_consumers (organization_id, filial_id, name, mode, credential_hash)
       select organization_id, filial_id, 'Fleet ' || n, 'test', sha256(convert_to('fleet ' || n, 'UTF8'))
@@ -101,8 +101,8 @@ describe("the webhooks command", () => {
   });
 });
 
-describe("an offer's Idempotency-Key", () => {
-  it("belongs to the person: the same key of another person is another offer", async () => {
+describe("the Idempotency-Key of an offer", () => {
+  it("the same key of another person: another offer", async () => {
     const colleague = { email: "olivia@sandbox.example", password: "correct horse battery" };
     await owner.good("POST", "users/", { body: { ...colleague, name: "Olivia", role: "owner" } });
     const olivia = await logIn(system.baseUrl, "backoffice", colleague);
@@ -115,15 +115,15 @@ describe("an offer's Idempotency-Key", () => {
   });
 });
 
-describe("an offer", () => {
-  /** As long as the contract allows, in characters that take the most bytes. */
+describe("the content of an offer", () => {
+  /** The longest offer that the contract allows, in characters that take the most bytes. */
   const longest = (lines: number): object => {
     const name = "麺".repeat(BOUNDS.nameCharacters);
     const manifest = Array.from({ length: lines }, () => ({ name, quantity: BOUNDS.lineQuantity }));
     const destination = { name, details: "階".repeat(BOUNDS.reasonCharacters) };
     return offerBody(fleet.consumerId, { manifest, destination });
   };
-  /** JSON as many programs write it: with six bytes for each character that is not ASCII. */
+  /** JSON as many programs write it: six bytes for each character that is not ASCII. */
   const escaped = (body: object): string =>
     JSON.stringify(body).replaceAll(/[^\0-\x7f]/g, (c) => `\\u${c.charCodeAt(0).toString(16)}`);
   const post = (body: string, path = "serving-tasks/") =>
@@ -133,7 +133,7 @@ describe("an offer", () => {
       body,
     });
 
-  it("as long as its bounds allow, in each form of JSON: accepted and shown completely", async () => {
+  it("as long as its limits allow, in each form of JSON: accepted and shown completely", async () => {
     const body = longest(BOUNDS.orderLines);
     expect(escaped(body).length).toBeGreaterThan(240_000);
     for (const written of [JSON.stringify(body), escaped(body)]) {
@@ -147,11 +147,11 @@ describe("an offer", () => {
     }
     expect((await post(escaped(longest(BOUNDS.orderLines + 1)))).status).toBe(400);
     expect((await post(" ".repeat(256 * 1_024 + 1))).status).toBe(413);
-    // Other routes have their usual limit.
+    // Other routes have the usual limit of a body.
     expect((await post(JSON.stringify({ name: "x".repeat(20_000) }), "filials/")).status).toBe(413);
   });
 
-  it("with a destination of several lines: accepted; with characters that change how text is shown: refused", async () => {
+  it("a destination of several lines: accepted; characters that change how text is shown: refused", async () => {
     const offer = (details: string) => ({ body: offerBody(fleet.consumerId, { destination: { name: "A", details } }) });
     const taken = await owner.good("POST", "serving-tasks/", offer(" Gate 3\r\nRing twice. "));
     expect(taken).toMatchObject({ destination: { name: "A", details: "Gate 3\nRing twice." } });

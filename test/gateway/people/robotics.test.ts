@@ -1,4 +1,4 @@
-/** Robotics over HTTP: the owner offers, cancels, pauses; a fleet polls, accepts and completes with its own credential. */
+/** Robotics over HTTP: the owner offers, cancels and pauses; a fleet polls, accepts and completes with its credential. */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { routes } from "../../../gateway/routes.ts";
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
-/** A new fleet for each test, at a new filial, with an unused throttle. */
+/** Each test has a new fleet at a new filial, with an unused throttle. */
 async function freshFleet(): Promise<{ fleet: TestFleet; filialId: number }> {
   const name = `Filial ${Math.random()}`;
   const { filial_id: filialId } = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name } });
@@ -40,7 +40,7 @@ const list = (more: { readonly etag?: string; readonly query?: string } = {}) =>
 const etagOf = (answer: { readonly headers: Headers }): string => answer.headers.get("etag") ?? "";
 
 describe("the life of a task", () => {
-  it("is offered, listed, accepted and completed; the fleet can read manifest and destination", async () => {
+  it("a task is offered, listed, accepted and completed; the fleet can read manifest and destination", async () => {
     await freshFleet();
     const { task_id } = await offerTask(owner, fleet, { destination: { name: "Table 12", details: "By the window." } });
     const listed = await list();
@@ -68,7 +68,7 @@ describe("the life of a task", () => {
     expect(await owner.good("GET", `serving-tasks/${task_id}/`)).toMatchObject({ task_id, status: "completed" });
   });
 
-  it("ends with a cancellation or its deadline, and the refusal of a later request names this end", async () => {
+  it("a task that is cancelled or has expired: a later request is refused with this end", async () => {
     const { filialId } = await freshFleet();
     const cancelled = await offerTask(owner, fleet);
     const reason = { body: { reason: "No guest." } };
@@ -99,7 +99,7 @@ describe("the life of a task", () => {
     expect(tasks.serving_tasks).toHaveLength(2);
   });
 
-  it("an offer with only a name as its destination has no details", async () => {
+  it("an offer with only a name as its destination: the task has no details", async () => {
     await freshFleet();
     const { task_id } = await offerTask(owner, fleet);
     const destination = { name: "Table 12", details: null };
@@ -113,7 +113,7 @@ describe("the life of a task", () => {
     const sql = postgres(system.database.url, { max: 2 });
     const accepting = await sql.begin(async (held) => {
       await held`update robotics_consumers set status = 'suspended' where consumer_id = ${fleet.consumerId}`;
-      // The look-up of its credential still finds it active; then the request waits for this transaction.
+      // The look-up of the credential still finds an active consumer. Then the request waits for this transaction.
       const acceptance = fleet.refused("consumer_suspended", "POST", `serving-tasks/${task_id}/accept/`);
       const waits = async () =>
         (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%robotics_consumers%'`)
@@ -126,7 +126,7 @@ describe("the life of a task", () => {
     expect(await owner.good("GET", `serving-tasks/${task_id}/`)).toMatchObject({ status: "offered" });
   });
 
-  it("is offered once with one Idempotency-Key", async () => {
+  it("an offer sent twice with one Idempotency-Key: one task", async () => {
     await freshFleet();
     const body = offerBody(fleet.consumerId);
     const first = await owner.good("POST", "serving-tasks/", { body, key: "once" });
@@ -136,8 +136,8 @@ describe("the life of a task", () => {
   });
 });
 
-describe("the audit log", () => {
-  it("names the operator of the installation as the other audit logs do", async () => {
+describe("the audit log of robotics", () => {
+  it("the operator of the installation: named as in the other audit logs", async () => {
     const { organizationId, filialId } = system.sandbox;
     const credentialHash = "5a".repeat(32);
     const { consumerId } = await call(system.bus.nc, seedSandboxConsumer, {
@@ -154,7 +154,7 @@ describe("the audit log", () => {
   });
 });
 
-describe("the list's entity tag", () => {
+describe("the entity tag of a list of tasks", () => {
   it("stays while nothing changes, and changes with a task, with a further page and with a pause", async () => {
     const { filialId } = await freshFleet();
     const tags = [etagOf(await list({ query: "?limit=1" }))];
@@ -168,7 +168,7 @@ describe("the list's entity tag", () => {
     const first = await offerTask(owner, fleet);
     await changed();
     await offerTask(owner, fleet);
-    // The page has the same tasks; only `has_more` has changed.
+    // The page has the same task as before; only `has_more` has changed.
     await changed();
     await fleet.good("POST", `serving-tasks/${first.task_id}/accept/`);
     await changed();
@@ -183,7 +183,7 @@ describe("the list's entity tag", () => {
     expect([head.status, etagOf(head), head.text]).toEqual([200, tags.at(-2), ""]);
   });
 
-  it("exists for one task as well", async () => {
+  it("one task: has an entity tag as well", async () => {
     await freshFleet();
     const { task_id } = await offerTask(owner, fleet);
     const path = `serving-tasks/${task_id}/`;
@@ -194,8 +194,8 @@ describe("the list's entity tag", () => {
   });
 });
 
-describe("a pause", () => {
-  it("is shown to the fleet and refuses offers and acceptances; running tasks are completed", async () => {
+describe("a pause of robotics at a filial", () => {
+  it("the fleet sees it; offers and acceptances are refused, and running tasks can be completed", async () => {
     const { filialId } = await freshFleet();
     const path = `filials/${filialId}/robotics/`;
     expect(await owner.good("GET", path)).toEqual({
@@ -221,7 +221,7 @@ describe("a pause", () => {
   });
 });
 
-describe("every route of a fleet", () => {
+describe("every route for fleets", () => {
   const consumerRoutes = routes.filter(({ who }) => who.kind === "consumer");
   const pathOf = (path: string): string => path.replaceAll(/\{\w+\}/g, "1");
   const tryAll = async (token: string | undefined): Promise<unknown[]> => {
@@ -233,7 +233,7 @@ describe("every route of a fleet", () => {
     return answers;
   };
 
-  it("without a credential, for people, devices, suspended consumers and old credentials: refused", async () => {
+  it("no credential, a person, a device, a suspended consumer, an old credential: refused", async () => {
     const { fleet: mine } = await freshFleet();
     expect(consumerRoutes.length).toBeGreaterThanOrEqual(4);
     expect(new Set(consumerRoutes.map(({ path }) => path.split("/")[2]))).toEqual(new Set(["robotics"]));
@@ -255,7 +255,7 @@ describe("every route of a fleet", () => {
     expect(JSON.stringify(robotics_consumers)).not.toMatch(/rc_|hash|credential/);
   });
 
-  it("another fleet's tasks: not found", async () => {
+  it("the tasks of another fleet: not found", async () => {
     const { fleet: theirs } = await freshFleet();
     const { task_id } = await offerTask(owner, theirs);
     const { fleet: mine } = await freshFleet();
@@ -266,7 +266,7 @@ describe("every route of a fleet", () => {
     expect(await owner.good("GET", `serving-tasks/${task_id}/`)).toMatchObject({ status: "offered" });
   });
 
-  it("is throttled by credential: thirty at once, five a second", async () => {
+  it("one credential: thirty requests at once, then five a second", async () => {
     const { fleet: mine } = await freshFleet();
     const startedAtMs = performance.now();
     const answers = await Promise.all(Array.from({ length: 45 }, () => mine.call<Refused>("GET", "serving-tasks/")));
@@ -277,7 +277,7 @@ describe("every route of a fleet", () => {
     const refused = answers.find(({ status }) => status === 429);
     expect(refused?.body.code).toBe("throttled");
     expect(refused?.headers.get("ratelimit-policy")).toBe('"consumer";q=30;w=6');
-    // Another fleet behind the same address has another throttle.
+    // Another fleet at the same address has another throttle.
     await (await freshFleet()).fleet.good("GET", "serving-tasks/");
   });
 });

@@ -1,5 +1,6 @@
 /** Sandboxes over HTTP: an owner of an ordinary organization seeds, uses, resets and deletes them. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { STATE_LIMITS } from "../../../machines/settings.ts";
 import { enrollDevice } from "../../support/devices.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
@@ -62,7 +63,7 @@ async function beginCollection(cashier: Person, { station_id }: Sandbox, route =
 }
 
 describe("a seeded sandbox", () => {
-  it("is a station with two pending devices and a cashier, and its filial gets a test provider", async () => {
+  it("has a station with two pending devices and a cashier, and its filial gets a test provider", async () => {
     const sandbox = await seed();
     expect(sandbox).toMatchObject({ reset_at: null, display: { status: "pending" }, companion: { status: "pending" } });
     const station = await owner.good("GET", `stations/${sandbox.station_id}/`);
@@ -75,7 +76,7 @@ describe("a seeded sandbox", () => {
     expect(JSON.stringify(read)).not.toContain(sandbox.display.enrollment_code);
   });
 
-  it("collects like every station: the companion reports, the cashier attests, the display shows it paid", async () => {
+  it("collects like any other station: the companion reports, the cashier attests, the display shows it paid", async () => {
     const sandbox = await seed();
     const cashier = await logInCashier(sandbox);
     const companion = await enrollDevice(system.baseUrl, sandbox.companion.enrollment_code);
@@ -90,7 +91,7 @@ describe("a seeded sandbox", () => {
     expect(await display.good("GET", "display/")).toMatchObject({ state: "paid", amount: "4.50" });
   });
 
-  it("several at a filial, seeded at the same moment: each has its station, and all share one provider config", async () => {
+  it("three at one filial, seeded at the same moment: each has its station, and all share one provider config", async () => {
     const filial = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Side street" } });
     const body = { filial_id: filial.filial_id, name: "Together", currency: "EUR" };
     const seeded = await Promise.all([1, 2, 3].map(() => owner.good<Fresh>("POST", "sandboxes/", { body })));
@@ -98,7 +99,7 @@ describe("a seeded sandbox", () => {
     expect(new Set(seeded.map(({ config_id }) => config_id)).size).toBe(1);
   });
 
-  it("at another organization's filial, with an unknown currency, or for another organization's owner: refused", async () => {
+  it("another organization's filial, an unknown currency, or another organization's owner: refused", async () => {
     const body = { filial_id: system.sandbox.filialId, name: "Foreign", currency: "EUR" };
     await owner.refused("not_found", "POST", "sandboxes/", { body });
     const unknown = { filial_id: filialId, name: "Unknown", currency: "XXX" };
@@ -114,8 +115,8 @@ describe("a seeded sandbox", () => {
   });
 });
 
-describe("a reset", () => {
-  it("ends all access, cancels the collection, voids the order and frees the station; ids and paid orders stay", async () => {
+describe("the reset of a sandbox", () => {
+  it("ends all access, cancels the collection, voids the order and frees the station; ids stay the same", async () => {
     const sandbox = await seed();
     const cashier = await logInCashier(sandbox);
     const companion = await enrollDevice(system.baseUrl, sandbox.companion.enrollment_code);
@@ -154,7 +155,7 @@ describe("a reset", () => {
     await beginCollection(cashier, sandbox);
   };
 
-  it("cancels a payment by QR at its provider", async () => {
+  it("a shown QR: its collection is cancelled, and its order is voided", async () => {
     const sandbox = await seed();
     const cashier = await logInCashier(sandbox);
     const display = await enrollDevice(system.baseUrl, sandbox.display.enrollment_code);
@@ -168,7 +169,7 @@ describe("a reset", () => {
     expect(await again.good("GET", `orders/${orderId}/`)).toMatchObject({ status: "voided" });
   });
 
-  it("resumes suspended parts, and replaces a revoked device", async () => {
+  it("suspended parts are resumed, and a revoked device is replaced", async () => {
     const sandbox = await seed();
     await owner.good("POST", `stations/${sandbox.station_id}/suspend/`);
     await owner.good("POST", `users/${sandbox.cashier.user_id}/suspend/`);
@@ -179,7 +180,7 @@ describe("a reset", () => {
     await (await logInCashier(reset)).good("POST", `stations/${sandbox.station_id}/lease/`);
   });
 
-  it("ends the freezes of its station and its devices, and no others; a deletion does the same", async () => {
+  it("freezes of the station and its devices end, and no others; a deletion has the same effect", async () => {
     const sandbox = await seed();
     const other = await seed("Another one");
     const freeze = async ({ station_id: stationId, display, companion }: Sandbox): Promise<void> => {
@@ -205,7 +206,7 @@ describe("a reset", () => {
     expect(await owner.good("GET", "kill-switches/")).toMatchObject({ kill_switches: [] });
   });
 
-  it("restores the device settings that the reset before it has kept; a revoked device is replaced", async () => {
+  it("device settings: restored as the reset before has kept them; a revoked device: replaced", async () => {
     const { sandbox_id: sandboxId, display, companion } = await seed();
     const declare = async (capabilities: string[], handoff_target: string): Promise<void> => {
       await owner.good("PATCH", `devices/${display.device_id}/`, { body: { capabilities } });
@@ -236,7 +237,22 @@ describe("a reset", () => {
     expect(await settings()).toEqual([["qr_dynamic_present"], "pos://later"]);
   });
 
-  it("a closed station: refused; two resets in a row: accepted", async () => {
+  it("a revoked device at a full station: the reset is refused, and succeeds when a place is free", async () => {
+    const { sandbox_id: sandboxId, station_id, display } = await seed();
+    await owner.good("POST", `devices/${display.device_id}/revoke/`);
+    const body = { station_id, name: "Terrace", kind: "customer_display" };
+    const added = await Promise.all(
+      Array.from({ length: STATE_LIMITS.devices - 1 }, () =>
+        owner.good<{ device_id: number }>("POST", "devices/", { body }),
+      ),
+    );
+    await owner.refused("device_limit_reached", "POST", `sandboxes/${sandboxId}/reset/`);
+    await owner.good("POST", `devices/${added[0]?.device_id ?? 0}/revoke/`);
+    const reset = await owner.good<Fresh>("POST", `sandboxes/${sandboxId}/reset/`);
+    await enrollDevice(system.baseUrl, reset.display.enrollment_code);
+  });
+
+  it("two resets in a row: accepted; a closed station: refused", async () => {
     const sandbox = await seed();
     const path = `sandboxes/${sandbox.sandbox_id}/reset/`;
     const first = await owner.good<Fresh>("POST", path);
@@ -248,7 +264,7 @@ describe("a reset", () => {
 });
 
 describe("a sandbox whose cashier has become an owner", () => {
-  it("cannot be reset, and its deletion does not change that person", async () => {
+  it("its reset: refused; its deletion: does not change that person", async () => {
     const sandbox = await seed();
     const { user_id } = sandbox.cashier;
     await owner.good("PATCH", `users/${user_id}/`, { body: { role: "owner" } });
@@ -259,8 +275,8 @@ describe("a sandbox whose cashier has become an owner", () => {
   });
 });
 
-describe("a deletion", () => {
-  it("closes, revokes and suspends, and disables the provider config with the last sandbox", async () => {
+describe("the deletion of a sandbox", () => {
+  it("closes, revokes and suspends its parts; the last one at a filial also disables the provider config", async () => {
     const filial = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Third street" } });
     const body = { filial_id: filial.filial_id, name: "Short-lived", currency: "EUR" };
     const first = await owner.good<Fresh>("POST", "sandboxes/", { body });

@@ -1,4 +1,4 @@
-/** Sessions: bearer for programs, cookie for pages, each API for the people who may use it. */
+/** Sessions: bearer tokens for programs, cookies for pages, and each API only for the people who may use it. */
 import postgres from "postgres";
 import { request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -18,7 +18,7 @@ type Session = z.infer<typeof sessionSchema>;
 let system: TestSystem;
 
 beforeAll(async () => {
-  // With a new gateway, whose throttles are unused.
+  // A new gateway, whose throttles are unused.
   system = await sharedSystem({ claims: true });
 });
 afterAll(() => system.stop());
@@ -33,8 +33,8 @@ const withCookie = (token: string, headers: Record<string, string> = {}) => ({
   headers: { cookie: `theme=dark; dp_session=${token}`, ...headers },
 });
 
-describe("a log-in", () => {
-  it("answers with the person, a token, and a cookie that no script can read and no other site can send", async () => {
+describe("a log-in over HTTP", () => {
+  it("the right password: the person, a token, and a cookie that no script can read and no other site can send", async () => {
     const answer = await open("cashier", system.cashier);
     expect(answer.status).toBe(200);
     const { token, user, expires_at } = answer.body;
@@ -81,7 +81,7 @@ describe("a log-in", () => {
       expect(await open("cashier", body)).toMatchObject({ status: 400, body: { code: "invalid_request" } });
   });
 
-  it("from a page of another site: refused, so that it cannot log a person in with another account", async () => {
+  it("a page of another site: refused, so that it cannot log a person in with another account", async () => {
     for (const headers of [{ origin: "https://elsewhere.example" }, { "sec-fetch-site": "cross-site" }])
       expect(await open("cashier", system.cashier, headers)).toMatchObject({
         status: 403,
@@ -90,8 +90,8 @@ describe("a log-in", () => {
   });
 });
 
-describe("a session", () => {
-  it("names its person", async () => {
+describe("the session of a person", () => {
+  it("a read of the session: names its person", async () => {
     const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
     const session = await cashier.good<Session>("GET", "session/");
     expect(session).toEqual({
@@ -100,7 +100,7 @@ describe("a session", () => {
     });
   });
 
-  it("without a token, or with a guessed one: refused", async () => {
+  it("a request without a token, or with a guessed one: refused", async () => {
     expect(await current({})).toMatchObject({ status: 401, body: { code: "session_missing" } });
     for (const headers of [
       { authorization: "Bearer nonsense" },
@@ -110,7 +110,7 @@ describe("a session", () => {
       expect(await current(headers)).toMatchObject({ status: 401, body: { code: "session_invalid" } });
   });
 
-  it("its person logs out: it ends everywhere at once, and the cookie is removed", async () => {
+  it("a log-out: the session ends everywhere at once, and the cookie is removed", async () => {
     const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
     const other = await logIn(system.baseUrl, "cashier", system.cashier);
     const answer = await cashier.call("DELETE", "session/");
@@ -123,8 +123,8 @@ describe("a session", () => {
   });
 });
 
-describe("the cookie of a page", () => {
-  it("is accepted for a change only from pages of the service (CSRF)", async () => {
+describe("the session cookie of a page", () => {
+  it("a change: accepted only from pages of the service (CSRF)", async () => {
     const { token } = await logIn(system.baseUrl, "cashier", system.cashier);
     const lease = `/api/cashier/v1/stations/${system.sandbox.stations[0]?.stationId}/lease/`;
     const post = (headers: Record<string, string>) => send(system.baseUrl, "POST", lease, withCookie(token, headers));
@@ -145,7 +145,7 @@ describe("the cookie of a page", () => {
       });
   });
 
-  it("a program that sends a bearer token: accepted with any origin, also beside a cookie", async () => {
+  it("a bearer token of a program: accepted with any origin, also beside a cookie", async () => {
     const { token } = await logIn(system.baseUrl, "cashier", system.cashier);
     const lease = `/api/cashier/v1/stations/${system.sandbox.stations[0]?.stationId}/lease/`;
     const headers = { authorization: `Bearer ${token}`, origin: "https://elsewhere.example" };
@@ -154,8 +154,8 @@ describe("the cookie of a page", () => {
   });
 });
 
-describe("guesses at a password", () => {
-  it("are throttled with a time to wait, but not in a browser where the person has logged in before", async () => {
+describe("guesses at a password, and the cookie of a browser", () => {
+  it("guesses: throttled with a time to wait, except in a browser where the person has logged in before", async () => {
     const cookie = browserCookieOf(await open("backoffice", system.owner));
     const answers = [];
     for (let attempt = 0; attempt < 12; attempt += 1)
@@ -163,14 +163,14 @@ describe("guesses at a password", () => {
     const last = answers.at(-1);
     expect(last).toMatchObject({ status: 429, body: { code: "login_throttled" } });
     expect(Number(last?.headers.get("retry-after"))).toBeGreaterThan(0);
-    // While the throttle is active, the right password is refused as well.
+    // While the throttle is active, the gateway refuses the right password as well.
     expect(await open("backoffice", system.owner)).toMatchObject({ status: 429 });
     const again = await open("backoffice", system.owner, { cookie });
     expect(again.status).toBe(200);
     expect(browserCookieOf(again), "the cookie is renewed").toBe(cookie);
   });
 
-  it("one browser of two people: its cookie has the tokens of both, and at most eight", async () => {
+  it("one browser of two people: its cookie has the tokens of both, and eight tokens at most", async () => {
     const first = browserCookieOf(await open("cashier", system.cashier));
     const others = Array.from({ length: 7 }, (_, index) => String(index).repeat(22));
     const cookie = ["theme=dark; dp_browser=", others.join("."), ".", first.replace("dp_browser=", "")].join("");
@@ -193,7 +193,7 @@ describe("guesses at a password", () => {
       expect((await open("cashier", system.cashier, { cookie: broken })).status, broken).toBe(200);
   });
 
-  it("a browser's cookie: is no session", async () => {
+  it("the cookie of a browser: it is no session", async () => {
     const cookie = browserCookieOf(await open("cashier", system.cashier));
     expect(await current({ cookie })).toMatchObject({ status: 401, body: { code: "session_missing" } });
     expect(await open("cashier", { ...system.cashier, password: "wrong" }, { cookie })).toMatchObject({ status: 401 });
@@ -203,7 +203,7 @@ describe("guesses at a password", () => {
     headers.getSetCookie()[1]?.split(";")[0] as string;
 });
 
-describe("the link of a start", () => {
+describe("the link that `npm start` prints", () => {
   type Linked = z.infer<typeof linkedSessionsSchema> & Refused;
   const stationId = () => system.sandbox.stations[1]?.stationId ?? 0;
   const newLink = async (): Promise<string> => {
@@ -217,7 +217,7 @@ describe("the link of a start", () => {
     expect(answer.headers.get("set-cookie")).toBeNull();
   };
 
-  it("logs owner and cashier in side by side, each in the API of the role, and once", async () => {
+  it("logs owner and cashier in side by side, each at the API of the role, and works once", async () => {
     const token = await newLink();
     const answer = await redeem(token);
     expect(answer.status, answer.text).toBe(200);
@@ -237,13 +237,13 @@ describe("the link of a start", () => {
     expectNone(await redeem(token));
   });
 
-  it("from another address: refused, and the link stays valid", async () => {
+  it("used from another address: refused, and the link stays valid", async () => {
     const token = await newLink();
     expectNone(await redeem(token, { "x-forwarded-for": "203.0.113.7" }));
     expect((await redeem(token, { "x-forwarded-for": "::1" })).status).toBe(200);
   });
 
-  it("with a Host of another name, as from a proxy or by DNS rebinding: refused, and the link stays valid", async () => {
+  it("a Host of another name, as from a proxy or by DNS rebinding: refused, and the link stays valid", async () => {
     const { port } = new URL(system.baseUrl);
     // `fetch` does not let a caller set `Host`.
     const redeemAt = async (token: string, headers: Record<string, string>) => {
@@ -262,7 +262,7 @@ describe("the link of a start", () => {
     expect(await redeemAt(await newLink(), { host: `[::1]:${port}` })).toEqual([200, true]);
   });
 
-  it("from a page of another site, expired, replaced by a later start, or guessed: refused", async () => {
+  it("used from a page of another site, replaced by a newer one, expired, or guessed: refused", async () => {
     const token = await newLink();
     const foreign = await redeem(token, { origin: "https://elsewhere.example" });
     expect(foreign).toMatchObject({ status: 403, body: { code: "csrf_refused" } });

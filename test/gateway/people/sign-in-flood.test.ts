@@ -1,6 +1,6 @@
 /**
- * During a flood of wrong sign-ins or invented enrollment codes from other addresses, the system serves a person at a known
- * address, a kill switch, cash and a device with its code. Their times are compared with those without the flood.
+ * Other addresses send a flood of wrong log-ins or invented enrollment codes. The system still serves a person at a known
+ * address, a kill switch, cash, and a device with its code. The test compares their times with those without the flood.
  */
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -10,14 +10,14 @@ import { logIn, type Person } from "../../support/people.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
 const CONNECTIONS = 300;
-/** More than one connection each, so that the flood also reaches the bounds of an address. */
+/** Each address has more than one connection, so that the flood also reaches the limits of an address. */
 const ADDRESSES = 200;
-/** Enrollments of one address that its throttle allows at once; then the flood continues from another address. */
+/** The throttle allows this many enrollments of one address at once. After them, the flood uses another address. */
 const ENROLLMENTS = 10;
 const HOME = "127.0.0.5";
-/** How much longer a request may take than without the flood, which uses the same two cores. */
+/** How much longer a request may take than without the flood, which runs on the same two cores. */
 const LONGER = { times: 5, ms: 2_500 };
-/** More rows of `request_claims` than the other requests write. The flood must write none. */
+/** The other requests write fewer rows of `request_claims`. The flood must write none. */
 const CLAIMS = 20;
 
 let system: TestSystem;
@@ -60,7 +60,7 @@ interface Sent {
 const LOG_IN = "/api/cashier/v1/session/";
 const ENROLL = "/api/payments/v1/devices/enroll/";
 
-/** Resolves to the status, or to "no answer". */
+/** Resolves to the status of the answer, or to "no answer". */
 function post(agent: Agent, { path, body, from, cookie }: Sent): Promise<string> {
   return new Promise((resolve) => {
     const text = JSON.stringify(body);
@@ -76,7 +76,7 @@ function post(agent: Agent, { path, body, from, cookie }: Sent): Promise<string>
   });
 }
 
-/** Does what people and devices do, one request after the other. */
+/** Does in turn what people and devices do, and measures each step. */
 async function useAll(code?: string): Promise<Done[]> {
   const done: Done[] = [];
   const note = async (what: string, work: () => Promise<string>): Promise<void> => {
@@ -100,7 +100,7 @@ async function freeze(isOn: boolean): Promise<string> {
   return String(status);
 }
 
-/** Opens an order, collects and attests. */
+/** Opens an order, collects it in cash and attests. Returns the three statuses. */
 async function sellForCash(): Promise<string> {
   const station = `stations/${stationId(1)}`;
   const lines = [{ name: "Soup", quantity: 1, unit_amount: "9.00" }];
@@ -111,7 +111,7 @@ async function sellForCash(): Promise<string> {
   return `${order.status} ${intent.status} ${paid.status}`;
 }
 
-/** Sends from many connections, each one again after each answer, until `during` ends. */
+/** Sends from many connections until `during` ends. Each connection sends again after each answer. */
 async function flood<T>(attack: (sender: number, nth: number) => Sent, during: () => Promise<T>): Promise<T> {
   const stopping = new AbortController();
   const claimsBefore = await claims();
@@ -125,7 +125,7 @@ async function flood<T>(attack: (sender: number, nth: number) => Sent, during: (
     agent.destroy();
   });
   try {
-    // As many answers as connections, so the flood has fully begun before the first of the other requests.
+    // There are as many answers as connections, so the whole flood has begun before `during` does.
     await vi.waitUntil(() => answers >= CONNECTIONS, HANGS);
     return await during();
   } finally {
@@ -155,12 +155,12 @@ const wrong = (sender: number, nth: number) => ({
   body: { email: `unknown-${sender}-${nth}@example.com`, password: "wrong password" },
 });
 
-describe("a flood", () => {
-  it("wrong sign-ins: people are served", async () => {
+describe("a flood of log-ins or enrollments", () => {
+  it("wrong log-ins: people are served", async () => {
     expectServed(await flood(wrong, () => useAll()));
   });
 
-  it("wrong sign-ins with invented browser tokens at a gateway that has just started: people are served", async () => {
+  it("wrong log-ins with invented browser tokens at a gateway that has just started: people are served", async () => {
     await system.processes.gateway.kill9();
     await system.processes.gateway.restart();
     const token = (text: string): string => text.padEnd(22, "x").slice(0, 22);

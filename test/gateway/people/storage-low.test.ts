@@ -1,6 +1,6 @@
 /**
- * What a whole system answers while its disk is short of space: first requests that can wait are refused, then no collection
- * begins, and running ones are completed.
+ * A whole system on a disk with little free space: first it refuses requests that can wait. Then no collection begins, and
+ * running ones are completed.
  */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -15,12 +15,12 @@ import { mountSmallDisk } from "../../support/small-disk.ts";
 import { startSystem, type TestSystem } from "../../support/system.ts";
 
 const MEGABYTE = 1_024 ** 2;
-/** The reserve begins below 8 MB, and the full disk below 2 MB. */
+/** The reserve begins below 8 MB of free space; the disk counts as full below 2 MB. */
 const disk = mountSmallDisk("storage-low", 32);
 const PLATFORM_KEY = "the platform key of this test, long".replaceAll(" ", "-");
 const ENVIRONMENT = { DISK_FOLDER: disk.path, DISK_RESERVE_MB: "8", PLATFORM_KEY };
 const COLLECTIONS = ["cashier_open_order", "cashier_create_intent"];
-/** The disk is measured once a second. */
+/** Each process measures the disk once a second. */
 const WAIT = { timeout: 10_000, interval: 100 };
 
 let system: TestSystem;
@@ -34,7 +34,7 @@ beforeAll(async () => {
   owner = await logIn(system.baseUrl, "backoffice", system.owner);
   ({ cashier, station } = await openTill(system));
   ({ credential: fleetCredential } = await addFleet(system.baseUrl, owner, system.sandbox.filialId));
-  // A device can be suspended once it has enrolled.
+  // An owner can suspend a device only after it has enrolled.
   await enrollDevice(system.baseUrl, system.sandbox.stations[0]?.devices[0]?.enrollmentCode ?? "none");
 });
 afterAll(async () => {
@@ -53,7 +53,7 @@ interface Media {
   readonly schema?: Schema;
 }
 
-/** A request that the document gives as an example of this operation, at the first station and its first device. */
+/** The document's example of a request of this operation, at the first station and its first device. */
 function exampleOf(operationId: string): Example {
   const row = routes.find((route) => route.operationId === operationId);
   if (row === undefined) throw new Error(`There is no operation ${operationId}.`);
@@ -72,7 +72,7 @@ function exampleOf(operationId: string): Example {
   return { path: row.path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => String(ids[name] ?? 1)), body };
 }
 
-/** The answer to that request by a caller who may send it. */
+/** Sends that request as a caller who may send it. */
 async function answerTo(operationId: string): Promise<{ status: number; code: unknown; retryAfter: string | null }> {
   const { path, body } = exampleOf(operationId);
   const tokens = { backoffice: owner.token, cashier: cashier.token, robotics: fleetCredential, platform: PLATFORM_KEY };
@@ -88,7 +88,7 @@ async function untilDisk(detail: string | null): Promise<void> {
     return (await send<Ready>(system.baseUrl, "GET", "/readyz")).body.dependencies.disk;
   };
   await expect.poll(read, WAIT).toMatchObject({ detail, required: false, free_bytes: expect.any(Number) as number });
-  // Each process measures the disk separately.
+  // Each process measures the disk separately, so the others may be later.
   await new Promise((resolve) => setTimeout(resolve, 1_200));
 }
 
@@ -99,8 +99,8 @@ const beginCash = async (orderId: number): Promise<string> => {
   return `${station}/intents/${intent_id}/`;
 };
 
-describe("a disk below its reserve", () => {
-  it("every operation that can wait: answers storage_low with Retry-After; collections continue", async () => {
+describe("a disk with less free space than its reserve", () => {
+  it("each operation that can wait: 503 `storage_low` with Retry-After; collections continue", async () => {
     disk.fill(6 * MEGABYTE);
     await untilDisk("disk_below_reserve");
     for (const operationId of WAITING_OPERATIONS) {
@@ -114,7 +114,7 @@ describe("a disk below its reserve", () => {
 });
 
 describe("a full disk", () => {
-  it("no collection begins, and a running one is completed; with free space, all requests are accepted again", async () => {
+  it("no collection begins, a running one is completed; with free space again, every request is accepted", async () => {
     disk.fill(6 * MEGABYTE);
     await untilDisk("disk_below_reserve");
     const [first, second] = [await openOrder(), await openOrder()];
@@ -127,7 +127,7 @@ describe("a full disk", () => {
     expect(await cashier.good("POST", `${intent}attest/`)).toMatchObject({ status: "succeeded" });
     const body = { order_id: second, route: "cash" };
     await cashier.refused("storage_low", "POST", `${station}/intents/`, { body });
-    // Requests that make the system safer are still accepted, and so is a log-in.
+    // The service still accepts requests that make the system safer, and log-ins.
     const device = `devices/${system.sandbox.stations[0]?.devices[0]?.deviceId}`;
     expect(await owner.good("POST", `${device}/suspend/`)).toMatchObject({ status: "suspended" });
     await logIn(system.baseUrl, "cashier", system.cashier);

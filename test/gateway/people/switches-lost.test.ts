@@ -1,4 +1,4 @@
-/** The bus loses its kill switches while the platform is frozen: no electronic payment begins until the relay announces them. */
+/** The bus loses the kill switches during a freeze: no electronic payment begins until the relay announces them again. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Readiness } from "../../../gateway/api/meta/health.ts";
 import { COMPLETE_KEYS } from "../../../services/bus/bucket-completeness.ts";
@@ -53,10 +53,10 @@ async function switchesOnTheBus(): Promise<string[]> {
 }
 
 describe("a bus that has lost the kill switches", () => {
-  it("answers that the switches are unknown, and begins no electronic payment until the freeze is announced again", async () => {
+  it("the services are stopped: no electronic payment begins until the switches are announced again", async () => {
     expect((await platform("freeze")).status).toBe(200);
     await expect.poll(async () => (await create("smart_pos")).body).toMatchObject({ reason: "platform_frozen" });
-    // The registry is stopped, so that the switches are unknown for as long as this test needs.
+    // The registry does not run, so the switches stay unknown for as long as this test needs.
     await system.processes.services.stop();
     await system.bus.jsm.streams.delete(`KV_${SWITCHES.name}`);
     await system.prepareBus();
@@ -69,7 +69,7 @@ describe("a bus that has lost the kill switches", () => {
     expect((await companion.call<Refused>("GET", "assignment/")).body.code).toBe("replica_stale");
     expect((await cashier.call<Refused>("GET", `stations/${stationId}/routes/`)).body.code).toBe("replica_stale");
 
-    // Collections are tried again and again while the relay announces: each is refused, as unknown and then as frozen.
+    // The test tries collections all the time while the relay announces. Each is refused, first as unknown, then as frozen.
     const stopping = new AbortController();
     const attempts = ELECTRONIC.map(async (route) => {
       const seen: string[] = [];
@@ -91,7 +91,7 @@ describe("a bus that has lost the kill switches", () => {
     }
   });
 
-  it("only the bucket was deleted: the relay announces it again, and no electronic payment begins before that", async () => {
+  it("the relay runs: it announces the switches again, and no electronic payment begins before that", async () => {
     await system.bus.jsm.streams.delete(`KV_${SWITCHES.name}`);
     await system.prepareBus();
     const seen: string[] = [];
@@ -108,14 +108,14 @@ describe("a bus that has lost the kill switches", () => {
     expect([...new Set(seen)].filter((code) => code !== "unavailable" && code !== "route_not_offered")).toEqual([]);
   });
 
-  it("collects cash completely while freezes and other sessions are unknown", async () => {
+  it("freezes and other sessions unknown: cash is collected completely", async () => {
     for (const bucket of [SWITCHES, CREDENTIALS, SESSIONS]) {
       await noteComplete(system.bus, bucket, { serverId: "another run of the server" });
     }
     await expect
       .poll(async () => (await readiness()).body.dependencies.switches.ready, { timeout: 15_000 })
       .toBe(false);
-    // The station's host receives the notice from another feed; until then it still answers with the freeze.
+    // The station's host receives the notice from another feed. Until then it still answers with the freeze.
     await expect
       .poll(async () => (await create("attested_terminal")).body.code, { timeout: 15_000 })
       .toBe("unavailable");

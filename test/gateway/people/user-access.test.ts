@@ -1,4 +1,4 @@
-/** People's access over HTTP: a change by the owner or the person takes effect at every gateway within a second. */
+/** People's access over HTTP: a change by the owner or by the person takes effect at every gateway within a second. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { userSchema, usersSchema } from "../../../gateway/api/backoffice/users.ts";
@@ -34,7 +34,7 @@ async function newCashier(): Promise<{ user: User; details: LogIn }> {
 const read = (baseUrl: string, token: string) => send<Refused>(baseUrl, "GET", "/api/cashier/v1/session/", { token });
 const open = (details: LogIn) => send<Refused>(system.baseUrl, "POST", "/api/cashier/v1/session/", { json: details });
 
-/** How long after `sinceMs` the session was refused at this gateway. */
+/** Polls until this gateway refuses the session. Returns how long after `sinceMs` that was. */
 async function refusedAfterMs(baseUrl: string, token: string, sinceMs: number): Promise<number> {
   for (;;) {
     const { status, body } = await read(baseUrl, token);
@@ -63,7 +63,7 @@ describe("the end of a person's sessions", () => {
     for (const token of tokens) expect((await read(second.baseUrl, token)).status).toBe(200);
     const startedMs = performance.now();
     await act(user.user_id);
-    // The gateway that has answered the change already refuses the session.
+    // The gateway that has answered the change refuses the session at once.
     expect((await read(system.baseUrl, tokens[1] as string)).status).toBe(401);
     for (const token of tokens) {
       expect(await refusedAfterMs(second.baseUrl, token, startedMs)).toBeLessThan(FEED_LIMITS.silenceMs);
@@ -71,8 +71,8 @@ describe("the end of a person's sessions", () => {
   });
 });
 
-describe("a suspended person", () => {
-  it("is listed as suspended and cannot log in; resumed, can log in again", async () => {
+describe("the suspension of a person", () => {
+  it("a suspended person: listed as suspended, and cannot log in; a resumed one can log in again", async () => {
     const { user, details } = await newCashier();
     expect(await owner.good<User>("POST", `users/${user.user_id}/suspend/`)).toEqual({ ...user, status: "suspended" });
     const { users } = await owner.good<z.infer<typeof usersSchema>>(
@@ -85,17 +85,17 @@ describe("a suspended person", () => {
     expect((await open(details)).status).toBe(200);
   });
 
-  it("is never the owner who sends the request", async () => {
+  it("an owner's request about that owner: neither a suspension nor a new password is possible", async () => {
     expect((await owner.refused("conflict", "POST", `users/${owner.userId}/suspend/`)).status).toBe(409);
     const body = { password: "a second password" };
     expect((await owner.refused("conflict", "PUT", `users/${owner.userId}/password/`, { body })).status).toBe(409);
   });
 });
 
-describe("a person's password", () => {
+describe("the change of a person's password", () => {
   const NEW = "a second password";
 
-  it("is changed with the old one; the other sessions end and this one stays", async () => {
+  it("with the old password: changed; the other sessions end, and this one stays", async () => {
     const { details } = await newCashier();
     const mine = await logIn(system.baseUrl, "cashier", details);
     const other = await logIn(second.baseUrl, "cashier", details);
@@ -121,7 +121,7 @@ describe("a person's password", () => {
     expect((await open(details)).status).toBe(200);
   });
 
-  it("from a page of another site: refused", async () => {
+  it("a page of another site: refused", async () => {
     const { details } = await newCashier();
     const { token } = await logIn(system.baseUrl, "cashier", details);
     const headers = { cookie: `dp_session=${token}`, origin: "https://elsewhere.example" };

@@ -1,4 +1,4 @@
-/** A person's name, e-mail address and role, and a filial's name, over HTTP. */
+/** Changes of a person's name, e-mail address and role, and of a filial's name, over HTTP. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { registryEventsSchema } from "../../../gateway/api/backoffice/events.ts";
@@ -31,8 +31,8 @@ const auditLog = async (kind: string, id: number) => {
   return events.filter(({ subject }) => subject.kind === kind && subject.id === id);
 };
 
-describe("a person", () => {
-  it("name and e-mail address: changed for the next log-in, and open sessions stay", async () => {
+describe("the change of a person", () => {
+  it("a new name and e-mail address: used from the next log-in on, and open sessions stay", async () => {
     const { user, details } = await newPerson();
     const session = await logIn(system.baseUrl, "cashier", details);
     const changed = await change(user, { name: "Carla", email: "Carla@Sandbox.example" });
@@ -53,7 +53,7 @@ describe("a person", () => {
     });
   });
 
-  it("role: sessions and the lease of the old role end at once, and the new role counts", async () => {
+  it("a new role: the sessions and the lease of the old role end at once", async () => {
     const { user, details } = await newPerson();
     const cashier = await logIn(system.baseUrl, "cashier", details);
     const lease = `stations/${system.sandbox.stations[0]?.stationId}/lease/`;
@@ -69,7 +69,7 @@ describe("a person", () => {
     await logIn(system.baseUrl, "reconciliation", details);
   });
 
-  it("unchanged values: nothing is written, and no session ends", async () => {
+  it("the same values: nothing is written, and no session ends", async () => {
     const { user, details } = await newPerson();
     const session = await logIn(system.baseUrl, "cashier", details);
     expect(await change(user, { name: "Carl", role: "cashier" })).toEqual(user);
@@ -98,7 +98,7 @@ describe("a person", () => {
     ]);
   });
 
-  it("the last owner: keeps the role; an owner beside another one may give it up", async () => {
+  it("the last owner: keeps the role; an owner beside another one may change to another role", async () => {
     const body = { role: "cashier" };
     expect((await owner.refused("conflict", "PATCH", `users/${owner.userId}/`, { body })).status).toBe(409);
     const second = await newPerson("owner");
@@ -109,8 +109,8 @@ describe("a person", () => {
   });
 });
 
-describe("a filial", () => {
-  it("is renamed, with both names in the audit log", async () => {
+describe("the change of a filial", () => {
+  it("a new name: shown, with both names in the audit log", async () => {
     const made = await owner.good<z.infer<typeof filialSchema>>("POST", "filials/", { body: { name: "Old town" } });
     const path = `filials/${made.filial_id}/`;
     const renamed = await owner.good("PATCH", path, { body: { name: "Harbour" } });

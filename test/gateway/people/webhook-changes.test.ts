@@ -69,7 +69,7 @@ describe("webhooks over HTTP", () => {
   );
 
   it(
-    "a delivery that was sent again with a key: not sent again with this key, also after its end",
+    "a delivery that was requested again with a key: not sent again with this key, also after its end",
     async () => {
       const resent = await addFleet(system.baseUrl, owner, system.sandbox.filialId, "Resent");
       await register(targetUrl, resent);

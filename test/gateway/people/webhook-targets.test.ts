@@ -1,4 +1,4 @@
-/** Addresses that an owner's webhook may not have, over HTTP: every address and URL of the test lists is refused. */
+/** Addresses that an owner's webhook may not have, over HTTP. Every address and URL of the test lists is refused. */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
@@ -23,7 +23,7 @@ afterAll(() => system.stop());
 const register = (url: string) =>
   owner.call("POST", "webhook-endpoints/", { body: { consumer_id: fleet.consumerId, url } });
 
-/** The owner's answer: the status, the code, the reason, and whether there is a sentence. */
+/** Registers the URL. Returns the status, the code and the reason, and checks that the answer has a sentence. */
 async function refusalOf(url: string): Promise<readonly unknown[]> {
   const { status, body } = await register(url);
   const { code, reason, detail } = body as Readonly<Record<string, unknown>>;
@@ -31,12 +31,12 @@ async function refusalOf(url: string): Promise<readonly unknown[]> {
   return [status, code, reason];
 }
 
-/** Texts that no schema allows: an empty one, and more than a URL may have. */
+/** Whether the schema refuses the text for its length: an empty one, or a longer one than a URL may be. */
 const isOutOfBounds = (url: string): boolean => url.length < 1 || url.length > BOUNDS.webhookUrlCharacters;
 
-describe("the target of a webhook", () => {
+describe("the target of an owner's webhook", () => {
   it(
-    "each refused URL: refused with its reason",
+    "a URL of the list of refused ones: refused with its reason",
     async () => {
       for (const [reason, urls] of Object.entries(REFUSED_URLS)) {
         for (const url of urls) {
@@ -62,18 +62,18 @@ describe("the target of a webhook", () => {
     TEST_MS,
   );
 
-  it("the refused URLs: none of them has created an endpoint", async () => {
+  it("all refused URLs: none of them has created an endpoint", async () => {
     expect(await owner.good("GET", "webhook-endpoints/")).toEqual({ webhook_endpoints: [], has_more: false });
   });
 
   it(
-    "public at its registration and private later: refused at a test and at an activation",
+    "public at its registration and private later: refused at an activation and at a test",
     async () => {
       const made = await register("HTTPS://8.8.8.8:443/Hook?a=b");
       expect(made.status, made.text).toBe(201);
       const { webhook_endpoint } = made.body as { webhook_endpoint: { endpoint_id: number; url: string } };
       const { endpoint_id, url } = webhook_endpoint;
-      // It is stored in the form in which it will be called.
+      // The service stores the URL in the form that it will call.
       expect(url).toBe("https://8.8.8.8/Hook?a=b");
       const path = `webhook-endpoints/${endpoint_id}/`;
       await owner.good("PATCH", path, { body: { status: "paused" } });
@@ -83,7 +83,7 @@ describe("the target of a webhook", () => {
       const { body } = await owner.refused("webhook_target_refused", "PATCH", path, { body: { status: "active" } });
       expect(body.reason).toBe("host_not_public");
       expect(await owner.good("GET", path)).toMatchObject({ status: "paused" });
-      // The attempt reveals nothing about the target, not even a duration.
+      // The result of the attempt reveals nothing about the target, not even a duration.
       const nothing = {
         address: null,
         dns_ms: null,

@@ -1,4 +1,4 @@
-/** Webhooks over HTTP: what an owner registers and sees, what a consumer receives and reads again. */
+/** Webhooks over HTTP: what an owner registers and sees, and what a consumer receives and reads again. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -117,9 +117,9 @@ const deliveriesOf = async (fleet: Fleet, query = "") =>
   (await fleet.good<Deliveries>("GET", `webhook-deliveries/${query}`)).webhook_deliveries;
 const receivedBy = (taskId: number) => target.received.filter(({ body }) => body.includes(`"task_id":${taskId},`));
 
-describe("a delivery", () => {
+describe("a delivery of an event", () => {
   it(
-    "reaches the registered address, signed, with the contract's fields and nothing else, and can be read again",
+    "reaches the registered address, signed, with the contract's fields and nothing else; can be read again",
     async () => {
       const fleet = await newFleet();
       const { secret, webhook_endpoint } = await register(fleet);
@@ -155,7 +155,7 @@ describe("a delivery", () => {
   );
 
   it(
-    "that could not be sent: can be read, page by page, and by event and status",
+    "without an endpoint: its consumer can read it, page by page, and by event and status",
     async () => {
       const fleet = await newFleet();
       const taskIds = [await offer(fleet), await offer(fleet), await offer(fleet)];
@@ -187,7 +187,7 @@ describe("a delivery", () => {
   );
 
   it(
-    "that its consumer requests again, several times with one key: sent once more",
+    "requested again by its consumer, five times with one key: sent one more time",
     async () => {
       const fleet = await newFleet();
       const { secret } = await register(fleet);
@@ -209,9 +209,9 @@ describe("a delivery", () => {
   );
 });
 
-describe("an owner", () => {
+describe("what an owner sees of webhooks", () => {
   it(
-    "sees deliveries newest first, page by page, of one consumer or endpoint, by event and status",
+    "deliveries: newest first, page by page, of one consumer or endpoint, by event and status",
     async () => {
       const fleet = await newFleet();
       const [first, second] = [await register(fleet), await register(fleet, `${target.url}?second`)];
@@ -245,7 +245,7 @@ describe("an owner", () => {
   );
 
   it(
-    "sees how long each secret signs, the stored part of a target's answers, and an open breaker",
+    "an endpoint: how long each secret signs, the stored part of a target's answer, and an open breaker",
     async () => {
       const fleet = await newFleet();
       const path = `webhook-endpoints/${(await register(fleet)).webhook_endpoint.endpoint_id}/`;
@@ -280,8 +280,8 @@ describe("an owner", () => {
   );
 });
 
-describe("an endpoint", () => {
-  it("the guide's request: it is registered, and its secret is shown", async () => {
+describe("a webhook endpoint", () => {
+  it("registered by the guide's request: its secret is shown", async () => {
     const fleet = await newFleet();
     const made = await runGuideLine<object>(guide, "$WEBHOOK_URL", {
       BASE_URL: system.baseUrl,
@@ -316,7 +316,7 @@ describe("an endpoint", () => {
   });
 
   it(
-    "is tested, rotated, paused and deleted by its owner",
+    "its owner can test, rotate, pause and delete it",
     async () => {
       const fleet = await newFleet();
       const { webhook_endpoint, secret } = await register(fleet);
@@ -365,7 +365,7 @@ describe("an endpoint", () => {
   );
 
   it(
-    "its test is answered with 410: disabled at once, with the reason, and its waiting deliveries have failed",
+    "answers its test with 410: disabled at once, with the reason, and its waiting deliveries fail",
     async () => {
       const fleet = await newFleet();
       const { webhook_endpoint } = await register(fleet);
@@ -391,7 +391,7 @@ describe("an endpoint", () => {
           data: { reason: "gone", url: target.url },
         },
       ]);
-      // Its owner can still test it, and only the owner activates it again.
+      // The owner can still test it. Only the owner can activate it again.
       expect(await owner.good("POST", `${path}test/`)).toMatchObject({ attempt: { status: 200, error: null } });
       expect(await owner.good("GET", path)).toMatchObject(gone);
       expect(await owner.good("PATCH", path, { body: { status: "active" } })).toMatchObject({ disabled_reason: null });
@@ -400,7 +400,7 @@ describe("an endpoint", () => {
   );
 
   it(
-    "its owner activates it during its test: it stays active",
+    "activated by its owner during a test with 410: stays active",
     async () => {
       const { webhook_endpoint } = await register(await newFleet());
       const path = `webhook-endpoints/${webhook_endpoint.endpoint_id}/`;
@@ -417,7 +417,7 @@ describe("an endpoint", () => {
   );
 
   it(
-    "another endpoint's secret in its row: nothing is sent",
+    "a row with another endpoint's secret: nothing is sent",
     async () => {
       const fleet = await newFleet();
       const [one, other] = [await register(fleet), await register(fleet)].map(
@@ -440,7 +440,7 @@ describe("an endpoint", () => {
   );
 
   it(
-    "has one test at a time, and another one after its end",
+    "three tests at once: one is sent, the others are refused as `busy`; a later one is sent",
     async () => {
       const { webhook_endpoint } = await register(await newFleet());
       const path = `webhook-endpoints/${webhook_endpoint.endpoint_id}/test/`;
@@ -458,10 +458,10 @@ describe("an endpoint", () => {
   );
 
   it(
-    "a slow target: the test waits for it",
+    "a slow target: the test waits for its answer",
     async () => {
       const { webhook_endpoint } = await register(await newFleet());
-      // Longer than the gateway waits for any other answer of a service.
+      // This is longer than the gateway waits for any other answer of a service.
       target.delayMs = 6_000;
       const tried = await owner.good("POST", `webhook-endpoints/${webhook_endpoint.endpoint_id}/test/`);
       target.delayMs = 0;
@@ -471,7 +471,7 @@ describe("an endpoint", () => {
   );
 
   it(
-    "other owners and other consumers: the endpoint and its deliveries are not found",
+    "read by other owners and other consumers: the endpoint and its deliveries are not found",
     async () => {
       const [fleet, other] = [await newFleet(), await newFleet()];
       const { webhook_endpoint } = await register(fleet);
@@ -496,8 +496,8 @@ describe("an endpoint", () => {
   );
 });
 
-describe("the AsyncAPI document", () => {
-  it("is served, and answers 304 for its ETag", async () => {
+describe("the AsyncAPI document over HTTP", () => {
+  it("served, with 304 for its ETag", async () => {
     const { status, body, headers } = await send(system.baseUrl, "GET", "/asyncapi.json");
     expect(status).toBe(200);
     expect(body).toMatchObject({ asyncapi: "3.0.0" });

@@ -65,22 +65,22 @@ async function decideAll(accountId: number): Promise<void> {
 }
 
 describe("an open period", () => {
-  test("no statement covers it: it stays open", async () => {
+  test("a period that no statement covers: it stays open", async () => {
     expect(await stateOf(world, world.terminalAccountId)).toEqual(["open", "statement_missing"]);
   });
 
-  test("no run has compared its lines: it stays open", async () => {
+  test("a period whose lines no run has compared: it stays open", async () => {
     await world.importLines(world.terminalAccountId, [stray()]);
     expect(await stateOf(world, world.terminalAccountId)).toEqual(["open", "run_missing", "run_pending"]);
   });
 
-  test("a run over later days that reaches back to it has not begun: it stays open", async () => {
+  test("a period to which a requested run over later days reaches back: it stays open", async () => {
     const { accountId } = await readyDay();
     await world.importLines(accountId, [stray("2026-04-02")], { from: "2026-04-01", to: "2026-04-30" });
     expect(await stateOf(world, accountId)).toEqual(["open", "run_pending"]);
   });
 
-  test("an issue has no decision: it stays open", async () => {
+  test("a period with an issue without a decision: it stays open", async () => {
     await world.importLines(world.terminalAccountId, [stray()]);
     await run(world.terminalAccountId);
     expect(await stateOf(world, world.terminalAccountId)).toEqual(["open", "issues_undecided"]);
@@ -93,7 +93,7 @@ describe("an open period", () => {
     ["held", "import_held"],
     ["needs_format", "import_unfinished"],
     ["importing", "import_unfinished"],
-  ])("a file is %s: it stays open", async (status, code) => {
+  ])("a period with a file that is %s: it stays open", async (status, code) => {
     const { accountId } = await readyDay();
     const importId = await world.importLines(accountId, []);
     await world.database`
@@ -102,7 +102,7 @@ describe("an open period", () => {
     expect(await stateOf(world, accountId)).toEqual(["open", code]);
   });
 
-  test("a file with a line of it is being withdrawn, and names other days: it stays open", async () => {
+  test("a period with a line of a file that names other days and is being withdrawn: it stays open", async () => {
     const { accountId, importId } = await readyDay();
     await world.importLines(accountId, []);
     await world.database`
@@ -114,7 +114,7 @@ describe("an open period", () => {
     expect(await stateOf(world, accountId, { fromDate: "2026-03-11" })).toEqual(["ready"]);
   });
 
-  test("its provider may still book payments: it stays open", async () => {
+  test("a period in which the provider may still book payments: it stays open", async () => {
     const { accountId } = await readyDay();
     const today = new Date().toISOString().slice(0, 10);
     await world.importLines(accountId, [], { from: today, to: today });
@@ -122,7 +122,7 @@ describe("an open period", () => {
     expect(await stateOf(world, accountId, { fromDate: today })).toEqual(["open", "settlement_delay"]);
   });
 
-  test("a settled payment may come in a later statement: it stays open, and later the payment is missing", async () => {
+  test("a period whose payment a later statement may show: it stays open, and later the payment is missing", async () => {
     const accountId = world.terminalAccountId;
     await world.importLines(accountId, [await matching()]);
     await world.pay({ route: "smart_pos", reference: unique(), day: "2026-03-31" });
@@ -138,7 +138,7 @@ describe("an open period", () => {
   test.each([
     ["a credit that names two payouts and has another sum", ["PO-12345678", "PO-87654321"], [7090]],
     ["credits that name one payout and add up to less", ["PO-12345678"], [1500, 1000]],
-  ])("%s: it is ready when the difference is decided", async (_, payouts, credits) => {
+  ])("%s: the period is ready when the difference is decided", async (_, payouts, credits) => {
     const bank = await world.addAccount("bank");
     const lines = payouts.map(
       (reference): Line => ({
@@ -162,7 +162,7 @@ describe("an open period", () => {
     expect(await stateOf(world, bank)).toEqual(["ready"]);
   });
 
-  test("a line with the reference of two payments is closed without a choice: both payments are missing then", async () => {
+  test("a line with the reference of two payments, closed without a choice: both payments are missing then", async () => {
     const accountId = world.terminalAccountId;
     const reference = unique();
     for (const _ of [1, 2]) await world.pay({ route: "attested_terminal", reference });
@@ -177,7 +177,7 @@ describe("an open period", () => {
     expect(await stateOf(world, accountId)).toEqual(["ready"]);
   });
 
-  test("a settlement has no outcome: it stays open", async () => {
+  test("a period with a settlement without an outcome: it stays open", async () => {
     const { accountId } = await readyDay();
     const event = (ordinal: number, type: string) => world.database`
       insert into station_events (station_id, version, ordinal, organization_id, intent_id, at, type, actor_kind, actor_id, actor_name, data,
@@ -222,7 +222,7 @@ describe("a close", () => {
     expect(await stateOf(world, accountId)).toEqual(["closed"]);
   });
 
-  test("by the same person again: the same closing; by another person: refused", async () => {
+  test("a repeated close: the same closing for the same person, refused for another person", async () => {
     const { accountId } = await readyDay();
     const closing = await close(world, accountId);
     expect(await close(world, accountId)).toEqual(closing);
@@ -230,7 +230,7 @@ describe("a close", () => {
     expect(await refusalOf(close(world, accountId, { reason: "Other." }))).toBe("period_closed");
   });
 
-  test("by two people at once: one closing", async () => {
+  test("two people at once: one closing", async () => {
     const { accountId } = await readyDay();
     const results = await Promise.all([7, 8].map((userId) => refusalOf(close(world, accountId, { userId }))));
     expect(results.filter((result) => result === "none")).toHaveLength(1);
@@ -253,7 +253,7 @@ describe("a close", () => {
     expect(await stateOf(world, accountId, { fromDate: "2026-03-12" })).toEqual(["closed"]);
   });
 
-  test("without a key, of a month from its second day, or of another organization: refused", async () => {
+  test("no signing key, a month that begins on its second day, or another organization: refused", async () => {
     const { accountId } = await readyDay();
     const request = { caller: operator(world), accountId, kind: "day" as const, fromDate: DAY, reason: REASON };
     const keyless = { ...depsOf(world), closingKey: undefined };
@@ -263,7 +263,7 @@ describe("a close", () => {
     expect(await refusalOf(close(other, accountId))).toBe("not_found");
   });
 
-  test("with a new key: the earlier closing stays readable", async () => {
+  test("a new signing key: the key of the earlier closing stays in the list", async () => {
     const { accountId } = await readyDay();
     const first = await close(world, accountId);
     const request = {
@@ -280,7 +280,7 @@ describe("a close", () => {
     expect(known).toContain(second.signature.keyId);
   });
 
-  test("during an import that stores its lines, or a run: busy, without a wait", async () => {
+  test("an account in which an import stores lines, or a run works: busy at once", async () => {
     const { accountId } = await readyDay();
     const lockers = [
       "select from statement_accounts where account_id = $1 for update",
@@ -318,7 +318,7 @@ describe("a closed period", () => {
     ).rejects.toThrow(/never change|belongs to a closed period/);
   });
 
-  test("keeps its files: a withdrawal of one is refused, and of another file it is not", async () => {
+  test("a withdrawal of one of its files: refused; of another file: carried out", async () => {
     const { accountId, importId } = await readyDay();
     const later = await world.importLines(accountId, [stray("2026-04-05")], { from: "2026-04-05", to: "2026-04-06" });
     await run(accountId);
@@ -394,7 +394,7 @@ describe("lines after a closing", () => {
 describe("callbacks after a closing", () => {
   const REFERENCE = "tx-1";
 
-  /** A callback's issue of the day, in this status, and the closing of its day. */
+  /** Raises a callback's issue with this status, and closes its day. */
   async function closeWithIssue(status: "closed" | "ended") {
     const { database, qrAccountId } = world;
     await world.importLines(qrAccountId, []);
@@ -415,7 +415,7 @@ describe("callbacks after a closing", () => {
     return database.begin((tx) => addEvidence(tx, issue, { source, money, payment: undefined }));
   };
 
-  test.each(["closed", "ended"] as const)("another amount of money whose issue is %s: named once", async (status) => {
+  test.each(["closed", "ended"] as const)("a new amount of a payment whose issue is %s: one issue", async (status) => {
     const { issueId, closing } = await closeWithIssue(status);
     const { events } = await assertAgain(issueId, "second", "1300");
     expect(events).toMatchObject([{ issueId }, { type: "issues_opened" }]);
@@ -431,14 +431,14 @@ describe("callbacks after a closing", () => {
     expect(await afterClosing(world.qrAccountId)).toMatchObject([{ amount_minor: 1400 }]);
   });
 
-  test("money of a day that is open: nothing is named", async () => {
+  test("another amount of a payment of an open day: no `after_closing` issue", async () => {
     const { issueId } = await closeWithIssue("closed");
     await world.database`update issues set opened_at = '2026-03-11T12:00:00Z' where issue_id = ${issueId}`;
     await assertAgain(issueId, "second", "1300");
     expect(await afterClosing(world.qrAccountId)).toEqual([]);
   });
 
-  test("an issue that has ended: a close under way keeps it until its commit", async () => {
+  test("an issue that has ended: a close under way locks it until its commit", async () => {
     const { issueId } = await closeWithIssue("ended");
     const accountId = world.qrAccountId;
     await world.database.begin(async (tx) => {

@@ -154,7 +154,7 @@ describe("the report of a day", () => {
     expect(await count({ day: DAY, mode: "test" })).toBe(0);
   });
 
-  test("another organization's filial, or without a time zone: refused", async () => {
+  test("a filial of another organization, or an unknown time zone: refused", async () => {
     const other = await databases.openWorld();
     const request = {
       caller: operator(other),

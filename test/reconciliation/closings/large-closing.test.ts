@@ -14,9 +14,9 @@ afterAll(() => running.stop());
 const LINES = 2_000;
 const LIMIT = 100;
 
-/** As many lines in the closed month as in the one after it. Returns the closing's id. */
+/** Stores equally many lines in a month and in the month after it, and closes the first. Returns the closing's id. */
 async function closeMany({ database, organizationId, qrAccountId }: RunWorld): Promise<number> {
-  // As before the first `analyze` of the table, when the planner expects few lines in a month.
+  // No `analyze`, as in a new table: then the planner expects few lines in a month.
   await database`alter table statement_lines set (autovacuum_enabled = false)`;
   await database`
     insert into statement_lines (organization_id, account_id, fingerprint, fingerprint_version, kind, provider_type,
@@ -34,7 +34,7 @@ async function closeMany({ database, organizationId, qrAccountId }: RunWorld): P
   return closing.closing_id;
 }
 
-/** How many lines the connection has read, as far as it has not reported them yet. */
+/** How many lines the connection has read and not yet reported to PostgreSQL's statistics. */
 async function rowsRead(tx: Transaction): Promise<number> {
   const [row] = await tx<[{ read: number }]>`
     select (coalesce(idx_tup_fetch, 0) + seq_tup_read)::float8 as read from pg_stat_xact_user_tables

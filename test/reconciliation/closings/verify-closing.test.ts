@@ -221,7 +221,7 @@ describe("an exported closing", () => {
   });
 });
 
-test("sums that are signed and not those of the lines: the script does not verify them", async () => {
+test("signed sums that differ from those of the lines: the script does not verify them", async () => {
   const signer = newKey();
   const key = Buffer.from(signer.publicKey).toString("base64url");
   const statement = JSON.parse(closing.statement) as { readonly totals: readonly Record<string, string | number>[] };
@@ -239,7 +239,7 @@ test("sums that are signed and not those of the lines: the script does not verif
   }
 });
 
-test("a byte that is no UTF-8, where a text has the character for such bytes: the script does not verify the file", async () => {
+test("a byte that is no UTF-8, in place of the replacement character: the script does not verify the file", async () => {
   const mark = Buffer.from("\ufffd");
   const bytes = Buffer.from(`${rows.join("\n")}\n`);
   const at = bytes.indexOf(mark);
@@ -259,8 +259,8 @@ test("a file without its last line feed, and the key before the file: the script
   expect(await runScript(["--key", closing.signature.publicKey, file])).toMatchObject({ status: 1 });
 });
 
-// With Node 18 the script once ended with "Not verified" for a closing that is valid.
-test("on a Node that lacks what Node 18 lacks: the script verifies an unchanged file, and no other one", async () => {
+// With Node 18 the script once ended with "Not verified" for a valid closing.
+test("a Node without the functions that Node 18 lacks: the script verifies the unchanged file and no other one", async () => {
   const older = join(folder.path, "older.mjs");
   const lacks = ["toSorted", "toReversed", "toSpliced", "with"].map((name) => `delete Array.prototype.${name};`);
   writeFileSync(

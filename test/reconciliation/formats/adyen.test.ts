@@ -12,7 +12,7 @@ const parse = (sample: string, timeZone?: string) =>
 const textOf = async (sample: string): Promise<string> => (await collected(sampleText(`adyen/${sample}.csv`))).join("");
 
 describe("Adyen's settlement details report", () => {
-  it("gives each type its kind, and only entries of payments the provider's references", async () => {
+  it("gives each type its kind, and the provider's references to entries of payments only", async () => {
     const records = await parse("batch");
     expect(problemsOf(records)).toEqual([]);
     expect(linesOf(records).map(outlineOf)).toEqual([
@@ -45,7 +45,7 @@ describe("Adyen's settlement details report", () => {
     ]);
   });
 
-  it("has one header for each batch, and a batch that adds up to zero", async () => {
+  it("gives each batch one header, and one total, which is zero", async () => {
     const records = await parse("batch");
     expect(records.filter(({ type }) => type === "header")).toEqual([
       {
@@ -62,7 +62,7 @@ describe("Adyen's settlement details report", () => {
     expect(totalsOf(records)).toEqual(["batch 41 of BistroBasel: 0 EUR, 0 by its lines"]);
   });
 
-  it("reads a gratuity as the tip within the gross, with its sign, whichever sign it is written with", async () => {
+  it("reads a gratuity as the tip within the gross, with the sign of the gross, whichever sign the file has", async () => {
     const tips = ["", "1.00", "1.00", "-1.00"];
     const rows = (await textOf("batch")).trim().split("\n");
     const [header = "", , sale = "", , refund = ""] = rows;
@@ -84,14 +84,14 @@ describe("Adyen's settlement details report", () => {
     ]);
   });
 
-  it("reports a bounded count of such rows", async () => {
+  it("reports a bounded count of rows whose fee and net disagree", async () => {
     const [header, , , row] = (await textOf("off-balance")).split("\n");
     const many = Array.from({ length: 2 * FORMAT_LIMITS.rowTotals }, () => row).join("\n");
     const totals = totalsOf(await parseText(adyenSettlementDetails, `${header}\n${many}\n`));
     expect(totals).toHaveLength(FORMAT_LIMITS.rowTotals + 1);
   });
 
-  it("finds columns by name in any order, and keeps columns that are added at the end, a damaged ARN too", async () => {
+  it("finds columns by name in any order, and keeps columns that are added at the end, also a damaged ARN", async () => {
     const records = await parse("reordered");
     expect(problemsOf(records)).toEqual([]);
     const [converted, plain] = linesOf(records);
@@ -109,7 +109,7 @@ describe("Adyen's settlement details report", () => {
     expect(totalsOf(records)).toEqual(["batch 1136 of BistroGoa: 0 USD, 0 by its lines"]);
   });
 
-  it("reads a local time by the zone beside it, and not at all when the zone's name has two meanings", async () => {
+  it("reads a local time by the zone beside it, and reads none when the zone's name has two meanings", async () => {
     const lines = linesOf(await parse("reordered", "Europe/Berlin"));
     expect(lines.map(({ occurredAt }) => occurredAt)).toEqual([
       "2026-10-31T04:05:39-07:00",
@@ -180,7 +180,7 @@ describe("Adyen's settlement details report", () => {
   });
 });
 
-/** The sample has one field in quotes, with a comma. */
+/** The fields of a row. The sample has one field in quotes, which contains a comma. */
 function cells(row: string): readonly string[] {
   return row.match(/"[^"]*"|[^,]+|(?<=^|,)(?=,|$)/g) ?? [];
 }

@@ -151,7 +151,7 @@ describe("archivedRows", () => {
 });
 
 describe("isArchive", () => {
-  it("uses the first bytes", () => {
+  it("recognizes an archive by its first bytes", () => {
     expect(
       [zipOf([]), zipOf([{ name: "a", content: "" }]), Buffer.from("PK"), Buffer.from("<?xml")].map(isArchive),
     ).toEqual([true, true, false, false]);

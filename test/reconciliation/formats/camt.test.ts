@@ -154,7 +154,7 @@ describe("camt.053 versions 02 and 04", () => {
     });
   });
 
-  it("has the days of its balances where it names none, also without an entry", async () => {
+  it("takes its days from the balances where it names none, also without an entry", async () => {
     const { headers } = await read(CAMT_053, sample("camt/statements-v04.xml"));
     expect(headers[0]).toMatchObject({ fromDate: undefined, toDate: undefined });
     expect(headers[1]).toMatchObject({ fromDate: "2026-03-02", toDate: "2026-03-02" });
@@ -197,7 +197,7 @@ describe("camt.053 traps", () => {
     expect(reading.totals).toMatchObject([{ statedMinor: 60000n, computedMinor: 11641n }]);
   });
 
-  it("shows as a difference that balances and entries have other currencies", async () => {
+  it("reports balances and entries of different currencies as a difference", async () => {
     const { totals } = await read(CAMT_053, sample("camt/other-currencies.xml"));
     expect(totals.map(({ currency, statedMinor, computedMinor }) => [currency, statedMinor, computedMinor])).toEqual([
       ["EUR", 0n, 1815n],
@@ -233,7 +233,7 @@ describe("camt.053 traps", () => {
   it("makes an endless entry malformed in bounded memory, and reads on", async () => {
     const text = `<NtryDtls><TxDtls>${"<RmtInf><Ustrd>abcdefghij</Ustrd></RmtInf>".repeat(200)}</TxDtls></NtryDtls>`;
     const head = statementWith(entryWith("").slice(0, -"</Ntry>".length)).split("</Stmt>");
-    // Elements cost more in memory than in the file: less than the limit is too much.
+    // Elements need more space in memory than in the file, so fewer characters than the limit are already too many.
     const parts = Math.ceil(FORMAT_LIMITS.entryCharacters / text.length / 2);
     const endless = async function* () {
       yield head[0] ?? "";
@@ -245,7 +245,7 @@ describe("camt.053 traps", () => {
     expect(reading.lines).toMatchObject([{ position: 2, amountMinor: 500n }]);
   });
 
-  it("takes a zero amount for no money", async () => {
+  it("reads a zero amount as `not_money`", async () => {
     const { lines } = await read(CAMT_053, statementWith(entryWith('<Amt Ccy="EUR">0</Amt>')));
     expect(lines).toMatchObject([{ kind: "not_money", details: { not_money_reason: "zero amount" } }]);
   });
@@ -263,13 +263,13 @@ describe("camt.053 traps", () => {
   });
 
   it.each([
-    ["an opening and a closing one", ["OPBD 10", "CLBD 15"], [15n, 15n]],
-    ["the previous closing one as opening", ["PRCD 10", "CLBD 15"], [15n, 15n]],
-    ["an interim one at the end of a page", ["OPBD 10", "ITBD 15"], [15n, 15n]],
-    ["interim ones at both ends of a page", ["ITBD 10", "ITBD 15"], [15n, 15n]],
+    ["an opening and a closing balance", ["OPBD 10", "CLBD 15"], [15n, 15n]],
+    ["the previous closing balance as the opening one", ["PRCD 10", "CLBD 15"], [15n, 15n]],
+    ["an interim balance at the end of a page", ["OPBD 10", "ITBD 15"], [15n, 15n]],
+    ["interim balances at both ends of a page", ["ITBD 10", "ITBD 15"], [15n, 15n]],
     ["several days", ["OPBD 10", "CLBD 99", "OPBD 99", "CLBD 15"], [15n, 15n]],
-    ["a wrong closing one", ["OPBD 10", "CLBD 16"], [16n, 15n]],
-  ])("checks the balances of %s", async (_what, balances, [stated = 0n, computed = 0n]) => {
+    ["a wrong closing balance", ["OPBD 10", "CLBD 16"], [16n, 15n]],
+  ])("compares the entries with the balances: %s", async (_what, balances, [stated = 0n, computed = 0n]) => {
     const text = balances.map((balance) => balanceOf(balance)).join("");
     const { totals } = await read(CAMT_053, statementWith(text + entryWith("")));
     expect(totals).toMatchObject([{ statedMinor: stated * 100n, computedMinor: computed * 100n }]);
@@ -304,11 +304,11 @@ describe("camt statements that their file repeats", () => {
     ["page", "A", "<StmtPgntn><PgNb>2</PgNb><LastPgInd>true</LastPgInd></StmtPgntn>", "10.00"],
     ["days", "A", "<FrToDt><FrDt>2026-03-03</FrDt><ToDt>2026-03-03</ToDt></FrToDt>", "10.00"],
     ["opening balance", "A", "", "15.00"],
-  ])("with another %s are different statements", async (_what, id, more, opening) => {
+  ])("are different statements when their %s differs", async (_what, id, more, opening) => {
     expect(await typesOf(statement("A"), statement(id, more, opening))).toBe("header line header line");
   });
 
-  it("refuses a file with more statements than are remembered", async () => {
+  it("refuses a file with more statements than the parser remembers", async () => {
     const notification = "<Ntfctn><Id>A</Id><NtfctnPgntn><PgNb>1</PgNb></NtfctnPgntn></Ntfctn>";
     const many = Array.from({ length: FORMAT_LIMITS.statements + 1 }, (_, number) =>
       notification.replace("A", `${number}`),
@@ -338,7 +338,7 @@ describe("camt.054", () => {
 });
 
 describe("camt in an archive", () => {
-  it("reads several files in one, in the encoding that they declare", async () => {
+  it("reads several files of one archive, in the encoding that they declare", async () => {
     const latin = V08.replace('encoding="UTF-8"', 'encoding="ISO-8859-1"');
     const file = Buffer.from(latin, "latin1");
     expect(detectEncoding(file).map(({ encoding }) => encoding)).toEqual(["iso-8859-1"]);
@@ -448,7 +448,7 @@ function statementWith(content: string): string {
   return `<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.08"><BkToCstmrStmt><Stmt><Id>S</Id>${content}</Stmt></BkToCstmrStmt></Document>`;
 }
 
-/** A booked credit of 5.00 EUR; the given elements replace those of the same name, and others follow. */
+/** A booked credit of 5.00 EUR. An element of the argument replaces the one of the same name, or is added. */
 function entryWith(elements: string): string {
   const parts = ['<Amt Ccy="EUR">5.00</Amt>', "<CdtDbtInd>CRDT</CdtDbtInd>", "<Sts><Cd>BOOK</Cd></Sts>"];
   parts.push("<BookgDt><Dt>2026-03-02</Dt></BookgDt>");
@@ -458,7 +458,7 @@ function entryWith(elements: string): string {
   return `<Ntry>${others.join("")}${elements}</Ntry>`;
 }
 
-/** A balance of "OPBD 10"; the dates rise with the pairs. */
+/** The balance for a text such as "OPBD 10": its type and its amount. */
 function balanceOf(text: string): string {
   const [type = "", amount = ""] = text.split(" ");
   return `<Bal><Tp><CdOrPrtry><Cd>${type}</Cd></CdOrPrtry></Tp><Amt Ccy="EUR">${amount}</Amt><CdtDbtInd>CRDT</CdtDbtInd></Bal>`;

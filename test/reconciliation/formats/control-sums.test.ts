@@ -23,7 +23,7 @@ describe("SumsByKey", () => {
 });
 
 describe("RowCheck", () => {
-  it("gives a total for a row whose gross and fee are not its net, and none for another", () => {
+  it("gives a total for a row whose gross and fee do not add up to its net, and none for other rows", () => {
     const check = new RowCheck();
     const amounts = { position: 3, currency: "EUR", grossMinor: 100n, feeMinor: -5n };
     expect([...check.check({ ...amounts, netMinor: 95n })]).toEqual([]);

@@ -36,7 +36,7 @@ describe("calendarDate", () => {
 
 describe("isoInstant", () => {
   it.each(["2026-03-10T10:00:00Z", "2026-03-10T10:00:00.5-12:00", "2026-03-10T10:00:00+14:00"])(
-    "takes %s as it is",
+    "returns %s unchanged",
     (text) => {
       expect(isoInstant(text)).toBe(text);
     },

@@ -76,7 +76,7 @@ describe("decode", () => {
   it("names the same offset for each division into chunks, and throws nothing but a refusal", async () => {
     await fc.assert(
       fc.asyncProperty(
-        // Zeros and surrogates often, so that each kind of refusal comes first now and then.
+        // Zeros and surrogates are frequent, so that each kind of refusal is sometimes the first one.
         fc.array(fc.oneof(fc.constantFrom(0, 0x61, 0xd8, 0xdc, 0xef, 0xff), fc.nat(255)), { maxLength: 40 }),
         fc.array(fc.nat(), { maxLength: 6 }),
         fc.constantFrom(...ENCODINGS),
@@ -108,12 +108,12 @@ describe("detectEncoding", () => {
     ["a euro sign of windows-1252", bytesOf(0x35, 0x20, 0x80), ["windows-1252", "macintosh", "cp850"]],
     ["NUL bytes among text", bytesOf(0x61, 0x62, 0, 0x63, 0x64, 0x65), []],
     [
-      "XML that declares it",
+      "XML that declares its encoding",
       bytesOf(...utf8("<?xml version='1.0' encoding='ISO-8859-1'?><a>Geb"), 0xfc),
       ["iso-8859-1"],
     ],
     [
-      "XML that declares it, up to here in ASCII",
+      "XML that declares its encoding, in ASCII so far",
       utf8('<?xml version="1.0" encoding="Windows-1252"?>'),
       ["windows-1252"],
     ],
@@ -127,7 +127,7 @@ describe("detectEncoding", () => {
     expect(detectEncoding(head).map(({ encoding }) => encoding)).toEqual(encodings);
   });
 
-  it("shows a person what each candidate reads", () => {
+  it("gives a sample of the text that each candidate reads", () => {
     const [first, ...others] = detectEncoding(bytesOf(...utf8("Geb"), 0xfc, ...utf8("hr")));
     expect(first).toMatchObject({ encoding: "windows-1252", sample: "Gebühr" });
     expect(others.find(({ encoding }) => encoding === "cp850")?.sample).toBe("Geb³hr");

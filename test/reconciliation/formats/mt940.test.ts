@@ -58,7 +58,7 @@ describe("MT940 in blocks", () => {
     });
   });
 
-  it("takes NONREF and NOTPROVIDED for none, and keeps equal entries apart by their lines", async () => {
+  it("reads NONREF and NOTPROVIDED as no reference, and keeps equal entries apart by their positions", async () => {
     const { lines } = await read(MT940, TWO);
     expect(
       lines.slice(1, 3).map((line) => [line.position, line.providerReference, line.merchantReference, line.text]),
@@ -132,7 +132,7 @@ describe("MT940 plain", () => {
     ]);
   });
 
-  it("takes a zero amount for no money", async () => {
+  it("reads a zero amount as `not_money`", async () => {
     const { lines } = await read(MT940, PLAIN);
     expect(lines[3]).toMatchObject({
       kind: "not_money",
@@ -184,14 +184,14 @@ describe("the days of an MT940", () => {
     expect(await daysOf("260314", "260315", entries)).toEqual(["2026-03-02", "2026-03-17"]);
   });
 
-  it("are that of the closing balance where the opening balance is later, years older, or on no day", async () => {
+  it("are the day of the closing balance where the opening balance is later, years older, or on no day", async () => {
     for (const opening of ["260320", "000101", "260231"])
       expect(await daysOf(opening, "260315")).toEqual(["2026-03-15", "2026-03-15"]);
   });
 });
 
 describe("MT940 traps", () => {
-  it("takes a line of a text that is only a dash for text, and not for the end of the statement", async () => {
+  it("reads a line with only a dash in a text as text, and not as the end of the statement", async () => {
     const entries =
       ":61:2603020302C5,NTRFEREF//1\n:86:/MARF/MND\n-\nEV01//REMI/one\n-\n:61:2603020302D5,NTRFNONREF//2\n:86:-\n-\n";
     const reading = await read(MT940, statementWith(entries));
@@ -204,7 +204,7 @@ describe("MT940 traps", () => {
   });
 
   it.each(["", "ABNANL2A\n940\nABNANL2A\n", "{1:F01ABNANL2AXXXX0000000000}{2:I940ABNANL2AXXXXN}{3:}{4:\n"])(
-    "ends a statement without a closing balance at its dash: what follows is %j",
+    "ends a statement without a closing balance at its dash, whatever follows: %j",
     async (between) => {
       const entry = ":61:2603020302C5,NTRFNONREF//1\n:86:text\n";
       const cut = statementWith(entry).replace(/:62F:.*\n/, "");
@@ -260,7 +260,7 @@ describe("MT940 traps", () => {
   });
 
   it.each(["EREF", "PREF", "MARF", "KREF+", "NOTPROVIDED"])(
-    "takes %s for the name of a part, not a reference",
+    "reads %s as the name of a part, not as a reference",
     async (name) => {
       const entry = `:61:2603020302C5,NTRF${name}//B1\n:86:/MARF/M7//PREF/P7//REMI/USTD//Table 7/\n`;
       const reading = await read(MT940, statementWith(entry));
@@ -268,7 +268,7 @@ describe("MT940 traps", () => {
     },
   );
 
-  it("reads entries without a type, and takes none of it for a reference", async () => {
+  it("reads entries without a type, and their references", async () => {
     const entries = ["C5,NONREF", "C6,00NONREF//B1", "DN7,00//19239782213"].map((entry) => `:61:2603020302${entry}\n`);
     const reading = await read(MT940, statementWith(entries.join("")));
     expect(reading.malformed).toEqual([]);

@@ -1,7 +1,7 @@
 /** One line of text for each record, for the tests of formats that have many kinds of lines. */
 import type { StatementLine, StatementRecord } from "../../../services/reconciliation/formats/format.ts";
 
-/** "2 payment Settled 1700 EUR fee -34 net 1666 | 882… of 881… for ORDER-1 in 41" */
+/** For example "2 payment Settled 1700 EUR fee -34 net 1666 | 882… of 881… for ORDER-1 in 41". */
 export function outlineOf(line: StatementLine): string {
   const sums = Object.entries({ fee: line.feeMinor, net: line.netMinor })
     .filter(([, minor]) => minor !== undefined)
@@ -15,7 +15,7 @@ export function outlineOf(line: StatementLine): string {
   return `${line.position} ${line.kind} ${line.providerType} ${line.amountMinor} ${line.currency}${sums.join("")} |${references.join("")}`;
 }
 
-/** "batch 41 of Bistro: 0 EUR, 0 by its lines" */
+/** One text for each total, for example "batch 41 of Bistro: 0 EUR, 0 by its lines". */
 export function totalsOf(records: readonly StatementRecord[]): readonly string[] {
   return records.flatMap((record) =>
     record.type === "total"

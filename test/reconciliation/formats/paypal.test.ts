@@ -106,7 +106,7 @@ describe("PayPal's settlement report (STL)", () => {
     const again = await parseText(paypalStl, [...first, ...second, ...second].join("\n"));
     expect(again.filter(({ type }) => type === "next_file")).toHaveLength(1);
     expect(totalsOf(again)).toEqual(totalsOf(records));
-    // The columns of the section before are not those of the rows that follow.
+    // The column headers of an earlier section do not apply to the rows that follow.
     expect(problemsOf(again)).toEqual([
       "2 : The file has no footer (FF), so its end may be missing; download it again.",
       ...[30, 31, 32, 33, 34].map((line) => `${line} : The row has no column headers (CH) before it.`),
@@ -179,7 +179,7 @@ describe("PayPal's settlement report (STL)", () => {
     expect(records).toMatchObject([{ type: "header", header: { fromDate: "2026-03-02", toDate: "2026-03-02" } }]);
   });
 
-  it("refuses a file of another type, one without column headers, and one with unknown ones", async () => {
+  it("refuses a file of another type, a file without column headers, and a file with unknown headers", async () => {
     await expect(parseText(paypalStl, "Date,Amount\n1,2\n")).rejects.toMatchObject({ code: "not_this_format" });
     await expect(parseText(paypalStl, '"RH",2026/03/03\n"FH",01\n')).rejects.toMatchObject({ code: "truncated" });
     await expect(parseText(paypalStl, '"CH","Case ID","Case Type"\n')).rejects.toMatchObject({
@@ -209,7 +209,7 @@ describe("PayPal's settlement report (STL)", () => {
 });
 
 describe("PayPal's transaction detail report (TRR)", () => {
-  it("reads rows that moved no money as such, with their reason, and leaves them out of the totals", async () => {
+  it("reads rows that moved no money as `not_money`, with their reason, and leaves them out of the totals", async () => {
     const records = await parseSample(paypalTrr, "paypal/trr.csv");
     expect(problemsOf(records)).toEqual([]);
     expect(linesOf(records).map((line) => `${outlineOf(line)} ${line.details["not_money_reason"] ?? ""}`)).toEqual([
@@ -300,7 +300,7 @@ describe("PayPal's activity download", () => {
     expect(linesOf(records).map(({ occurredAt }) => occurredAt)).toContain("2026-09-13T10:00:01+02:00");
   });
 
-  it("reads an unknown status by the effect on the balance, and not at all without one", async () => {
+  it("reads an unknown status by its effect on the balance, and as `not_money` without an effect", async () => {
     const [header, first = ""] = (await textOf("activity-de-holds")).split("\n");
     const row = (status: string, impact: string) =>
       first
@@ -313,7 +313,7 @@ describe("PayPal's activity download", () => {
     expect(lines.map(({ kind }) => kind)).toEqual(["payment", "not_money", "not_money", "payment"]);
   });
 
-  it("German: a hold and its reversal move no money, in each of their words", async () => {
+  it("German: a hold and its reversal move no money, whichever word names them", async () => {
     const records = await parseSample(paypalActivity, "paypal/activity-de-holds.csv");
     expect(problemsOf(records)).toEqual([]);
     expect(linesOf(records).map(outlineOf)).toEqual([
@@ -325,7 +325,7 @@ describe("PayPal's activity download", () => {
     ]);
   });
 
-  it("refuses dates that are all ambiguous, and reads them where the order does not matter", async () => {
+  it("refuses dates that are all ambiguous, unless day and month are equal", async () => {
     const [header, first] = (await textOf("activity-en")).split("\n");
     const withDate = (date: string) => `${header}\n${first?.replace("04/09/2026", date)}\n`;
     await expect(parseText(paypalActivity, withDate("04/09/2026"))).rejects.toMatchObject({ code: "ambiguous_dates" });
@@ -333,7 +333,7 @@ describe("PayPal's activity download", () => {
     expect(line?.bookedOn).toBe("2026-05-05");
   });
 
-  it("holds back a bounded count of rows until a date decides", async () => {
+  it("keeps a bounded count of rows until a date shows the order of day and month", async () => {
     const [header, first] = (await textOf("activity-en")).split("\n");
     const rows = (count: number) => `${header}\n${`${first}\n`.repeat(count)}`;
     const decides = `${first?.replace("04/09/2026", "13/09/2026")}\n`;

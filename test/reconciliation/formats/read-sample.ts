@@ -17,7 +17,7 @@ export function sample(path: string): string {
   return readFileSync(new URL(`../samples/${path}`, import.meta.url), "utf8");
 }
 
-/** The text in chunks whose lengths repeat. */
+/** The text in chunks of these lengths, which repeat. */
 export async function* chunked(text: string, lengths: readonly number[] = [1_000]): AsyncGenerator<string> {
   let start = 0;
   for (let turn = 0; start < text.length; turn += 1) {
@@ -78,7 +78,7 @@ export async function expectRefusal(
   expect((error as Error).message).toMatch(/^[A-Z].*\.$/);
 }
 
-/** Records, or a refusal: no other end is allowed. */
+/** Expects records or a refusal. Any other error fails the test. */
 export async function expectRecordsOrRefusal(format: StatementFormat, text: string): Promise<void> {
   try {
     for (const record of await recordsOf(format, text))

@@ -34,7 +34,7 @@ const otherVersion = (): Uint8Array =>
 const namesOf = (head: string): readonly string[] => detectFormats(head).map(({ name }) => name);
 
 describe("the candidates of a file", () => {
-  it("the first one has the encoding with which its header is known", async () => {
+  it("the first candidate has the encoding in which the header is known", async () => {
     const text = readFileSync(new URL("sumup/de-2026.csv", SAMPLES), "utf8");
     for (const encoding of ["macintosh", "cp850"]) {
       const { formats, encodings } = await detectCandidates(oneChunk(iconvLite.encode(text, encoding)));
@@ -115,7 +115,7 @@ describe("the formats of statements", () => {
     expect(namesOf("Date,Amount\n2026-01-01,5\n")).toEqual([]);
   });
 
-  it("a bounded beginning is enough for detection", () => {
+  it("detection reads only a bounded beginning of the file", () => {
     expect(namesOf(" ".repeat(FORMAT_LIMITS.headCharacters) + headOf("adyen/batch.csv"))).toEqual([]);
   });
 });

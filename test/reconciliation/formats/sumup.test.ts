@@ -5,7 +5,7 @@ import { sumup } from "../../../services/reconciliation/formats/sumup.ts";
 import { collected, dividedAt, oneChunk } from "./chunks.ts";
 import { linesOf, NO_OPTIONS, parseSample, parseText, problemsOf, sampleText } from "./samples.ts";
 
-/** "2 payment Sale TA1 1700 CHF fee -24 net 1676 tip 100 2025-02-14" */
+/** For example "2 payment Sale TA1 1700 CHF fee -24 net 1676 tip 100 2025-02-14". */
 function outline(line: StatementLine): string {
   const sums = Object.entries({ fee: line.feeMinor, net: line.netMinor, tip: line.tipMinor })
     .filter(([, minor]) => minor !== undefined && minor !== 0n)
@@ -26,7 +26,7 @@ const outlinesOf = async (text: string): Promise<readonly string[]> =>
   linesOf(await parseText(sumup, text, { currency: "EUR" })).map(outline);
 
 describe("SumUp's transaction report", () => {
-  it("German, early 2025: sale and payout share an id, and cash, cancelled, failed and planned rows are distinguished", async () => {
+  it("German, early 2025: sale and payout share an id; cash, cancelled, failed and planned rows keep their kinds", async () => {
     expect(await outlines("de-early-2025", "CHF")).toEqual([
       "2 payment Sale TA1 1700 CHF fee -24 net 1676 tip 100 2025-02-14",
       "3 payout Payout TA1 -1676 CHF net -1676 2025-02-14 in 900001 on 2025-02-17",
@@ -47,7 +47,7 @@ describe("SumUp's transaction report", () => {
     ]);
   });
 
-  it("German, 2026: its own currency, a new column, and a payout that is the total less the fee", async () => {
+  it("German, 2026: the file has its currency and a new column, and a payout is the total less the fee", async () => {
     expect(await outlines("de-2026")).toEqual([
       "2 payment Sale TC1 1700 EUR fee -24 net 1676 tip 100 2026-03-14",
       "3 payout Payout TC1 -1676 EUR net -1676 2026-03-14 in 900021 on 2026-03-17",
@@ -56,7 +56,7 @@ describe("SumUp's transaction report", () => {
     ]);
   });
 
-  it("French: the id is French, the tip English, and months are named", async () => {
+  it("French: the id has a French name, the tip an English one, and months are words", async () => {
     expect(await outlines("fr-2025", "EUR")).toEqual([
       "2 payment Sale TD1 1700 EUR fee -24 net 1676 tip 100 2025-11-14",
       "3 payout Payout TD1 -1676 EUR net -1676 2025-11-14 in 900031 on 2025-11-17",
@@ -121,7 +121,7 @@ describe("SumUp's transaction report", () => {
       "2026",
       "Data e ora,Codice transazione,Tipo di transazione,Stato,Importo,Mancia,Importo commissione,Accredito",
     ],
-  ])("%s, %s: the header is known, and all its columns", async (language, _generation, header) => {
+  ])("%s, %s: the header and all its columns are known", async (language, _generation, header) => {
     const words =
       language === "French" ? ["Vente", "Réussi", "Versement", "Payé"] : ["Vendita", "Riuscito", "Accredito", "Pagato"];
     const [sale, done, payout, paid] = words;
@@ -152,7 +152,7 @@ describe("SumUp's transaction report", () => {
     expect(failed?.text).toBe('=HYPERLINK("http://example.com")');
   });
 
-  it("an instant is taken from the file's offset, and a local time without a declared zone is none", async () => {
+  it("an instant comes from the file's offset, and a local time without a declared zone gives none", async () => {
     const [english] = linesOf(await parseSample(sumup, "sumup/en-2026.csv"));
     const [german] = linesOf(await parseSample(sumup, "sumup/de-2026.csv"));
     expect(english?.occurredAt).toBe("2026-03-14T12:03:10Z");

@@ -54,7 +54,7 @@ export function zipOf(files: readonly ZippedFile[]): Buffer {
   return Buffer.concat([...parts, central, ...end]);
 }
 
-/** From "version needed" to the length of the extra field: the same in the local header and in the directory. */
+/** The fields that the local header and the directory both have, from "version needed" to the length of the extra field. */
 function fieldsOf(file: ZippedFile, content: Buffer, data: Buffer, name: Buffer): Buffer {
   const flags = (file.isEncrypted ? 1 : 0) | (file.hasDescriptor ? 8 : 0) | 0x800;
   const method = file.method ?? (file.isStored ? 0 : 8);

@@ -28,7 +28,7 @@ describe("a callback's payment that has settled no order", () => {
     expect(await outcomeOf(world)).toEqual([{ reason: "late_money", issue_id: issueId }]);
   });
 
-  test("without a registered payment: the same issue as that of the line, also when it is closed", async () => {
+  test("a callback without a registered payment: the line gets its issue, also when the issue is closed", async () => {
     const world = await running.openWorld();
     const issueId = await raiseOfCallback(world, { kind: "unmatched_money", reference: "tx-1", amountMinor: 1250 });
     await world.importLines(world.qrAccountId, [line("tx-1", 1250)]);
@@ -42,7 +42,7 @@ describe("a callback's payment that has settled no order", () => {
     expect(rows.map((row) => row["status"])).toEqual(["closed"]);
   });
 
-  test("with another amount in the statement: the issue names the difference", async () => {
+  test("another amount in the statement: the run finds `amount_over`", async () => {
     const world = await running.openWorld();
     await raiseOfCallback(world, { kind: "late_money", reference: "tx-1", amountMinor: 1250 });
     await world.importLines(world.qrAccountId, [line("tx-1", 1300)]);

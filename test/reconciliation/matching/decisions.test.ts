@@ -1,4 +1,4 @@
-/** Decisions of people about matches, also two at once, and the runs that follow by themselves. */
+/** Decisions of people about matches, also two at once, and the runs that follow automatically. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { runNext } from "../../../services/reconciliation/automatic-runs.ts";
 import { RUN_LIMITS } from "../../../services/reconciliation/limits.ts";
@@ -37,7 +37,7 @@ async function runWanted({ database }: RunWorld, isShort = false): Promise<numbe
 }
 
 describe("candidates", () => {
-  test("a line: listed with their scores and reasons, the best first; another organization sees none", async () => {
+  test("candidates of a line: listed with scores and reasons, the best first; another organization gets none", async () => {
     const world = await running.openWorld();
     const near = await world.pay({ reference: "a", amountMinor: 1000, day: "2026-03-09" });
     const far = await world.pay({ reference: "b", amountMinor: 1000, day: "2026-03-07" });
@@ -62,7 +62,7 @@ describe("candidates", () => {
     expect((await listCandidates(other, { ...page, caller: operator(other) })).lines).toEqual([]);
   });
 
-  test("a confirmed candidate: a match of the next run, which starts by itself; its issue ends", async () => {
+  test("a confirmed candidate: the next run, which starts automatically, matches it and ends its issue", async () => {
     const world = await running.openWorld();
     const payment = await world.pay({ reference: "a", amountMinor: 1000 });
     await world.importLines(world.qrAccountId, [lineOf("wrong", 1000)]);
@@ -147,7 +147,7 @@ describe("candidates", () => {
     expect((await world.run(world.qrAccountId)).lines).toEqual({ a: "unmatched_money", b: "matched" });
   });
 
-  test("a rejection: only of a candidate or a match of the line", async () => {
+  test("a rejection of a payment that is neither a candidate nor a match of the line: not found", async () => {
     const world = await running.openWorld();
     const payment = await world.pay({ reference: "a", amountMinor: 1000 });
     await world.importLines(world.qrAccountId, [lineOf("b", 700)]);
@@ -159,7 +159,7 @@ describe("candidates", () => {
     expect(await refusalOf(rejectMatch(world, { ...request, caller: stranger }))).toBe("not_found");
   });
 
-  test("a report after the end of its collection: not confirmed, with what a person does in place of it", async () => {
+  test("a report after the end of its collection: a confirmation is refused, and a rejection is possible", async () => {
     const world = await running.openWorld();
     await world.reportLate("late-77");
     await world.importLines(world.terminalAccountId, [lineOf("unknown-1", 1000)]);
@@ -202,7 +202,7 @@ describe("candidates", () => {
   });
 });
 
-describe("runs that start by themselves", () => {
+describe("runs that start automatically", () => {
   test("an import requests a run of its account, and of the bank where its payouts arrive", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
@@ -242,7 +242,7 @@ describe("runs that start by themselves", () => {
     expect(await runWanted(world)).toBe(0);
   });
 
-  test("imports of accounts that affect one another end at once, without a deadlock", async () => {
+  test("imports of accounts that affect one another end at the same time: no deadlock", async () => {
     const world = await running.openWorld();
     const accounts = [world.terminalAccountId, await world.addAccount("second"), await world.addAccount("third")];
     for (const account of accounts) await world.importLines(account, [lineOf("first", 100)]);
@@ -268,7 +268,7 @@ describe("runs that start by themselves", () => {
     expect(await runWanted(world)).toBe(1);
   });
 
-  test("a run waits for space: it does not begin on a short disk, and is tried again after a full disk", async () => {
+  test("a disk with little space: no run begins, and a run that found the disk full is tried again", async () => {
     const world = await running.openWorld();
     await world.importLines(world.qrAccountId, [lineOf("first", 100)]);
     expect(await runWanted(world, true)).toBe(0);

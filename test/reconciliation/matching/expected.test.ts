@@ -42,7 +42,7 @@ describe("days", () => {
     expect((await world.run(world.qrAccountId)).kinds).toEqual(["missing_in_statement"]);
   });
 
-  test("a run about some of the days keeps the results of a longer run there", async () => {
+  test("a run over some of the days keeps the results of a longer run", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 500, day: "2026-03-19" });
     await world.pay({ reference: "b", amountMinor: 600, day: "2026-03-19" });
@@ -65,7 +65,7 @@ describe("days", () => {
       { kind: "not_money", amountMinor: 500, providerReference: "a" },
       ["status_mismatch"],
     ],
-  ] as const)("a payment of a run about some days is not missing when a later day has %s", async (name, row, kinds) => {
+  ] as const)("a payment in a run over some days is not missing when a later day has %s", async (name, row, kinds) => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 500, day: "2026-03-19" });
     await world.importLines(world.qrAccountId, [{ name, day: "2026-03-21", ...row }]);
@@ -181,7 +181,7 @@ describe("accounts", () => {
   });
 
   test.each(["terminals", "a bank"])(
-    "%s: what is missing stays missing when a further account begins later, until it is found there",
+    "%s: a missing payment or payout stays missing when another account begins later, until it is found there",
     async (kind) => {
       const world = await running.openWorld();
       const isBank = kind === "a bank";
@@ -215,7 +215,7 @@ describe("accounts", () => {
     expect((await world.run(world.terminalAccountId)).kinds).toEqual([]);
   });
 
-  test("an account that another one has replaced: its missing days hide no missing payment of the new one", async () => {
+  test("an account that replaces another one: missing days of the old account hide no missing payment", async () => {
     const world = await running.openWorld();
     const second = await world.addAccount("new terminals");
     const day = "2025-06-10";
@@ -233,7 +233,7 @@ describe("accounts", () => {
   const endAccount = (world: RunWorld, accountId: number) =>
     world.database`update statement_accounts set last_day = ${OLD_DAYS.to}::date where account_id = ${accountId}`;
 
-  test("an account with a last day: what is missing of later days is missing at the new one, at once", async () => {
+  test("an account with a last day: a missing payment of a later day is missing at the new account at once", async () => {
     const world = await running.openWorld();
     const old = world.terminalAccountId;
     const next = await world.addAccount("new terminals");
@@ -269,7 +269,7 @@ describe("accounts", () => {
     expect((await world.run(old)).kinds).toEqual(["unmatched_money"]);
   });
 
-  test("a QR payment is shown by an account without a config while its config has none", async () => {
+  test("a QR payment whose provider config has no account: an account without a config shows it", async () => {
     const world = await running.openWorld();
     await world.database`update statement_accounts set config_id = null where account_id = ${world.qrAccountId}`;
     await world.pay({ reference: "a", amountMinor: 1000 });
@@ -304,7 +304,7 @@ describe("payouts at the bank", () => {
     expect(await world.run(bank)).toMatchObject({ kinds: [], lines: { credit: "matched" } });
   });
 
-  test("rows that pay out one payment each match it, and arrive together", async () => {
+  test("payout rows of one payment each: each matches its payment, and one bank credit matches all of them", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     for (const reference of ["TAAA1111", "TBBB2222"])
@@ -397,7 +397,7 @@ describe("payouts at the bank", () => {
     },
   );
 
-  test("a credit that names two payouts and has the amount of one: the other one is missing", async () => {
+  test("a credit that names two payouts and has the amount of one: the other payout is missing", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     await world.importLines(world.qrAccountId, PAYOUTS);
@@ -433,7 +433,7 @@ describe("payouts at the bank", () => {
     expect(issue?.["difference"]).toBe("-10");
   });
 
-  test("a difference from a payout follows the payout's lines, and a closed one with another difference is a new issue", async () => {
+  test("a difference from a payout: follows the payout's lines, and is a new issue when it was closed before", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     const addPart = async (name: string, amountMinor: number): Promise<void> => {

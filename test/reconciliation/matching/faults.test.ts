@@ -13,7 +13,7 @@ afterAll(() => running.stop());
 const REFERENCES = ["aaaa", "bbbb", "cccc", "dddd", "eeee", "ffff", "gggg", "hhhh", "iiii", "jjjj"].map(
   (word) => `tx-${word}`,
 );
-/** The line that the faults are about. */
+/** The reference of the line that the faults change. */
 const FAULTY = "tx-cccc";
 
 /** Ten payments of different amounts, whose lines come from one terminal of the station. */
@@ -35,7 +35,7 @@ interface Fault {
   readonly before?: (world: RunWorld) => Promise<unknown>;
   /** Imports more lines. */
   readonly after?: (world: RunWorld, importId: number) => Promise<unknown>;
-  /** The payments are cards at a terminal instead of QR codes. */
+  /** The payments are card payments at a terminal instead of QR payments. */
   readonly atTerminal?: boolean;
   /** The station of the payment that the fault is about. */
   readonly station?: (world: RunWorld) => number;
@@ -240,7 +240,7 @@ describe("a statement with one fault", () => {
     expect([...kinds].toSorted()).toEqual([...RUN_KINDS].toSorted());
   });
 
-  test.each(Object.entries(FAULTS))("%s", async (_name, fault) => {
+  test.each(Object.entries(FAULTS))("%s: the run finds the expected differences only", async (_name, fault) => {
     const world = await running.openWorld();
     for (const reference of REFERENCES) {
       const station = reference === FAULTY ? fault.station?.(world) : undefined;

@@ -1,6 +1,6 @@
 /**
- * Accounts that show payments of the same stations: an import of one starts runs of the others, after all more urgent runs. So
- * does a change of an account which decides what its statements should show.
+ * Followers are the accounts that show payments of the same stations. An import of one account starts runs of its followers,
+ * after all more urgent runs. A change of an account that decides what its statements should show starts such runs too.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { changeStatementAccount } from "../../../services/reconciliation/accounts.ts";
@@ -33,7 +33,7 @@ const importInto = async (accountId: number | undefined): Promise<void> => {
   await world.importLines(accountId ?? 0, [{ name, providerReference: name }]);
 };
 
-/** The accounts of the runs that are due, in their order. */
+/** Carries out the runs that are due. Returns their accounts, in order. */
 async function runs(followerQuietMs: number): Promise<number[]> {
   const { database } = world;
   const [{ last }] = await database<
@@ -42,7 +42,7 @@ async function runs(followerQuietMs: number): Promise<number[]> {
   const deps = { database, longDatabase: database, log: QUIET, metrics: addRunMetrics(undefined, database) };
   const busy = new Set<number>();
   while (await runNext(deps, { busy, quietMs: 0, followerQuietMs })) {
-    // Until none is due.
+    // Repeats until no run is due.
   }
   const rows = await database<{ account_id: number }[]>`
     select account_id from reconciliation_runs where run_id > ${last} order by run_id`;
@@ -101,7 +101,7 @@ test("a shorter settlement delay: a run follows, and names the payment that is m
   expect(kinds.map(({ kind }) => kind as string)).toEqual(["missing_in_statement", "unmatched_money"]);
 });
 
-test("a last day: the account and those beside it get a run", async () => {
+test("a new last day: the account and its follower get a run", async () => {
   const own = await running.openWorld();
   const { database, terminalAccountId: accountId } = own;
   const beside = await own.addAccount("new terminals");

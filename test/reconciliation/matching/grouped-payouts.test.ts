@@ -69,7 +69,7 @@ describe("one credit that is the sum of several payouts", () => {
     expect(await shown(scene)).toEqual([{ line: "C", kind: "reference_mismatch", candidates: [group, group, group] }]);
   });
 
-  test("matches them when a person confirms it, and is no candidate after a person has rejected one", async () => {
+  test("is a match when a person confirms it, and is no candidate after a person has rejected one payout", async () => {
     const parts = [payout("P1", 3000), payout("P2", 4100)];
     const confirmed = await openScene(parts, [credit("C", 7100)]);
     const { database } = confirmed.world;
@@ -116,7 +116,7 @@ describe("one credit that is the sum of several payouts", () => {
     expect((await scene.world.run(scene.bankId)).lines).toEqual({ C: "unmatched_money" });
   });
 
-  test("matches two groups: ambiguous", async () => {
+  test("is the sum of two groups: the line is ambiguous", async () => {
     const scene = await openScene(
       [payout("P1", 3000), payout("P2", 4000), payout("P3", 1000), payout("P4", 6000)],
       [credit("C", 7000)],
@@ -126,7 +126,7 @@ describe("one credit that is the sum of several payouts", () => {
 });
 
 describe("several credits that are the sum of one payout", () => {
-  test("each is a candidate for it, and they match it when a person confirms them together", async () => {
+  test("each credit is a candidate for the payout, and they match when a person confirms them together", async () => {
     const scene = await openScene([payout("P", 9000)], [credit("C1", 5000), credit("C2", 4000), credit("C3", 77)]);
     expect((await scene.world.run(scene.bankId)).lines).toEqual({
       C1: "reference_mismatch",

@@ -1,6 +1,6 @@
 /**
- * A stalled process carries out a decision about a match, which another process has carried out long ago. Decisions that people
- * have made in between stay.
+ * A stalled process carries out a decision about a match late: another process has carried it out long ago. Decisions that
+ * people have made since then stay.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Bus, connectBus } from "../../../services/bus/connection.ts";

@@ -53,7 +53,7 @@ const FAULTS: Readonly<Record<string, { readonly kind: string | undefined; reado
     },
   };
 const NAMES = Object.keys(FAULTS);
-/** Each property is tested with all faults together, then with random ones: few here, PROPERTY_RUNS in `npm run soak`. */
+/** Each property is tested with all faults together, then with a few random cases. `npm run soak` sets PROPERTY_RUNS. */
 const LONG_RUNS = Number(process.env["PROPERTY_RUNS"] ?? 0);
 const runsOf = (shortForm: number): number => Math.max(LONG_RUNS, shortForm);
 
@@ -93,7 +93,7 @@ function caseOf(faults: readonly string[], filesOfLines: readonly number[]): Cas
   return { sales, files, kinds: kinds.toSorted() };
 }
 
-/** The known facts about the issues of a world, without ids and times. */
+/** The issues of a world without ids and times, so that two worlds can be compared. */
 async function issuesOf({ database, organizationId }: RunWorld): Promise<string[]> {
   const rows = await database<{ issue: string }[]>`
     select concat_ws(' ', kind, regexp_replace(subject_key, '^transaction:.*', 'transaction'), encode(evidence_hash, 'hex'),

@@ -1,4 +1,4 @@
-/** A database with an organization, its stations and statement accounts, and short ways to settle payments and to import lines. */
+/** A database with an organization, its stations and statement accounts. Short functions settle payments and import lines. */
 import { createHash } from "node:crypto";
 import { closeDatabase, type Database, openDatabase } from "../../../services/db/pool.ts";
 import { raiseIssues } from "../../../services/issues/sql/raise.ts";
@@ -64,7 +64,7 @@ export interface RunWorld {
   readonly filialId: number;
   readonly stationId: number;
   readonly secondStationId: number;
-  /** At another filial. */
+  /** A station of another filial. */
   readonly otherStationId: number;
   readonly configId: number;
   /** The account of QR payments. */
@@ -73,11 +73,11 @@ export interface RunWorld {
   readonly terminalAccountId: number;
   /** Returns the key of the payment. */
   pay(payment: Payment): Promise<string>;
-  /** A device reports a success after its collection, over 10.00, has ended. */
+  /** Stores a device's report of a success, for a collection of 10.00 that had ended before. */
   reportLate(reference: string): Promise<void>;
   /** Imports one file; its days are those of March unless it names others. A line that the account has already is not added. */
   importLines(accountId: number, lines: readonly Line[], days?: FileDays): Promise<number>;
-  /** All files of the account, with their lines. */
+  /** Withdraws all files of the account, with their lines. */
   withdraw(accountId: number): Promise<void>;
   addAccount(provider: string): Promise<number>;
   run(accountId: number, days?: { readonly from?: string; readonly to?: string }): Promise<RunOutcome>;
@@ -108,7 +108,7 @@ export async function startRunDatabase(): Promise<RunDatabase> {
   };
 }
 
-/** By the line's fingerprint. */
+/** The name of each line, by its fingerprint. */
 const names = new Map<string, string>();
 let intents = 1_000;
 let files = 0;
@@ -212,7 +212,12 @@ async function reportLate(
       insert into orders (organization_id, station_id, display_number, currency, total_minor, opened_by)
       values (${organizationId}, ${stationId}, ${intentId}, 'EUR', 1000, 7) returning order_id
     ),
-    i as (insert into intent_records (intent_id, station_id, order_id) select ${intentId}::bigint, ${stationId}, order_id from o)
+    p as (
+      insert into payments (intent_id, organization_id, filial_id, station_id, sandbox, version, route, status, amount_minor, currency,
+        order_id, order_display_number, created_at)
+      select ${intentId}::bigint, s.organization_id, s.filial_id, s.station_id, s.sandbox, 1, 'smart_pos', 'expired', 1000, 'EUR',
+        o.order_id, ${intentId}, '2026-03-10T11:00:00Z' from o, stations s where s.station_id = ${stationId}
+    )
     insert into station_events (station_id, version, ordinal, organization_id, intent_id, at, type, actor_kind, actor_id,
       actor_name, data, machine_version, stream_sequence)
     values (${stationId}, 1, 0, ${organizationId}, ${intentId}, '2026-03-10T12:00:00Z', 'late_evidence_kept', 'device', 1,
@@ -294,7 +299,7 @@ function wordOf(row: {
   return row.outcome === "rejected" ? `rejected: ${row.reason}` : (row.reason ?? "");
 }
 
-/** As a callback raises it (services/providers/sql/issues.ts), of a day in March. */
+/** Raises an issue of a day in March, as a callback does (services/providers/sql/issues.ts). */
 export async function raiseOfCallback(
   world: RunWorld,
   { kind, reference, amountMinor }: { readonly kind: string; readonly reference: string; readonly amountMinor: number },

@@ -1,4 +1,4 @@
-/** What several runs preserve: decisions, order, concurrency, comparison. */
+/** Several runs over the same days: what people have decided stays, and the order of imports does not matter. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RunUnderWayError, runReconciliation } from "../../../services/reconciliation/matching.ts";
 import { countChanges } from "../../../services/reconciliation/sql/runs.ts";
@@ -184,7 +184,7 @@ describe("groups and decisions", () => {
     expect(await world.run(world.terminalAccountId)).toMatchObject({ kinds: [], lines: { "slip-4711": "matched" } });
   });
 
-  test("a bank credit matches the payout that it names, and differs from one of another amount", async () => {
+  test("a bank credit matches the payout that it names, and differs when that payout has another amount", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
     await world.importLines(world.qrAccountId, [
@@ -350,6 +350,21 @@ describe("groups and decisions", () => {
     },
   );
 
+  test("a run of one day keeps the terminal that the run of a month has found", async () => {
+    const world = await running.openWorld();
+    const days = Array.from({ length: 20 }, (_, index) => `2026-03-${String(index + 1).padStart(2, "0")}`);
+    const terminal = "T-1";
+    for (const day of days) await world.pay({ reference: day, amountMinor: 1000, day });
+    const elsewhere = "2026-03-20";
+    await world.pay({ reference: "elsewhere", amountMinor: 700, day: elsewhere, station: world.secondStationId });
+    await world.importLines(world.qrAccountId, [
+      ...days.map((day) => lineOf(day, 1000, { day, terminal })),
+      lineOf("elsewhere", 700, { day: elsewhere, terminal }),
+    ]);
+    expect((await world.run(world.qrAccountId)).kinds).toEqual(["wrong_station"]);
+    expect((await world.run(world.qrAccountId, { from: elsewhere, to: elsewhere })).kinds).toEqual(["wrong_station"]);
+  });
+
   test("the sums of matched, differing and rejected lines are the sum of all lines, by currency", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });
@@ -377,7 +392,7 @@ describe("groups and decisions", () => {
 });
 
 describe("a run that fails", () => {
-  /** Another step writes each table; the last one records the end of the run. */
+  /** Each table is written by another step of a run. The last step records the end of the run. */
   const TABLES = [
     "statement_matches",
     "match_payments",
@@ -422,7 +437,7 @@ describe("a run that fails", () => {
     });
   });
 
-  test("the issues that a run opens, changes and explains are announced on the bus, in its transaction", async () => {
+  test("issues that a run opens, changes and explains: the outbox gets their events", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });
     await world.importLines(world.qrAccountId, [lineOf("b", 700)]);

@@ -41,7 +41,7 @@ async function withdraw({ database, organizationId }: RunWorld, importId: number
 test("a withdrawal right after the run over many malformed rows: it takes about as long as the run", async () => {
   const world = await running.openWorld();
   const { database, organizationId, qrAccountId } = world;
-  // As before the first `analyze` of the table, when the planner expects one issue instead of thousands.
+  // No `analyze`, as in a new table: then the planner expects one issue instead of thousands.
   await database`alter table issues set (autovacuum_enabled = false)`;
   await importMalformed(world, "a file");
   const importId = await importMalformed(world, "another file");

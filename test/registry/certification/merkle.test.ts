@@ -1,4 +1,4 @@
-/** The tree against the vectors of Certificate Transparency, and its proofs against an independent verifier. */
+/** The tree is compared with vectors of Certificate Transparency, and its proofs with an independent verifier. */
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import {
@@ -8,7 +8,7 @@ import {
   rootHash,
 } from "../../../services/registry/certification/merkle.ts";
 
-/** The leaves and roots with which Certificate Transparency's implementations are tested. */
+/** The leaves and roots of the tests of Certificate Transparency. */
 const LEAVES = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"].map(
   (hex) => leafHash(Buffer.from(hex, "hex")),
 );
@@ -25,7 +25,7 @@ const ROOTS = [
 const node = (left: Uint8Array, right: Uint8Array): Uint8Array =>
   createHash("sha256").update(Buffer.of(1)).update(left).update(right).digest();
 
-/** RFC 9162, section 2.1.3.2. */
+/** The root that a proof of inclusion gives (RFC 9162, section 2.1.3.2). */
 function includedRoot(
   leaf: Uint8Array,
   { index, size, proof }: { index: number; size: number; proof: readonly Uint8Array[] },
@@ -43,7 +43,7 @@ function includedRoot(
   return last === 0 ? hash : undefined;
 }
 
-/** RFC 9162, section 2.1.4.2: both roots, from the earlier one and the proof. */
+/** Both roots that a proof of consistency gives, from the earlier root and the proof (RFC 9162, section 2.1.4.2). */
 function consistentRoots(
   earlier: Uint8Array,
   { from, to, proof }: { from: number; to: number; proof: readonly Uint8Array[] },
@@ -66,21 +66,21 @@ function consistentRoots(
   return last === 0 ? { old, now } : undefined;
 }
 
-describe("the tree", () => {
+describe("the root of a tree", () => {
   test("no leaf: the hash of nothing", () => {
     expect(rootHash([]).toString("hex")).toBe("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   });
 
-  test.each(ROOTS.map((root, index) => [index + 1, root] as const))("%i leaves: its root", (size, root) => {
+  test.each(ROOTS.map((root, index) => [index + 1, root] as const))("%i leaves: the known root", (size, root) => {
     expect(rootHash(LEAVES.slice(0, size)).toString("hex")).toBe(root);
   });
 });
 
-describe("a proof", () => {
+describe("a proof about a tree", () => {
   const many = Array.from({ length: 70 }, (_, index) => leafHash(Buffer.from(`leaf ${index}`)));
   const sizes = [1, 2, 3, 4, 5, 6, 7, 8, 13, 31, 32, 33, 64, 70];
 
-  test("inclusion: it gives the root for each leaf, and for no other leaf", () => {
+  test("inclusion: gives the root for each leaf, and not for a forged leaf", () => {
     for (const size of sizes) {
       const leaves = many.slice(0, size);
       const root = rootHash(leaves);
@@ -92,7 +92,7 @@ describe("a proof", () => {
     }
   });
 
-  test("consistency: it gives both roots for each pair of sizes, and not for a changed tree", () => {
+  test("consistency: gives both roots for each pair of sizes, and not for a changed tree", () => {
     for (const to of sizes) {
       for (let from = 1; from < to; from += 1) {
         const [before, after] = [many.slice(0, from), many.slice(0, to)];
@@ -109,7 +109,7 @@ describe("a proof", () => {
     expect(consistencyProof(many, many.length)).toEqual([]);
   });
 
-  test("a missing leaf or size: refused", () => {
+  test("a leaf or a size that the tree does not have: refused", () => {
     expect(() => inclusionProof(many, 70)).toThrow("The tree has 70 leaves, and none with the index 70.");
     expect(() => inclusionProof(many, -1)).toThrow(RangeError);
     expect(() => consistencyProof(many, 71)).toThrow("The tree has 70 leaves, and not 71.");

@@ -1,4 +1,4 @@
-/** Notes and envelopes against the examples of their specifications. */
+/** Notes and envelopes, compared with the examples in their specifications. */
 import { createHash, generateKeyPairSync, sign, verify } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { envelope, preAuthEncoding, STATEMENT_TYPE } from "../../../services/registry/certification/dsse.ts";
@@ -16,7 +16,7 @@ describe("a checkpoint", () => {
   const root = createHash("sha256").update("root").digest();
   const note = checkpoint(signer, { size: 20_852_163, root });
 
-  test("has three lines, an empty line, and the signature of the three lines", () => {
+  test("its note: three lines, an empty line, and the signature of the three lines", () => {
     const [text = "", signature = ""] = note.split("\n\n");
     expect(text).toBe(`${name}\n20852163\n${root.toString("base64")}`);
     const [, bytes = ""] = /^— pay\.example\/certificates (\S+)\n$/.exec(signature) ?? [];
@@ -26,14 +26,14 @@ describe("a checkpoint", () => {
     expect(verify(null, Buffer.from(text), publicKey, signed.subarray(4))).toBe(false);
   });
 
-  test("the key id: equals the one in the specification's example of a verifier key", () => {
-    // The example `PeterNeumann` in the documentation of Go's package `note`.
+  test("its key id: equal to the one in the specification's example of a verifier key", () => {
+    // This is the example `PeterNeumann` in the documentation of Go's package `note`.
     const known = Buffer.from("ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW", "base64");
     const example = { name: "PeterNeumann", publicKey: known.subarray(1) };
     expect(verifierKey(example)).toBe("PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW");
   });
 
-  test("ends a proof, after the index, the hashes and an empty line", () => {
+  test("a proof: the index, the hashes, an empty line, and the checkpoint's note", () => {
     const hashes = ["hash1", "hash2"].map((text) => createHash("sha256").update(text).digest());
     const lines = ["c2sp.org/tlog-proof@v1", "index 5", ...hashes.map((hash) => hash.toString("base64")), "", note];
     expect(logProof({ index: 5, hashes, checkpoint: note })).toBe(lines.join("\n"));
@@ -42,12 +42,12 @@ describe("a checkpoint", () => {
 });
 
 describe("an envelope", () => {
-  test("signs the specification's example as the specification does", () => {
+  test("what it signs: the specification's example has the same encoding", () => {
     const encoded = preAuthEncoding("http://example.com/HelloWorld", Buffer.from("hello world"));
     expect(encoded.toString()).toBe("DSSEv1 29 http://example.com/HelloWorld 11 hello world");
   });
 
-  test("contains the signed body, and the signature of its encoding", () => {
+  test("its content: the signed body, and the signature of the body's encoding", () => {
     const body = Buffer.from(JSON.stringify({ text: "Prüfung" }));
     const signing = { keyId: "a1b2", sign: (bytes: Uint8Array): Uint8Array => sign(null, bytes, privateKey) };
     const { payload, payloadType, signatures } = JSON.parse(envelope(signing, body)) as {

@@ -1,9 +1,9 @@
-/** A process of two steps for the lifecycle test; the first argument selects what happens. */
+/** A process of two steps for the lifecycle test. The first argument selects its behaviour. */
 import { exitWith, runProcess } from "../../../services/runtime/lifecycle.ts";
 import { createLog } from "../../../services/runtime/log.ts";
 import { UserError } from "../../../services/runtime/user-error.ts";
 
-/** Longer than a process may take to stop after SIGINT, shorter than after SIGTERM. */
+/** Longer than a process may take to stop after SIGINT, and shorter than after SIGTERM. */
 const DRAIN_MS = 2_000;
 const mode = process.argv[2] ?? "normal";
 const print = (text: string): void => void process.stdout.write(`step ${text}\n`);

@@ -1,6 +1,6 @@
 /**
- * A process that logs all the time, for the test of the log's output. It sends its parent how late its event loop was and
- * how many lines it has lost, and ends on SIGTERM.
+ * A process that logs all the time, for the test of the log's output. It reports to its parent how late its event loop was
+ * and how many lines it has dropped. It ends on SIGTERM.
  */
 import { runProcess } from "../../../services/runtime/lifecycle.ts";
 import { createLog, lostLogLines } from "../../../services/runtime/log.ts";

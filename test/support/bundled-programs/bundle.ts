@@ -32,7 +32,7 @@ const PROGRAMS = [
   "test/runtime/programs/log",
   "test/webhook-signer/programs/signer-with-limits",
 ];
-/** The sources of a bundle; a change of one makes a new bundle. */
+/** The sources of the bundles. A change of a source makes new bundles. */
 const SOURCES = [
   "clients",
   "deploy",

@@ -1,6 +1,6 @@
 /**
  * Loaded before a program: while the program is stopped for longer than a second, its monotonic clock stops, as
- * it does on Linux while the machine sleeps. The time of day goes on.
+ * it does on Linux while the machine sleeps. The time of day continues.
  */
 const NOTICED_MS = 1_000;
 const POLL_MS = 50;

@@ -54,7 +54,7 @@ describe("an address", () => {
   });
 
   test.each(["", "localhost", "0177.0.0.1", "127.1", "8.8.8", "2606:4700::1111%eth0", "[::1]", "8.8.8.8/32"])(
-    "«%s» is none, and so not public",
+    "«%s» is not an address, and so not public",
     (text) => {
       expect([isPublicAddress(text), isLoopbackAddress(text)]).toEqual([false, false]);
     },
@@ -74,7 +74,7 @@ describe("an IPv4 address", () => {
     );
   });
 
-  test("every address is judged as by Node's own list of the ranges", () => {
+  test("every address is judged as by Node's block list", () => {
     fc.assert(
       fc.property(anyIpv4, (value) => {
         const address = dotted(value);

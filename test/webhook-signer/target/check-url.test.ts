@@ -47,7 +47,7 @@ describe("a target's address", () => {
     for (const reason of TARGET_REFUSALS) expect(TARGET_REFUSAL_SENTENCES[reason]).toMatch(/^[A-Z].+\.$/);
   });
 
-  test("an accepted one has the host that is written in it", () => {
+  test("an accepted address has the host that is written in it", () => {
     const part = fc.string({ unit: fc.constantFrom(...Array.from("https:/\\@#?.-_%[]0127f x\tä。①localhost")) });
     fc.assert(
       fc.property(

@@ -72,7 +72,7 @@ describe("a host", () => {
     expect(names.questions.length).toBe(before);
   });
 
-  test("loopback by DNS: refused where loopback is allowed", async () => {
+  test("loopback by DNS: refused also where loopback is allowed", async () => {
     names.answerWith(having(["127.0.0.1"]));
     const checked = await sender.check("https://hooks.example.com/", { loopback: "allowed" });
     expect(checked).toMatchObject({ ok: false, reason: "host_not_public" });
@@ -105,7 +105,7 @@ describe("a host", () => {
     expect(tookMs).toBeLessThan(2_600);
   });
 
-  test("an abort by the caller: aborted", async () => {
+  test("an abort by the caller: the check rejects with the caller's reason", async () => {
     names.answerWith(() => "silence");
     const gone = new Error("gone");
     const controller = new AbortController();

@@ -32,7 +32,7 @@ describe("an open connection", () => {
     expect(TARGET_LIMITS).toMatchObject({ idleMs: 4_000, connectionMs: 30_000 });
   });
 
-  test("without a request: ends by itself", async () => {
+  test("without a request: closes after its idle time", async () => {
     const { url, sockets } = await target();
     const send = sending({ idleMs: 1_000 });
     expect(await send(url)).toMatchObject({ error: null });
@@ -78,7 +78,7 @@ describe("an open connection", () => {
   });
 });
 
-describe("connections without work", () => {
+describe("idle connections", () => {
   async function open({ port }: RawTarget, name: string): Promise<Connection> {
     const socket = connect(port, "127.0.0.1");
     await once(socket, "connect");

@@ -87,7 +87,7 @@ describe("a request that ends", () => {
   });
 });
 
-test("another process holds it once its connection is open: not sent", async () => {
+test("a delivery that another process holds once the connection is open: not sent", async () => {
   const { port, received } = await startSlowTlsTarget(300);
   const deps = { sender, allowLoopback: true, clock: { nowMs: Date.now }, log: { error: () => undefined } };
   const target = { url: `https://localhost:${port}/`, mode: "test", secrets: ["whsec_x"] } as const;
@@ -101,7 +101,7 @@ test("another process holds it once its connection is open: not sent", async () 
   expect(await sendOnce(deps, target, { ...message, maySend: () => isOurs })).toMatchObject({ error: null });
 });
 
-test("written once, with its connection closed and its end before the second write: an attempt", async () => {
+test("a request that was written once and ends before it is written again: an attempt", async () => {
   const requests = (soFar: string): number => soFar.split("POST").length - 1;
   const target = await startTlsTarget((socket, soFar) => {
     if (requests(soFar) > 1) socket.destroy();
@@ -117,7 +117,7 @@ test("written once, with its connection closed and its end before the second wri
   expect([requests(target.received.join("")), asked]).toEqual([2, 2]);
 });
 
-test("a delivery that ends before it is sent: no attempt, and no fault of ours", async () => {
+test("a delivery that ends before it is sent: no attempt, and no fault in the log", async () => {
   const { port, received } = await startSlowTlsTarget(600);
   const faults: unknown[] = [];
   const log = { error: (...fault: unknown[]) => void faults.push(fault) };

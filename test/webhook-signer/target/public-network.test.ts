@@ -63,11 +63,11 @@ describe.runIf(onlyWhere(canMake, "deliveries to public addresses, which need a 
     expect(outcome.secondAddress.results).toMatchObject([{ error: null, address: "8.8.8.8" }]);
   });
 
-  test("this machine by a public address: refused", () => {
+  test("that is this machine by a public address: refused", () => {
     expect(outcome.own.results).toMatchObject([{ error: "target_refused", address: null }]);
   });
 
-  test("this machine by now: refused, although a connection to it is open", () => {
+  test("that has become this machine: refused, although a connection to it is open", () => {
     expect(outcome.ownSince.results).toMatchObject([
       { error: null, address: "8.8.8.8" },
       { error: "target_refused", address: null, status: null, totalMs: null },
@@ -94,21 +94,21 @@ describe.runIf(onlyWhere(canMakeIpv6, "deliveries by IPv6, which need a network 
       expect(outcome.public.reached).toEqual([address]);
     });
 
-    test("reached by its address, which its certificate must have", () => {
+    test("called by its address: reached, and its certificate must have the address", () => {
       expect(outcome.literal.results).toMatchObject([{ error: "tls_failed", address, dnsMs: null, tlsMs: null }]);
       expect(outcome.literal.questions).toBe(0);
     });
 
-    test.each(["private", "privateBeside", "privateLiteral"] as const)("not reached (%s)", (which) => {
+    test.each(["private", "privateBeside", "privateLiteral"] as const)("%s: not reached", (which) => {
       expect(outcome[which].results).toMatchObject([{ error: "target_refused", address: null, totalMs: null }]);
       expect(outcome[which].reached).toEqual([]);
     });
 
-    test("reached where its IPv4 address is dead", () => {
+    test("with a dead IPv4 address: reached by IPv6", () => {
       expect(outcome.secondAddress.results).toMatchObject([{ error: null, address }]);
     });
 
-    test("this machine by a public address: refused, also when it becomes so later", () => {
+    test("that is this machine by a public address, or becomes it later: refused", () => {
       expect(outcome.own.results).toMatchObject([{ error: "target_refused", address: null }]);
       expect(outcome.ownSince.results).toMatchObject([
         { error: null, address },

@@ -89,7 +89,7 @@ export const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 export const senderWith = (settings: SenderSettings = {}): Sender => createSender({ caFile: caFile(), ...settings });
 
-/** Sends `{}` to a target on this machine, with loopback allowed. After `endsAtMs` the request is of no use any more. */
+/** Sends `{}` to a target on this machine, with loopback allowed. The request must not be sent after `endsAtMs`. */
 export async function sendHere(
   sender: Sender,
   url: string,

@@ -64,7 +64,7 @@ const labels = dictionary({
       provider_timed_out: "the provider did not answer in time",
       provider_refused: "the provider refused it",
       provider_answer_invalid: "the provider's answer is unreadable",
-      order_already_paid: "the order was paid by another way",
+      order_already_paid: "the order was paid in another way",
       order_voided: "the order was voided",
       order_changed: "the order was changed",
       provider_frozen: "a kill switch of the provider is on",

@@ -28,16 +28,16 @@ export async function readSession(): Promise<void> {
 export async function signIn(email: string, password: string): Promise<Failure | null> {
   const result = await call("POST /api/backoffice/v1/session/", { body: { email, password } });
   if (!result.ok) return result;
-  goOn(result.reply.user);
+  continueAs(result.reply.user);
   return null;
 }
 
 followSignIns("backoffice", async () => {
   const result = await call("GET /api/backoffice/v1/session/");
-  if (result.ok) goOn(result.reply.user);
+  if (result.ok) continueAs(result.reply.user);
 });
 
-function goOn(found: Person): void {
+function continueAs(found: Person): void {
   const before = person.peek();
   begin(found);
   hasNoSession.value = false;

@@ -71,10 +71,10 @@ export const words = dictionary({
     noAttempt: "No attempt was made yet.",
     truncated: "The answer was longer.",
     redeliver: "Send again",
-    redeliverTitle: "Send this delivery once more?",
+    redeliverTitle: "Send this delivery again?",
     redeliverText:
       "One attempt now, with the same delivery number and body and a fresh signature. The receiver may get it twice.",
-    redelivered: "It will be sent once more.",
+    redelivered: "It will be sent again.",
     error: {
       target_refused: "The address is not allowed.",
       dns_failed: "The name was not found.",

@@ -44,7 +44,7 @@ function nextAfter(issueId: number): number | null {
   return (shown[at + 1] ?? shown[at - 1])?.issue_id ?? null;
 }
 
-async function goOn(issueId: number): Promise<void> {
+async function showNext(issueId: number): Promise<void> {
   // The person may have chosen another issue before the answer arrived.
   if (chosenId() === issueId) {
     // First, because the dialog of the next issue would be open otherwise.
@@ -81,7 +81,7 @@ export async function closeIssue(seen: Issue, reason: string): Promise<Failure |
     shownMs: UNDO_SHOWN_MS,
     action: { label: words().undo, run: () => void undoClosing(issueId) },
   });
-  await goOn(issueId);
+  await showNext(issueId);
   return null;
 }
 
@@ -120,7 +120,7 @@ export async function attribute(request: {
   if (!done.ok) return await afterRefusal(done);
   toast(isProposal ? words().done.proposed : words().done.attributed);
   if (isProposal) await reload();
-  else await goOn(issueId);
+  else await showNext(issueId);
   return null;
 }
 

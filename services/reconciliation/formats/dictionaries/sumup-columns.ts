@@ -176,7 +176,7 @@ function entriesOf(
   ): DictionaryEntry<SumupField> => ({
     name: `${language}, ${generation}`,
     columns: withEnglish({ ...names, ...changed }, { ...ENGLISH, ...english }),
-    // The fee is what tells this report from the report of sold articles, which has the same ids.
+    // The fee distinguishes this report from the report of sold articles, which has the same ids.
     required: ["date", "id", "type", "status", "total", "fee"],
     informative,
   });

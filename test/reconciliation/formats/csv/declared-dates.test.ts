@@ -68,7 +68,7 @@ describe("dateFormat", () => {
 });
 
 describe("instants", () => {
-  it("have the offset of a zone that is named in a column, when a clock can have it", () => {
+  it("have the offset of the zone that a column names, when a clock can have this offset", () => {
     const local = { date: "2026-07-01", time: "12:00:00", offset: undefined };
     expect(zonedInstant(local, "GMT-07:00", undefined)).toBe("2026-07-01T12:00:00-07:00");
     expect(zonedInstant(local, "UTC+14:00", undefined)).toBe("2026-07-01T12:00:00+14:00");

@@ -51,7 +51,7 @@ describe("the encoded samples", () => {
     expect(detectEncoding(await bytesOf("nul-bytes"))).toEqual([]);
   });
 
-  it("broken-quotes: each broken row costs its own line", async () => {
+  it("broken-quotes: each broken quote makes only its own line malformed", async () => {
     const quotes = "A quote is in the wrong place or is never closed.";
     expect(await rowsOf("broken-quotes", "utf-8")).toEqual([
       "id|text|amount",

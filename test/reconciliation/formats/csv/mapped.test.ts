@@ -52,7 +52,7 @@ const outline = (line: StatementLine): string =>
   `${line.position} ${line.kind} ${line.providerType} ${line.amountMinor} ${line.currency} ${line.bookedOn}`;
 
 describe("a mapped CSV file", () => {
-  it("with debit and credit columns: rows become lines, and each trap is malformed with its column", async () => {
+  it("debit and credit columns: rows become lines, and each wrong row is malformed with its column", async () => {
     const text = sampleText("csv/bank-windows-1252.csv", "windows-1252");
     const records = await collected(mappedCsv.parse(text, { mapping: mapping(BANK), timeZone: undefined }));
     expect(linesOf(records).map(outline)).toEqual([
@@ -75,7 +75,7 @@ describe("a mapped CSV file", () => {
     ]);
   });
 
-  it("with minor units, a direction at the amount, a time column and a reference in a text", async () => {
+  it("minor units, a direction beside the amount, a time column and a reference in a text: rows become lines", async () => {
     const text = sampleText("csv/terminal-minor.csv");
     const records = await collected(
       mappedCsv.parse(text, { mapping: mapping(TERMINAL), timeZone: "America/New_York" }),
@@ -217,7 +217,7 @@ const SMALL = {
 };
 
 describe("previewRows", () => {
-  it("shows each row beside its line, its problem or that it is skipped, up to the limit", async () => {
+  it("shows each row with its line, with its problem or as skipped, up to the limit", async () => {
     const text = (await collected(sampleText("csv/bank-windows-1252.csv", "windows-1252"))).join("");
     const preview = async (limit: number) =>
       (await collected(previewRows(mappedRows(oneChunk(text), mapping(BANK), undefined)))).slice(0, limit);
@@ -258,11 +258,11 @@ describe("csvMappingSchema", () => {
     ["ambiguous dates", { dateFormats: ["DD/MM/YYYY", "MM/DD/YYYY"] }],
     ["ambiguous short years", { dateFormats: ["DD.MM.YY", "YY.MM.DD"] }],
     ["a day and a month with nothing between them", { dateFormats: ["DMYYYY"] }],
-    ["a format that is none", { dateFormats: ["dd.mm.yyyy"] }],
+    ["a format of dates that does not exist", { dateFormats: ["dd.mm.yyyy"] }],
     ["one separator for both", { thousandsSeparator: "." }],
-    ["a currency that is none", { currency: { fixed: "EURO" } }],
-    ["a kind that is none", { kind: { fixed: "sale" } }],
-    ["an encoding that is none", { encoding: "utf-7" }],
+    ["a currency that does not exist", { currency: { fixed: "EURO" } }],
+    ["a kind that does not exist", { kind: { fixed: "sale" } }],
+    ["an encoding that does not exist", { encoding: "utf-7" }],
     ["a word for both directions", { amount: { rule: "affix", column: "a", moneyIn: ["x"], moneyOut: ["x"] } }],
     ["one column for debit and credit", { amount: { rule: "debit_credit", debitColumn: "a", creditColumn: "a" } }],
     [
@@ -283,7 +283,7 @@ describe("extractPattern", () => {
     ["(?:ref|order)[: ]*([A-Z0-9]+)", "order: A17", "A17"],
     ["^#(\\w{1,8})$", "#abc", "abc"],
     ["\\d+", "none", ""],
-  ])("%s finds in %j %j", (pattern, text, found) => {
+  ])("the pattern %s in the text %j: finds %j", (pattern, text, found) => {
     const read = extractPattern(pattern, false);
     expect("extract" in read ? read.extract(text) : read.reason).toBe(found);
   });

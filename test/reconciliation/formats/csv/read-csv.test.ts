@@ -75,7 +75,7 @@ describe("readCsv", () => {
     expect(await outline(text)).toEqual(rows);
   });
 
-  it("a quote that is never closed: abandoned after a bounded count of lines", async () => {
+  it("a quote that is never closed: only its line is malformed, and the rows after it are read", async () => {
     const rows = Array.from({ length: 3 * FORMAT_LIMITS.recordLines }, (_, index) => `${index},x`);
     const records = await outline(`a,b\n0,"\n${rows.join("\n")}\n`);
     expect(records).toEqual([`2! ${QUOTES}`, ...rows.map((row, index) => `${index + 3}: ${row.replace(",", "|")}`)]);

@@ -40,7 +40,7 @@ const names = await startNameServer();
 interface Sending {
   readonly times?: number;
   readonly url?: string;
-  /** What happens after the first. */
+  /** Called after the first request. */
   readonly between?: () => void;
 }
 const OWN_ADDRESSES_MS = 100;
@@ -63,7 +63,7 @@ async function send(zone: Zone, { times = 1, url = "https://hooks.example.com/",
 const at =
   (...addresses: string[]): Zone =>
   (_name, kind) => ({ addresses: addresses.filter((one) => isIPv6(one) === (kind === "AAAA")) });
-/** From now on the machine has this address. */
+/** Gives the machine this address. */
 const own = (address: string) => (): void =>
   void execFileSync("ip", ["address", "add", `${address}/${isIPv6(address) ? 128 : 32}`, "dev", "lo"]);
 
@@ -79,7 +79,7 @@ const ofIpv4 = async () => ({
   private: await send(at("10.0.0.1")),
   secondAddress: await send(at("8.8.8.10", "8.8.8.8")),
   own: await send(at("8.8.8.9")),
-  // The last, because it stays so.
+  // The last one, because the machine keeps the address.
   ownSince: await send(at("8.8.8.8"), { times: 2, between: own("8.8.8.8") }),
 });
 const ofIpv6 = async () => ({
@@ -88,7 +88,7 @@ const ofIpv6 = async () => ({
   private: await send(at("fd00::1"), { url: "https://hooks.example.com:8443/" }),
   privateBeside: await send(at("8.8.8.8", "fd00::1"), { url: "https://hooks.example.com:8443/" }),
   privateLiteral: await send(at(), { url: "https://[fd00::1]:8443/" }),
-  // No server listens there by IPv4.
+  // No server listens at the IPv4 address.
   secondAddress: await send(at("8.8.8.10", "2606:4700::1111")),
   own: await send(at("2606:4700::9")),
   ownSince: await send(at("2606:4700::1111"), { times: 2, between: own("2606:4700::1111") }),
