@@ -1820,12 +1820,11 @@ begin
   return query
     select 'late:' || e.station_id || ':' || e.version || ':' || e.ordinal, 'late_evidence', false,
       account.filial_id is null or s.filial_id = account.filial_id,
-      null::bigint, e.station_id, e.intent_id, o.order_id, 'attested_terminal', o.total_minor, o.currency,
+      null::bigint, e.station_id, e.intent_id, p.order_id, 'attested_terminal', p.amount_minor, p.currency,
       null::text, null::text, typed_reference(e.data ->> 'providerReference'), (e.at at time zone zone)::date, e.at
     from station_events e
       join stations s on s.station_id = e.station_id
-      join intent_records r on r.intent_id = e.intent_id
-      join orders o on o.order_id = r.order_id
+      join payments p on p.intent_id = e.intent_id
     where e.organization_id = account.organization_id and e.type = 'late_evidence_kept' and e.at >= from_at and e.at < to_at
       and e.data ->> 'outcome' = 'reported_success' and s.sandbox = (account.mode = 'test')
       and coalesce(e.data ->> 'providerReference', '') <> ''
