@@ -66,7 +66,8 @@ export function followEvents({ bus, log, take }: FollowOptions): EventFollower {
       try {
         // Added again each time, because a bus that has lost its data has lost the consumer as well.
         messages = await consume(bus);
-        if (signal.aborted) await messages.close();
+        // Not awaited: it ends only when its messages are read to their end, as `follow` does.
+        if (signal.aborted) void messages.close();
         await follow(messages, { log, take });
         hasWarned = false;
       } catch (error) {

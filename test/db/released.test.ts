@@ -1,6 +1,7 @@
 /**
  * Databases of released versions. The test creates each with the migrations of its version, fills it with `data.sql`, and
- * migrates it to this version. The commits of released versions are in `test/machines/golden/`.
+ * migrates it to this version. The commits of released versions are in `test/machines/golden/`. The one of 0.2.0 is from its
+ * development, before the later migrations of that version: it shows that each of them keeps the data.
  */
 import { copyFileSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -60,6 +60,9 @@ export const BROKEN_DEVICES: readonly BrokenDevice[] = [
   display("keeps showing paid without answers", "hides_paid_when_stale"),
   display("polls rarely", "polls_display"),
   display("shows no state with fields that it does not know", "shows_under_later_fields"),
+  display("shows nothing by another clock", "shows_under_other_clock"),
+  display("shows nothing of a slow body", "shows_slow_body"),
+  display("never shows paid", "shows_paid"),
   display("shows another QR code", "shows_qr"),
   display("keeps showing a QR code", "removes_qr"),
 ];

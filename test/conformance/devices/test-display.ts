@@ -9,6 +9,8 @@ export type DisplayFlaw =
   | "polls rarely"
   | "shows no state with fields that it does not know"
   | "shows nothing by another clock"
+  | "shows nothing of a slow body"
+  | "never shows paid"
   | "shows another QR code"
   | "keeps showing a total"
   | "keeps showing a QR code";
@@ -40,6 +42,10 @@ export class TestDisplay extends TestDevice<DisplayFlaw> {
     return this.flaw === "polls rarely" ? 6_000 : usualMs;
   }
 
+  protected override answerMs(operation: string): number {
+    return this.flaw === "shows nothing of a slow body" && operation === "display/" ? 1_000 : super.answerMs(operation);
+  }
+
   protected async poll(): Promise<number | undefined> {
     const answer = await this.send("GET", "display/", { etag: this.#etag });
     if (answer === undefined) this.#missed();
@@ -60,6 +66,7 @@ export class TestDisplay extends TestDevice<DisplayFlaw> {
       return;
     const isOld = Math.abs(Date.parse(serverTime ?? "") - Date.now()) > CLOCK_MS;
     if (this.flaw === "shows nothing by another clock" && isOld) return;
+    if (this.flaw === "never shows paid" && state === "paid") return;
     if (this.flaw === "keeps showing a total" && this.#shown.state === "total" && state === "idle") return;
     if (this.flaw === "keeps showing a QR code" && this.#shown.state === "qr") return;
     this.#shown = {
