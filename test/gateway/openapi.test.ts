@@ -381,7 +381,7 @@ describe("error codes of single operations", () => {
   });
 
   it("device_limit_reached: only an answer to what registers a device", () => {
-    expect(operationsWith("device_limit_reached")).toEqual(["backoffice_register_device", "backoffice_reset_sandbox"]);
+    expect(operationsWith("device_limit_reached")).toEqual(["backoffice_reset_sandbox", "backoffice_register_device"]);
   });
 
   it("order_changed: also an answer to a collection that begins with an earlier revision of its order", () => {
