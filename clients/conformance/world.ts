@@ -46,7 +46,7 @@ export interface Collection {
 
 /** An amount without a special behaviour at the sandbox provider. */
 export const AMOUNT = "25.50";
-interface Line {
+export interface Line {
   readonly name: string;
   readonly quantity: number;
   readonly unit_amount: string;

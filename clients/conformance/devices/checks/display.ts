@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../../../limits.ts";
 import { holds, isNot, isSame, Mismatch } from "../../expect.ts";
-import { AMOUNT, type Collection } from "../../world.ts";
+import { AMOUNT, type Collection, type Line } from "../../world.ts";
 import { laterFields, newEtag, olderClock } from "../answer-changes.ts";
 import type { Shown } from "../device.ts";
 import type { DeviceCheck } from "../device-check.ts";
@@ -30,12 +30,16 @@ async function shows(world: DeviceWorld, what: string, isRight: (shown: Shown) =
   }
 }
 
-const showsTotal = (world: DeviceWorld): Promise<Shown> =>
-  shows(world, `total ${AMOUNT}`, ({ state, amount }) => state === "total" && amount === AMOUNT);
+const showsTotal = (world: DeviceWorld, total: string = AMOUNT): Promise<Shown> =>
+  shows(world, `total ${total}`, ({ state, amount }) => state === "total" && amount === total);
 
 /** A cash collection, for which a display shows the total. */
-async function withTotal(world: DeviceWorld, work: (collection: Collection) => Promise<void>): Promise<void> {
-  const collection = await world.world.collect("cash");
+async function withTotal(
+  world: DeviceWorld,
+  work: (collection: Collection) => Promise<void>,
+  lines?: readonly Line[],
+): Promise<void> {
+  const collection = await world.world.collect("cash", lines === undefined ? {} : { lines });
   try {
     await work(collection);
   } finally {
@@ -43,10 +47,12 @@ async function withTotal(world: DeviceWorld, work: (collection: Collection) => P
   }
 }
 
-async function showsUnder(world: DeviceWorld, fault: Fault): Promise<void> {
+/** The total differs from that of every other check: the display may still show an earlier one. */
+async function showsUnder(world: DeviceWorld, fault: Fault, total: string): Promise<void> {
+  const lines = [{ name: "Soup of the day", quantity: 1, unit_amount: total }];
   const end = world.observer.interfere(undefined, fault, ALWAYS);
   try {
-    await withTotal(world, async () => void (await showsTotal(world)));
+    await withTotal(world, async () => void (await showsTotal(world, total)), lines);
   } finally {
     end();
   }
@@ -151,28 +157,28 @@ export const displayChecks: readonly DeviceCheck[] = [
     capability,
     after: ["device.shows_total"],
     quotes: ["Ignore fields that you do not know."],
-    run: (world) => showsUnder(world, { kind: "change", change: laterFields }),
+    run: (world) => showsUnder(world, { kind: "change", change: laterFields }, "11.10"),
   },
   {
     id: "device.shows_under_other_clock",
     capability,
     after: ["device.shows_total"],
     quotes: ["`server_time` gives the offset of your clock."],
-    run: (world) => showsUnder(world, { kind: "change", change: olderClock }),
+    run: (world) => showsUnder(world, { kind: "change", change: olderClock }, "11.20"),
   },
   {
     id: "device.shows_under_new_etags",
     capability,
     after: ["device.shows_total"],
     quotes: ["Send the `ETag` of the last 200 answer in `If-None-Match`."],
-    run: (world) => showsUnder(world, { kind: "change", change: newEtag }),
+    run: (world) => showsUnder(world, { kind: "change", change: newEtag }, "11.30"),
   },
   {
     id: "device.shows_slow_body",
     capability,
     after: ["device.shows_total"],
     quotes: ["Give each request a time-out of 10 seconds."],
-    run: (world) => showsUnder(world, { kind: "slow body", takesMs: SLOW_BODY_MS }),
+    run: (world) => showsUnder(world, { kind: "slow body", takesMs: SLOW_BODY_MS }, "11.40"),
   },
   {
     id: "device.shows_qr",
