@@ -17,7 +17,7 @@ import { type Days, daysOfBalances, withDay } from "./statement-days.ts";
 
 export const MT940: StatementFormat = {
   name: "mt940",
-  version: 1,
+  version: 2,
   title: "Bank statement (SWIFT MT940)",
   referenceScope: "day",
   detect: (head) => [/^:20:/m, /^:25P?:/m, /^:60[FM]:[CD]\d{6}[A-Z]{3}\d/m].every((field) => field.test(head)),
@@ -249,7 +249,7 @@ function readBalance(value: string): {
     date = "",
     currency = "",
     amount = "",
-  } = /^(?<mark>[CD])(?<date>\d{6})(?<currency>[A-Z]{3})(?<amount>[\d,]+)$/.exec(value)?.groups ?? {};
+  } = /^(?<mark>[CD])(?<date>\d{6})(?<currency>[A-Z]{3})(?<amount>[\d,.]+)$/.exec(value)?.groups ?? {};
   if (mark === undefined) return { reason: "The balance is not of the form mark, date, currency and amount." };
   const reading = readAmount(amount, currency);
   if ("reason" in reading) return { currency, reason: reading.reason };
@@ -283,6 +283,7 @@ function entryRecord(
     text: [text, addition, line.supplement].find((part) => part !== "") ?? "",
     details: [
       [NOT_MONEY_REASON, kind === "not_money" ? "zero amount" : undefined],
+      ["value date", line.wrongValueDate],
       ["mark", line.mark.length === 2 ? line.mark : undefined],
       ["funds code", line.fundsCode],
       ["reference", endToEndId === "" || endToEndId === ownerReference ? undefined : ownerReference],

@@ -245,6 +245,18 @@ describe("camt.053 traps", () => {
     expect(reading.lines).toMatchObject([{ position: 2, amountMinor: 500n }]);
   });
 
+  it("gives an entry that is not booked and has no date the day of its statement, and reports a booked one", async () => {
+    const undated = (status: string) => entryWith(`<Sts>${status}</Sts><BookgDt/>`);
+    const text = statementWith(
+      `<CreDtTm>2026-03-02T14:00:30+01:00</CreDtTm>${["PDNG", "INFO", "FUTR", "BOOK"].map(undated).join("")}`,
+    );
+    const reading = await read(CAMT_053, text);
+    expect(reading.lines.map(({ kind, bookedOn, valueOn }) => [kind, bookedOn, valueOn])).toEqual(
+      Array.from({ length: 3 }, () => ["not_money", "2026-03-02", undefined]),
+    );
+    expect(reading.malformed).toMatchObject([{ position: 4, column: "BookgDt" }]);
+  });
+
   it("reads a zero amount as `not_money`", async () => {
     const { lines } = await read(CAMT_053, statementWith(entryWith('<Amt Ccy="EUR">0</Amt>')));
     expect(lines).toMatchObject([{ kind: "not_money", details: { not_money_reason: "zero amount" } }]);

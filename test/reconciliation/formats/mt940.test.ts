@@ -306,29 +306,50 @@ describe("MT940 traps", () => {
     expect(records.map(({ type }) => type)).toEqual([...types(4), "next_file", ...types(1)]);
   });
 
-  it("makes 30 February malformed, as value date and as entry date, and the total shows what is missing", async () => {
+  it("reads an amount with a point, when the point cannot group thousands", async () => {
+    const entries = [
+      ":61:2603020302C12.50NTRFNONREF",
+      ":61:2603020302D7.5NTRFNONREF",
+      ":61:2603020302C000000003.NTRFNONREF",
+    ];
+    const reading = await read(MT940, statementWith(`${entries.join("\n")}\n`).replaceAll("EUR10,00", "EUR000010.00"));
+    expect(reading.lines.map(({ amountMinor }) => amountMinor)).toEqual([1250n, -750n, 300n]);
+    expect(reading.totals).toMatchObject([{ statedMinor: 1000n, computedMinor: 1800n }]);
+    expect(reading.malformed).toEqual([]);
+  });
+
+  it("books an entry with the value date 30 February on its entry date, because banks count 30 days in each month", async () => {
+    const reading = await read(MT940, sample("mt940/february-30.sta"));
+    expect(reading.lines).toMatchObject([
+      { bookedOn: "2016-03-01", valueOn: undefined, amountMinor: -600n, details: { "value date": "160230" } },
+      { bookedOn: "2015-12-31", valueOn: undefined, amountMinor: -200n, details: { "value date": "160230" } },
+      { bookedOn: "2016-02-29", valueOn: "2016-02-29", amountMinor: 100n },
+    ]);
+  });
+
+  it("makes 30 February malformed as entry date and as the only date, and the total shows what is missing", async () => {
     const reading = await read(MT940, sample("mt940/february-30.sta"));
     expect(reading.malformed).toEqual([
       {
-        position: 5,
-        column: ":61:",
-        reason: "The value date 160230 is not in the calendar.",
-        raw: "1602300301DR6,00N024NONREF",
-      },
-      {
-        position: 8,
+        position: 10,
         column: ":61:",
         reason: "The entry date 0230 is not in the calendar.",
         raw: "1603010230CR1,00NTRFNONREF",
       },
+      {
+        position: 11,
+        column: ":61:",
+        reason: "The value date 160230 is not in the calendar.",
+        raw: "160230CR4,00NTRFNONREF",
+      },
     ]);
-    expect(reading.lines).toMatchObject([{ bookedOn: "2016-02-29" }]);
-    expect(reading.totals).toMatchObject([{ statedMinor: 119500n, computedMinor: 120100n }]);
+    expect(reading.totals).toMatchObject([{ statedMinor: 119800n, computedMinor: 119300n }]);
   });
 
   it.each([
     ["2603020302X12,50NTRFNONREF", /not of the form/],
-    ["2603020302C12.50NTRFNONREF", /not of the form/],
+    ["2603020302C1.250NTRFNONREF", /not of the form/],
+    ["2602310302C12,50NTRFNONREF", /value date 260231 is not in the calendar/],
     ["2603020302CNTRFNONREF", /not of the form/],
     ["2603020302C12,505NTRFNONREF", /more decimals/],
     ["2603020302C12,50", /not of the form/],
@@ -342,6 +363,7 @@ describe("MT940 traps", () => {
   it.each([
     [":60F:C260302EUR10,00", ":60F:C260230EUR10,00", "The date 260230 is not in the calendar.", [1000n, 1000n]],
     [":60F:C260302EUR10,00", ":60F:C260302EUR10,005", "10,005 has more decimals than EUR has (2).", [1000n, 0n]],
+    [":60F:C260302EUR10,00", ":60F:C260302EUR10.000", '"10.000" is no decimal number.', [1000n, 0n]],
     [
       ":62F:C260302EUR10,00",
       ":62F:D260302EUR10,00\n:62F:X",

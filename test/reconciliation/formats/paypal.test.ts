@@ -293,11 +293,75 @@ describe("PayPal's activity download", () => {
     expect(linesOf(records).map((line) => `${outlineOf(line)} ${line.details["not_money_reason"] ?? ""}`)).toEqual([
       "2 payment T0006 125000 EUR fee -4340 net 120660 | TX-1 ",
       "3 not_money Shopping Cart Item 125000 EUR | TX-1 information",
-      "4 not_money Shopping Cart Item 100 EUR | TX-1 information",
+      "4 not_money T6000 100 EUR | TX-1 information",
       "5 payout T0400 -100000 EUR fee 0 net -100000 | TX-2 ",
       "6 conversion T0200 1000 JPY fee 0 net 1000 | TX-3 ",
     ]);
     expect(linesOf(records).map(({ occurredAt }) => occurredAt)).toContain("2026-09-13T10:00:01+02:00");
+  });
+
+  it("Italian: with all columns, where the invoice of Payflow has the same name as that of PayPal", async () => {
+    const records = await parseSample(paypalActivity, "paypal/activity-it.csv");
+    expect(problemsOf(records)).toEqual([]);
+    const lines = linesOf(records);
+    expect(lines.map(outlineOf)).toEqual([
+      "2 payment T0006 101700 EUR fee -1764 net 99936 | TX-1 for ORDER-1",
+      "3 refund T1107 -1700 EUR fee 29 net -1671 | TX-2 of TX-1 for ORDER-1",
+      "4 not_money T1501 -800 EUR fee 0 net -800 | TX-3",
+      "5 payout T0403 -10000 EUR fee 0 net -10000 | TX-4",
+    ]);
+    expect(lines[0]).toMatchObject({
+      tipMinor: 100n,
+      bookedOn: "2026-03-04",
+      occurredAt: "2026-03-04T12:21:25+01:00",
+      text: "Tavolo 7",
+    });
+    expect(lines[0]?.details).toEqual({
+      Nome: "Gina Guest",
+      Tipo: "Pagamento Express Checkout",
+      Stato: "Completata",
+      "Numero personalizzato": "C-1",
+      "Impatto sul saldo": "Accredito",
+      "N° ordine commerciante": "PAYFLOW-1",
+    });
+  });
+
+  it("French: the download with its decimal point, the monthly statement, and no data of persons", async () => {
+    const records = await parseSample(paypalActivity, "paypal/activity-fr.csv");
+    expect(problemsOf(records)).toEqual([]);
+    const lines = linesOf(records);
+    expect(lines.map(outlineOf)).toEqual([
+      "2 payment T0007 101700 CHF fee -1764 net 99936 | TX-1 for ORDER-1",
+      "3 conversion T0200 -5000 EUR fee 0 net -5000 | TX-2 of TX-9",
+      "4 not_money T0000 1200 CHF fee 0 net 1200 | TX-3 for C-3",
+      "5 adjustment Paiement d’un autre genre 800 CHF fee 0 net 800 | TX-4",
+    ]);
+    expect(Object.keys(lines[0]?.details ?? {})).toEqual(["Nom", "Type", "État", "Impact sur le solde"]);
+    const statement = linesOf(await parseSample(paypalActivity, "paypal/statement-fr.csv"));
+    expect(statement.map(outlineOf)).toEqual(["2 payment T0006 5930 EUR fee -130 net 5800 | TX-1 for ORDER-1"]);
+    expect(statement[0]).toMatchObject({ bookedOn: "2026-03-17", occurredAt: "2026-03-17T11:21:25.000Z" });
+  });
+
+  it("French: earlier files have the event code, and the effect on the balance under its English name", async () => {
+    const [header, first] = (await textOf("activity-fr")).split("\n");
+    const text = `${header?.replace("Impact sur le solde", "Balance Impact")},Code de transaction\n${first},T0006\n`;
+    const [line] = linesOf(await parseText(paypalActivity, text));
+    expect(line).toMatchObject({ kind: "payment", providerType: "T0006" });
+    const memo = linesOf(await parseText(paypalActivity, text.replace("Crédit", "Mémo")));
+    expect(memo).toMatchObject([{ kind: "not_money" }]);
+  });
+
+  it("English and German: with all columns the invoice is there twice, and the first one counts", async () => {
+    for (const [sample, invoice] of [
+      ["activity-en", "Invoice Number"],
+      ["activity-de", "Rechnungsnummer"],
+    ] as const) {
+      const [header, first] = (await textOf(sample)).split("\n");
+      const text = `${header},${invoice}\n${first?.replace("04/09/2026", "14/09/2026")},PAYFLOW-1\n`;
+      expect(paypalActivity.detect(text)).toBe(true);
+      const [line] = linesOf(await parseText(paypalActivity, text));
+      expect(line).toMatchObject({ merchantReference: "ORDER-1", details: { [invoice]: "PAYFLOW-1" } });
+    }
   });
 
   it("reads an unknown status by its effect on the balance, and as `not_money` without an effect", async () => {
@@ -325,6 +389,62 @@ describe("PayPal's activity download", () => {
     ]);
   });
 
+  it("reads the types of payments by cart and of earlier German files, and the earlier name of their column", async () => {
+    const [header = "", first = ""] = (await textOf("activity-de")).split("\n");
+    const row = (word: string) => first.replace("Web Accept-Zahlung", word);
+    const rows = ["Zahlung erhalten", "Shopping Cart Payment Received", "Shopping Cart Payment"].map(row);
+    const text = [header.replace('"Typ"', '"Art"'), ...rows].join("\n");
+    expect(paypalActivity.detect(text)).toBe(true);
+    const lines = linesOf(await parseText(paypalActivity, text));
+    expect(lines.map(({ kind, providerType }) => `${kind} ${providerType}`)).toEqual([
+      "payment T0000",
+      "payment T0007",
+      "payment T0007",
+    ]);
+  });
+
+  it("knows holds and withdrawals by their word, in British English too, where the statement has no status", async () => {
+    const [header] = (await textOf("statement-en")).split("\n");
+    const row = (word: string, amount: string) =>
+      `9/24/2026,20:44:10,UTC,${word},EUR,${amount},0.00,${amount},0.00,TX-1,,,,,,`;
+    const rows = [
+      row("Account Hold for Open Authorisation", "-8.00"),
+      row("Hold on Available Balance", "-8.00"),
+      row("General Card Withdrawal", "-8.00"),
+      row("Reversal of ACH Withdrawal Transaction", "8.00"),
+      row("Reversal of ACH Deposit", "-8.00"),
+      row("Allgemeine Abbuchung von Kreditkarte", "-8.00"),
+      row("Rückbuchung von ACH-Abbuchung", "8.00"),
+      row("Rücklastschriftgebühr", "-3.00"),
+      row("Display Only Transaction", "8.00"),
+      row("Suspension de compte pour autorisation en cours", "-8.00"),
+      row("Virement standard", "-8.00"),
+      row("Autorizzazione generica", "-8.00"),
+      row("Trasferimento generico (conto bancario)", "-8.00"),
+    ];
+    const lines = linesOf(await parseText(paypalActivity, [header, ...rows].join("\n")));
+    expect(lines.map(({ kind, providerType }) => `${kind} ${providerType}`)).toEqual([
+      "not_money T1501",
+      "not_money T1503",
+      "payout T0600",
+      "payout_reversal T1101",
+      "adjustment T1104",
+      "payout T0600",
+      "payout_reversal T1101",
+      "fee T0116",
+      "not_money T9800",
+      "not_money T1501",
+      "payout T0400",
+      "not_money T1300",
+      "payout T0400",
+    ]);
+  });
+
+  it("takes the reversal of a buyer's payment by another instrument for no fee", async () => {
+    const text = (await textOf("activity-en-comma")).replace("T0200", "T1119");
+    expect(linesOf(await parseText(paypalActivity, text)).at(-1)).toMatchObject({ kind: "adjustment" });
+  });
+
   it("refuses dates that are all ambiguous, unless day and month are equal", async () => {
     const [header, first] = (await textOf("activity-en")).split("\n");
     const withDate = (date: string) => `${header}\n${first?.replace("04/09/2026", date)}\n`;
@@ -344,8 +464,9 @@ describe("PayPal's activity download", () => {
   });
 
   it("is detected by its header", async () => {
-    for (const sample of ["activity-de", "activity-de-holds", "activity-en", "activity-en-comma", "statement-en"])
-      expect(paypalActivity.detect(await textOf(sample))).toBe(true);
+    const english = ["activity-en", "activity-en-comma", "statement-en"];
+    const others = ["activity-de", "activity-de-holds", "activity-fr", "statement-fr", "activity-it"];
+    for (const sample of [...english, ...others]) expect(paypalActivity.detect(await textOf(sample))).toBe(true);
     expect(paypalActivity.detect(await textOf("stl"))).toBe(false);
   });
 

@@ -63,6 +63,14 @@ describe("Stripe's payout reconciliation", () => {
     });
   });
 
+  it("keeps neither the phone nor the address of a customer", async () => {
+    const columns = "balance_transaction_id,created_utc,currency,gross,fee,net,reporting_category";
+    const personal = "customer_phone,customer_name,customer_address_line1,card_address_city,shipping_address_city";
+    const text = `${columns},${personal}\ntxn_1,2026-03-02 10:00:00,eur,1,0,1,charge,+41 79,Gina,Street 1,Basel,Bern\n`;
+    const [line] = linesOf(await parseText(stripeActivity, text));
+    expect(line?.details).toEqual({});
+  });
+
   it("reads an instant from UTC or by the declared time zone, and none from a local time alone", async () => {
     const timeOf = async (sample: string, timeZone?: string) =>
       linesOf(await parseSample(stripePayoutReconciliation, `stripe/${sample}.csv`, { timeZone }))[0];

@@ -10,7 +10,7 @@ export const CAMT_054 = camtFormat(NOTIFICATION_MESSAGE, "Bank credit and debit 
 function camtFormat(message: CamtMessage, title: string): StatementFormat {
   return {
     name: message.name,
-    version: 1,
+    version: 2,
     title,
     referenceScope: "day",
     detect: (head) => namesMessage(head, message),

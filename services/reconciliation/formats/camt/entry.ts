@@ -42,16 +42,23 @@ interface EntryHead {
   readonly element: XmlElement;
 }
 
+/** What an entry takes from its statement. */
+export interface EntryStatement {
+  readonly account: string;
+  /** The day on which the bank made the statement. */
+  readonly createdOn: string | undefined;
+}
+
 /** External code set "entry status": an entry that is not booked has moved no money, or not yet. */
 const NOT_BOOKED = new Set(["PDNG", "INFO", "FUTR"]);
 
 export function readEntry(
   element: XmlElement,
   transactions: readonly Transaction[],
-  account: string,
+  statement: EntryStatement,
   ordinal: number,
 ): EntryReading {
-  const head = readHead(element, account);
+  const head = readHead(element, statement);
   if ("reason" in head) return head;
   const isBooked = head.notBooked === undefined;
   const lines =
@@ -61,7 +68,7 @@ export function readEntry(
 
 function readHead(
   element: XmlElement,
-  account: string,
+  { account, createdOn }: EntryStatement,
 ): EntryHead | { readonly column: string; readonly reason: string } {
   const amount = readMoney(elementAt(element, "Amt"));
   if ("reason" in amount) return { column: "Amt", reason: amount.reason };
@@ -70,12 +77,14 @@ function readHead(
   const status = textAt(element, "Sts/Cd", "Sts");
   if (status !== "BOOK" && !NOT_BOOKED.has(status))
     return { column: "Sts", reason: "The status is none of BOOK, PDNG, INFO and FUTR." };
-  const dates = readDates(element);
+  const notBooked = status === "BOOK" ? undefined : status;
+  // The day of the statement is not taken for the day of a movement.
+  const dates = readDates(element, notBooked === undefined ? undefined : createdOn);
   if ("reason" in dates) return dates;
   return {
     amountMinor: sign * amount.minor,
     currency: amount.currency,
-    notBooked: status === "BOOK" ? undefined : status,
+    notBooked,
     ...dates,
     account,
     code: bankTransactionCode(element),
@@ -88,15 +97,18 @@ function readHead(
 
 type Dates = Pick<EntryHead, "bookedOn" | "valueOn" | "occurredAt">;
 
-/** A pending entry has no booking date; its value date counts. */
-function readDates(element: XmlElement): Dates | { readonly column: string; readonly reason: string } {
+/** A pending entry has no booking date: its value date counts, else the day of its statement. */
+function readDates(
+  element: XmlElement,
+  statementDay: string | undefined,
+): Dates | { readonly column: string; readonly reason: string } {
   const booked = textAt(element, "BookgDt/Dt", "BookgDt/DtTm");
   const value = textAt(element, "ValDt/Dt", "ValDt/DtTm");
   const bookedOn = isoDate(booked);
   const valueOn = isoDate(value);
   if (booked !== "" && bookedOn === undefined) return { column: "BookgDt", reason: "The date is not in the calendar." };
   if (value !== "" && valueOn === undefined) return { column: "ValDt", reason: "The date is not in the calendar." };
-  const date = bookedOn ?? valueOn;
+  const date = bookedOn ?? valueOn ?? statementDay;
   if (date === undefined)
     return { column: "BookgDt", reason: "The entry has neither a booking date nor a value date." };
   return { bookedOn: date, valueOn, occurredAt: isoInstant(booked) };

@@ -13,7 +13,7 @@ import { type Transaction, transactionOf } from "./transaction.ts";
 import type { XmlEvent } from "./xml.ts";
 
 /** The parts of a statement that are read; the others are skipped. */
-const READ = new Set(["Id", "FrToDt", "Acct", "Bal", "TxsSummry", "Ntry"]);
+const READ = new Set(["Id", "CreDtTm", "FrToDt", "Acct", "Bal", "TxsSummry", "Ntry"]);
 /** The elements beside `Id` that number a statement and its pages: some banks give each statement the same `Id`. */
 const NUMBERS = new Set(["ElctrncSeqNb", "LglSeqNb", "StmtPgntn", "NtfctnPgntn"]);
 /** Transactions are in `Ntry/NtryDtls/TxDtls`. */
@@ -25,6 +25,8 @@ interface Statement {
   id: string;
   account: string;
   currency: string | undefined;
+  /** The day on which the bank made it. */
+  createdOn: string | undefined;
   fromDate: string | undefined;
   toDate: string | undefined;
   hasHeader: boolean;
@@ -160,6 +162,7 @@ export class StatementReader {
       id: "",
       account: "",
       currency: undefined,
+      createdOn: undefined,
       fromDate: undefined,
       toDate: undefined,
       hasHeader: false,
@@ -173,6 +176,7 @@ export class StatementReader {
 
   #readPart(statement: Statement, element: XmlElement, isTooLarge: boolean): void {
     if (element.name === "Id") statement.id = element.text.trim();
+    else if (element.name === "CreDtTm") statement.createdOn = isoDate(element.text);
     else if (element.name === "Acct") readAccount(statement, element);
     else if (element.name === "FrToDt") readPeriod(statement, element);
     else if (NUMBERS.has(element.name)) addNumber(statement, element);
@@ -205,7 +209,7 @@ export class StatementReader {
       this.#malformed("Ntry", TOO_LARGE, element);
       return;
     }
-    const entry = readEntry(element, this.#transactions, statement.account, this.#entries);
+    const entry = readEntry(element, this.#transactions, statement, this.#entries);
     if ("reason" in entry) {
       this.#malformed(entry.column, entry.reason, element);
       return;

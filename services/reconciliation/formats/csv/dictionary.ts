@@ -17,6 +17,8 @@ export interface DictionaryEntry<Field extends string> {
   readonly required: readonly Field[];
   /** Further names of this report: their columns become details, and are not unknown. */
   readonly informative?: readonly string[];
+  /** Fields whose column this report may have twice: the first one counts, and the second one becomes a detail. */
+  readonly repeated?: readonly Field[];
 }
 
 export interface HeaderDictionary<Field extends string> {
@@ -101,7 +103,7 @@ function indexesOf<Field extends string>(
   for (const field of Object.keys(entry.columns) as Field[]) {
     const name = namesOf(entry, field).find((candidate) => places.has(nameKey(candidate))) ?? "";
     const [index, second] = places.get(nameKey(name)) ?? [];
-    if (second !== undefined && name !== "") throw twice(name);
+    if (second !== undefined && name !== "" && entry.repeated?.includes(field) !== true) throw twice(name);
     if (index !== undefined && name !== "") indexes.set(field, index);
   }
   return indexes;

@@ -31,7 +31,7 @@ export type PaypalField = keyof typeof COLUMNS;
 
 export const PAYPAL_COLUMNS: HeaderDictionary<PaypalField> = {
   report: "PayPal's settlement and transaction detail reports",
-  version: 3,
+  version: 4,
   entries: [
     {
       name: "English",

@@ -26,7 +26,6 @@ const CODES: Readonly<Record<string, PaypalEvent>> = {
   T1110: noMoney("hold"),
   T1111: noMoney("hold"),
   T1113: { credit: "adjustment", debit: "refund" },
-  T1119: both("fee"),
   T1201: { credit: "chargeback_reversal", debit: "chargeback" },
   T1202: { credit: "chargeback_reversal", debit: "chargeback" },
   T1205: { credit: "chargeback_reversal", debit: "chargeback" },

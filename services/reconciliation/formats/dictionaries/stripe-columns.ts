@@ -59,13 +59,13 @@ const HISTORY_COLUMNS: Partial<Record<StripeField, readonly string[]>> = {
 
 export const STRIPE_PAYOUT_COLUMNS: HeaderDictionary<StripeField> = {
   report: "Stripe's payout reconciliation report",
-  version: 2,
+  version: 3,
   entries: [{ name: "itemised", columns: COLUMNS, required: [...REQUIRED, "payout"] }],
 };
 
 export const STRIPE_ACTIVITY_COLUMNS: HeaderDictionary<StripeField> = {
   report: "Stripe's report of balance changes from activity",
-  version: 2,
+  version: 3,
   entries: [
     { name: "itemised", columns: COLUMNS, required: REQUIRED },
     { name: "payouts", columns: PAYOUTS_COLUMNS, required: [...REQUIRED, "payout"] },
@@ -75,4 +75,4 @@ export const STRIPE_ACTIVITY_COLUMNS: HeaderDictionary<StripeField> = {
 
 /** Columns with personal data. Reconciliation does not need them, so they do not become details. */
 export const STRIPE_PERSONAL =
-  /^(?:customer_(?:name|email|description|(?:shipping_)?address_.*)|card_address_.*|shipping_address_.*|card name|card address .*|customer (?:name|email|description))$/i;
+  /^(?:customer_(?:name|email|phone|description|(?:shipping_)?address_.*)|card_address_.*|shipping_address_.*|card name|card address .*|customer (?:name|email|description))$/i;

@@ -3,7 +3,10 @@ import { type AmountReading, readDecimal } from "../amounts.ts";
 import { calendarDate } from "../dates.ts";
 
 export interface EntryLine {
-  readonly valueOn: string;
+  /** Undefined where the calendar does not have the value date. */
+  readonly valueOn: string | undefined;
+  /** The value date as in the file, where the calendar does not have it; else "". */
+  readonly wrongValueDate: string;
   readonly bookedOn: string;
   /** Signed: a reversed credit (RC) takes money out, a reversed debit (RD) brings it back. */
   readonly amountMinor: bigint;
@@ -20,11 +23,11 @@ export interface EntryLine {
 }
 
 /**
- * Some banks write blanks for a missing entry date or before the type, no comma in a whole amount, no zero before the comma, a
- * type with blanks, or no type before the references.
+ * Some banks write blanks for a missing entry date or before the type, no comma or a point in an amount, no zero before the
+ * comma, a type with blanks, or no type before the references.
  */
 const PATTERN =
-  /^(?<value>\d{6})(?<entry>\d{4}| {4})?(?<mark>RC|RD|C|D)(?<funds>[A-Z])?(?<amount>\d+(?:,\d*)?|,\d+) *(?:(?!NONREF)(?<type>[A-Z][A-Z0-9 ]{3})|(?=\/\/|NONREF))(?<references>.*)$/s;
+  /^(?<value>\d{6})(?<entry>\d{4}| {4})?(?<mark>RC|RD|C|D)(?<funds>[A-Z])?(?<amount>\d+(?:,\d*|\.\d{0,2})?|,\d+) *(?:(?!NONREF)(?<type>[A-Z][A-Z0-9 ]{3})|(?=\/\/|NONREF))(?<references>.*)$/s;
 /** No reference, or the name of the sub-field of :86: that has it. */
 const NO_REFERENCE = new Set("NONREF|NOREF|NOTPROVIDED|EREF|EREF+|KREF|KREF+|MREF|MREF+|MARF|PREF|CREF".split("|"));
 
@@ -34,8 +37,10 @@ export function readEntryLine(lines: readonly string[], currency: string): Entry
     return { reason: "The field is not of the form date, mark (C, D, RC or RD), amount, type and references." };
   const { value = "", entry = "", mark = "", funds = "", amount = "", type = "", references = "" } = fields;
   const valueOn = shortDate(value);
-  if (valueOn === undefined) return { reason: `The value date ${value} is not in the calendar.` };
-  const bookedOn = entry.trim() === "" ? valueOn : entryDate(entry, valueOn);
+  const hasEntryDate = entry.trim() !== "";
+  const nearValue = valueOn ?? (hasEntryDate ? endOfFebruary(value) : undefined);
+  if (nearValue === undefined) return { reason: `The value date ${value} is not in the calendar.` };
+  const bookedOn = hasEntryDate ? entryDate(entry, nearValue) : nearValue;
   if (bookedOn === undefined) return { reason: `The entry date ${entry} is not in the calendar.` };
   const reading = readAmount(amount, currency);
   if ("reason" in reading) return reading;
@@ -43,6 +48,7 @@ export function readEntryLine(lines: readonly string[], currency: string): Entry
   const { ownerReference, bankReference } = split(references);
   return {
     valueOn,
+    wrongValueDate: valueOn === undefined ? value : "",
     bookedOn,
     amountMinor,
     mark,
@@ -54,9 +60,13 @@ export function readEntryLine(lines: readonly string[], currency: string): Entry
   };
 }
 
-/** SWIFT writes a comma in each amount; ",50" lacks its zero. */
+/**
+ * SWIFT writes a comma in each amount, and does not group thousands; ",50" lacks its zero. Some banks write a point. With two
+ * digits or fewer after it, it cannot group thousands.
+ */
 export function readAmount(text: string, currency: string): AmountReading {
-  return readDecimal(text.startsWith(",") ? `0${text}` : text, currency, { decimalSeparator: ",", grouped: false });
+  const decimalSeparator = /^\d+\.\d{0,2}$/.test(text) ? "." : ",";
+  return readDecimal(text.startsWith(",") ? `0${text}` : text, currency, { decimalSeparator, grouped: false });
 }
 
 /** The first line is the entry and the rest its supplement, unless a bank has wrapped the entry itself. */
@@ -84,6 +94,14 @@ export function shortDate(text: string): string | undefined {
   if (!/^\d{6}$/.test(text)) return undefined;
   const [year = 0, month = 0, day = 0] = [text.slice(0, 2), text.slice(2, 4), text.slice(4, 6)].map(Number);
   return calendarDate(year < 80 ? 2000 + year : 1900 + year, month, day);
+}
+
+/**
+ * German banks that count 30 days in each month for interest write value dates on 29 and 30 February, which the calendar does
+ * not have. Such an entry is booked all the same; the last day that each February has shows its year.
+ */
+function endOfFebruary(text: string): string | undefined {
+  return /^\d\d02(?:29|30)$/.test(text) ? shortDate(`${text.slice(0, 4)}28`) : undefined;
 }
 
 /** MMDD has no year: the year that puts the entry date nearest to the value date counts. */

@@ -60,7 +60,7 @@ class Activity implements CsvReport {
     this.#header = header;
     this.#options = options;
     // A person's settings decide the separator, not the language: there are English files with a decimal comma.
-    const usual = header.entry.name.startsWith("German") ? "," : ".";
+    const usual = header.entry.name.startsWith("English") ? "." : ",";
     this.#amounts = new AmountNotation({ grouped: true, usual });
   }
 
@@ -131,8 +131,10 @@ class Activity implements CsvReport {
     const kind = amountMinor < 0n ? debit : credit;
     const status = this.#header.value(row, "status");
     const impact = keyOf(this.#header.value(row, "impact"));
-    if (ACTIVITY_INFORMATION.has(keyOf(providerType))) return { kind: "not_money", reason: "information" };
-    if (impact === ACTIVITY_MEMO) return { kind: "not_money", reason: ACTIVITY_MEMO };
+    // The word decides also where the row has a code: PayPal's list of codes has none for these rows.
+    const word = keyOf(this.#header.value(row, "type"));
+    if (ACTIVITY_INFORMATION.has(word)) return { kind: "not_money", reason: "information" };
+    if (ACTIVITY_MEMO.has(impact)) return { kind: "not_money", reason: "memo" };
     if (hasMoved(keyOf(status), impact)) return { kind, reason };
     if (kind === "payout" && ACTIVITY_PENDING.has(keyOf(status))) return { kind: "planned_payout", reason: undefined };
     return { kind: "not_money", reason: status };
@@ -188,10 +190,12 @@ function hasMoved(status: string, impact: string): boolean {
   return !ACTIVITY_PENDING.has(status) && !ACTIVITY_UNDONE.has(status) && ACTIVITY_IMPACT.has(impact);
 }
 
-/** Some exports number their types. */
+/** Some exports number their types, and those of the United Kingdom write "authorisation". */
 function keyOf(word: string): string {
   return word
     .normalize("NFC")
     .toLowerCase()
+    .replaceAll("’", "'")
+    .replaceAll("authoris", "authoriz")
     .replace(/\s+\d+$/, "");
 }
