@@ -33,6 +33,15 @@ const otherVersion = (): Uint8Array =>
   Buffer.from(headOf("camt/statement-v08.xml").replaceAll("camt.053.001.08", "camt.053.001.03"));
 const namesOf = (head: string): readonly string[] => detectFormats(head).map(({ name }) => name);
 
+it("the guide: names every format", () => {
+  const guide = readFileSync(new URL("../../../docs/reconciliation.md", import.meta.url), "utf8");
+  const [table = ""] = (guide.split("| format | file |\n")[1] ?? "").split("\n\n");
+  const named = [...table.matchAll(/^\| (.*?) \|/gm)].flatMap(
+    ([, cell = ""]) => cell.match(/(?<=`)[\w.]+(?=`)/g) ?? [],
+  );
+  expect(named).toEqual(STATEMENT_FORMATS.map(({ name }) => name));
+});
+
 describe("the candidates of a file", () => {
   it("the first candidate has the encoding in which the header is known", async () => {
     const text = readFileSync(new URL("sumup/de-2026.csv", SAMPLES), "utf8");
