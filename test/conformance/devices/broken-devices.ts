@@ -9,19 +9,23 @@ export interface BrokenDevice {
   readonly name: string;
   readonly kind: DeviceKind;
   readonly caughtBy: string;
+  /** The check before it in which the device shows its flaw, where that is another one. */
+  readonly shownIn: string | undefined;
   readonly make: () => DeviceUnderTest;
 }
 
-const companion = (name: Flaw | CompanionFlaw, caughtBy: string): BrokenDevice => ({
+const companion = (name: Flaw | CompanionFlaw, caughtBy: string, shownIn?: string): BrokenDevice => ({
   name,
   kind: "companion",
   caughtBy: `device.${caughtBy}`,
+  shownIn: shownIn && `device.${shownIn}`,
   make: () => new TestCompanion(name),
 });
 const display = (name: Flaw | DisplayFlaw, caughtBy: string): BrokenDevice => ({
   name,
   kind: "display",
   caughtBy: `device.${caughtBy}`,
+  shownIn: undefined,
   make: () => new TestDisplay(name),
 });
 
@@ -30,7 +34,7 @@ export const BROKEN_DEVICES: readonly BrokenDevice[] = [
   companion("claims a code at each start", "keeps_credential"),
   companion("continues after 401", "gives_up_credential"),
   display("sends no heartbeat", "sends_heartbeats"),
-  companion("sends no heartbeat while a guest pays", "heartbeats_on_a_timer"),
+  companion("sends no heartbeat while a guest pays", "heartbeats_on_a_timer", "never_guesses"),
   companion("stops permanently at 403", "comes_back_unblocked"),
   companion("polls too fast", "keeps_pace"),
   companion("ignores Retry-After of 429", "waits_when_throttled"),

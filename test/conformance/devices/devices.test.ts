@@ -98,8 +98,9 @@ describe("the suite against a broken device", () => {
   it.concurrent.each(picked.map((device) => [device.name, device] as const))(
     "%s: fails its capability and no other",
     { timeout: RUN_MS },
-    async (_, { kind, caughtBy, make }) => {
-      const { results, capabilities } = await run(kind, make(), isWhole ? undefined : [caughtBy]);
+    async (_, { kind, caughtBy, shownIn, make }) => {
+      const needed = shownIn === undefined ? [caughtBy] : [shownIn, caughtBy];
+      const { results, capabilities } = await run(kind, make(), isWhole ? undefined : needed);
       const caught = results.find(({ id }) => id === caughtBy);
       const failures = results.filter(({ outcome }) => outcome !== "passed");
       expect([caught?.id, caught?.outcome], JSON.stringify(failures, null, 1)).toEqual([caughtBy, "failed"]);
