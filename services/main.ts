@@ -1,5 +1,4 @@
 /** Runs one or several services in this process: `node services/main.ts registry settlement audit relay`. */
-
 import { exitWith } from "./runtime/lifecycle.ts";
 import { type ReachDatabase, runServices } from "./runtime/run-services.ts";
 import { requireDatabaseUrl } from "./runtime/settings.ts";

@@ -34,7 +34,7 @@ export const LIVENESS: StateStreamDefinition = {
   name: "LIVENESS",
   subjects: [HEARTBEATS_ALL, POLLS_ALL],
   maxMessagesPerSubject: 1,
-  republish: { source: "station.heartbeat.>", destination: "station.presence.>" },
+  republish: { source: "station.heartbeat.>", destination: "station.heard.>" },
 };
 
 /**

@@ -22,10 +22,10 @@ export const HEARTBEATS_ALL = "station.heartbeat.*.*.*";
  * subject.
  */
 export const partitionStoredHeartbeatsSubject = (partition: number): string =>
-  `station.presence.${partitionToken(partition)}.*.*`;
+  `station.heard.${partitionToken(partition)}.*.*`;
 /** The same for one device: the gateway publishes a heartbeat here when it cannot be stored. */
 export const storedHeartbeatSubject = (stationId: number, deviceId: number): string =>
-  `station.presence.${partitionToken(partitionOf(stationId))}.${stationId}.${deviceId}`;
+  `station.heard.${partitionToken(partitionOf(stationId))}.${stationId}.${deviceId}`;
 export const partitionHeartbeatsSubject = (partition: number): string =>
   `station.heartbeat.${partitionToken(partition)}.*.*`;
 

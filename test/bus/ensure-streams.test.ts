@@ -44,14 +44,14 @@ describe("ensureStreams", () => {
   it("a published heartbeat: the stream stores it and republishes it once", async () => {
     await ensureStreams(bus, { replicas: 1, logs: 1 });
     const republished: string[] = [];
-    bus.nc.subscribe("station.presence.>", {
+    bus.nc.subscribe("station.heard.>", {
       callback: (_error, message) => {
         republished.push(message.subject);
       },
     });
     await bus.js.publish("station.heartbeat.00.1.2", "{}");
     await bus.nc.flush();
-    expect(republished).toEqual(["station.presence.00.1.2"]);
+    expect(republished).toEqual(["station.heard.00.1.2"]);
     const { state } = await bus.jsm.streams.info("LIVENESS");
     expect(state.messages).toBe(1);
   });

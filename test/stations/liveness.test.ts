@@ -99,7 +99,7 @@ describe("liveness from the heartbeats", () => {
     const { proxy } = await world.startHostBehindProxy();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
-    const receive = proxy.loseAll("station.presence.");
+    const receive = proxy.loseAll("station.heard.");
     const beat = setInterval(() => void world.heartbeat(stationId, deviceId), SILENCE_MS / 10);
     await pause(3 * SILENCE_MS);
     expect(await livenessChanges(world, stationId)).toEqual(["device_online"]);

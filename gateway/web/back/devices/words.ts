@@ -62,7 +62,8 @@ export const words = dictionary({
     resetDone: "The device is reset. Issue a code for it.",
     revoke: "Revoke for good",
     revokeTitle: (name: string) => `Revoke "${name}" for good?`,
-    revokeText: "Its credential and codes end at once. It can never come back; register it again to use it again.",
+    revokeText:
+      "Its credential and codes end at once. It can never come back; register it as a new device to use it again.",
     revoked: "The device is revoked.",
   },
   de: {
