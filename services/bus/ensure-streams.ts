@@ -42,11 +42,7 @@ const PASSING_CODES: ReadonlySet<number> = new Set([
   10_058,
 ]);
 
-export interface EnsureOptions extends BusLayout {
-  /** Aborts the attempts. */
-  readonly signal?: AbortSignal;
-  readonly withinMs?: number;
-}
+export interface EnsureOptions extends BusLayout, Pick<InsistOptions, "signal" | "withinMs"> {}
 
 /**
  * Creates or updates all streams and buckets. Resolves when each has a leader and all its copies are complete. Throws
@@ -64,7 +60,7 @@ export async function ensureInstallationBucket(bus: Bus, options: EnsureOptions)
 /** The layout that `migrate` has written earlier; undefined for a new bus. Throws UserError `nats_no_quorum`. */
 export async function readLayout(
   bus: Bus,
-  options: Pick<EnsureOptions, "signal" | "withinMs"> = {},
+  options: Pick<InsistOptions, "signal"> = {},
 ): Promise<BusLayout | undefined> {
   const name = `KV_${INSTALLATION.name}`;
   const info = await insist(bus, name, options, () => streamInfo(bus, name));
@@ -107,21 +103,35 @@ async function requireComplete(bus: Bus, name: string): Promise<void> {
   if (!isComplete) throw new IncompleteError(`The copies of ${name} are not complete yet.`);
 }
 
+export interface InsistOptions {
+  /** Ends the attempts. */
+  readonly signal?: AbortSignal | undefined;
+  /** How long the attempts go on; by default `BUS_LIMITS.ensureMs`. */
+  readonly withinMs?: number;
+  /** When set, the attempts go on without a limit, and this logs the wait. */
+  readonly log?: QuorumLog | undefined;
+}
+
+/** Repeats an attempt that fails because no quorum answers. Throws UserError `nats_storage` or `nats_no_quorum`. */
 export async function insist<T>(
   bus: Bus,
   stream: string,
-  { signal, withinMs = BUS_LIMITS.ensureMs }: Pick<EnsureOptions, "signal" | "withinMs">,
+  { signal, withinMs = BUS_LIMITS.ensureMs, log }: InsistOptions,
   attempt: () => Promise<T>,
 ): Promise<T> {
-  const deadlineMs = performance.now() + withinMs;
+  const deadlineMs = log === undefined ? performance.now() + withinMs : Number.POSITIVE_INFINITY;
+  const wait = log === undefined ? undefined : new QuorumWait(log);
   for (;;) {
     signal?.throwIfAborted();
     try {
-      return await attempt();
+      const result = await attempt();
+      wait?.end();
+      return result;
     } catch (cause) {
       if (performance.now() > deadlineMs || !isPassing(cause)) throw refused(bus, stream, cause);
+      wait?.go(bus.nc);
     }
-    await delay(BUS_LIMITS.ensurePauseMs, undefined, { signal });
+    await delay(BUS_LIMITS.ensurePauseMs, undefined, signal === undefined ? {} : { signal });
   }
 }
 
@@ -159,32 +169,14 @@ export async function missingStreams(bus: Pick<Bus, "jsm">, logs: number): Promi
 /** `migrate` creates this stream before all others. As every stream it has the layout in its metadata. */
 const FIRST = `KV_${INSTALLATION.name}`;
 
-export interface CheckOptions {
-  readonly signal?: AbortSignal;
-  /** When set, the check waits for a quorum without a limit, and logs that. */
-  readonly log?: QuorumLog;
-}
+export type CheckOptions = Pick<InsistOptions, "signal" | "log">;
 
 /**
  * Returns the layout of the bus. Waits a while for a cluster that elects. Throws UserError `bus_not_migrated` with the next
  * step, or `nats_no_quorum`.
  */
-export async function checkStreams(bus: Bus, { signal, log }: CheckOptions = {}): Promise<MigratedLayout> {
-  const deadlineMs = performance.now() + BUS_LIMITS.checkStreamsMs;
-  const wait = log === undefined ? undefined : new QuorumWait(log);
-  for (;;) {
-    try {
-      const layout = await check(bus);
-      wait?.end();
-      return layout;
-    } catch (cause) {
-      if (!isPassing(cause)) throw cause;
-      if (wait !== undefined) wait.go(bus.nc);
-      else if (performance.now() > deadlineMs) throw noQuorum(bus, FIRST, cause);
-    }
-    signal?.throwIfAborted();
-    await delay(BUS_LIMITS.ensurePauseMs, undefined, signal === undefined ? {} : { signal });
-  }
+export async function checkStreams(bus: Bus, options: CheckOptions = {}): Promise<MigratedLayout> {
+  return await insist(bus, FIRST, { ...options, withinMs: BUS_LIMITS.checkStreamsMs }, () => check(bus));
 }
 
 async function check(bus: Bus): Promise<MigratedLayout> {

@@ -5,7 +5,7 @@
 import { JetStreamApiCodes, JetStreamApiError } from "@nats-io/jetstream";
 import { UserError } from "../runtime/user-error.ts";
 import type { Bus } from "./connection.ts";
-import { type EnsureOptions, ensureInstallationBucket, insist } from "./ensure-streams.ts";
+import { type CheckOptions, type EnsureOptions, ensureInstallationBucket, insist } from "./ensure-streams.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { isNoResponders } from "./refusals.ts";
 import { layoutOf } from "./stream-config.ts";
@@ -22,7 +22,8 @@ export interface Installation {
   readonly database: string;
 }
 
-export interface OwnerOptions {
+/** With `log` a check waits for a quorum without a limit. */
+export interface OwnerOptions extends CheckOptions {
   readonly bus: Bus;
   readonly installation: Installation;
 }
@@ -33,7 +34,7 @@ export interface OwnerOptions {
  */
 export async function claimBus({ bus, installation }: OwnerOptions, options: EnsureOptions): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
-    const owner = await readOwner(bus);
+    const owner = await readEntry(bus, SUBJECT);
     if (owner !== undefined && owner !== installation.id) throw installationsDiffer(bus, owner, installation);
     // Always, also when the bucket exists: another program may have ended after it created the bucket and before it
     // wrote the id.
@@ -54,8 +55,8 @@ export async function claimBus({ bus, installation }: OwnerOptions, options: Ens
 }
 
 /** Throws UserError `installations_differ`, or `bus_not_migrated` when the bus belongs to no installation. */
-export async function checkOwner({ bus, installation }: OwnerOptions): Promise<void> {
-  const owner = await readOwner(bus);
+export async function checkOwner({ bus, installation, ...waiting }: OwnerOptions): Promise<void> {
+  const owner = await readEntry(bus, SUBJECT, waiting);
   if (owner === undefined) {
     const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) belongs to no installation yet: run \`npm run migrate\`, and start again.`;
     throw new UserError(sentence, { code: "bus_not_migrated" });
@@ -99,8 +100,8 @@ export async function keepOwnerChecked(
 }
 
 /** The newest pulse of the database that is stored on the bus (`services/db/pulse.ts`); 0 when there is none. */
-export async function readPulse(bus: Bus): Promise<number> {
-  return Number((await readEntry(bus, PULSE_SUBJECT)) ?? 0);
+export async function readPulse(bus: Bus, waiting: CheckOptions = {}): Promise<number> {
+  return Number((await readEntry(bus, PULSE_SUBJECT, waiting)) ?? 0);
 }
 
 export async function writePulse(bus: Bus, pulse: number): Promise<void> {
@@ -118,7 +119,7 @@ export function databaseOlder(bus: Bus, database: string): UserError {
  * UserError `installations_differ`, without a change of the bus, when the bus belongs to another installation.
  */
 export async function emptyBus({ bus, installation }: OwnerOptions): Promise<void> {
-  const owner = await readOwner(bus);
+  const owner = await readEntry(bus, SUBJECT);
   if (owner !== undefined && owner !== installation.id) throw installationsDiffer(bus, owner, installation);
   const names: string[] = [];
   for await (const { config } of bus.jsm.streams.list()) {
@@ -129,14 +130,12 @@ export async function emptyBus({ bus, installation }: OwnerOptions): Promise<voi
   }
 }
 
-/** Undefined when the bus is new, or has lost its data. */
-async function readOwner(bus: Bus): Promise<string | undefined> {
-  return await readEntry(bus, SUBJECT);
-}
-
-/** Waits while the bucket elects its leader. Throws UserError `nats_no_quorum` when that takes too long. */
-async function readEntry(bus: Bus, subject: string): Promise<string | undefined> {
-  return await insist(bus, STREAM, { withinMs: BUS_LIMITS.checkStreamsMs }, async () => {
+/**
+ * Undefined when the bus is new, or has lost its data. Waits while the bucket elects its leader. Throws UserError
+ * `nats_no_quorum` when that takes too long.
+ */
+async function readEntry(bus: Bus, subject: string, waiting: CheckOptions = {}): Promise<string | undefined> {
+  return await insist(bus, STREAM, { ...waiting, withinMs: BUS_LIMITS.checkStreamsMs }, async () => {
     try {
       return (await bus.jsm.streams.getMessage(STREAM, { last_by_subj: subject }))?.string();
     } catch (error) {

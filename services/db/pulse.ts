@@ -11,9 +11,9 @@ import { DATABASE_LIMITS } from "./limits.ts";
 import { closeDatabase, openDatabase } from "./pool.ts";
 
 /** Throws UserError `database_older` when the database is older than its bus. */
-export async function checkPulse({ bus, installation }: OwnerOptions, databaseUrl: string): Promise<void> {
+export async function checkPulse({ bus, installation, ...waiting }: OwnerOptions, databaseUrl: string): Promise<void> {
   // It reads the bus first, because the pulse of the bus is never higher than the database's pulse at that moment.
-  const onBus = await readPulse(bus);
+  const onBus = await readPulse(bus, waiting);
   const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "pulse" });
   try {
     const [row] = await sql<{ pulse: number }[]>`select pulse from installation`;

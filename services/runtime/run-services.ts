@@ -101,13 +101,13 @@ export async function runServices(
       async () => undefined,
     );
     if (database !== undefined) {
-      const { installation, checkPulse } = database;
+      const owner = { bus, installation: database.installation, signal: run.stopping, log };
       await run.step(
         "installation",
-        () => keepOwnerChecked({ bus, installation }, (error) => run.fail(error)),
+        () => keepOwnerChecked(owner, (error) => run.fail(error)),
         async (release) => release(),
       );
-      await checkPulse({ bus, installation });
+      await database.checkPulse(owner);
     }
     const disk = await run.step(
       "disk",

@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { KIT_LIMITS } from "../../clients/device-kit/limits.ts";
 import { PAID_SHOWN_MS } from "../../machines/settings.ts";
-import { newCode } from "../support/devices.ts";
+import { fromAnotherAddress, newCode } from "../support/devices.ts";
 import { logIn, newOrder, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
@@ -47,8 +47,15 @@ async function register(at = station): Promise<NewDisplay> {
 async function newStation(): Promise<string> {
   const body = { filial_id: system.sandbox.filialId, name: `Station ${performance.now()}`, currency: "EUR" };
   const { station_id } = await owner.good<{ station_id: number }>("POST", "stations/", { body });
-  await cashier.good("POST", `stations/${station_id}/lease/`);
-  return `stations/${station_id}`;
+  const at = `stations/${station_id}`;
+  await cashier.good("POST", `${at}/lease/`);
+  // A new station gets the filial's provider within a second.
+  await expect
+    .poll(() => cashier.good("GET", `${at}/routes/`))
+    .toMatchObject({
+      routes: expect.arrayContaining([expect.objectContaining({ route: "dynamic_qr", offered: true })]) as unknown,
+    });
+  return at;
 }
 
 /** The address that the back office's QR code contains. */
@@ -66,16 +73,12 @@ interface PairOptions {
   readonly isClockMovable?: boolean;
 }
 
-let paired = 0;
 async function pair(
   options: Parameters<Browser["newContext"]>[0] = {},
   { at = station, isClockMovable = false }: PairOptions = {},
 ): Promise<Paired> {
   const device = await register(at);
-  paired += 1;
-  // One address may claim ten times a minute.
-  const extraHTTPHeaders = { "x-forwarded-for": `127.0.1.${paired}` };
-  const context = await browser.newContext({ locale: "en-GB", extraHTTPHeaders, ...options });
+  const context = await browser.newContext({ locale: "en-GB", extraHTTPHeaders: fromAnotherAddress(), ...options });
   if (isClockMovable) await context.clock.install();
   const page = await context.newPage();
   await page.goto(addressWith(device.code));

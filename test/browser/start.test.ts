@@ -4,6 +4,7 @@ import type { Browser, Frame, Page, Response } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLoginLink } from "../../services/bus/messages/login-links.ts";
 import { call } from "../../services/bus/operation.ts";
+import { fromAnotherAddress } from "../support/devices.ts";
 import { programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
@@ -48,6 +49,10 @@ function station() {
   return demo;
 }
 
+/** The context of another person in a browser, in British English unless the options say otherwise. */
+const newVisitor = (options: Parameters<Browser["newContext"]>[0] = {}) =>
+  browser.newContext({ locale: "en-GB", extraHTTPHeaders: fromAnotherAddress(), ...options });
+
 async function newLink(): Promise<string> {
   const { organizationId } = system.sandbox;
   const { token } = await call(system.bus.nc, createLoginLink, { organizationId, stationId: station().stationId });
@@ -66,7 +71,7 @@ const displayShows = (display: Frame, screen: string) => display.locator(`[data-
 describe("the link of a start", () => {
   test("it signs in, pairs the display and takes the station; a few clicks then make a collection paid", async () => {
     const link = await newLink();
-    const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
+    const context = await newVisitor({ viewport: { width: 1_440, height: 1_000 } });
     const page = await context.newPage();
     const asked: string[] = [];
     page.on("request", (request) => asked.push(request.url()));
@@ -93,7 +98,7 @@ describe("the link of a start", () => {
   });
 
   test("on a small laptop, items and ways to pay are beside each other", async () => {
-    const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_280, height: 720 } });
+    const context = await newVisitor({ viewport: { width: 1_280, height: 720 } });
     const page = await context.newPage();
     await page.goto(await newLink());
     const till = await frameOf(page, "Till");
@@ -105,7 +110,7 @@ describe("the link of a start", () => {
   });
 
   test("by keyboard alone: a collection by smart POS, which the virtual companion reports", async () => {
-    const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
+    const context = await newVisitor({ viewport: { width: 1_440, height: 1_000 } });
     const page = await context.newPage();
     await page.goto(await newLink());
     const till = await frameOf(page, "Till");
@@ -134,7 +139,7 @@ describe("the link of a start", () => {
   });
 
   test("the phone shows the QR code of a collection and opens the guest's page; the companion shows what it does", async () => {
-    const context = await browser.newContext({ locale: "de-DE", viewport: { width: 360, height: 640 } });
+    const context = await newVisitor({ locale: "de-DE", viewport: { width: 360, height: 640 } });
     const page = await context.newPage();
     await page.goto(await newLink());
     // The page resets the display of an earlier visit, and pairs this browser with it.
@@ -166,7 +171,7 @@ describe("the link of a start", () => {
   });
 
   test("the provider reports a payment that differs: till and phone say so, and promise no confirmation", async () => {
-    const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
+    const context = await newVisitor({ viewport: { width: 1_440, height: 1_000 } });
     const page = await context.newPage();
     await page.goto(await newLink());
     const till = await frameOf(page, "Till");
@@ -186,7 +191,7 @@ describe("the link of a start", () => {
   });
 
   test("a second tab, also one that opens at the same moment: the display of the first tab stays paired", async () => {
-    const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
+    const context = await newVisitor({ viewport: { width: 1_440, height: 1_000 } });
     const link = await newLink();
     const ended: string[] = [];
     context.on("response", (answer) => {
@@ -232,7 +237,7 @@ describe("the link of a start", () => {
 
   test("another browser with its own link gets its own display, and the first browser keeps its display", async () => {
     const opened = async () => {
-      const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1_440, height: 1_000 } });
+      const context = await newVisitor({ viewport: { width: 1_440, height: 1_000 } });
       const page = await context.newPage();
       await page.goto(await newLink());
       await frameOf(page, "Till");
@@ -262,7 +267,7 @@ describe("the link of a start", () => {
   });
 
   test("a browser that is already a display stays paired with its station", async () => {
-    const context = await browser.newContext({ locale: "en-GB" });
+    const context = await newVisitor();
     const own = await context.newPage();
     const [first] = system.sandbox.stations;
     const code = first?.devices.find(({ kind }) => kind === "customer_display")?.enrollmentCode;
@@ -280,14 +285,12 @@ describe("the link of a start", () => {
 
   test("a link that is used twice, or no link: one sentence says so, and the page offers the sign-in pages", async () => {
     const link = await newLink();
-    // Earlier tests have used up the attempts of one address, so this visitor has another address.
-    const visitor = { locale: "en-GB", extraHTTPHeaders: { "x-forwarded-for": "127.0.0.2" } };
-    const first = await browser.newContext(visitor);
+    const first = await newVisitor();
     const page = await first.newPage();
     await page.goto(link);
     await frameOf(page, "Till");
     await first.close();
-    const second = await browser.newContext(visitor);
+    const second = await newVisitor();
     const other = await second.newPage();
     await other.goto(link);
     await other.getByRole("alert").getByText("This link was used, or its 15 minutes are over").waitFor(SHOWN);

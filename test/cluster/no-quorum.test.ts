@@ -80,15 +80,18 @@ describe("a start while the cluster has no quorum", () => {
     expect(lines.filter((line) => line.startsWith("warn"))).not.toContainEqual(expect.stringMatching(/lost|switched/));
   });
 
-  it("a process that loses the quorum between its checks: waits, and continues by itself", async () => {
+  it("a process that loses the quorum between its checks: waits with a line in the log, and continues by itself", async () => {
     const installation = await readInstallation(database.url);
     const bus = await connectBus({ url: cluster.nodeUrl(left), name: "test", log, awaitsQuorum: true });
     await checkStreams(bus, { log });
     await cluster.killNode(away[0] as NodeName);
-    const checked = Promise.all([checkOwner({ bus, installation }), checkPulse({ bus, installation }, database.url)]);
+    lines.length = 0;
+    const owner = { bus, installation, log };
+    const checked = Promise.all([checkOwner(owner), checkPulse(owner, database.url)]);
     checked.catch(() => undefined);
     // Longer than the timeout of one request to the bus.
     await new Promise((resolve) => setTimeout(resolve, 6_000));
+    expect(lines).toContainEqual(expect.stringMatching(/^warn .* has no quorum: start most .* goes on by itself\.$/));
     await cluster.startNode(away[0] as NodeName);
     await checked;
     await bus.close();

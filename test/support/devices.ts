@@ -17,14 +17,19 @@ interface EnrollBody {
 }
 
 /**
- * Claims a code. The device's paths are below `/api/payments/v1/devices/`. One address may claim ten times a minute. So each
- * device claims from another forwarded address, which the gateway uses only when it trusts the proxy.
+ * Headers of a request from another address of this machine: one address may claim ten times a minute, and open as many
+ * sign-in links. The gateway uses the address only when it trusts the proxy.
  */
+export const fromAnotherAddress = () => ({
+  "x-forwarded-for": `127.${1 + randomInt(255)}.${randomInt(256)}.${randomInt(256)}`,
+});
+
+/** Claims a code. The device's paths are below `/api/payments/v1/devices/`. */
 export async function enrollDevice(baseUrl: string, code: string): Promise<TestDevice> {
   const root = `${baseUrl}/api/payments/v1/devices/`;
   const enrolled = await send<EnrollBody>(baseUrl, "POST", "/api/payments/v1/devices/enroll/", {
     json: { code },
-    headers: { "x-forwarded-for": `10.${randomInt(256)}.${randomInt(256)}.${randomInt(256)}` },
+    headers: fromAnotherAddress(),
   });
   expect(enrolled.status, enrolled.text).toBe(201);
   const { credential, device } = enrolled.body;
