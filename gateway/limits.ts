@@ -122,8 +122,6 @@ export const LIMITS = {
   offerUnlessAskedSeconds: 120,
   /** How long the signer may take to test a webhook endpoint: ten seconds for the attempt, and one to store its result. */
   webhookTestMs: 11_000,
-  /** The gateway replaces a longer request id, because the id goes into the log. */
-  requestIdCharacters: 64,
   /** The most field errors in one answer. */
   fieldErrors: 32,
   /** A heartbeat's summary (design §4, "heartbeat"). */

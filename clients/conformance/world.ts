@@ -172,15 +172,12 @@ export class World {
     return String(objectOf(hasStatus(issued, 201))["code"]);
   }
 
-  /** The owner resets a device, and the device enrolls again with the new code. */
-  async enrollAgain(which: "companion" | "display"): Promise<void> {
-    const code = await this.resetDevice(which);
-    this.sandbox = {
-      ...this.sandbox,
-      ...(which === "companion" ? { companionCode: code } : { displayCode: code }),
-    };
-    await this.enroll(which);
-    await this.beat(which);
+  /** The owner resets the companion, and it enrolls again with the new code. */
+  async enrollCompanionAgain(): Promise<void> {
+    const companionCode = await this.resetDevice("companion");
+    this.sandbox = { ...this.sandbox, companionCode };
+    await this.enroll("companion");
+    await this.beat("companion");
   }
 
   async openOrder(lines = LINES): Promise<Pick<Collection, "orderId" | "orderDisplayNumber">> {

@@ -10,7 +10,7 @@
  */
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { randomBytes } from "node:crypto";
-import { LIMITS } from "../limits.ts";
+import { isRequestId } from "../../services/runtime/log.ts";
 import type { ClientAddress } from "./client-address.ts";
 
 /** The headers that handlers may read. The list is short, because the server copies each of them. */
@@ -78,14 +78,9 @@ function newRequestId(): string {
   return `${PREFIX}-${count.toString(36)}`;
 }
 
-/** Whether an id is short and has only letters, digits and a few marks: it goes unchanged into a header and the log. */
-export function isValidRequestId(id: string): boolean {
-  return id.length > 0 && id.length <= LIMITS.requestIdCharacters && /^[\w.:/+=-]+$/.test(id);
-}
-
 /** The id of a request in the log: the client's id when it is valid, otherwise a new one. */
 export function requestIdFrom(header: string): string {
-  return isValidRequestId(header) ? header : newRequestId();
+  return isRequestId(header) ? header : newRequestId();
 }
 
 export type HeadFault = "invalid_request" | "length_required";

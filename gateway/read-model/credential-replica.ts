@@ -1,8 +1,9 @@
 /** Device credentials by their SHA-256, a replica of the bucket CREDENTIALS (design §2.2). */
+
 import { bucketBeats } from "../../services/bus/beats.ts";
-import type { BusLog } from "../../services/bus/connection.ts";
 import { credentialEntrySchema } from "../../services/bus/messages/caller.ts";
 import { CREDENTIALS } from "../../services/bus/streams.ts";
+import type { LineLog } from "../../services/runtime/log.ts";
 import { DEVICE_SCOPES, type DeviceScope } from "../http/route.ts";
 import type { FeedTarget } from "./replica-feed.ts";
 
@@ -17,9 +18,9 @@ export class CredentialReplica implements FeedTarget {
   readonly bucket = CREDENTIALS;
   readonly beats = bucketBeats(CREDENTIALS);
   readonly table = new CredentialTable();
-  readonly #log: BusLog;
+  readonly #log: LineLog;
 
-  constructor(log: BusLog) {
+  constructor(log: LineLog) {
     this.#log = log;
   }
 

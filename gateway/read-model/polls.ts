@@ -5,10 +5,11 @@
  *                                                                                └──► a `created` intent: the handler
  */
 import type { HttpResponse } from "uWebSockets.js";
+import { isRequestId } from "../../services/runtime/log.ts";
 import type { AnswerWriter } from "../http/answer-writer.ts";
 import type { ErrorCode } from "../http/errors.ts";
 import type { ErrorFacts } from "../http/handler-context.ts";
-import { isValidRequestId, type RequestHead, requestIdFrom } from "../http/request-head.ts";
+import { type RequestHead, requestIdFrom } from "../http/request-head.ts";
 import { type Answer, errorAnswer, type Headers } from "../http/response.ts";
 import type { PollRoute } from "../http/route.ts";
 import { CONNECTION_LIMITS } from "../limits.ts";
@@ -125,7 +126,7 @@ export class Poll {
 
   /** Only a client that has chosen an id can use it, because the gateway does not log single polls. */
   #echoRequestId(res: HttpResponse, requestId: string): void {
-    if (isValidRequestId(requestId)) res.writeHeader("X-Request-Id", requestId);
+    if (isRequestId(requestId)) res.writeHeader("X-Request-Id", requestId);
   }
 
   #refuseShut(poll: Refused, shut: number, nowMs: number): number {
@@ -168,7 +169,7 @@ interface Refused {
 }
 
 function echo({ requestId }: RequestHead): Headers {
-  return isValidRequestId(requestId) ? { "X-Request-Id": requestId } : {};
+  return isRequestId(requestId) ? { "X-Request-Id": requestId } : {};
 }
 
 /** The counts of the answers to one operation's polls. They are plain numbers, because polls must be fast. */

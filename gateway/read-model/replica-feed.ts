@@ -9,11 +9,13 @@
  * After a silence the first messages may be old: they were in a buffer while the server or this process was stalled. A round
  * trip to the server proves that all of these have arrived.
  */
+
 import { BucketCompleteness } from "../../services/bus/bucket-completeness.ts";
-import type { Bus, BusLog } from "../../services/bus/connection.ts";
+import type { Bus } from "../../services/bus/connection.ts";
 import { type Feed, openFeed } from "../../services/bus/feed.ts";
 import { SequenceWait } from "../../services/bus/sequence-wait.ts";
 import type { BucketDefinition } from "../../services/bus/streams.ts";
+import type { LineLog } from "../../services/runtime/log.ts";
 
 /** The waits of the replicas, each with its reason. Those of the feeds are in `services/bus/limits.ts`. */
 export const FEED_LIMITS = {
@@ -53,7 +55,7 @@ export class ReplicaFeed {
   #checkedAtMs: number;
   #completeAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(bus: Bus, log: BusLog, target: FeedTarget) {
+  constructor(bus: Bus, log: LineLog, target: FeedTarget) {
     this.#bus = bus;
     this.stream = target.stream;
     this.#checkedAtMs = bus.clock.nowMs();

@@ -1,8 +1,10 @@
 /** The replicas in the gateway's memory: stations, credentials, sessions, kill switches and polls, each with its own feed. */
-import type { Bus, BusLog } from "../../services/bus/connection.ts";
+
+import type { Bus } from "../../services/bus/connection.ts";
 import type { Barrier } from "../../services/bus/messages/caller.ts";
 import { type StationLogs, SWITCHES } from "../../services/bus/streams.ts";
 import { followSwitches, type SwitchesReplica } from "../../services/bus/switches-replica.ts";
+import type { LineLog } from "../../services/runtime/log.ts";
 import { CredentialReplica } from "./credential-replica.ts";
 import { PollReplica } from "./poll-notes.ts";
 import { ReplicaFeed } from "./replica-feed.ts";
@@ -48,7 +50,7 @@ export interface Replicas {
 }
 
 /** Follows all feeds. Resolves when each has loaded all existing data. */
-export async function startReplicas(bus: Bus, logs: StationLogs, log: BusLog): Promise<Replicas> {
+export async function startReplicas(bus: Bus, logs: StationLogs, log: LineLog): Promise<Replicas> {
   const stations = new StationReplica(logs);
   const credentials = new CredentialReplica(log);
   const sessions = new SessionReplica(log, bus.clock);

@@ -1,10 +1,11 @@
 /** People's sessions by the SHA-256 of the token, a replica of the bucket SESSIONS. */
+
 import { hash } from "node:crypto";
 import { bucketBeats } from "../../services/bus/beats.ts";
 import type { BusClock } from "../../services/bus/bus-clock.ts";
-import type { BusLog } from "../../services/bus/connection.ts";
 import { type SessionEntry, sessionEntrySchema } from "../../services/bus/messages/sessions.ts";
 import { SESSIONS } from "../../services/bus/streams.ts";
+import type { LineLog } from "../../services/runtime/log.ts";
 import type { FeedTarget } from "./replica-feed.ts";
 
 const PREFIX = `$KV.${SESSIONS.name}.`;
@@ -20,11 +21,11 @@ export class SessionReplica implements FeedTarget {
   readonly bucket = SESSIONS;
   readonly beats = bucketBeats(SESSIONS);
   readonly #sessions = new Map<string, SessionEntry>();
-  readonly #log: BusLog;
+  readonly #log: LineLog;
   readonly #clock: Pick<BusClock, "nowMs">;
   #sweepAt = SWEEP_EVERY;
 
-  constructor(log: BusLog, clock: Pick<BusClock, "nowMs">) {
+  constructor(log: LineLog, clock: Pick<BusClock, "nowMs">) {
     this.#log = log;
     this.#clock = clock;
   }

@@ -15,6 +15,7 @@
  */
 import type { NatsConnection } from "nats";
 import type { Registry } from "prom-client";
+import type { LineLog } from "../runtime/log.ts";
 import { addGauge } from "../runtime/metrics.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { BUCKETS, type BucketDefinition, LEASES } from "./streams.ts";
@@ -192,18 +193,13 @@ function trustedOf(ofLeases: Sample, others: readonly Sample[]): Sample {
   return servers.toSorted((one, other) => errorMs(one) - errorMs(other))[0] ?? ofLeases;
 }
 
-export interface ClockLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
-
 /**
  * Logs when this machine's clock or that of the server that leads LEASES becomes wrong and when it is right again, and adds
  * a metric for the difference of this machine's clock.
  */
 export function reportClock(deps: {
   readonly clock: BusClock;
-  readonly log: ClockLog;
+  readonly log: LineLog;
   readonly metrics?: Registry | undefined;
 }): void {
   const { clock, log, metrics } = deps;

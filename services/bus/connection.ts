@@ -2,6 +2,7 @@
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectionOptions, connect, errors, type Msg, type NatsConnection } from "nats";
 import type { Registry } from "prom-client";
+import type { LineLog } from "../runtime/log.ts";
 import { addCount, addGauge } from "../runtime/metrics.ts";
 import { backOffMs, within } from "../runtime/repeat.ts";
 import { UserError } from "../runtime/user-error.ts";
@@ -24,12 +25,6 @@ import { QuorumWatch, reachJetStream, ServerChoice } from "./quorum.ts";
 import { ServerLinks } from "./server-links.ts";
 import { explainTimeout, TlsOutage } from "./tls-failures.ts";
 import { turnPublisher } from "./turn-publisher.ts";
-
-/** What the connection logs; pino fits. */
-export interface BusLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
 
 export interface Bus {
   readonly nc: NatsConnection;
@@ -60,7 +55,7 @@ export interface ConnectOptions {
   readonly access?: ServerAccess | undefined;
   /** Shown by the server's monitoring. */
   readonly name: string;
-  readonly log: BusLog;
+  readonly log: LineLog;
   /**
    * How long to try to connect (by default `BUS_LIMITS.firstConnectMs`), and then how long to wait for a quorum (by
    * default `BUS_LIMITS.ensureMs`; without a limit when `awaitsQuorum` is set).

@@ -8,11 +8,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { JetStreamApiCodes, JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
 import { errors } from "nats";
+import type { LineLog } from "../runtime/log.ts";
 import { UserError } from "../runtime/user-error.ts";
 import { type Bus, BusDownError } from "./connection.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { busThatStoresNothing, isSingle } from "./nats-server.ts";
-import { type QuorumLog, QuorumWait } from "./quorum.ts";
+import { QuorumWait } from "./quorum.ts";
 import {
   type BusLayout,
   firstDifference,
@@ -109,7 +110,7 @@ export interface InsistOptions {
   /** How long the attempts go on; by default `BUS_LIMITS.ensureMs`. */
   readonly withinMs?: number;
   /** When set, the attempts go on without a limit, and this logs the wait. */
-  readonly log?: QuorumLog | undefined;
+  readonly log?: LineLog | undefined;
 }
 
 /** Repeats an attempt that fails because no quorum answers. Throws UserError `nats_storage` or `nats_no_quorum`. */

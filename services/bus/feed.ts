@@ -15,9 +15,10 @@
 
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs, nanos, type Subscription } from "nats";
+import type { LineLog } from "../runtime/log.ts";
 import { OutageLog } from "../runtime/repeat.ts";
 import { Beats, isBeat } from "./beats.ts";
-import type { Bus, BusLog } from "./connection.ts";
+import type { Bus } from "./connection.ts";
 import { Delivered } from "./delivered.ts";
 import { readBatch } from "./direct-reader.ts";
 import { BUS_LIMITS } from "./limits.ts";
@@ -56,7 +57,7 @@ export interface FeedOptions {
   readonly onMessage: (message: FeedMessage) => void;
   /** The stream was deleted and created again: everything read so far is void, and the feed starts from the beginning. */
   readonly onReset: () => void;
-  readonly log: BusLog;
+  readonly log: LineLog;
 }
 
 export interface Feed {

@@ -2,6 +2,7 @@
 import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream";
 import { errors, type NatsConnection, type Server } from "nats";
+import type { LineLog } from "../runtime/log.ts";
 import { within } from "../runtime/repeat.ts";
 import { errorCode, UserError } from "../runtime/user-error.ts";
 import { beatHeaders, beatSubject, bucketBeats } from "./beats.ts";
@@ -13,13 +14,8 @@ import { BUCKETS } from "./streams.ts";
 /** JetStream is not available, because its cluster has no leader. */
 const NOT_AVAILABLE = 10_008;
 
-export interface QuorumLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
-
 export interface ReachOptions {
-  readonly log: QuorumLog;
+  readonly log: LineLog;
   /** How long to wait for a quorum; undefined for as long as it takes. */
   readonly withinMs: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -57,11 +53,11 @@ export async function reachJetStream(nc: NatsConnection, options: ReachOptions):
 
 /** Logs that a process waits for a quorum: at the beginning, then each minute, and once at the end. */
 export class QuorumWait {
-  readonly #log: QuorumLog;
+  readonly #log: LineLog;
   #sinceMs: number | undefined;
   #loggedAtMs = 0;
 
-  constructor(log: QuorumLog) {
+  constructor(log: LineLog) {
     this.#log = log;
   }
 
@@ -145,7 +141,7 @@ export interface WatchDeps {
   readonly nc: NatsConnection;
   readonly isUp: () => boolean;
   readonly choice: ServerChoice;
-  readonly log: QuorumLog;
+  readonly log: LineLog;
 }
 
 interface QuorumWatchDeps extends WatchDeps {

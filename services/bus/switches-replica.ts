@@ -1,8 +1,9 @@
 /** A replica of the kill switches that are on, from the bucket SWITCHES. Each actor host and each gateway has one. */
 import type { KillSwitches } from "../../machines/standing.ts";
+import type { LineLog } from "../runtime/log.ts";
 import { bucketBeats } from "./beats.ts";
 import { BucketCompleteness } from "./bucket-completeness.ts";
-import type { Bus, BusLog } from "./connection.ts";
+import type { Bus } from "./connection.ts";
 import { type FeedMessage, openFeed } from "./feed.ts";
 import { SequenceWait } from "./sequence-wait.ts";
 import { SWITCHES } from "./streams.ts";
@@ -42,7 +43,7 @@ export interface SwitchesReplica {
 }
 
 /** Resolves when the replica has read the whole bucket. `isTrusted` is false while there may be more. */
-export async function followSwitches(bus: Bus, log: BusLog): Promise<SwitchesReplica> {
+export async function followSwitches(bus: Bus, log: LineLog): Promise<SwitchesReplica> {
   const on = new Set<string>();
   const listeners = new Set<(switches: KillSwitches) => void>();
   let current = toKillSwitches(on);

@@ -1,7 +1,7 @@
 /** Creates a thing only once, even when its request comes several times with the same Idempotency-Key (I6). */
 import type { Creation } from "../bus/messages/creation.ts";
 import { RefusedError } from "../bus/refusals.ts";
-import type { Database, Transaction } from "./pool.ts";
+import type { Database, ExpiredRows, Transaction } from "./pool.ts";
 
 interface Steps<T> {
   readonly create: (tx: Transaction) => Promise<T>;
@@ -53,10 +53,7 @@ async function readAgain<T>(tx: Transaction, id: number, { again }: Steps<T>): P
 }
 
 /** Deletes old keys: a repetition does not come so late. */
-export async function deleteOldCreations(
-  database: Database,
-  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
-): Promise<number> {
+export async function deleteOldCreations(database: Database, { olderThanDays, rows }: ExpiredRows): Promise<number> {
   const deleted = await database`
     delete from creations where creation_id in (
       select creation_id from creations where created_at < now() - make_interval(days => ${olderThanDays})

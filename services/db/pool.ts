@@ -19,6 +19,13 @@ export type Queryable = postgres.ISql<{ int8: number }>;
 /** A part of a statement, for use inside another statement. */
 export type Fragment = postgres.PendingQuery<postgres.Row[]>;
 
+/** What one statement of a retention job deletes (`services/runtime/retention.ts`). */
+export interface ExpiredRows {
+  readonly olderThanDays: number;
+  /** The most rows that the statement deletes. */
+  readonly rows: number;
+}
+
 export interface DatabaseOptions {
   readonly url: string;
   readonly maxConnections?: number | undefined;

@@ -17,7 +17,7 @@ import { PROVIDER_LIMITS } from "./limits.ts";
 import { accessOf } from "./secrets.ts";
 import { type ConfigRow, findConfig, findUsableConfig } from "./sql/configs.ts";
 import * as sql from "./sql/payments.ts";
-import { armTask, dropTask, insertTask, moveUntakenTask } from "./sql/tasks.ts";
+import { armTask, dropPoll, insertTask, moveUntakenTask } from "./sql/tasks.ts";
 
 type Request = RequestOf<typeof bus.createProviderPayment>;
 type Reply = ReplyOf<typeof bus.createProviderPayment>;
@@ -205,7 +205,7 @@ async function settleAnswer(deps: ProvidersDeps, payment: sql.PaymentRow, answer
         await sql.keepProviderReference(tx, intentId, answer.created.providerReference);
       }
     } else if (await sql.markFailed(tx, intentId, answer.failure)) {
-      await dropTask(tx, { intentId, kind: "poll", outcome: answer.failure });
+      await dropPoll(tx, { intentId, outcome: answer.failure });
       // The provider may have made the payment, and a guest must not be able to pay it.
       if (answer.mayHaveTakenEffect) await insertTask(tx, { intentId, kind: "withdraw", dueInMs: 0 });
     }

@@ -27,7 +27,7 @@ import { accessOf } from "./secrets.ts";
 import { type ConfigRow, findConfigById } from "./sql/configs.ts";
 import { findOpenIssueOf, insertIssue } from "./sql/issues.ts";
 import { findPayment, type PaymentRow, recordEnd } from "./sql/payments.ts";
-import { armTask, dropTask, findNewestNotice, insertTask, noteInTask, type Task, type TaskKind } from "./sql/tasks.ts";
+import { armTask, dropPoll, findNewestNotice, insertTask, noteInTask, type Task, type TaskKind } from "./sql/tasks.ts";
 import { backOffMs, type KnownTask, type TaskResult } from "./task-runner.ts";
 
 export async function runTask(deps: ProvidersDeps, task: KnownTask): Promise<TaskResult> {
@@ -119,7 +119,7 @@ async function withdrawAtProvider(deps: ProvidersDeps, task: Task, about: AboutP
       case "cancelled": {
         const isKept = await deps.database.begin(async (tx) => {
           if (!(await recordEnd(tx, { intentId, assertions }))) return false;
-          await dropTask(tx, { intentId, kind: "poll", outcome: "cancelled" });
+          await dropPoll(tx, { intentId, outcome: "cancelled" });
           await armTask(tx, { intentId, kind: "clear", detail: {}, dueInMs: 0 });
           return true;
         });

@@ -59,16 +59,10 @@ async function requireOpenPeriod(tx: Transaction, { import_id: importId }: sql.D
   throw new RefusedError({ code: "conflict", reason: "period_closed", detail });
 }
 
-interface Decision {
-  readonly importId: number;
-  readonly by: number;
-  readonly reason: string;
-}
-
 async function decide(
   { database }: DecisionDeps,
   { caller, importId, reason }: DecisionRequest,
-  work: (tx: Transaction, row: sql.DecidedRow, decision: Decision) => Promise<sql.DecidedRow>,
+  work: (tx: Transaction, row: sql.DecidedRow, decision: sql.Decision) => Promise<sql.DecidedRow>,
 ): Promise<sql.DecidedRow> {
   requirePermission(caller, "reconciliation.manage");
   const { organizationId, userId: by } = caller;

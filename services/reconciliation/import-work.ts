@@ -25,6 +25,7 @@ import {
   StatementRefusedError,
 } from "./formats/format.ts";
 import { moved, NEXT_FILE } from "./formats/records.ts";
+import { type Days, joined, withDay } from "./formats/statement-days.ts";
 import { statementText } from "./formats/statement-text.ts";
 import { IMPORT_LIMITS } from "./limits.ts";
 import { lineIdentity } from "./line-identity.ts";
@@ -302,7 +303,7 @@ class ImportWork {
     const writable = writableLine(line, lineIdentity(line, this.#format().referenceScope ?? "year"));
     this.#lines.push(writable);
     this.#characters += writable.fields.length;
-    this.#lineDays = joined(this.#lineDays, { from: line.bookedOn, to: line.bookedOn });
+    this.#lineDays = withDay(this.#lineDays, line.bookedOn);
     this.#hasPayouts ||= line.kind === "payout" || line.payoutReference !== "";
     if (line.account !== "") this.#addAccount(line.account);
   }
@@ -370,17 +371,6 @@ class ImportWork {
     if (!(await sql.lockImport(tx, this.#key))) throw new ImportLostError();
     await sql.endImport(tx, this.#key, await end());
   }
-}
-
-interface Days {
-  readonly from: string;
-  readonly to: string;
-}
-
-function joined(known: Days | undefined, { from, to }: Days): Days {
-  if (known === undefined) return { from, to };
-  if (from >= known.from && to <= known.to) return known;
-  return { from: from < known.from ? from : known.from, to: to > known.to ? to : known.to };
 }
 
 function mostlyMalformed({ position, reason }: MalformedLine): StatementRefusedError {

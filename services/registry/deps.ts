@@ -17,7 +17,6 @@ import type { RegistrySettings } from "./settings.ts";
 /** One wide line per unit of work; pino fits. */
 export interface RegistryLog extends FailureLog {
   info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
 }
 
 export interface RegistryDeps {

@@ -20,6 +20,9 @@ export function currentRequestId(): string | undefined {
   return requestIds.getStore();
 }
 
+/** Whether a client's id is short and has only letters, digits and a few marks: it goes unchanged into headers and the log. */
+export const isRequestId = (id: string): boolean => /^[\w.:/+=-]{1,64}$/.test(id);
+
 /** Runs `work` for the request with this id; with undefined, for no request. */
 export function forRequest<T>(requestId: string | undefined, work: () => T): T {
   // A process without request ids pays nothing: Node tracks asynchronous work only after the first `run`.
@@ -28,6 +31,13 @@ export function forRequest<T>(requestId: string | undefined, work: () => T): T {
 }
 
 export type Log = Logger;
+
+/** The part of `Log` that writes lines about the course of work. */
+export interface LineLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 

@@ -3,6 +3,7 @@
  * failure.
  */
 import { setTimeout as delay } from "node:timers/promises";
+import type { LineLog } from "./log.ts";
 
 /**
  * The same reason is logged once in this time: a person who reads the newest lines sees it, and it does not flood the
@@ -177,25 +178,19 @@ export class LoggedReasons {
   }
 }
 
-/** The log of an `OutageLog`; pino fits. */
-export interface OutageLines {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
-
 /**
  * Logs an outage without a line for each attempt: a line for each reason at the beginning and then each minute, and a
  * line at the end.
  */
 export class OutageLog {
-  readonly #log: OutageLines;
+  readonly #log: LineLog;
   readonly #what: string;
   readonly #logged = new LoggedReasons();
   #sinceMs: number | undefined;
   #attempts = 0;
 
   /** `what` completes "… does not work", and "… works again": for example "the audit copy". */
-  constructor(log: OutageLines, what: string) {
+  constructor(log: LineLog, what: string) {
     this.#log = log;
     this.#what = what;
   }

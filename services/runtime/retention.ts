@@ -2,6 +2,7 @@
  * The retention job: deletes rows that are past their retention. Each statement has a limit, so that it does not hold
  * its locks for long.
  */
+import type { LineLog } from "./log.ts";
 import { type Repeated, repeat } from "./repeat.ts";
 
 /** Deletes up to `rows` rows and returns how many it has deleted. */
@@ -18,15 +19,10 @@ export interface Retention<TName extends string = string> {
   readonly removals: Readonly<Record<TName, Removal>>;
 }
 
-interface RetentionLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
-
 /**
  * Runs the job at once and then at each interval, until stopped. It logs a failure and tries again at the next turn.
  */
-export function startRetention(retention: Retention, log: RetentionLog): Repeated {
+export function startRetention(retention: Retention, log: LineLog): Repeated {
   const { what, everyMs } = retention;
   return repeat({ everyMs, what: `removing ${what}`, log }, (signal) => removeExpired(retention, log, signal));
 }
@@ -37,7 +33,7 @@ export function startRetention(retention: Retention, log: RetentionLog): Repeate
  */
 export async function removeExpired<TName extends string>(
   { what, rowsPerBatch, removals }: Retention<TName>,
-  log: Pick<RetentionLog, "info">,
+  log: Pick<LineLog, "info">,
   signal?: AbortSignal,
 ): Promise<Record<TName, number>> {
   const removed: Partial<Record<TName, number>> = {};

@@ -10,7 +10,7 @@
  *   GET  /v1/statement.json, /v1/statement.csv         ?after=&limit=    paid payments in the order of their lines
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { forRequest } from "../runtime/log.ts";
+import { forRequest, isRequestId } from "../runtime/log.ts";
 import { createServer } from "../runtime/node-http.ts";
 import { UserError } from "../runtime/user-error.ts";
 import * as accounts from "./accounts.ts";
@@ -55,7 +55,7 @@ export async function startHttpServer(
 /** The id that the providers service sends; undefined where there is none, and for one that the gateway would not take. */
 function requestIdOf({ headers }: IncomingMessage): string | undefined {
   const { "x-request-id": id } = headers;
-  return typeof id === "string" && /^[\w.:/+=-]{1,64}$/.test(id) ? id : undefined;
+  return typeof id === "string" && isRequestId(id) ? id : undefined;
 }
 
 async function answer(deps: SandboxDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {

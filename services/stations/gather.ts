@@ -29,7 +29,7 @@ export async function gather(
 ): Promise<Gathered> {
   if (command.type === "intent_create") {
     const { orderId, ...rest } = command;
-    const prepared = await prepare(nc, state, isRandom(commandId) ? { orderId } : { orderId, commandId });
+    const prepared = await prepare(nc, state, RANDOM_ID.test(commandId) ? { orderId } : { orderId, commandId });
     if ("refusal" in prepared) return { answer: { reply: { ok: false, code: prepared.refusal }, intent: null } };
     const { intentId, order, ended } = prepared;
     const create = { ...rest, intentId, order };
@@ -83,6 +83,3 @@ async function prepare(
 
 /** A command id without its sender's key ends in a fresh UUID: it is repeated within seconds or never. */
 const RANDOM_ID = /^[a-z_]+:[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-function isRandom(commandId: string): boolean {
-  return RANDOM_ID.test(commandId);
-}

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { nkeys } from "nats";
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
-import { type Bus, type BusLog, connectBus } from "../../services/bus/connection.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { ServerAccess } from "../../services/bus/nats-server.ts";
+import type { LineLog } from "../../services/runtime/log.ts";
 import { parseSettings, sharedSettingsSchema } from "../../services/runtime/settings.ts";
 import { createAuthority } from "../support/certificates.ts";
 import { freePort } from "../support/free-port.ts";
@@ -42,7 +43,7 @@ async function stopServer(server: RunningProgram | undefined): Promise<void> {
 }
 
 /** Connects like a process, by environment variables. */
-async function connectWith(environment: NodeJS.ProcessEnv, log: BusLog = QUIET): Promise<Bus> {
+async function connectWith(environment: NodeJS.ProcessEnv, log: LineLog = QUIET): Promise<Bus> {
   const { natsUrl: url, natsAccess: access } = parseSettings(sharedSettingsSchema, environment);
   return await connectBus({ url, access, name: "test", log, withinMs: 300 });
 }

@@ -2,8 +2,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
-import { type Bus, type BusLog, connectBus } from "../../services/bus/connection.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import type { LineLog } from "../../services/runtime/log.ts";
 import { freePort } from "../support/free-port.ts";
 import { QUIET } from "../support/quiet-log.ts";
 import { type RunningProgram, runProgram } from "../support/running-program.ts";
@@ -44,7 +45,7 @@ describe("a NATS server with accounts", () => {
     await server.ended;
     folder.remove();
   });
-  const connectAs = (name: string, log: BusLog = QUIET): Promise<Bus> =>
+  const connectAs = (name: string, log: LineLog = QUIET): Promise<Bus> =>
     connectBus({ url: `nats://${name}:secret@${address}`, name: "test", log, withinMs: 300 });
 
   it("an account without JetStream: the sentence names the account, and not the server", async () => {

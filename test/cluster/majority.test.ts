@@ -3,10 +3,11 @@ import { hash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Gateway, startGateway } from "../../gateway/app.ts";
-import { type Bus, type BusLog, connectBus } from "../../services/bus/connection.ts";
+import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { openFeed } from "../../services/bus/feed.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
+import type { LineLog } from "../../services/runtime/log.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { DISPLAY_SCOPES, openStation, type TestStation } from "../gateway/gateway-world.ts";
 import { noteBucketsComplete } from "../support/buckets-complete.ts";
@@ -62,7 +63,7 @@ const isFresh = (): boolean => {
 const hostOf = (node: NodeName): string => new URL(cluster.nodeUrl(node)).host;
 
 /** Connects a process that serves, first to this server. The client chooses a server of its list by chance. */
-async function connectTo(node: NodeName, log: BusLog, url: string = cluster.url()): Promise<Bus> {
+async function connectTo(node: NodeName, log: LineLog, url: string = cluster.url()): Promise<Bus> {
   for (;;) {
     const connected = await connectBus({ url, name: "served", log, awaitsQuorum: true });
     if (connected.nc.getServer() === hostOf(node)) return connected;

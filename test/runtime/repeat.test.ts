@@ -1,7 +1,8 @@
 /** Repeated work: its log lines, the time when it is due, and reads that callers share. */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { DueTime, type OutageLines, OutageLog, repeat, sample, shared } from "../../services/runtime/repeat.ts";
+import type { LineLog } from "../../services/runtime/log.ts";
+import { DueTime, OutageLog, repeat, sample, shared } from "../../services/runtime/repeat.ts";
 
 /** The log lines about these turns, one turn a second. A text is the reason of a failure, and null is a success. */
 async function linesOf(turns: readonly (string | null)[]): Promise<readonly string[]> {
@@ -51,7 +52,7 @@ describe("work that is repeated and fails", () => {
 });
 
 const outageLines: object[] = [];
-const outageLog: OutageLines = {
+const outageLog: LineLog = {
   warn: (fields: object, message: string) => void outageLines.push({ ...fields, message }),
   info: (fields: object, message: string) => void outageLines.push({ ...fields, message }),
 };

@@ -236,7 +236,7 @@ export const revocationChecks: readonly Check[] = [
     ],
     async run(world) {
       const before = world.companion;
-      await world.enrollAgain("companion");
+      await world.enrollCompanionAgain();
       await world.until(
         "status for the credential from before the reset",
         2_000,

@@ -41,7 +41,7 @@ export const standingChecks: readonly Check[] = [
     ],
     async run(world) {
       // A new credential has a new throttle, which does not count the requests of earlier checks.
-      await world.enrollAgain("companion");
+      await world.enrollCompanionAgain();
       const path = `devices/${world.sandbox.companionId}`;
       await whileBlocked(world, [`${path}/suspend/`, `${path}/resume/`], async () => {
         await isBlocked(world, "device_suspended");

@@ -3,7 +3,7 @@
  * per function.
  */
 import { LOG_LOST } from "../../db/intent-history.ts";
-import type { Database, Transaction } from "../../db/pool.ts";
+import type { Database, ExpiredRows, Transaction } from "../../db/pool.ts";
 import { storedJson } from "../../db/stored-text.ts";
 import type { BatchRows, CopyHead } from "../copy/rows.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
@@ -219,12 +219,6 @@ export async function moveHeadsBack(
   await sql`
     update audit_heads set stream_sequence = least(stream_sequence, ${key.sequence})
     where station_id = any(${[...key.stationIds]}::bigint[])`;
-}
-
-interface ExpiredRows {
-  readonly olderThanDays: number;
-  /** The most rows that one statement deletes. */
-  readonly rows: number;
 }
 
 /** Returns how many rows it has deleted. */

@@ -4,7 +4,7 @@ import { reasonWhenLost } from "../../../machines/station/lost-collections.ts";
 import { reasonAfter } from "../../../machines/station/reasons.ts";
 import type { Payment, PaymentsFilter } from "../../bus/messages/payments.ts";
 import { readIntent } from "../../db/intent-history.ts";
-import type { Database, Fragment, Queryable, Transaction } from "../../db/pool.ts";
+import type { Database, ExpiredRows, Fragment, Queryable, Transaction } from "../../db/pool.ts";
 import { readStoredText } from "../../db/stored-text.ts";
 import type { LaterEvent, PaymentRow } from "../copy/payment-rows.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
@@ -59,10 +59,7 @@ export async function expireLostPayments(sql: Transaction, lost: CommitRange, at
   }
 }
 
-export async function deleteOldPayments(
-  database: Database,
-  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
-): Promise<number> {
+export async function deleteOldPayments(database: Database, { olderThanDays, rows }: ExpiredRows): Promise<number> {
   const deleted = await database`
     delete from payments where intent_id in (
       select intent_id from payments

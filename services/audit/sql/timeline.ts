@@ -2,20 +2,13 @@
  * Reads what a timeline has besides the station's events: the transaction, device names, kill switches, and the decisions of
  * people about provider payments. Each query is limited to one organization.
  */
-import type { ActorKind } from "../../bus/messages/caller.ts";
 import type { Database } from "../../db/pool.ts";
+import type { ProviderActor } from "../../db/provider-audit-log.ts";
 import { readStoredText } from "../../db/stored-text.ts";
 
 interface IntentKey {
   readonly organizationId: number;
   readonly intentId: number;
-}
-
-/** The actor, with the name at that time. */
-interface NamedActor {
-  readonly kind: ActorKind;
-  readonly id: number;
-  readonly name: string;
 }
 
 const actorOf = (database: Database) =>
@@ -75,7 +68,7 @@ export interface SwitchChange {
   /** `<subject>_frozen` or `<subject>_unfrozen`, as in the registry's audit log. */
   readonly action: string;
   readonly subject: { readonly kind: string; readonly id: number };
-  readonly actor: NamedActor;
+  readonly actor: ProviderActor;
   readonly reason: string;
 }
 
@@ -131,7 +124,7 @@ export interface Attribution {
   readonly currency: string;
   readonly reference: string;
   readonly attributedAtMs: number;
-  readonly by: NamedActor;
+  readonly by: ProviderActor;
   readonly reason: string;
 }
 
@@ -193,7 +186,7 @@ export interface ClosedIssue {
   readonly issueId: number;
   readonly kind: string;
   readonly closedAtMs: number;
-  readonly by: NamedActor;
+  readonly by: ProviderActor;
   readonly reason: string;
 }
 

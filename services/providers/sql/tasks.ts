@@ -280,14 +280,14 @@ export async function moveUntakenTask(
     where intent_id = ${key.intentId} and kind = ${key.kind} and attempts = 0 and done_at is null`;
 }
 
-/** Ends a task that is no longer needed. */
-export async function dropTask(
+/** Ends the task that polls the provider about the intent. */
+export async function dropPoll(
   sql: Queryable,
-  key: { readonly intentId: number; readonly kind: TaskKind; readonly outcome: string },
+  { intentId, outcome }: { readonly intentId: number; readonly outcome: string },
 ): Promise<void> {
   await sql`
-    update provider_tasks set done_at = now(), outcome = ${key.outcome}
-    where intent_id = ${key.intentId} and kind = ${key.kind} and done_at is null`;
+    update provider_tasks set done_at = now(), outcome = ${outcome}
+    where intent_id = ${intentId} and kind = 'poll' and done_at is null`;
 }
 
 export interface DueTasks {

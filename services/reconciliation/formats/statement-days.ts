@@ -20,7 +20,10 @@ export function daysOfBalances(opening: string | undefined, closing: string, ent
   return withDay(withDay(entries, closing), isKnown ? new Date(afterMs).toISOString().slice(0, 10) : closing);
 }
 
-export function withDay(days: Days | undefined, day: string): Days {
-  const { from, to } = days ?? { from: day, to: day };
-  return { from: day < from ? day : from, to: day > to ? day : to };
+export const withDay = (days: Days | undefined, day: string): Days => joined(days, { from: day, to: day });
+
+/** The days from the first to the last one of both. */
+export function joined(known: Days | undefined, { from, to }: Days): Days {
+  if (known === undefined) return { from, to };
+  return { from: from < known.from ? from : known.from, to: to > known.to ? to : known.to };
 }

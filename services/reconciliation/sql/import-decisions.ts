@@ -7,6 +7,7 @@ import { currentRequestId } from "../../runtime/log.ts";
 import { removeLines } from "./imports.ts";
 import { removeMatches } from "./match-removal.ts";
 import { rowPlace, rowSubject } from "./run-issues.ts";
+import type { ImportKey } from "./uploads.ts";
 
 export interface DecidedRow {
   readonly import_id: number;
@@ -21,11 +22,6 @@ export interface DecidedRow {
   readonly withdrawn_by: number | null;
   readonly withdrawn_at: Date | null;
   readonly withdrawal_reason: string | null;
-}
-
-interface ImportKey {
-  readonly organizationId: number;
-  readonly importId: number;
 }
 
 const columns = (sql: Queryable) => sql`
@@ -51,7 +47,7 @@ export async function lockDecidedImport(
   return row;
 }
 
-interface Decision {
+export interface Decision {
   readonly importId: number;
   readonly by: number;
   readonly reason: string;

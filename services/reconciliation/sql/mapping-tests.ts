@@ -1,5 +1,5 @@
 /** Tests of mappings: their progress and their results. */
-import type { Json, Queryable } from "../../db/pool.ts";
+import type { ExpiredRows, Json, Queryable } from "../../db/pool.ts";
 
 export interface MappingTestRow {
   readonly test_id: number;
@@ -91,10 +91,7 @@ export async function findMappingTest(
 }
 
 /** Deletes up to `rows` tests that are past their retention. */
-export async function removeMappingTests(
-  sql: Queryable,
-  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
-): Promise<number> {
+export async function removeMappingTests(sql: Queryable, { olderThanDays, rows }: ExpiredRows): Promise<number> {
   const removed = await sql`
     delete from mapping_tests where test_id in (
       select test_id from mapping_tests where started_at < now() - make_interval(days => ${olderThanDays})

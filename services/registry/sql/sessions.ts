@@ -1,5 +1,5 @@
 import type { StationKey } from "../../db/outbox.ts";
-import type { Queryable, Transaction } from "../../db/pool.ts";
+import type { ExpiredRows, Queryable, Transaction } from "../../db/pool.ts";
 import type { UserRow } from "./users.ts";
 
 export interface SessionRow {
@@ -18,11 +18,6 @@ interface OneSession {
   readonly organizationId: number;
   readonly userId: number;
   readonly sessionId: number;
-}
-
-interface Batch {
-  readonly olderThanDays: number;
-  readonly rows: number;
 }
 
 export async function createSession(
@@ -68,7 +63,7 @@ export async function endSessions(sql: Transaction, userId: number, exceptId?: n
 }
 
 /** Deletes up to `rows` sessions that expired more than `olderThanDays` ago. Returns how many it deleted. */
-export async function deleteOldSessions(sql: Queryable, { olderThanDays, rows }: Batch): Promise<number> {
+export async function deleteOldSessions(sql: Queryable, { olderThanDays, rows }: ExpiredRows): Promise<number> {
   const result = await sql`
     delete from sessions where session_id in (
       select session_id from sessions
@@ -177,7 +172,7 @@ export async function rememberAddress(
 }
 
 /** Deletes up to `rows` addresses without a login in the last `olderThanDays`. Returns how many it deleted. */
-export async function deleteOldKnownAddresses(sql: Queryable, { olderThanDays, rows }: Batch): Promise<number> {
+export async function deleteOldKnownAddresses(sql: Queryable, { olderThanDays, rows }: ExpiredRows): Promise<number> {
   const result = await sql`
     delete from known_addresses where (user_id, address_hash) in (
       select user_id, address_hash from known_addresses
@@ -206,7 +201,7 @@ export async function forgetBrowser(sql: Queryable, userId: number, browserHash:
 }
 
 /** Deletes up to `rows` browsers without a login in the last `olderThanDays`. Returns how many it deleted. */
-export async function deleteOldKnownBrowsers(sql: Queryable, { olderThanDays, rows }: Batch): Promise<number> {
+export async function deleteOldKnownBrowsers(sql: Queryable, { olderThanDays, rows }: ExpiredRows): Promise<number> {
   const result = await sql`
     delete from known_browsers where (user_id, token_hash) in (
       select user_id, token_hash from known_browsers

@@ -1,7 +1,7 @@
 /** Serving tasks. Each operation of a caller is limited to one organization or to one consumer. */
 import type { ServingTaskStatus, TaskLeg } from "../../../machines/serving-task.ts";
 import type { ServingTask } from "../../bus/messages/serving-tasks.ts";
-import type { Queryable, Transaction } from "../../db/pool.ts";
+import type { ExpiredRows, Queryable, Transaction } from "../../db/pool.ts";
 
 export interface TaskRow {
   readonly task_id: number;
@@ -175,10 +175,7 @@ export async function listServingTasks(
 }
 
 /** Returns how many were deleted. */
-export async function deleteEndedTasks(
-  sql: Queryable,
-  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
-): Promise<number> {
+export async function deleteEndedTasks(sql: Queryable, { olderThanDays, rows }: ExpiredRows): Promise<number> {
   const deleted = await sql`
     delete from serving_tasks where task_id in (
       select task_id from serving_tasks

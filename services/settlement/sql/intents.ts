@@ -2,7 +2,7 @@
 import type { OrderSnapshot } from "../../../machines/station/state.ts";
 import type * as intents from "../../bus/messages/intents.ts";
 import type { RequestOf } from "../../bus/operation.ts";
-import type { Database } from "../../db/pool.ts";
+import type { Database, ExpiredRows } from "../../db/pool.ts";
 import { keyText } from "../../db/stored-text.ts";
 
 interface PreparedIntent {
@@ -97,14 +97,11 @@ export async function findOrderStatus(
 }
 
 /** Removes a batch of records that are past their retention, and returns how many there were. */
-export async function removeIntentRecords(
-  database: Database,
-  bounds: { readonly olderThanDays: number; readonly rows: number },
-): Promise<number> {
+export async function removeIntentRecords(database: Database, { olderThanDays, rows }: ExpiredRows): Promise<number> {
   const deleted = await database`
     delete from intent_records where intent_id in (
       select intent_id from intent_records
-      where created_at < now() - make_interval(days => ${bounds.olderThanDays})
-      order by created_at limit ${bounds.rows})`;
+      where created_at < now() - make_interval(days => ${olderThanDays})
+      order by created_at limit ${rows})`;
   return deleted.count;
 }

@@ -4,7 +4,7 @@ import type { OrderSnapshot } from "../../../machines/station/state.ts";
 import type { announceOrders } from "../../bus/messages/announce.ts";
 import type { AskedLine, Order } from "../../bus/messages/orders.ts";
 import type { ReplyOf } from "../../bus/operation.ts";
-import type { Database, Queryable, Transaction } from "../../db/pool.ts";
+import type { Database, ExpiredRows, Queryable, Transaction } from "../../db/pool.ts";
 import { readStoredJson, readStoredText } from "../../db/stored-text.ts";
 
 type OrderLine = Order["lines"][number];
@@ -248,15 +248,12 @@ export async function findOpening(
 }
 
 /** Removes a batch of answers that are past their retention, and returns how many there were. */
-export async function removeOpenings(
-  database: Database,
-  bounds: { readonly olderThanDays: number; readonly rows: number },
-): Promise<number> {
+export async function removeOpenings(database: Database, { olderThanDays, rows }: ExpiredRows): Promise<number> {
   const removed = await database`
     delete from order_openings where (user_id, idempotency_key) in (
       select user_id, idempotency_key from order_openings
-      where created_at < now() - make_interval(days => ${bounds.olderThanDays})
-      order by created_at limit ${bounds.rows})`;
+      where created_at < now() - make_interval(days => ${olderThanDays})
+      order by created_at limit ${rows})`;
   return removed.count;
 }
 

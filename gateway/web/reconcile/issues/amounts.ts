@@ -17,7 +17,7 @@ function partsOf(amount: string): Parts {
   return { whole, fraction };
 }
 
-interface Difference {
+export interface Difference {
   readonly field: string;
   readonly expected: string | null;
   readonly found: string | null;

@@ -9,7 +9,7 @@ import { accountName, operatorName, orderText, person, stationName } from "../kn
 import { MalformedText } from "../malformed-text.tsx";
 import { words } from "../words.ts";
 import { assign, type Dialog, decideProposal, openDialog, orSayWhy, undoClosing } from "./actions.ts";
-import { currenciesOf } from "./amounts.ts";
+import { currenciesOf, type Difference } from "./amounts.ts";
 import { Candidates, hasCandidates } from "./candidates.tsx";
 import { History } from "./history.tsx";
 import { choose, chosenId, details, detailsFailure, type Issue, type IssueDetails, loadDetails } from "./issue-list.ts";
@@ -123,14 +123,8 @@ function Proposal({ known: { issue, orders } }: { readonly known: IssueDetails }
   );
 }
 
-interface Compared {
-  readonly field: string;
-  readonly expected: string | null;
-  readonly found: string | null;
-}
-
 /** For a callback, compares the registered with the asserted facts. For a statement, shows the differences that the run found. */
-function comparedOf({ evidence, currency }: Issue): readonly Compared[] {
+function comparedOf({ evidence, currency }: Issue): readonly Difference[] {
   if (evidence.statement !== null) {
     const { differences } = evidence.statement;
     const currencies = currenciesOf(differences, currency);
@@ -145,7 +139,7 @@ function comparedOf({ evidence, currency }: Issue): readonly Compared[] {
   const { registered, asserted } = evidence;
   const amountOf = (facts: typeof asserted): string | null =>
     facts === null || facts.amount === null || facts.currency === null ? null : money(facts.amount, facts.currency);
-  const rows: readonly Compared[] = [
+  const rows: readonly Difference[] = [
     { field: "amount", expected: amountOf(registered), found: amountOf(asserted) },
     { field: "reference", expected: registered?.reference ?? null, found: asserted?.reference ?? null },
     {
