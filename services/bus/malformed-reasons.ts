@@ -16,7 +16,7 @@ export const MALFORMED_SENTENCES = {
   too_many_digits: "The amount has more than {limit} digits.",
   too_long: "The value is longer than {limit} characters.",
   known_with_other_amount:
-    "The account has this line already, with the amount {known} {known_currency} in minor units; this file has {found} {found_currency}. Withdraw the file that is wrong.",
+    "The account has this line already, with the amount {known} {known_currency} in minor units; this file has {found} {found_currency}. If this file is wrong, withdraw it. If the other file is wrong, withdraw both, and upload this one again.",
   /** CSV files and other tables. */
   wrong_quotes: "A quote is in the wrong place or is never closed.",
   wrong_width: "The row has {fields} fields, and the header has {columns} columns.",
@@ -92,7 +92,14 @@ export const malformedReasonSchema = z.object({
 });
 
 const QUOTED = String.raw`"(?:[^"\\]|\\.)*"`;
-const PATTERNS = Object.entries(MALFORMED_SENTENCES).map(([code, sentence]) => {
+/** What earlier versions have stored, where the sentence is another one now. */
+const EARLIER_SENTENCES: readonly (readonly [keyof Sentences, string])[] = [
+  [
+    "known_with_other_amount",
+    "The account has this line already, with the amount {known} {known_currency} in minor units; this file has {found} {found_currency}. Withdraw the file that is wrong.",
+  ],
+];
+const PATTERNS = [...Object.entries(MALFORMED_SENTENCES), ...EARLIER_SENTENCES].map(([code, sentence]) => {
   const source = sentence
     .replaceAll(/[.()]/g, String.raw`\$&`)
     .replaceAll(/\{(\w+)\}/g, (_, name: string) => `(?<${name}>${name === "text" ? QUOTED : ".+?"})`);

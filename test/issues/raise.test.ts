@@ -24,6 +24,8 @@ interface Difference {
   readonly status?: string;
   readonly type?: string;
   readonly note?: string;
+  readonly lineId?: number;
+  readonly orderId?: number;
 }
 
 /** Raises the differences as a run does: from a temporary table. */
@@ -33,10 +35,11 @@ const raise = (differences: readonly Difference[]): Promise<readonly RaisedIssue
     for (const one of differences) {
       await tx`
         insert into candidates (organization_id, account_key, station_id, kind, subject_key, evidence_status, evidence_type,
-          amount_minor, currency, source, evidence, is_money)
+          amount_minor, currency, source, order_id, evidence, is_money)
         values (1, ${one.account ?? "statement:1"}, ${one.station ?? null}, ${one.kind ?? "fee_mismatch"}, ${one.subject ?? "line:1"},
           ${one.status ?? "paid"}, ${one.type ?? "payment"}, ${one.amountMinor ?? "1250"}::bigint, ${one.currency ?? "EUR"},
-          'statement', ${tx.json({ statement: { lineIds: [1], differences: [], facts: { note: one.note ?? "" } } })}, false)`;
+          'statement', ${one.orderId ?? null},
+          ${tx.json({ statement: { lineIds: [one.lineId ?? 1], differences: [], facts: { note: one.note ?? "" } } })}, false)`;
     }
     return await raiseIssues(tx, tx`select * from candidates`);
   });
@@ -51,6 +54,8 @@ interface StoredIssue {
   readonly status: string;
   readonly amount: string;
   readonly note: string;
+  readonly line_id: string;
+  readonly order_id: number | null;
   readonly prior_evidence: readonly { readonly amount_minor: string }[];
   readonly last_seen_at: Date;
 }
@@ -58,7 +63,8 @@ interface StoredIssue {
 async function rowOf(issueId: number): Promise<StoredIssue> {
   const [row] = await sql<StoredIssue[]>`
     select status, kind, amount_minor::text as amount, assignee_id, supersedes_id, superseded_by, reason, generation,
-      prior_evidence, evidence #>> '{statement,facts,note}' as note, last_seen_at
+      prior_evidence, evidence #>> '{statement,facts,note}' as note,
+      evidence #>> '{statement,lineIds,0}' as line_id, order_id, last_seen_at
     from issues where issue_id = ${issueId}`;
   if (row === undefined) throw new Error("There is no such issue.");
   return row;
@@ -68,22 +74,32 @@ const decide = (issueId: number, status: "closed" | "attributed" = "closed") =>
   sql`update issues set status = ${status}, resolved_at = now(), resolved_by = 7, reason = 'checked' where issue_id = ${issueId}`;
 
 describe("the same difference again", () => {
-  test("an open issue: marks it as seen, and changes nothing else", async () => {
-    const first = await raiseOne({ subject: "seen" });
+  test("an open issue: marks it as seen, with the line and the payment that the statement has now", async () => {
+    const first = await raiseOne({ subject: "seen", orderId: 1 });
     expect(first.outcome).toBe("opened");
     const before = await rowOf(first.issueId);
-    expect(await raiseOne({ subject: "seen", note: "other words" })).toEqual({ ...first, outcome: "seen" });
+    const again = { subject: "seen", note: "other words", lineId: 2, orderId: 2 };
+    expect(await raiseOne(again)).toEqual({ ...first, outcome: "seen" });
     const after = await rowOf(first.issueId);
-    expect(after).toMatchObject({ status: "open", note: "", prior_evidence: [] });
+    expect(after).toMatchObject({
+      status: "open",
+      note: "other words",
+      line_id: "2",
+      order_id: 2,
+      prior_evidence: [],
+    });
     expect(after.last_seen_at.getTime()).toBeGreaterThan(before.last_seen_at.getTime());
   });
 
   test.each(["closed", "attributed"] as const)("a %s issue: the decision stays, however often", async (status) => {
     const subject = `stays ${status}`;
-    const { issueId } = await raiseOne({ subject });
+    const { issueId } = await raiseOne({ subject, note: "decided", orderId: 1 });
     await decide(issueId, status);
-    for (const _ of [1, 2, 3]) expect(await raiseOne({ subject })).toMatchObject({ issueId, outcome: "seen" });
-    expect(await rowOf(issueId)).toMatchObject({ status, reason: "checked", superseded_by: null });
+    for (const lineId of [2, 3, 4])
+      expect(await raiseOne({ subject, lineId, orderId: 2 })).toMatchObject({ issueId, outcome: "seen" });
+    const decided = { status, reason: "checked", superseded_by: null, note: "decided", order_id: 1 };
+    // Its line has another id after its file was withdrawn and imported again.
+    expect(await rowOf(issueId)).toMatchObject({ ...decided, line_id: "4" });
   });
 
   test("upper or lower case, and spaces around a text: the same evidence", async () => {
@@ -178,8 +194,8 @@ describe("an issue whose cause had ended", () => {
     );
     expect(ended).toMatchObject([{ issue_id: issueId }]);
     expect(await rowOf(issueId)).toMatchObject({ status: "ended", reason: "The import was withdrawn." });
-    expect(await raiseOne({ subject: "gone" })).toMatchObject({ issueId, outcome: "returned" });
-    expect(await rowOf(issueId)).toMatchObject({ status: "assigned", assignee_id: 9, reason: null });
+    expect(await raiseOne({ subject: "gone", lineId: 2 })).toMatchObject({ issueId, outcome: "returned" });
+    expect(await rowOf(issueId)).toMatchObject({ status: "assigned", assignee_id: 9, reason: null, line_id: "2" });
   });
 
   test("stays closed when a person has decided it", async () => {
@@ -194,6 +210,13 @@ describe("an issue whose cause had ended", () => {
 });
 
 describe("identity", () => {
+  test("two rows with one identity and other evidence: the same one counts in either order", async () => {
+    const rows = [{ type: "payment" }, { type: "refund" }].map((one) => ({ ...one, subject: "twice" }));
+    const [raised] = await raise(rows);
+    await decide(raised?.issueId ?? 0);
+    expect(await raise(rows.toReversed())).toMatchObject([{ issueId: raised?.issueId, outcome: "seen" }]);
+  });
+
   test("account, station, kind and subject: a difference in one of them makes another issue", async () => {
     const base = { subject: "identity", station: 1 };
     const variants = [base, { ...base, station: 2 }, { ...base, station: null }, { ...base, account: "statement:2" }];

@@ -43,7 +43,7 @@ async function openAccount(options: { readonly mode?: string; readonly place?: P
 async function unmatched(account: Account, line: Line = {}): Promise<issues.Issue> {
   const { kind = "payment", amountMinor = 1250, reference = randomUUID() } = line;
   const { organizationId } = account.place;
-  const bytes = createHash("sha256").update(randomUUID()).digest();
+  const bytes = createHash("sha256").update(`${kind} ${reference}`).digest();
   await world.database`
     with f as (
       insert into statement_imports (organization_id, account_id, sha256, file_name, size_bytes, format, format_version, encoding,
@@ -61,6 +61,24 @@ async function unmatched(account: Account, line: Line = {}): Promise<issues.Issu
   const found = (await list(account)).find(({ status }) => status === "open");
   if (found === undefined) throw new Error("There is no issue.");
   return found;
+}
+
+async function withdraw(account: Account): Promise<void> {
+  const { accountId } = account;
+  await world.database`
+    delete from statement_line_sources where line_id in (select line_id from statement_lines where account_id = ${accountId})`;
+  await world.database`delete from statement_lines where account_id = ${accountId}`;
+  await setStatus(account, "withdrawn");
+}
+
+/** Sets the status of the account's file that is not withdrawn. */
+async function setStatus({ accountId }: Account, status: "imported" | "withdrawing" | "withdrawn"): Promise<void> {
+  const withdrawn = status === "imported" ? null : 7;
+  await world.database`
+    update statement_imports set status = ${status}, withdrawn_by = ${withdrawn},
+      withdrawn_at = case when ${withdrawn}::bigint is not null then now() end,
+      withdrawal_reason = case when ${withdrawn}::bigint is not null then 'Wrong file.' end
+    where account_id = ${accountId} and status <> 'withdrawn'`;
 }
 
 async function run({ place, accountId }: Account): Promise<void> {
@@ -261,13 +279,27 @@ describe("a payment of a statement account without a config", () => {
     const account = await openAccount();
     const issue = await unmatched(account);
     const order = await world.openIntent(account.place, 1250);
-    await world.database`
-      update statement_imports set status = 'withdrawing', withdrawn_by = 7, withdrawn_at = now(), withdrawal_reason = 'Wrong file.'
-      where account_id = ${account.accountId}`;
+    await setStatus(account, "withdrawing");
     expect(await reasonOf(attribute(account, issue, order))).toBe("import_withdrawing");
     const asked = { caller: account.place.operator, issueId: issue.issueId, orderId: order.orderId, reason: "Here" };
     expect(await reasonOf(world.ask(proposeAttribution, asked))).toBe("import_withdrawing");
     expect(await transactions(order)).toEqual([]);
+  });
+
+  test("whose file was withdrawn and imported again: pays an order, but not while that file is being withdrawn", async () => {
+    const account = await openAccount();
+    const line = { reference: randomUUID() };
+    const { issueId } = await unmatched(account, line);
+    await withdraw(account);
+    await run(account);
+    expect((await list(account)).map(({ status }) => status)).toEqual(["ended"]);
+    const issue = await unmatched(account, line);
+    expect(issue.issueId).toBe(issueId);
+    const order = await world.openIntent(account.place, 1250);
+    await setStatus(account, "withdrawing");
+    expect(await reasonOf(attribute(account, issue, order))).toBe("import_withdrawing");
+    await setStatus(account, "imported");
+    expect((await attribute(account, issue, order)).issue).toMatchObject({ status: "attributed" });
   });
 
   test("whose file was withdrawn during a refused attribution: its issue ends with the next run", async () => {
@@ -293,9 +325,7 @@ describe("a payment of a statement account without a config", () => {
     await world.database`
       select settle_intent(${(await world.ask(prepareIntent, { stationId: place.stationId, orderId: order.orderId })).intentId}, 'cash',
         ${place.stationId}, ${order.orderId}, 'cash', ${order.amountMinor}, ${order.currency}, '', ${place.cashier.userId})`;
-    await world.database`
-      delete from statement_line_sources where line_id in (select line_id from statement_lines where account_id = ${accountId})`;
-    await world.database`delete from statement_lines where account_id = ${accountId}`;
+    await withdraw(account);
     await world.database`delete from wanted_runs where account_id = ${accountId}`;
 
     await attribute(account, issue, order).catch(() => undefined);

@@ -112,11 +112,15 @@ function ordinalsOf(amounts: readonly number[], known: Map<number, number>): rea
   return found.map((ordinal) => ordinal ?? take(() => true) ?? next++);
 }
 
-async function store(files: readonly File[]): Promise<Stored> {
+async function openAccount(): Promise<number> {
   const [account] = await database<[{ account_id: number }]>`
     insert into statement_accounts (organization_id, provider, reference, name, mode)
     values (${organizationId}, gen_random_uuid()::text, 'acct', 'Account', 'test') returning account_id`;
-  const { account_id: accountId } = account;
+  return account.account_id;
+}
+
+async function store(files: readonly File[]): Promise<Stored> {
+  const accountId = await openAccount();
   const stored: Stored = { lines: {}, files: [] };
   for (const file of files) stored.files.push(await storeFile(accountId, file));
   const lines = await database<{ key: string; value: string }[]>`
@@ -170,6 +174,16 @@ test("a repeated reference: in either order of the files, each line is stored on
     expect(Object.values(lines).toSorted()).toEqual(["100 2026-11-01", "200 2026-11-01"]);
     expect(files.map(({ conflicts }) => conflicts)).toEqual([[], [], []]);
   }
+});
+
+test("rows of two files that contradict one line: each has its amount, so that each is an issue", async () => {
+  const accountId = await openAccount();
+  for (const amountMinor of [100, 200, 300])
+    await storeFile(accountId, { rows: [{ name: "a", amountMinor, day: 1 }], batch: 1 });
+  const rows = await database<{ raw: string }[]>`
+    select m.raw from statement_malformed m join statement_imports i using (import_id) where i.account_id = ${accountId}
+    order by m.import_id`;
+  expect(rows.map(({ raw }) => raw)).toEqual(["a;payment;payment;200;EUR", "a;payment;payment;300;EUR"]);
 });
 
 test("files one after another, in batches of any size: the stored result equals that of whole files", async () => {

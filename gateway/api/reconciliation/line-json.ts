@@ -143,7 +143,10 @@ export const malformedRowSchema = z.object({
   column: z.string().meta({ description: "The column with the error; empty when it is not in a single column." }),
   reason: z.string().meta({ description: "One sentence." }),
   ...malformedReasonShape,
-  raw: z.string().meta({ description: "The row as it is in the file, up to a limit." }),
+  raw: z.string().meta({
+    description:
+      "The row as it is in the file, up to a limit. Of a row that contradicts a line: its reference, kind, type, amount in minor units and currency.",
+  }),
 });
 
 export function malformedRowJson(row: bus.MalformedRow): z.infer<typeof malformedRowSchema> {

@@ -15,7 +15,7 @@ const malformedTexts = dictionary({
     too_many_digits: ({ limit }) => `The amount has more than ${limit} digits.`,
     too_long: ({ limit }) => `The value is longer than ${limit} characters.`,
     known_with_other_amount: ({ known, known_currency, found, found_currency }) =>
-      `The account has this line already, with ${moneyOfMinor(known, known_currency)}; this file has ${moneyOfMinor(found, found_currency)}. Withdraw the file that is wrong.`,
+      `The account has this line already, with ${moneyOfMinor(known, known_currency)}; this file has ${moneyOfMinor(found, found_currency)}. If this file is wrong, withdraw it. If the other file is wrong, withdraw both, and upload this one again.`,
     wrong_quotes: () => "A quote is in the wrong place or is never closed.",
     wrong_width: ({ fields, columns }) => `Fields of the row: ${fields}; columns of the header: ${columns}.`,
     wrong_width_after_type: ({ fields, columns }) =>
@@ -80,7 +80,7 @@ const malformedTexts = dictionary({
     too_many_digits: ({ limit }) => `Der Betrag hat mehr als ${limit} Ziffern.`,
     too_long: ({ limit }) => `Der Wert ist länger als ${limit} Zeichen.`,
     known_with_other_amount: ({ known, known_currency, found, found_currency }) =>
-      `Das Konto hat diese Zeile schon, mit ${moneyOfMinor(known, known_currency)}; diese Datei hat ${moneyOfMinor(found, found_currency)}. Ziehen Sie die falsche Datei zurück.`,
+      `Das Konto hat diese Zeile schon, mit ${moneyOfMinor(known, known_currency)}; diese Datei hat ${moneyOfMinor(found, found_currency)}. Ist diese Datei falsch, ziehen Sie sie zurück. Ist die andere falsch, ziehen Sie beide zurück und laden Sie diese noch einmal hoch.`,
     wrong_quotes: () => "Ein Anführungszeichen steht an der falschen Stelle oder wird nie geschlossen.",
     wrong_width: ({ fields, columns }) => `Felder der Zeile: ${fields}; Spalten der Kopfzeile: ${columns}.`,
     wrong_width_after_type: ({ fields, columns }) =>

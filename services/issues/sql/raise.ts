@@ -7,7 +7,8 @@
  *   ended                        returned, undecided as before  returned with the new evidence
  *   closed or attributed         seen again: stays decided      superseded: a new issue names it
  *
- * While an issue is being attributed, other evidence is only seen: the amount at the payment seam does not change.
+ * While an issue is being attributed, other evidence is only seen: the amount at the payment seam does not change. What a run
+ * finds again with the same hash may name other lines or another payment (`refreshed`).
  */
 import type { Fragment, Transaction } from "../../db/pool.ts";
 import { ISSUE_LIMITS } from "../limits.ts";
@@ -56,6 +57,25 @@ export async function raiseIssues(sql: Transaction, candidates: Fragment): Promi
   throw new Error("Issues changed again and again while they were raised.");
 }
 
+const isOfStatements = (sql: Transaction): Fragment => sql`(i.evidence ? 'statement' and k.evidence ? 'statement')`;
+
+/**
+ * The evidence of the issue `i` after a run has found it again, with the same hash, as `k`. The lines of a file that was withdrawn
+ * and imported again have other ids, and a line may have another candidate. A decided issue keeps what the person has decided by.
+ */
+const refreshed = (sql: Transaction): Fragment => sql`
+  case when i.evidence_hash <> k.evidence_hash or not ${isOfStatements(sql)} then i.evidence
+    when i.status in ('closed', 'attributed') then jsonb_set(i.evidence, '{statement,lineIds}', k.evidence #> '{statement,lineIds}')
+    else i.evidence || jsonb_build_object('statement', k.evidence -> 'statement') end`;
+
+/** The payment of an undecided issue that is not about funds. */
+const paymentOf = (sql: Transaction): Fragment => {
+  const isFollowed = sql`(${isOfStatements(sql)} and i.money_names = '{}' and i.status not in ('closed', 'attributed'))`;
+  return sql`
+    intent_id = case when ${isFollowed} then k.intent_id else i.intent_id end,
+    order_id = case when ${isFollowed} then k.order_id else i.order_id end`;
+};
+
 /**
  * One pass. It neither changes nor returns an issue that another transaction decides, ends or begins to attribute at this
  * moment, because the statement has read the earlier state of the issue.
@@ -78,7 +98,8 @@ async function raiseOnce(
     candidate as (
       select distinct on (account_key, kind, subject_key, coalesce(station_id, 0)) given.*,
         issue_evidence_hash(amount_minor, currency, evidence_status, evidence_type) as evidence_hash
-      from given order by account_key, kind, subject_key, coalesce(station_id, 0), amount_minor, currency, evidence_status
+      from given order by account_key, kind, subject_key, coalesce(station_id, 0), amount_minor, currency, evidence_status,
+        evidence_type, evidence
     ),
     known as materialized (
       select c.*, i.issue_id, i.status as known_status, i.generation,
@@ -91,7 +112,7 @@ async function raiseOnce(
       order by c.account_key, c.kind, c.subject_key
     ),
     seen as (
-      update issues i set last_seen_at = now()
+      update issues i set last_seen_at = now(), evidence = ${refreshed(sql)}, ${paymentOf(sql)}
       from known k
       where i.issue_id = k.issue_id and i.status <> 'ended' and (k.is_same or i.attribution is not null)
       returning i.issue_id, 'seen' as outcome
@@ -103,7 +124,7 @@ async function raiseOnce(
         said_differently = i.said_differently or (i.money_names <> '{}'
           and (i.amount_minor, i.currency) is distinct from (k.amount_minor, k.currency)),
         amount_minor = k.amount_minor, currency = k.currency, evidence_hash = k.evidence_hash,
-        evidence = case when k.is_same then i.evidence else k.evidence end,
+        evidence = case when k.is_same then ${refreshed(sql)} else k.evidence end, ${paymentOf(sql)},
         prior_evidence = case when k.is_same then i.prior_evidence else (
           select coalesce(jsonb_agg(one order by place), '[]') from (
             select one, place from jsonb_array_elements(i.prior_evidence || jsonb_build_object(

@@ -161,7 +161,8 @@ export async function copyRows(sql: Transaction, to: keyof typeof COPIES, rows: 
 /**
  * Decides the undecided lines. Lines of one identity get their ordinals by amount, day and position. A line that the account
  * has with another amount or currency is not stored, but listed with the malformed rows: an operator decides which file is
- * right. Lines from `firstLineId` on are of this file. Returns by how much the counts of lines and of sources change.
+ * right. Its `raw` has the amount, because another file may contradict the same line with another one. Lines from `firstLineId`
+ * on are of this file. Returns by how much the counts of lines and of sources change.
  */
 export async function decideUndecided(
   sql: Transaction,
@@ -254,8 +255,9 @@ async function storeNumbered(
   await sql`
     insert into statement_malformed (import_id, position, column_name, reason, raw)
     select ${importId}, n.position, '', 'The account has this line already, with the amount ' || l.amount_minor || ' ' || l.currency
-        || ' in minor units; this file has ' || n.amount_minor || ' ' || n.currency || '. Withdraw the file that is wrong.',
-        n.provider_reference
+        || ' in minor units; this file has ' || n.amount_minor || ' ' || n.currency || '. If this file is wrong, withdraw it. '
+        || 'If the other file is wrong, withdraw both, and upload this one again.',
+        concat_ws(';', n.provider_reference, n.kind, n.provider_type, n.amount_minor, n.currency)
       from import_numbered n join statement_lines l on l.account_id = ${accountId} and l.fingerprint = n.fingerprint
       where (l.amount_minor, l.currency) <> (n.amount_minor, n.currency)
     on conflict (import_id, position) do nothing`;

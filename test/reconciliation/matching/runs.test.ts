@@ -251,6 +251,22 @@ describe("groups and decisions", () => {
     expect((await world.run(world.qrAccountId)).lines).toEqual({ stray: "reference_mismatch" });
   });
 
+  test("a closed line whose candidate has changed before: keeps the payment that the person has seen", async () => {
+    const world = await running.openWorld();
+    await world.pay({ reference: "first", amountMinor: 500 });
+    await world.importLines(world.qrAccountId, [lineOf("typed-wrong", 500)]);
+    expect((await world.run(world.qrAccountId)).kinds).toEqual(["reference_mismatch"]);
+    await world.pay({ reference: "second", amountMinor: 500 });
+    await world.importLines(world.qrAccountId, [lineOf("first", 500)]);
+    const before = await world.run(world.qrAccountId);
+    expect(before.lines).toEqual({ first: "matched", "typed-wrong": "reference_mismatch" });
+    await closeAll(world);
+
+    const { kinds, resultHash } = await world.run(world.qrAccountId);
+
+    expect({ kinds, resultHash }).toEqual({ kinds: ["reference_mismatch"], resultHash: before.resultHash });
+  });
+
   test("credits of a bank that numbers its entries again each day: one issue each, with one decision each", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
