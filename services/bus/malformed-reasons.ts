@@ -92,14 +92,7 @@ export const malformedReasonSchema = z.object({
 });
 
 const QUOTED = String.raw`"(?:[^"\\]|\\.)*"`;
-/** What earlier versions have stored, where the sentence is another one now. */
-const EARLIER_SENTENCES: readonly (readonly [keyof Sentences, string])[] = [
-  [
-    "known_with_other_amount",
-    "The account has this line already, with the amount {known} {known_currency} in minor units; this file has {found} {found_currency}. Withdraw the file that is wrong.",
-  ],
-];
-const PATTERNS = [...Object.entries(MALFORMED_SENTENCES), ...EARLIER_SENTENCES].map(([code, sentence]) => {
+const PATTERNS = Object.entries(MALFORMED_SENTENCES).map(([code, sentence]) => {
   const source = sentence
     .replaceAll(/[.()]/g, String.raw`\$&`)
     .replaceAll(/\{(\w+)\}/g, (_, name: string) => `(?<${name}>${name === "text" ? QUOTED : ".+?"})`);

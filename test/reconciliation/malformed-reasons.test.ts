@@ -57,15 +57,6 @@ describe("the codes of malformed rows", () => {
     }
   });
 
-  test("the sentence of an earlier version gives the code that it has now", () => {
-    const sentence =
-      "The account has this line already, with the amount 1000 EUR in minor units; this file has 1200 EUR. Withdraw the file that is wrong.";
-    expect(malformedReason(sentence)).toEqual({
-      reasonCode: "known_with_other_amount",
-      reasonParameters: { known: "1000", known_currency: "EUR", found: "1200", found_currency: "EUR" },
-    });
-  });
-
   test("a text of the file is an unchanged parameter, whatever characters it has", () => {
     for (const text of [
       'a "quoted" one',
