@@ -37,9 +37,13 @@ const reportSchema = z.looseObject({
       settled: z.record(z.string(), sumSchema),
       statement: z.record(z.string(), sumSchema),
       tips: sumSchema,
-      open_differences: z.looseObject({ total: sumSchema }),
+      open_differences: z.looseObject({
+        kinds: z.array(z.looseObject({ kind: z.string(), ...sumSchema.shape })),
+        total: sumSchema,
+      }),
     }),
   ),
+  open_without_amount: z.array(z.looseObject({ kind: z.string(), count: z.int() })),
 });
 
 /** Throws `UsageError`. */
@@ -138,7 +142,9 @@ export function reportDay({ filial, day, mode, "starts-at": startsAt, json }: Pe
       for (const [name, sum] of Object.entries(settled)) show(`settled ${name}`, sum);
       for (const [name, sum] of Object.entries(statement)) show(`statement ${name}`, sum);
       show("tips", tips);
+      for (const { kind, ...sum } of open.kinds) show(`open ${kind}`, sum);
       show("open differences", open.total);
     }
+    for (const { kind, count } of report.open_without_amount) print(`-\topen ${kind}\t${count}\t-`);
   };
 }

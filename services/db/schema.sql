@@ -1931,6 +1931,18 @@ AS $function$
     (i.opened_at at time zone coalesce(the_zone, 'UTC'))::date)
 $function$;
 
+CREATE OR REPLACE FUNCTION issue_days(i issues, the_zone text)
+ RETURNS daterange
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select coalesce(
+    case when i.kind = 'malformed_line' then (
+      select daterange(f.from_date, f.to_date, '[]') from statement_imports f
+      where f.import_id = (i.evidence #>> '{statement,facts,import}')::bigint and f.from_date <= f.to_date) end,
+    daterange(issue_day(i, the_zone), issue_day(i, the_zone), '[]'))
+$function$;
+
 CREATE OR REPLACE FUNCTION issue_evidence_hash(the_amount_minor bigint, the_currency text, the_status text, the_type text)
  RETURNS bytea
  LANGUAGE sql
@@ -1948,7 +1960,7 @@ AS $function$
   select i from statement_accounts a join issues i
     on i.account_key = coalesce('provider:' || a.config_id, 'statement:' || a.account_id)
   where a.account_id = the_account_id and i.status <> 'ended' and i.superseded_by is null
-    and issue_day(i, a.time_zone) between the_from and the_to
+    and issue_days(i, a.time_zone) && daterange(the_from, the_to, '[]')
 $function$;
 
 CREATE OR REPLACE FUNCTION line_fingerprint(the_identity bytea, the_ordinal integer)

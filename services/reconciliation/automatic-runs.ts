@@ -39,15 +39,13 @@ export async function runNext(
 ): Promise<boolean> {
   const { database, log, metrics, isShortOfSpace } = deps;
   if (isShortOfSpace?.() === true) return false;
-  const aroundDays = RUN_LIMITS.lookBackDays;
-  const wanted = await sql.findWantedRun(database, { ...RUN_LIMITS, ...quiet, aroundDays, except: [...busy] });
+  const wanted = await sql.findWantedRun(database, { ...RUN_LIMITS, ...quiet, except: [...busy] });
   if (wanted === undefined) return false;
   const { organizationId, accountId, fromDate, toDate } = wanted;
   try {
     const days = { organizationId, accountId, fromDate, toDate };
     const request = { ...days, startedBy: null };
     const runId = await measureRun(metrics, "itself", () => runReconciliation(deps, request));
-    await sql.endWantedRun(database, wanted);
     log.info({ runId, accountId }, "run done");
   } catch (error) {
     if (error instanceof WorkStoppedError) return false;

@@ -9,7 +9,7 @@ import { RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { personActor, recordEvents } from "../db/provider-audit-log.ts";
 import * as sql from "./sql/matches.ts";
-import { wantRun } from "./sql/wanted-runs.ts";
+import { wantRunsBeside } from "./sql/wanted-runs.ts";
 
 export interface MatchesDeps {
   readonly database: Database;
@@ -128,7 +128,7 @@ function requireEqualSums(lines: readonly sql.DecidedLine[], payments: readonly 
 const sumOf = (parts: readonly { readonly amount_minor: string }[]): bigint =>
   parts.reduce((sum, { amount_minor: amountMinor }) => sum + BigInt(amountMinor), 0n);
 
-/** Writes the decision, the audit log and the run that follows. */
+/** Writes the decision, the audit log and the runs that follow. */
 async function decide(
   tx: Transaction,
   decided: {
@@ -142,7 +142,7 @@ async function decide(
   const { caller, lines, decision, reason, members } = decided;
   const rows = await sql.decideMatch(tx, { ...members, decision, decidedBy: caller.userId, reason });
   const days = lines.map(({ booked_on: day }) => day).toSorted();
-  await wantRun(tx, { accountId: members.accountId, fromDate: days[0] ?? "", toDate: days.at(-1) ?? "" });
+  await wantRunsBeside(tx, { accountId: members.accountId, fromDate: days[0] ?? "", toDate: days.at(-1) ?? "" });
   const data = { decision, reason, payments: [...members.paymentKeys] };
   await recordEvents(
     tx,

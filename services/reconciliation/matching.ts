@@ -19,7 +19,7 @@ import * as issues from "./sql/run-issues.ts";
 import * as matches from "./sql/run-matches.ts";
 import * as results from "./sql/run-results.ts";
 import * as sql from "./sql/runs.ts";
-import { wantRun } from "./sql/wanted-runs.ts";
+import { endWantedRun, findVersionWithin, wantRun } from "./sql/wanted-runs.ts";
 
 /** Another run of the account is under way. */
 export class RunUnderWayError extends Error {
@@ -77,8 +77,9 @@ const STEPS: readonly (readonly [string, (tx: Transaction, scope: sql.RunScope) 
 ];
 
 /**
- * Carries a run out. `onStarted` gets its id as soon as it is stored. Throws `RunUnderWayError` and `NoSuchAccountError`
- * before anything is stored; a run that fails later, or whose process stops, is stored as failed.
+ * Carries a run out, and ends the account's request for a run over these days. `onStarted` gets its id as soon as it is stored.
+ * Throws `RunUnderWayError` and `NoSuchAccountError` before anything is stored; a run that fails later, or whose process stops, is
+ * stored as failed.
  */
 export async function runReconciliation(
   { database, longDatabase }: MatchingDeps,
@@ -86,6 +87,8 @@ export async function runReconciliation(
   onStarted: (runId: number) => void = () => undefined,
 ): Promise<number> {
   let runId: number | undefined;
+  // What is wanted after this moment may be about lines that the run does not read.
+  const version = await findVersionWithin(database, request);
   try {
     await longDatabase.begin(async (tx) => {
       if (!(await sql.lockAccount(tx, request.accountId))) throw new RunUnderWayError();
@@ -102,6 +105,7 @@ export async function runReconciliation(
     throw error;
   }
   if (runId === undefined) throw new Error("The run has no id.");
+  if (version !== undefined) await endWantedRun(database, { accountId: request.accountId, version });
   return runId;
 }
 

@@ -56,7 +56,8 @@ export async function startRun(
   }
 }
 
-const conflict = (reason: (typeof bus.RUN_CONFLICTS)[number], detail: string): RefusedError =>
+type Conflict = (typeof bus.RUN_CONFLICTS | typeof bus.COMPARISON_CONFLICTS)[number];
+const conflict = (reason: Conflict, detail: string): RefusedError =>
   new RefusedError({ code: "conflict", reason, detail });
 
 /** The run that follows an import is usually short, so a person's request waits for its end. */
@@ -115,17 +116,21 @@ export async function listRuns(
   return { runs: rows.slice(0, limit).map(runOf), hasMore: rows.length > limit };
 }
 
-/** Refuses with `not_found`: only runs of one account can be compared. */
+/**
+ * Refuses with `not_found`, also for runs of two accounts, and with `conflict` and a reason of `COMPARISON_CONFLICTS`.
+ */
 export async function compareRuns(
   deps: RunDeps,
   { caller, runId, previousRunId: asked, change, afterIssueId, limit }: RequestOf<typeof bus.compareRuns>,
 ): Promise<ReplyOf<typeof bus.compareRuns>> {
   requirePermission(caller, "reconciliation.manage");
   const { run } = await readRun(deps, caller.organizationId, runId);
+  await requireDifferences(deps, run);
   const previousRunId = asked ?? run.previousRunId;
-  if (asked !== undefined) {
-    const { run: other } = await readRun(deps, caller.organizationId, asked);
+  if (previousRunId !== null) {
+    const { run: other } = await readRun(deps, caller.organizationId, previousRunId);
     if (other.accountId !== run.accountId) throw new RefusedError({ code: "not_found" });
+    await requireDifferences(deps, other);
   }
   const pair = { runId, previousRunId: previousRunId ?? 0 };
   const counts = await sql.countChanges(deps.database, pair);
@@ -138,6 +143,18 @@ export async function compareRuns(
     onDate: row.on_date,
   }));
   return { previousRunId, counts, differences, hasMore: rows.length > limit };
+}
+
+/** A run that is not done has no differences, and those of an old one are deleted: all would be new or gone without a cause. */
+async function requireDifferences({ database }: RunDeps, { runId, status, differences }: bus.Run): Promise<void> {
+  if (status !== "done") {
+    const next = status === "running" ? "wait until it is done" : "name another one";
+    throw conflict("run_not_done", `Run ${runId} has no result: ${next}.`);
+  }
+  if ((await sql.countDifferences(database, runId)) < differences) {
+    const detail = `The differences of run ${runId} are deleted after ${RUN_LIMITS.runRetentionDays} days: name a newer one.`;
+    throw conflict("differences_deleted", detail);
+  }
 }
 
 function runOf(row: sql.RunRow): bus.Run {

@@ -443,6 +443,38 @@ test("a reason that is typed for a candidate stays when the page below cannot re
   expect(await dialog().getByLabel("Reason").inputValue({ timeout: 2_000 })).toBe("The slip says so.");
 });
 
+test("payouts that arrived together: one decision confirms all of them, and none of them alone", async () => {
+  const [issue] = await openIssues("5.11");
+  const issueId = issue?.issue_id ?? 0;
+  const line = { line_id: 1, booked_on: DAY, amount: "5.11", currency: "EUR", provider_reference: "R" };
+  const candidates = ["payout:1", "payout:2"].map((payment_key) => ({
+    payment: { payment_key, amount: null, currency: null, settled_at: null, order_display_number: null, route: null },
+    score: 52,
+    explanation: { payments: 2 },
+  }));
+  await page.route(new RegExp(`/issues/${issueId}/$`), async (route) => {
+    const answer = await route.fetch();
+    const found = (await answer.json()) as { issue: object };
+    await route.fulfill({
+      response: answer,
+      json: { ...found, issue: { ...found.issue, kind: "reference_mismatch" } },
+    });
+  });
+  await page.route("**/candidates/?*", (route) => route.fulfill({ json: { lines: [{ line, candidates }] } }));
+  let confirmed: unknown;
+  await page.route("**/matches/confirm/", async (route) => {
+    confirmed = route.request().postDataJSON();
+    await route.fulfill({ json: { decisions: [] } });
+  });
+  await show(issueId);
+  await page.getByRole("button", { name: "These 2 payments together" }).click(SOON);
+  expect(await page.getByRole("button", { name: "This is it" }).count()).toBe(0);
+  await dialog().getByLabel("Reason").fill("Two days at once.");
+  await dialog().getByRole("button", { name: "These 2 payments together" }).click();
+  await page.getByText("Confirmed. The next run counts it.").waitFor(SOON);
+  expect(confirmed).toEqual({ line_ids: [1], payment_keys: ["payout:1", "payout:2"], reason: "Two days at once." });
+});
+
 test("an answer that comes when the person is already at the next question: this question and its text stay", async () => {
   const [first, second] = await openIssues("5.08", "5.09");
   const [firstId, secondId] = [first?.issue_id ?? 0, second?.issue_id ?? 0];

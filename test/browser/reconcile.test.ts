@@ -147,6 +147,33 @@ describe("the reconciliation", () => {
     expect(await isOwned()).toBe(false);
   });
 
+  test("a month of files at once: three are sent at a time, and all of them are sent", async () => {
+    let underWay = 0;
+    let most = 0;
+    const sent = new Set<string>();
+    await page.route(/\/imports\/\?file_name=/, async (route) => {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      sent.add(route.request().url());
+      await page.waitForTimeout(20);
+      underWay -= 1;
+      await route.fulfill({ status: 201, json: { import_id: 999_999 } });
+    });
+    const files = Array.from({ length: 30 }, (_, day) => ({
+      name: `day-${day}.csv`,
+      mimeType: "text/csv",
+      buffer: Buffer.from(HEADER),
+    }));
+    await page.locator("input[type=file]").setInputFiles(files);
+    await expect.poll(() => sent.size, SOON).toBe(files.length);
+    await page
+      .locator("progress")
+      .first()
+      .waitFor({ state: "detached", ...SOON });
+    await page.unrouteAll();
+    expect(most).toBe(3);
+  });
+
   test("an unknown CSV file is described by its columns, with a preview, and imported", async () => {
     const text = `Tag;Wert;Nummer\n${today.split("-").toReversed().join(".")};"6,00";Z1\n31.02.2026;"1,00";Z2\n2026-13-45\n`;
     const file = { name: "unknown.csv", mimeType: "text/csv", buffer: Buffer.from(text) };

@@ -141,6 +141,31 @@ describe("runs", () => {
     expect(await stranger.good("GET", "matches/")).toEqual({ matches: [], has_more: false });
   });
 
+  test("a comparison with a run that failed, or whose differences are deleted: refused with the reason", async () => {
+    const account_id = await openAccount();
+    await importCredits(account_id);
+    const [failed] = await database<[{ run_id: number }]>`
+      insert into reconciliation_runs (organization_id, account_id, from_date, to_date, status, ended_at, failure)
+      values (${system.sandbox.organizationId}, ${account_id}, '2026-03-01', '2026-03-31', 'failed', now(), 'The disk is full.')
+      returning run_id`;
+    const run = await operator.good<Run>("POST", "runs/", { body: { account_id } });
+    const { run_id } = await ended(run.run_id);
+    const compare = async (path: string) => {
+      const { status, body } = await send<{ reason?: string; counts?: object }>(
+        system.baseUrl,
+        "GET",
+        `/api/reconciliation/v1/runs/${path}`,
+        { token: operator.token },
+      );
+      return [status, body.reason];
+    };
+    expect(await compare(`${failed.run_id}/changes/`)).toEqual([409, "run_not_done"]);
+    expect(await compare(`${run_id}/changes/?previous_run_id=${failed.run_id}`)).toEqual([409, "run_not_done"]);
+    expect(await compare(`${run_id}/changes/`)).toEqual([200, undefined]);
+    await database`delete from run_differences where run_id = ${run_id}`;
+    expect(await compare(`${run_id}/changes/`)).toEqual([409, "differences_deleted"]);
+  });
+
   test("a decision about an unknown line: refused", async () => {
     const path = "/api/reconciliation/v1/matches/";
     const both = { payment_key: "transaction:1", reason: "Checked." };

@@ -215,7 +215,7 @@ const getRun: SessionHandler = async (context) => {
   return ok(runJson(run));
 };
 
-/** Error: `not_found`. */
+/** Errors: `not_found`, `conflict` with a reason. */
 const compareRuns: SessionHandler<undefined, z.infer<typeof comparisonQuerySchema>> = async (context) => {
   const { caller, deps, query } = context;
   const { previous_run_id: previousRunId, change, since_id: afterIssueId, limit } = query;
@@ -275,10 +275,10 @@ export const runRoutes = [
     path: `${run}changes/`,
     operation: "compareRuns",
     summary: "Compare a run with another one",
-    description: "For the days that both runs cover: which differences are new, gone, changed or unchanged.",
+    description: `For the days that both runs cover: which differences are new, gone, changed or unchanged. The \`reason\` of a \`conflict\` is one of ${bus.COMPARISON_CONFLICTS.map((word) => `\`${word}\``).join(", ")}: a run has no result, or its differences are no longer kept.`,
     query: comparisonQuerySchema,
     replies: { 200: { description: "Counts of all changes; differences of one change.", schema: comparisonSchema } },
-    errors: ["not_found"],
+    errors: ["not_found", "conflict"],
     handler: compareRuns,
   }),
 ];

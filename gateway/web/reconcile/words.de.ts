@@ -161,6 +161,8 @@ export const de: Like<typeof en> = {
     line: (day: string) => `Zeile vom ${day}:`,
     score: (points: number) => `${points} von 100 Punkten`,
     confirm: "Diese ist es",
+    confirmTogether: (count: number) => `Diese ${count} Zahlungen zusammen`,
+    linesTogether: "Mehrere Zeilen sind zusammen diese Zahlung. Die API bestätigt alle auf einmal.",
     reject: "Diese nicht",
     confirmTitle: "Bestätigen, dass Zeile und Zahlung zusammengehören?",
     rejectTitle: "Diesen Kandidaten ablehnen?",

@@ -153,6 +153,8 @@ export const en = {
     line: (day: string) => `Line of ${day}:`,
     score: (points: number) => `${points} of 100 points`,
     confirm: "This is it",
+    confirmTogether: (count: number) => `These ${count} payments together`,
+    linesTogether: "Several lines are this payment together. The API confirms all of them at once.",
     reject: "Not this one",
     confirmTitle: "Confirm that line and payment belong together?",
     rejectTitle: "Reject this candidate?",

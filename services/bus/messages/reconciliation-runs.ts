@@ -63,6 +63,9 @@ export type Run = z.infer<typeof runSchema>;
 /** Why a run cannot start: the `reason` of a `conflict`. */
 export const RUN_CONFLICTS = ["run_under_way", "too_many_runs", "too_many_days", "nothing_imported"] as const;
 
+/** Why two runs cannot be compared: the `reason` of a `conflict`. */
+export const COMPARISON_CONFLICTS = ["run_not_done", "differences_deleted"] as const;
+
 /**
  * Starts a run and returns at once; `getRun` shows its progress. Without dates the run covers all days of imported
  * statements. Refuses with `not_found`, `invalid_request`, and `conflict` with a reason.
@@ -93,7 +96,7 @@ export const listRuns = repeatable(
 
 /**
  * The changes since another run of the same account, by default the one before. Without another run, all differences
- * are new.
+ * are new. Refuses with `not_found`, and `conflict` with a reason.
  */
 export const compareRuns = repeatable(
   "reconciliation.compareRuns",

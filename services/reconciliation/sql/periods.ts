@@ -75,9 +75,9 @@ export async function listPeriods(
         and (a.account_id, day::date) > (${after.accountId}::bigint, ${after.fromDate}::text::date)
       order by a.account_id, day limit ${limit}
     ),
-    -- Each undecided issue with its day, once for all periods.
+    -- Each undecided issue with its days, once for all periods.
     undecided as materialized (
-      select a.account_id, issue_day(i, a.time_zone) as on_date
+      select a.account_id, issue_days(i, a.time_zone) as days
       from (select distinct account_id, config_id, time_zone from periods) a join issues i
         on i.account_key = coalesce('provider:' || a.config_id, 'statement:' || a.account_id)
       where i.organization_id = ${organizationId} and i.status in ('open', 'assigned')
@@ -121,8 +121,8 @@ const missing = (sql: Queryable): Fragment => sql`
     select from_date, to_date, 0 from reconciliation_runs r where r.account_id = p.account_id and r.status = 'running'
   ) runs where from_date - around <= p.to_date and to_date + around >= p.from_date
   union all
-  select 6, 'issues_undecided', count(*)::integer, min(u.on_date) from undecided u
-    where u.account_id = p.account_id and u.on_date between p.from_date and p.to_date
+  select 6, 'issues_undecided', count(*)::integer, min(greatest(lower(u.days), p.from_date)) from undecided u
+    where u.account_id = p.account_id and u.days && daterange(p.from_date, p.to_date, '[]')
   union all
   select 7, 'payments_expected', count(*)::integer, min(e.settled_on)
     from expected_payments(p.account_id, p.from_date, p.to_date) e

@@ -185,6 +185,13 @@ export async function listRuns(
     order by run_id desc limit ${page.limit}`;
 }
 
+/** Those that are still stored. */
+export async function countDifferences(sql: Queryable, runId: number): Promise<number> {
+  const [row] = await sql<[{ differences: number }]>`
+    select count(*) as differences from run_differences where run_id = ${runId}`;
+  return row.differences;
+}
+
 type RunChange = (typeof RUN_CHANGES)[number];
 
 /** How many differences of a run are new, gone, changed in their evidence and unchanged against another run. */

@@ -2,7 +2,8 @@
  * Accounts whose days wait for a run, because an import has ended or was withdrawn, or because a person has decided a match or
  * changed the account.
  */
-import type { Queryable, Transaction } from "../../db/pool.ts";
+import type { Fragment, Queryable, Transaction } from "../../db/pool.ts";
+import { RUN_LIMITS } from "../limits.ts";
 
 export interface WantedDays {
   readonly accountId: number;
@@ -13,6 +14,17 @@ export interface WantedDays {
 /** Adds the days to those of the account that already wait. */
 export async function wantRun(sql: Transaction, { accountId, fromDate, toDate }: WantedDays): Promise<void> {
   await sql`select want_run(${accountId}, ${fromDate}::date, ${toDate}::date, false)`;
+}
+
+/** Wants a run of the account, and then of the accounts that may own the payments of its lines. */
+export async function wantRunsBeside(sql: Transaction, { accountId, fromDate, toDate }: WantedDays): Promise<void> {
+  await sql`
+    select want_run(account_id, ${fromDate}::date, ${toDate}::date, account_id <> ${accountId}) from (
+      select ${accountId}::bigint as account_id
+      union select account_id from accounts_beside(${accountId})
+      union select account_id from banks_beside(${accountId})
+        where exists (select from statement_lines where account_id = ${accountId} and kind = 'bank_credit')) beside
+    order by account_id`;
 }
 
 /** Wants a run of each account over the days of its statements, from the first day to the last that is not closed. */
@@ -31,8 +43,6 @@ export async function wantRunsOfOpenDays(sql: Transaction, accountIds: readonly 
 
 export interface WantedRun extends WantedDays {
   readonly organizationId: number;
-  /** Changes when more is wanted. */
-  readonly version: string;
 }
 
 export interface WantedLimits {
@@ -43,30 +53,29 @@ export interface WantedLimits {
   readonly followerLongestWaitMs: number;
   readonly retryMs: number;
   readonly attempts: number;
-  /** Lines and payments up to this many days apart may belong together. */
-  readonly aroundDays: number;
   /** Accounts that are left out. */
   readonly except: readonly number[];
 }
 
 /**
+ * The days of the run that `w` wants: lines and payments up to `lookBackDays` apart may belong together, within the days of the
+ * account's statements.
+ */
+const runDays = (sql: Queryable): Fragment => sql`
+  select greatest(w.from_date - ${RUN_LIMITS.lookBackDays}::int, least(w.from_date, min(i.from_date))) as from_date,
+    least(w.to_date + ${RUN_LIMITS.lookBackDays}::int, greatest(w.to_date, max(i.to_date))) as to_date
+  from statement_imports i where i.account_id = w.account_id and i.status = 'imported'`;
+
+/**
  * Finds the run that has waited longest among the accounts that are quiet or have waited too long; undefined when there is none.
- * Accounts with their own import come before followers, except followers that have waited too long. The days of the run are
- * extended by `aroundDays`, within the days of the account's statements. After each failure a run waits longer; after too many
- * failures it is left out until more is wanted.
+ * Accounts with their own import come before followers, except followers that have waited too long. After each failure a run
+ * waits longer; after too many failures it is left out until more is wanted.
  */
 export async function findWantedRun(sql: Queryable, limits: WantedLimits): Promise<WantedRun | undefined> {
-  const { quietMs, longestWaitMs, followerQuietMs, followerLongestWaitMs, retryMs, attempts, aroundDays, except } =
-    limits;
-  const [row] = await sql<
-    { account_id: number; organization_id: number; from_date: string; to_date: string; version: string }[]
-  >`
-    select w.account_id, w.organization_id, w.last_wanted_at::text as version,
-      greatest(w.from_date - ${aroundDays}::int, least(w.from_date, b.first_day))::text as from_date,
-      least(w.to_date + ${aroundDays}::int, greatest(w.to_date, b.last_day))::text as to_date
-    from wanted_runs w left join lateral (
-      select min(from_date) as first_day, max(to_date) as last_day from statement_imports i
-      where i.account_id = w.account_id and i.status = 'imported') b on true
+  const { quietMs, longestWaitMs, followerQuietMs, followerLongestWaitMs, retryMs, attempts, except } = limits;
+  const [row] = await sql<{ account_id: number; organization_id: number; from_date: string; to_date: string }[]>`
+    select w.account_id, w.organization_id, d.from_date::text as from_date, d.to_date::text as to_date
+    from wanted_runs w cross join lateral (${runDays(sql)}) d
       cross join lateral (
         select case when w.is_follower then ${followerQuietMs}::float8 else ${quietMs}::float8 end * interval '1 ms' as quiet,
           w.first_wanted_at < clock_timestamp()
@@ -82,15 +91,25 @@ export async function findWantedRun(sql: Queryable, limits: WantedLimits): Promi
       organizationId: row.organization_id,
       fromDate: row.from_date,
       toDate: row.to_date,
-      version: row.version,
     }
   );
+}
+
+/** The version of the account's request for a run over days that these contain; it changes when more is wanted. */
+export async function findVersionWithin(
+  sql: Queryable,
+  { accountId, fromDate, toDate }: WantedDays,
+): Promise<string | undefined> {
+  const [row] = await sql<{ version: string }[]>`
+    select w.last_wanted_at::text as version from wanted_runs w cross join lateral (${runDays(sql)}) d
+    where w.account_id = ${accountId} and d.from_date >= ${fromDate}::date and d.to_date <= ${toDate}::date`;
+  return row?.version;
 }
 
 /** Ends the request for a run. What was wanted since waits for the next run, and its wait begins now. */
 export async function endWantedRun(
   sql: Queryable,
-  { accountId, version }: Pick<WantedRun, "accountId" | "version">,
+  { accountId, version }: { readonly accountId: number; readonly version: string },
 ): Promise<void> {
   await sql`
     with done as (delete from wanted_runs where account_id = ${accountId} and last_wanted_at::text = ${version})

@@ -89,6 +89,23 @@ describe("an open period", () => {
     expect(await stateOf(world, world.terminalAccountId)).toEqual(["ready"]);
   });
 
+  test("a row that could not be read: each day of its file stays open until its issue is decided, and their closings have it", async () => {
+    const { accountId, importId } = await readyDay();
+    await world.database`
+      insert into statement_malformed (import_id, position, column_name, reason, raw)
+      values (${importId}, 2, 'Amount', 'It is no amount.', 'x')`;
+    await run(accountId);
+    const states = () =>
+      Promise.all(["2026-03-01", "2026-03-20"].map((fromDate) => stateOf(world, accountId, { fromDate })));
+    expect(await states()).toEqual([
+      ["open", "issues_undecided"],
+      ["open", "issues_undecided"],
+    ]);
+    await decideAll(accountId);
+    expect(await states()).toEqual([["ready"], ["ready"]]);
+    expect(await close(world, accountId, { fromDate: "2026-03-20" })).toMatchObject({ issues: 1 });
+  });
+
   test.each([
     ["held", "import_held"],
     ["needs_format", "import_unfinished"],

@@ -1,5 +1,5 @@
 /** Decisions of people about matches, also two at once, and the runs that follow automatically. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { runNext } from "../../../services/reconciliation/automatic-runs.ts";
 import { RUN_LIMITS } from "../../../services/reconciliation/limits.ts";
 import { confirmMatch, listCandidates, listMatches, rejectMatch } from "../../../services/reconciliation/matches.ts";
@@ -266,6 +266,32 @@ describe("runs that start automatically", () => {
       expect(await runWanted(world)).toBe(before.count - 1);
     });
     expect(await runWanted(world)).toBe(1);
+  });
+
+  test("a run that a person starts ends the request over its days, but neither over other days nor a later one", async () => {
+    const world = await running.openWorld();
+    const { database, qrAccountId: accountId, organizationId } = world;
+    await world.importLines(accountId, [lineOf("first", 100)]);
+    await database`update wanted_runs set attempts = ${RUN_LIMITS.attempts}`;
+    const requests = async () => (await database`select from wanted_runs where account_id = ${accountId}`).count;
+    await world.run(accountId, { to: "2026-03-15" });
+    expect(await requests()).toBe(1);
+    const key = `reconciliation of ${organizationId}`;
+    const run = await database.begin(async (tx) => {
+      await tx`select pg_advisory_xact_lock(hashtextextended(${key}, 0))`;
+      const begun = world.run(accountId);
+      await vi.waitFor(async () => {
+        const rows = await database`
+          select from reconciliation_runs where account_id = ${accountId} and status = 'running'`;
+        expect(rows.count).toBe(1);
+      });
+      await world.importLines(accountId, [lineOf("second", 200)]);
+      return { begun };
+    });
+    await run.begun;
+    expect(await requests()).toBe(1);
+    await world.run(accountId);
+    expect(await requests()).toBe(0);
   });
 
   test("a disk with little space: no run begins, and a run that found the disk full is tried again", async () => {

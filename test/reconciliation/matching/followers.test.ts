@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { changeStatementAccount } from "../../../services/reconciliation/accounts.ts";
 import { runNext } from "../../../services/reconciliation/automatic-runs.ts";
+import { rejectMatch } from "../../../services/reconciliation/matches.ts";
 import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
 import { QUIET } from "../../support/quiet-log.ts";
 import { operator } from "../closings/closing-world.ts";
@@ -99,6 +100,25 @@ test("a shorter settlement delay: a run follows, and names the payment that is m
   const kinds = await database`
     select kind from issues where organization_id = ${own.organizationId} and status = 'open' order by kind`;
   expect(kinds.map(({ kind }) => kind as string)).toEqual(["missing_in_statement", "unmatched_money"]);
+});
+
+test("a rejected candidate of another account: that account gets a run too, and its payment is missing", async () => {
+  const own = await running.openWorld();
+  const { database, terminalAccountId: owner } = own;
+  const beside = await own.addAccount("second terminals");
+  const paymentKey = await own.pay({ route: "attested_terminal", reference: "not-there" });
+  await own.importLines(owner, [{ name: "of the owner", amountMinor: 77, providerReference: "a" }]);
+  await own.importLines(beside, [{ name: "of the other one", providerReference: "b" }]);
+  expect((await own.run(beside)).kinds).toEqual(["reference_mismatch"]);
+  expect((await own.run(owner)).kinds).toEqual(["unmatched_money"]);
+  await database`delete from wanted_runs`;
+  const [{ line_id: lineId }] = await database<[{ line_id: number }]>`
+    select line_id from statement_lines where account_id = ${beside}`;
+  await rejectMatch({ database }, { caller: operator(own), lineId, paymentKey, reason: "Another guest." });
+  expect(await runs(0)).toEqual([beside, owner]);
+  const missing = await database`
+    select statement_account_id as owner from issues where subject_key = ${paymentKey} and kind = 'missing_in_statement'`;
+  expect(missing.map((row) => ({ ...row }))).toEqual([{ owner }]);
 });
 
 test("a new last day: the account and its follower get a run", async () => {

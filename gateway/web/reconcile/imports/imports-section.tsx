@@ -14,7 +14,7 @@ import { AddAccount } from "./add-account.tsx";
 import { ChangeAccount } from "./change-account.tsx";
 import { rememberHead } from "./file-heads.ts";
 import { ImportCard } from "./import-card.tsx";
-import { upload } from "./upload.ts";
+import { inTurn, upload } from "./upload.ts";
 
 interface Sending {
   readonly key: number;
@@ -78,7 +78,7 @@ function ImportsOfAccount({ accountId, onAddAccount, onChangeAccount }: ImportsP
     };
     const begun = { key, accountId, name: file.name, sizeBytes: file.size, sentBytes: 0, failure: null };
     uploads.value = [...uploads.value, begun];
-    const result = await upload(accountId, file, (sentBytes) => change({ sentBytes })).ended;
+    const result = await inTurn(() => upload(accountId, file, (sentBytes) => change({ sentBytes })).ended);
     if (!result.ok) return change({ failure: result });
     await rememberHead(result.reply.import_id, file);
     uploads.value = uploads.value.filter((one) => one.key !== key);

@@ -7,6 +7,23 @@ type Result = { readonly ok: true; readonly reply: Import } | Failure;
 
 /** The service ends an upload that is slower than 4 KiB per second. This timeout is for an upload that never ends. */
 const TIMEOUT_MS = 3_600_000;
+/** The service takes four files of an organization at once: one place is left for another person. */
+const FILES_AT_ONCE = 3;
+let underWay = 0;
+const waiting: (() => void)[] = [];
+
+/** Carries the work out as soon as fewer than `FILES_AT_ONCE` others are under way, the first that waits first. */
+export async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  if (underWay < FILES_AT_ONCE) underWay += 1;
+  else await new Promise<void>((resolve) => waiting.push(resolve));
+  try {
+    return await work();
+  } finally {
+    const next = waiting.shift();
+    if (next === undefined) underWay -= 1;
+    else next();
+  }
+}
 
 const failed = (code: Failure["code"], httpStatus = 0): Failure => ({
   ok: false,

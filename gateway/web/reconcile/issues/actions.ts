@@ -149,17 +149,18 @@ export async function decideProposal(
   return null;
 }
 
+/** Confirms all the payments together, or rejects the only one. */
 export async function decideMatch(
-  request: { readonly lineId: number; readonly paymentKey: string; readonly reason: string },
+  request: { readonly lineId: number; readonly paymentKeys: readonly string[]; readonly reason: string },
   isConfirmed: boolean,
 ): Promise<Failure | null> {
-  const { lineId, paymentKey, reason } = request;
+  const { lineId, paymentKeys, reason } = request;
   const done = isConfirmed
     ? await call("POST /api/reconciliation/v1/matches/confirm/", {
-        body: { line_ids: [lineId], payment_keys: [paymentKey], reason },
+        body: { line_ids: [lineId], payment_keys: [...paymentKeys], reason },
       })
     : await call("POST /api/reconciliation/v1/matches/reject/", {
-        body: { line_id: lineId, payment_key: paymentKey, reason },
+        body: { line_id: lineId, payment_key: paymentKeys[0] ?? "", reason },
       });
   if (!done.ok) return await afterRefusal(done);
   toast(isConfirmed ? words().done.confirmed : words().done.rejected);

@@ -16,12 +16,16 @@ type Candidate = ReplyOf<"GET /api/reconciliation/v1/candidates/">["lines"][numb
 
 interface Asked {
   readonly lineId: number;
-  readonly candidate: Candidate;
+  readonly paymentKeys: readonly string[];
   readonly isConfirmed: boolean;
 }
 
 export const hasCandidates = ({ kind, source }: Issue): boolean =>
   source === "statement" && (kind === "reference_mismatch" || kind === "ambiguous_match");
+
+/** Whether all candidates of a line are the parts of its one group. */
+const areOneGroup = (candidates: readonly Candidate[]): boolean =>
+  candidates.length > 1 && candidates.every(({ explanation }) => Number(explanation["payments"]) === candidates.length);
 
 export function Candidates({ issue }: { readonly issue: Issue }) {
   const [lineId] = issue.evidence.statement?.line_ids ?? [];
@@ -29,6 +33,8 @@ export function Candidates({ issue }: { readonly issue: Issue }) {
   // The key ends a question about the line of another issue.
   return <CandidatesOfLine key={lineId} issue={issue} lineId={lineId} />;
 }
+
+const keyOf = ({ payment }: Candidate): string => payment.payment_key;
 
 function CandidatesOfLine({ issue, lineId }: { readonly issue: Issue; readonly lineId: number }) {
   const asked = useSignal<Asked | null>(null);
@@ -59,11 +65,23 @@ function CandidatesOfLine({ issue, lineId }: { readonly issue: Issue; readonly l
                 key={candidate.payment.payment_key}
                 candidate={candidate}
                 onDecide={(isConfirmed) => {
-                  asked.value = { lineId: line.line_id, candidate, isConfirmed };
+                  asked.value = { lineId: line.line_id, paymentKeys: [keyOf(candidate)], isConfirmed };
                 }}
               />
             ))}
           </ul>
+          {areOneGroup(candidates) && (
+            <div class="row">
+              <Button
+                kind="main"
+                onClick={() => {
+                  asked.value = { lineId: line.line_id, paymentKeys: candidates.map(keyOf), isConfirmed: true };
+                }}
+              >
+                {texts.confirmTogether(candidates.length)}
+              </Button>
+            </div>
+          )}
         </div>
       ))}
       {asked.value !== null && (
@@ -86,6 +104,7 @@ interface CardProps {
 function CandidateCard({ candidate: { payment, score, explanation }, onDecide }: CardProps) {
   const texts = words().candidates;
   const { amount, currency, settled_at: settledAt, order_display_number: order, station_id: station } = payment;
+  const isPart = explanation["payments"] !== undefined || explanation["lines"] !== undefined;
   return (
     <li class="candidate card stack-tight">
       <div class="row row-spread">
@@ -115,10 +134,13 @@ function CandidateCard({ candidate: { payment, score, explanation }, onDecide }:
           </li>
         ))}
       </ul>
+      {explanation["lines"] !== undefined && <p class="small">{texts.linesTogether}</p>}
       <div class="row">
-        <Button kind="main" onClick={() => onDecide(true)}>
-          {texts.confirm}
-        </Button>
+        {!isPart && (
+          <Button kind="main" onClick={() => onDecide(true)}>
+            {texts.confirm}
+          </Button>
+        )}
         <Button onClick={() => onDecide(false)}>{texts.reject}</Button>
       </div>
     </li>
@@ -127,13 +149,13 @@ function CandidateCard({ candidate: { payment, score, explanation }, onDecide }:
 
 function MatchQuestion({ asked, onClose }: { readonly asked: Asked; readonly onClose: () => void }) {
   const texts = words().candidates;
-  const { lineId, candidate, isConfirmed } = asked;
-  const paymentKey = candidate.payment.payment_key;
+  const { lineId, paymentKeys, isConfirmed } = asked;
+  const confirm = paymentKeys.length > 1 ? texts.confirmTogether(paymentKeys.length) : texts.confirm;
   return (
     <WithReason
       title={isConfirmed ? texts.confirmTitle : texts.rejectTitle}
-      action={isConfirmed ? texts.confirm : texts.reject}
-      onConfirm={(reason) => decideMatch({ lineId, paymentKey, reason }, isConfirmed)}
+      action={isConfirmed ? confirm : texts.reject}
+      onConfirm={(reason) => decideMatch({ lineId, paymentKeys, reason }, isConfirmed)}
       onClose={onClose}
     >
       <p>{texts.afterwards}</p>
