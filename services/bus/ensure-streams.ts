@@ -23,7 +23,7 @@ import {
   type WantedConfig,
   wantedConfigs,
 } from "./stream-config.ts";
-import { INSTALLATION } from "./streams.ts";
+import { INSTALLATION, STATEMENT_FILES } from "./streams.ts";
 
 /** The stream has more copies than there are running servers with JetStream and free space. */
 const NO_SUITABLE_PEERS = 10_005;
@@ -43,6 +43,10 @@ const PASSING_CODES: ReadonlySet<number> = new Set([
   10_058,
 ]);
 
+/** `migrate` creates this stream before all others. As every stream it has the layout in its metadata. */
+const FIRST = `KV_${INSTALLATION.name}`;
+const FILES = `OBJ_${STATEMENT_FILES.name}`;
+
 export interface EnsureOptions extends BusLayout, Pick<InsistOptions, "signal" | "withinMs"> {}
 
 /**
@@ -58,14 +62,25 @@ export async function ensureInstallationBucket(bus: Bus, options: EnsureOptions)
   await ensureConfigs(bus, wantedConfigs(options).slice(0, 1), options);
 }
 
-/** The layout that `migrate` has written earlier; undefined for a new bus. Throws UserError `nats_no_quorum`. */
+/**
+ * The layout that `migrate` has written earlier; undefined for a new bus. A bus may have lost any of its streams, and the
+ * others still have the layout. The files do not count: they outlive an emptied bus (`emptyBus`). Throws UserError
+ * `nats_no_quorum`.
+ */
 export async function readLayout(
   bus: Bus,
   options: Pick<InsistOptions, "signal"> = {},
 ): Promise<BusLayout | undefined> {
-  const name = `KV_${INSTALLATION.name}`;
-  const info = await insist(bus, name, options, () => streamInfo(bus, name));
-  return info && layoutOf(info.config.metadata);
+  const layoutIn = async (name: string) => layoutOf((await streamInfo(bus, name))?.config.metadata);
+  return await insist(bus, FIRST, options, async () => {
+    const layout = await layoutIn(FIRST);
+    if (layout !== undefined) return layout;
+    for await (const name of bus.jsm.streams.names()) {
+      const another = name === FILES ? undefined : await layoutIn(name);
+      if (another !== undefined) return another;
+    }
+    return undefined;
+  });
 }
 
 async function ensureConfigs(bus: Bus, configs: readonly WantedConfig[], options: EnsureOptions): Promise<void> {
@@ -166,9 +181,6 @@ export async function missingStreams(bus: Pick<Bus, "jsm">, logs: number): Promi
   for await (const name of bus.jsm.streams.names()) found.add(name);
   return wantedConfigs({ replicas: 1, logs }).flatMap(({ name }) => (found.has(name) ? [] : [name]));
 }
-
-/** `migrate` creates this stream before all others. As every stream it has the layout in its metadata. */
-const FIRST = `KV_${INSTALLATION.name}`;
 
 export type CheckOptions = Pick<InsistOptions, "signal" | "log">;
 
