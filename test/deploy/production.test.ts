@@ -17,12 +17,14 @@ import { afterAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { GATEWAY_DESCRIPTION } from "../../gateway/settings.ts";
 import { connectBus } from "../../services/bus/connection.ts";
+import { BUS_LIMITS } from "../../services/bus/limits.ts";
+import { STATEMENT_FILES } from "../../services/bus/streams.ts";
 import { parseMigrateArguments } from "../../services/db/migrate-arguments.ts";
 import { shareConnections } from "../../services/runtime/run-services.ts";
 import { settingsOf } from "../../services/runtime/settings-help.ts";
 import { describeServices, SERVICES } from "../../services/service-list.ts";
 import { freePort } from "../support/free-port.ts";
-import { operationsGuide } from "../support/guide.ts";
+import { operationsGuide, reconciliationGuide } from "../support/guide.ts";
 import { jwtAccounts } from "../support/nats-accounts.ts";
 import { QUIET } from "../support/quiet-log.ts";
 import { runProgram } from "../support/running-program.ts";
@@ -341,6 +343,16 @@ describe("the sample for NATS", () => {
     expect(await monitored.json()).toMatchObject({ config: { sync_always: true } });
     const refused = connectBus({ url: `nats://payments:wrong@${host}`, name: "t", log: QUIET, withinMs: 1 });
     await expect(refused).rejects.toMatchObject({ code: "nats_refused" });
+  });
+
+  it("uploaded statement files: they take less than half of its space, as much as the guides say", () => {
+    const filesBytes = STATEMENT_FILES.maxMessages * BUS_LIMITS.fileChunkBytes;
+    const [, giBytes] = /^ {2}max_file_store: (\d+)GB$/m.exec(sample) ?? [];
+    expect(filesBytes / 1_024 ** 3).toBeLessThan(Number(giBytes) / 2);
+    const most = `${filesBytes / 1_024 ** 3} GiB`;
+    for (const each of [sample, operationsGuide]) expect(each).toContain(`ploaded statement files take up to ${most}`);
+    const files = (STATEMENT_FILES.maxMessages / 2).toLocaleString("en");
+    expect(reconciliationGuide).toContain(`may take ${most}, and there may be ${files} of them`);
   });
 
   it("accounts by JWT: they replace the block `accounts` and the line `system_account`, as the guide says", async () => {
