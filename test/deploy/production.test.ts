@@ -249,6 +249,13 @@ function valuesOf(unit: string, key: string): readonly string[] {
   return [...unit.matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].map(([, value = ""]) => value);
 }
 
+/** The text of all TypeScript files in a folder of the checkout. */
+function sourceOf(folder: string): string {
+  const files = readdirSync(join(CHECKOUT, folder), { recursive: true, encoding: "utf8" });
+  const sources = files.filter((file) => file.endsWith(".ts"));
+  return sources.map((file) => readFileSync(join(CHECKOUT, folder, file), "utf8")).join("\n");
+}
+
 describe("systemd's units", () => {
   const files = readdirSync(join(FOLDER, "systemd"));
   const units = files.filter((file) => file.endsWith(".service"));
@@ -269,6 +276,20 @@ describe("systemd's units", () => {
       expect(valuesOf(unit, "EnvironmentFile"), file).toHaveLength(2);
     }
     expect(new Set(named)).toEqual(new Set(Object.keys(SERVICES)));
+  });
+
+  it("each process: it may open sockets for its connections, and for netlink only if it reads the machine's addresses", () => {
+    const processes = units.filter((file) => !file.includes("migrate"));
+    for (const file of processes) {
+      const [script = "", ...names] = (valuesOf(readUnit(file), "ExecStart")[0] ?? "").slice(NODE.length).split(" ");
+      const folders = script === "gateway/main.ts" ? ["gateway"] : names.map((name) => join("services", name));
+      // Without netlink, `os.networkInterfaces()` throws.
+      const readsAddresses = folders.some((folder) => sourceOf(folder).includes("networkInterfaces()"));
+      const families = `AF_INET AF_INET6 AF_UNIX${readsAddresses ? " AF_NETLINK" : ""}`;
+      expect(valuesOf(readUnit(file), "RestrictAddressFamilies"), file).toEqual([families]);
+    }
+    const withNetlink = processes.filter((file) => readUnit(file).includes(" AF_NETLINK"));
+    expect(withNetlink).toEqual(["device-payments-webhook-signer.service"]);
   });
 
   it("the files of settings: the guide has each, with what its process needs and nothing that it does not read", async () => {
