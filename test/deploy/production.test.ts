@@ -196,10 +196,13 @@ describe("the manifests", () => {
     }
   });
 
-  it("each process: it has the settings that it needs, and no secret of another one", async () => {
+  it("each process: it has the settings that it needs, no secret of another one, and no variable of a Service", async () => {
     const jobs = manifests.filter(({ kind }) => kind === "Job") as unknown as readonly Job[];
-    const containers = [...deployments, ...jobs].map(({ spec }) => spec?.template.spec?.containers[0]);
-    for (const container of containers) {
+    for (const { spec } of [...deployments, ...jobs]) {
+      const pod = spec?.template.spec;
+      const container = pod?.containers[0];
+      // Kubernetes would set SANDBOX_PROVIDER_PORT, a setting, to the address of the Service `sandbox-provider`.
+      expect(pod?.enableServiceLinks, container?.name).toBe(false);
       const { fromSecrets, shared } = givenTo(container ?? {});
       await expectSettings(container?.args ?? [], [...fromSecrets, ...shared], shared);
     }
