@@ -51,7 +51,7 @@ export interface EnsureOptions extends BusLayout, Pick<InsistOptions, "signal" |
 
 /**
  * Creates or updates all streams and buckets. Resolves when each has a leader and all its copies are complete. Throws
- * UserError `nats_storage` or `nats_no_quorum` with the next step.
+ * UserError `nats_storage`, `nats_incomplete` or `nats_no_quorum` with the next step.
  */
 export async function ensureStreams(bus: Bus, options: EnsureOptions): Promise<void> {
   await ensureConfigs(bus, wantedConfigs(options), options);
@@ -102,8 +102,16 @@ function isPassing(error: unknown): boolean {
   return error instanceof IncompleteError || error instanceof errors.TimeoutError || error instanceof BusDownError;
 }
 
-/** A copy of the stream is not complete yet, or the stream has no leader. */
-class IncompleteError extends Error {}
+/** Copies of the stream are not complete yet. */
+class IncompleteError extends Error {
+  /** The servers that have these copies. */
+  readonly servers: readonly string[];
+
+  constructor(stream: string, servers: readonly string[]) {
+    super(`The copies of ${stream} are not complete yet.`);
+    this.servers = servers;
+  }
+}
 
 async function ensure(bus: Bus, config: WantedConfig): Promise<void> {
   const known = await streamInfo(bus, config.name);
@@ -115,8 +123,14 @@ async function requireComplete(bus: Bus, name: string): Promise<void> {
   const cluster = (await bus.jsm.streams.info(name)).cluster;
   // A server without a cluster leaves this out.
   if (cluster === undefined) return;
-  const isComplete = cluster.leader !== undefined && (cluster.replicas ?? []).every(({ current }) => current);
-  if (!isComplete) throw new IncompleteError(`The copies of ${name} are not complete yet.`);
+  const behind = (cluster.replicas ?? []).filter(({ current }) => !current).map((copy) => serverOf(copy.name));
+  if (cluster.leader === undefined || behind.length > 0) throw new IncompleteError(name, behind);
+}
+
+/** The server's name, or the id of its peer: a server that has been restarted does not know the names of those that are away. */
+function serverOf(name: string): string {
+  const [, peerId] = /^Server name unknown .*\(peerID: (\w+)\)$/.exec(name) ?? [];
+  return peerId === undefined ? name : `peer ${peerId}`;
 }
 
 export interface InsistOptions {
@@ -128,7 +142,10 @@ export interface InsistOptions {
   readonly log?: LineLog | undefined;
 }
 
-/** Repeats an attempt that fails because no quorum answers. Throws UserError `nats_storage` or `nats_no_quorum`. */
+/**
+ * Repeats an attempt that fails because no quorum answers. Throws UserError `nats_storage`, `nats_incomplete` or
+ * `nats_no_quorum`.
+ */
 export async function insist<T>(
   bus: Bus,
   stream: string,
@@ -158,6 +175,7 @@ function refused(bus: Bus, stream: string, cause: unknown): unknown {
     const sentence = `The NATS at ${server} (NATS_URL) cannot keep the stream ${stream}: ${reason}; ${nextStep(cause)}.`;
     return new UserError(sentence, { code: "nats_storage", cause });
   }
+  if (cause instanceof IncompleteError && cause.servers.length > 0) return incomplete(bus, stream, cause);
   return isPassing(cause) ? noQuorum(bus, stream, cause) : cause;
 }
 
@@ -166,6 +184,12 @@ function nextStep({ code }: JetStreamApiError): string {
   if (code === NO_CLUSTER) return "ask for one copy, or make it a server of a cluster";
   if (NO_SPACE_CODES.has(code)) return "raise the limits of JetStream for this account, or free space";
   return "the server's log has the details";
+}
+
+/** UserError `nats_incomplete`: the majority stores the stream, and the other servers are down or behind. */
+function incomplete(bus: Bus, stream: string, cause: IncompleteError): UserError {
+  const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) has no complete copy of the stream ${stream} on ${cause.servers.join(" and ")}: start those that are down, remove one that is gone for good (\`nats server cluster peer-remove\`), and try again.`;
+  return new UserError(sentence, { code: "nats_incomplete", cause });
 }
 
 /** UserError `nats_no_quorum`, or `nats_stores_nothing` of a single server. */
