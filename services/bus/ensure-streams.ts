@@ -23,7 +23,7 @@ import {
   type WantedConfig,
   wantedConfigs,
 } from "./stream-config.ts";
-import { INSTALLATION } from "./streams.ts";
+import { INSTALLATION, STATEMENT_FILES } from "./streams.ts";
 
 /** The stream has more copies than there are running servers with JetStream and free space. */
 const NO_SUITABLE_PEERS = 10_005;
@@ -43,11 +43,15 @@ const PASSING_CODES: ReadonlySet<number> = new Set([
   10_058,
 ]);
 
+/** `migrate` creates this stream before all others. As every stream it has the layout in its metadata. */
+const FIRST = `KV_${INSTALLATION.name}`;
+const FILES = `OBJ_${STATEMENT_FILES.name}`;
+
 export interface EnsureOptions extends BusLayout, Pick<InsistOptions, "signal" | "withinMs"> {}
 
 /**
  * Creates or updates all streams and buckets. Resolves when each has a leader and all its copies are complete. Throws
- * UserError `nats_storage` or `nats_no_quorum` with the next step.
+ * UserError `nats_storage`, `nats_incomplete` or `nats_no_quorum` with the next step.
  */
 export async function ensureStreams(bus: Bus, options: EnsureOptions): Promise<void> {
   await ensureConfigs(bus, wantedConfigs(options), options);
@@ -58,14 +62,25 @@ export async function ensureInstallationBucket(bus: Bus, options: EnsureOptions)
   await ensureConfigs(bus, wantedConfigs(options).slice(0, 1), options);
 }
 
-/** The layout that `migrate` has written earlier; undefined for a new bus. Throws UserError `nats_no_quorum`. */
+/**
+ * The layout that `migrate` has written earlier; undefined for a new bus. A bus may have lost any of its streams, and the
+ * others still have the layout. The files do not count: they outlive an emptied bus (`emptyBus`). Throws UserError
+ * `nats_no_quorum`.
+ */
 export async function readLayout(
   bus: Bus,
   options: Pick<InsistOptions, "signal"> = {},
 ): Promise<BusLayout | undefined> {
-  const name = `KV_${INSTALLATION.name}`;
-  const info = await insist(bus, name, options, () => streamInfo(bus, name));
-  return info && layoutOf(info.config.metadata);
+  const layoutIn = async (name: string) => layoutOf((await streamInfo(bus, name))?.config.metadata);
+  return await insist(bus, FIRST, options, async () => {
+    const layout = await layoutIn(FIRST);
+    if (layout !== undefined) return layout;
+    for await (const name of bus.jsm.streams.names()) {
+      const another = name === FILES ? undefined : await layoutIn(name);
+      if (another !== undefined) return another;
+    }
+    return undefined;
+  });
 }
 
 async function ensureConfigs(bus: Bus, configs: readonly WantedConfig[], options: EnsureOptions): Promise<void> {
@@ -87,8 +102,16 @@ function isPassing(error: unknown): boolean {
   return error instanceof IncompleteError || error instanceof errors.TimeoutError || error instanceof BusDownError;
 }
 
-/** A copy of the stream is not complete yet, or the stream has no leader. */
-class IncompleteError extends Error {}
+/** Copies of the stream are not complete yet. */
+class IncompleteError extends Error {
+  /** The servers that have these copies. */
+  readonly servers: readonly string[];
+
+  constructor(stream: string, servers: readonly string[]) {
+    super(`The copies of ${stream} are not complete yet.`);
+    this.servers = servers;
+  }
+}
 
 async function ensure(bus: Bus, config: WantedConfig): Promise<void> {
   const known = await streamInfo(bus, config.name);
@@ -100,8 +123,14 @@ async function requireComplete(bus: Bus, name: string): Promise<void> {
   const cluster = (await bus.jsm.streams.info(name)).cluster;
   // A server without a cluster leaves this out.
   if (cluster === undefined) return;
-  const isComplete = cluster.leader !== undefined && (cluster.replicas ?? []).every(({ current }) => current);
-  if (!isComplete) throw new IncompleteError(`The copies of ${name} are not complete yet.`);
+  const behind = (cluster.replicas ?? []).filter(({ current }) => !current).map((copy) => serverOf(copy.name));
+  if (cluster.leader === undefined || behind.length > 0) throw new IncompleteError(name, behind);
+}
+
+/** The server's name, or the id of its peer: a server that has been restarted does not know the names of those that are away. */
+function serverOf(name: string): string {
+  const [, peerId] = /^Server name unknown .*\(peerID: (\w+)\)$/.exec(name) ?? [];
+  return peerId === undefined ? name : `peer ${peerId}`;
 }
 
 export interface InsistOptions {
@@ -113,7 +142,10 @@ export interface InsistOptions {
   readonly log?: LineLog | undefined;
 }
 
-/** Repeats an attempt that fails because no quorum answers. Throws UserError `nats_storage` or `nats_no_quorum`. */
+/**
+ * Repeats an attempt that fails because no quorum answers. Throws UserError `nats_storage`, `nats_incomplete` or
+ * `nats_no_quorum`.
+ */
 export async function insist<T>(
   bus: Bus,
   stream: string,
@@ -143,6 +175,7 @@ function refused(bus: Bus, stream: string, cause: unknown): unknown {
     const sentence = `The NATS at ${server} (NATS_URL) cannot keep the stream ${stream}: ${reason}; ${nextStep(cause)}.`;
     return new UserError(sentence, { code: "nats_storage", cause });
   }
+  if (cause instanceof IncompleteError && cause.servers.length > 0) return incomplete(bus, stream, cause);
   return isPassing(cause) ? noQuorum(bus, stream, cause) : cause;
 }
 
@@ -151,6 +184,12 @@ function nextStep({ code }: JetStreamApiError): string {
   if (code === NO_CLUSTER) return "ask for one copy, or make it a server of a cluster";
   if (NO_SPACE_CODES.has(code)) return "raise the limits of JetStream for this account, or free space";
   return "the server's log has the details";
+}
+
+/** UserError `nats_incomplete`: the majority stores the stream, and the other servers are down or behind. */
+function incomplete(bus: Bus, stream: string, cause: IncompleteError): UserError {
+  const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) has no complete copy of the stream ${stream} on ${cause.servers.join(" and ")}: start those that are down, remove one that is gone for good (\`nats server cluster peer-remove\`), and try again.`;
+  return new UserError(sentence, { code: "nats_incomplete", cause });
 }
 
 /** UserError `nats_no_quorum`, or `nats_stores_nothing` of a single server. */
@@ -166,9 +205,6 @@ export async function missingStreams(bus: Pick<Bus, "jsm">, logs: number): Promi
   for await (const name of bus.jsm.streams.names()) found.add(name);
   return wantedConfigs({ replicas: 1, logs }).flatMap(({ name }) => (found.has(name) ? [] : [name]));
 }
-
-/** `migrate` creates this stream before all others. As every stream it has the layout in its metadata. */
-const FIRST = `KV_${INSTALLATION.name}`;
 
 export type CheckOptions = Pick<InsistOptions, "signal" | "log">;
 

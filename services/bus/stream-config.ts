@@ -23,7 +23,7 @@ export interface BusLayout {
 }
 
 /** The version of this program's streams and buckets; a change of their definitions raises it. */
-export const LAYOUT_VERSION = 4;
+export const LAYOUT_VERSION = 5;
 
 const KEYS = {
   version: "device-payments-layout",

@@ -102,13 +102,16 @@ export interface FileBucketDefinition {
 
 /**
  * Uploaded statement files, until their imports have ended. The age limit deletes the chunks of an upload that did not
- * complete, and a file that waits for an operator for 90 days. 32 GiB in chunks of 128 KiB are sixteen of the largest
- * files. The disk's reserve stops uploads earlier.
+ * complete, and a file that waits for an operator for 90 days.
+ *
+ * The bound is 8 GiB in chunks of 128 KiB, four of the largest files. It is far below the space of a NATS server: a server
+ * whose space is used up stores nothing in any stream, and all stations stop. It is a number of messages, because a server
+ * reserves a stream's bytes: one with less space would refuse the bucket.
  */
 export const STATEMENT_FILES: FileBucketDefinition = {
   name: "STATEMENTS",
   maxAgeMs: 90 * 24 * 3_600_000,
-  maxMessages: 262_144,
+  maxMessages: 65_536,
 };
 
 /** The largest number of logs: each is a separate replicated group, which costs every server memory and disk writes. */

@@ -95,7 +95,7 @@ describe("a statement file", () => {
   test("in a full bucket: refused with a stable code, nothing is left; stored when there is space", async () => {
     const name = "OBJ_STATEMENTS";
     const { config, state } = await bus.jsm.streams.info(name);
-    await bus.jsm.streams.update(name, { ...config, max_bytes: state.bytes + 600_000 });
+    await bus.jsm.streams.update(name, { ...config, max_msgs: state.messages + 5 });
     try {
       await expect(storeFile(bus, pieces(randomBytes(2_000_000)))).rejects.toMatchObject({
         refusal: { code: "storage_low" },

@@ -1,7 +1,7 @@
 /** How a command and a process start while most servers of the cluster are down, or while a stream has too few copies. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { connectBus } from "../../services/bus/connection.ts";
-import { checkStreams } from "../../services/bus/ensure-streams.ts";
+import { checkStreams, ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { checkOwner } from "../../services/bus/installation.ts";
 import { readInstallation } from "../../services/db/installation.ts";
 import { checkPulse } from "../../services/db/pulse.ts";
@@ -112,6 +112,21 @@ async function bucketLeader(): Promise<NodeName> {
   await bus.close();
   return NODES.find((node) => node === group?.leader) ?? left;
 }
+
+describe("a preparation while one of three servers is down", () => {
+  it("refused with the name of that server and the next step", async () => {
+    const bus = await connectBus({ url: cluster.nodeUrl(left), name: "test", log });
+    // The leader may have been restarted: then it knows only the id of the peer that is down.
+    const sentence = new RegExp(
+      `has no complete copy of the stream KV_INSTALLATION on (${away[1]}|peer \\w{8}): start those that are down, remove one that is gone for good \\(\`nats server cluster peer-remove\`\\), and try again\\.$`,
+    );
+    const layout = { replicas: NODES.length, logs: 1, withinMs: 0 };
+    const settled = { timeout: 30_000, interval: 100 };
+    const refused = { code: "nats_incomplete", message: expect.stringMatching(sentence) as string };
+    await vi.waitFor(() => expect(ensureStreams(bus, layout)).rejects.toMatchObject(refused), settled);
+    await bus.close();
+  });
+});
 
 describe("a start while a stream has fewer copies than the bus was given", () => {
   it("refused with the setting's name and the next step, and the stream stays as it is", async () => {

@@ -1,13 +1,21 @@
 /** `npm run migrate` against a real NATS and a real PostgreSQL. */
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { connectBus } from "../../services/bus/connection.ts";
 import { checkStreams } from "../../services/bus/ensure-streams.ts";
 import { readInstallation } from "../../services/db/installation.ts";
 import { startFaultyServer } from "../support/faulty-server.ts";
+import { prepareBus } from "../support/prepared-bus.ts";
 import { QUIET } from "../support/quiet-log.ts";
 import { runProgram } from "../support/running-program.ts";
-import { createEmptyDatabase, startNats, type TestDatabase, type TestServer } from "../support/servers.ts";
+import {
+  cloneDatabase,
+  createEmptyDatabase,
+  startNats,
+  type TestDatabase,
+  type TestServer,
+} from "../support/servers.ts";
+import { startBus } from "../support/start-bus.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 
@@ -110,4 +118,34 @@ describe("npm run migrate", () => {
     expect(code).toBe(0);
     for (const word of ["--replicas", "DATABASE_URL", "NATS_URL"]) expect(output).toContain(word);
   });
+});
+
+describe("a bus with several logs that has lost streams", () => {
+  const LOGS = { replicas: 1, logs: 3 };
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await cloneDatabase();
+    return database.drop;
+  });
+
+  test("the bucket of the installation: `migrate` keeps the number of logs, and refuses another one", async () => {
+    const { nats, bus } = await prepared();
+    await bus.jsm.streams.delete("KV_INSTALLATION");
+    await expect(prepareBus(nats.url, database.url, { logs: 1 })).rejects.toMatchObject({ code: "logs_fixed" });
+    expect(await prepareBus(nats.url, database.url)).toMatchObject(LOGS);
+    expect(await checkStreams(bus)).toMatchObject(LOGS);
+  });
+
+  test("all streams but the files, as after an emptying that was cut off: the bus counts as new", async () => {
+    const { nats, bus } = await prepared();
+    for await (const name of bus.jsm.streams.names()) if (name !== "OBJ_STATEMENTS") await bus.jsm.streams.delete(name);
+    expect(await prepareBus(nats.url, database.url, { logs: 1 })).toMatchObject({ logs: 1 });
+  });
+
+  async function prepared() {
+    const started = await startBus();
+    onTestFinished(started.stop);
+    await prepareBus(started.nats.url, database.url, { logs: LOGS.logs });
+    return started;
+  }
 });

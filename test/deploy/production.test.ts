@@ -17,12 +17,14 @@ import { afterAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { GATEWAY_DESCRIPTION } from "../../gateway/settings.ts";
 import { connectBus } from "../../services/bus/connection.ts";
+import { BUS_LIMITS } from "../../services/bus/limits.ts";
+import { STATEMENT_FILES } from "../../services/bus/streams.ts";
 import { parseMigrateArguments } from "../../services/db/migrate-arguments.ts";
 import { shareConnections } from "../../services/runtime/run-services.ts";
 import { settingsOf } from "../../services/runtime/settings-help.ts";
 import { describeServices, SERVICES } from "../../services/service-list.ts";
 import { freePort } from "../support/free-port.ts";
-import { operationsGuide } from "../support/guide.ts";
+import { operationsGuide, reconciliationGuide } from "../support/guide.ts";
 import { jwtAccounts } from "../support/nats-accounts.ts";
 import { QUIET } from "../support/quiet-log.ts";
 import { runProgram } from "../support/running-program.ts";
@@ -194,10 +196,13 @@ describe("the manifests", () => {
     }
   });
 
-  it("each process: it has the settings that it needs, and no secret of another one", async () => {
+  it("each process: it has the settings that it needs, no secret of another one, and no variable of a Service", async () => {
     const jobs = manifests.filter(({ kind }) => kind === "Job") as unknown as readonly Job[];
-    const containers = [...deployments, ...jobs].map(({ spec }) => spec?.template.spec?.containers[0]);
-    for (const container of containers) {
+    for (const { spec } of [...deployments, ...jobs]) {
+      const pod = spec?.template.spec;
+      const container = pod?.containers[0];
+      // Kubernetes would set SANDBOX_PROVIDER_PORT, a setting, to the address of the Service `sandbox-provider`.
+      expect(pod?.enableServiceLinks, container?.name).toBe(false);
       const { fromSecrets, shared } = givenTo(container ?? {});
       await expectSettings(container?.args ?? [], [...fromSecrets, ...shared], shared);
     }
@@ -247,6 +252,13 @@ function valuesOf(unit: string, key: string): readonly string[] {
   return [...unit.matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].map(([, value = ""]) => value);
 }
 
+/** The text of all TypeScript files in a folder of the checkout. */
+function sourceOf(folder: string): string {
+  const files = readdirSync(join(CHECKOUT, folder), { recursive: true, encoding: "utf8" });
+  const sources = files.filter((file) => file.endsWith(".ts"));
+  return sources.map((file) => readFileSync(join(CHECKOUT, folder, file), "utf8")).join("\n");
+}
+
 describe("systemd's units", () => {
   const files = readdirSync(join(FOLDER, "systemd"));
   const units = files.filter((file) => file.endsWith(".service"));
@@ -267,6 +279,20 @@ describe("systemd's units", () => {
       expect(valuesOf(unit, "EnvironmentFile"), file).toHaveLength(2);
     }
     expect(new Set(named)).toEqual(new Set(Object.keys(SERVICES)));
+  });
+
+  it("each process: it may open sockets for its connections, and for netlink only if it reads the machine's addresses", () => {
+    const processes = units.filter((file) => !file.includes("migrate"));
+    for (const file of processes) {
+      const [script = "", ...names] = (valuesOf(readUnit(file), "ExecStart")[0] ?? "").slice(NODE.length).split(" ");
+      const folders = script === "gateway/main.ts" ? ["gateway"] : names.map((name) => join("services", name));
+      // Without netlink, `os.networkInterfaces()` throws.
+      const readsAddresses = folders.some((folder) => sourceOf(folder).includes("networkInterfaces()"));
+      const families = `AF_INET AF_INET6 AF_UNIX${readsAddresses ? " AF_NETLINK" : ""}`;
+      expect(valuesOf(readUnit(file), "RestrictAddressFamilies"), file).toEqual([families]);
+    }
+    const withNetlink = processes.filter((file) => readUnit(file).includes(" AF_NETLINK"));
+    expect(withNetlink).toEqual(["device-payments-webhook-signer.service"]);
   });
 
   it("the files of settings: the guide has each, with what its process needs and nothing that it does not read", async () => {
@@ -341,6 +367,16 @@ describe("the sample for NATS", () => {
     expect(await monitored.json()).toMatchObject({ config: { sync_always: true } });
     const refused = connectBus({ url: `nats://payments:wrong@${host}`, name: "t", log: QUIET, withinMs: 1 });
     await expect(refused).rejects.toMatchObject({ code: "nats_refused" });
+  });
+
+  it("uploaded statement files: they take less than half of its space, as much as the guides say", () => {
+    const filesBytes = STATEMENT_FILES.maxMessages * BUS_LIMITS.fileChunkBytes;
+    const [, giBytes] = /^ {2}max_file_store: (\d+)GB$/m.exec(sample) ?? [];
+    expect(filesBytes / 1_024 ** 3).toBeLessThan(Number(giBytes) / 2);
+    const most = `${filesBytes / 1_024 ** 3} GiB`;
+    for (const each of [sample, operationsGuide]) expect(each).toContain(`ploaded statement files take up to ${most}`);
+    const files = (STATEMENT_FILES.maxMessages / 2).toLocaleString("en");
+    expect(reconciliationGuide).toContain(`may take ${most}, and there may be ${files} of them`);
   });
 
   it("accounts by JWT: they replace the block `accounts` and the line `system_account`, as the guide says", async () => {

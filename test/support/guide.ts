@@ -11,6 +11,7 @@ export const guide = readGuide("webhooks.md");
 export const deviceGuide = readGuide("devices.md");
 export const tillGuide = readGuide("till.md");
 export const operationsGuide = readGuide("operations.md");
+export const reconciliationGuide = readGuide("reconciliation.md");
 
 /** Returns the only block of that language that contains `mark`. Throws when none or several contain it. */
 export function guideBlock(language: string, mark: string, text = guide): string {
