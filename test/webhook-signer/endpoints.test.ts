@@ -367,25 +367,28 @@ describe("the list of deliveries", () => {
     expect(newest.deliveries[0]?.deliveryId).toBe(ids.at(-1));
   });
 
-  test("keeps as many days as the operator has set, and all waiting deliveries", async () => {
+  test("keeps deliveries as many days after their end as the operator has set, and all waiting ones", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/old");
     await world.emitMany([fleet], 2);
     await world.untilStatus(fleet, "delivered", 2);
     await world.ask(changeWebhookEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
-    await world.emitMany([fleet], 1);
-    const [waiting] = await world.untilStatus(fleet, "pending");
+    await world.emitMany([fleet], 2);
+    await world.untilStatus(fleet, "pending", 2);
+    const [old, late, waiting, forgotten] = (await world.deliveries(fleet)).map(({ deliveryId }) => deliveryId);
+    // All events are old. One delivery has ended with its event, and one just now; one has waited for too long.
     await world.database`
-      update webhook_deliveries set created_at = now() - interval '3 days' where consumer_id = ${fleet.consumerId}`;
-    const [kept] = await world.deliveries(fleet);
-    await world.database`
-      update webhook_deliveries set created_at = now() - interval '1 day' where delivery_id = ${kept?.deliveryId ?? 0}`;
+      update webhook_deliveries set created_at = now() - interval '3 days',
+        ended_at = case when delivery_id = ${old ?? 0} then ended_at - interval '3 days' else ended_at end,
+        due_at = case when delivery_id = ${forgotten ?? 0} then due_at - interval '3 days' else due_at end
+      where consumer_id = ${fleet.consumerId}`;
     const signer = await world.addSigner({ WEBHOOK_RETENTION_DAYS: "2" });
-    await waitFor("the removal", async () => (await world.deliveries(fleet)).length === 2);
+    await waitFor("the removal", async () => (await world.deliveries(fleet)).length === 3);
     await signer.stop();
-    expect((await world.deliveries(fleet)).map((one) => one.deliveryId)).toEqual([
-      kept?.deliveryId,
-      waiting?.deliveryId,
+    expect((await world.deliveries(fleet)).map((one) => [one.deliveryId, one.status])).toEqual([
+      [late, "delivered"],
+      [waiting, "pending"],
+      [forgotten, "failed"],
     ]);
   });
 });
