@@ -48,6 +48,8 @@ export const REGISTRY_LIMITS = {
     /** How often new results are stored, and how long a run counts as alive when its process stores nothing. */
     tickMs: 1_000,
     leaseMs: 10_000,
+    /** How often a process tries to store the end of a run, a tick apart, while the database does not answer. */
+    endAttempts: 60,
     /** A run takes a minute. A run that hangs is asked to end, and is killed when it does not clean up in time. */
     mostMs: 5 * 60_000,
     cleanUpMs: 90_000,
