@@ -113,6 +113,8 @@ describe("another organization's owner", () => {
     });
     const byFilial = await fixture.ask(listStations, { caller: stranger, filialId: ids.filialId });
     expect(byFilial).toEqual({ stations: [], hasMore: false });
+    const closed = await fixture.ask(listStations, { caller: stranger, status: "closed" });
+    expect(closed).toEqual({ stations: [], hasMore: false });
     expect(await fixture.ask(listDevices, { caller: stranger })).toEqual({ devices: [], hasMore: false });
     const { users: seen } = await fixture.ask(users.listUsers, { caller: stranger });
     expect(seen.map((user) => user.userId)).toEqual([stranger.userId]);
