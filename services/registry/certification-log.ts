@@ -12,7 +12,8 @@ import type { RegistryHandler } from "./deps.ts";
 import * as sql from "./sql/certification-log.ts";
 
 /** A restored database is a log without the newest leaves, so a larger size may have existed. */
-const NO_SUCH_SIZE = "The log does not have this size. Read its size now; after a restore it may be smaller than before.";
+const NO_SUCH_SIZE =
+  "The log does not have this size. Read its size now; after a restore it may be smaller than before.";
 
 export const getCertificationLog: RegistryHandler<typeof messages.getCertificationLog> = async (deps) => {
   const name = await logName(deps.sql);

@@ -171,7 +171,13 @@ describe("a user whom an owner creates", () => {
       select ${caller.organizationId}, 'left-' || n || '@chain.example', 'Left', 'cashier', 'suspended', ''
       from generate_series(1, ${REGISTRY_LIMITS.users}::int) n`;
     const create = (email: string) =>
-      fixture.ask(users.createUser, { caller, email, name: "New", role: "cashier", password: "a long enough password" });
+      fixture.ask(users.createUser, {
+        caller,
+        email,
+        name: "New",
+        role: "cashier",
+        password: "a long enough password",
+      });
     await create("one@chain.example");
     await fixture.sql`update users set status = 'active' where organization_id = ${caller.organizationId}`;
     expect(await refusalOf(create("two@chain.example"))).toMatchObject({ code: "conflict" });

@@ -72,10 +72,7 @@ export function Stations() {
           options={optionsOf("status", ["active", "suspended", "closed"])}
         />
       </FilterBar>
-      <Listed
-        of={stations}
-        empty={<EmptyList filters={filters} title={words().empty} text={words().emptyText} />}
-      >
+      <Listed of={stations} empty={<EmptyList filters={filters} title={words().empty} text={words().emptyText} />}>
         {(rows) => (
           <Table
             caption={shellWords().nav.stations}

@@ -69,8 +69,9 @@ function useSubjects() {
   const deviceLists = [useDevices("pending"), useDevices("active"), useDevices("suspended")];
   const providers = useLoad("switchable providers", () =>
     allPages((since_id) =>
-      mapReply(call("GET /api/backoffice/v1/provider-configs/", { query: { since_id, limit: LARGEST_PAGE } }), (reply) =>
-        pageOf(reply.provider_configs, reply.has_more, (config) => config.config_id),
+      mapReply(
+        call("GET /api/backoffice/v1/provider-configs/", { query: { since_id, limit: LARGEST_PAGE } }),
+        (reply) => pageOf(reply.provider_configs, reply.has_more, (config) => config.config_id),
       ),
     ),
   );

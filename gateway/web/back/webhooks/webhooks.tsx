@@ -17,8 +17,9 @@ export function Webhooks() {
   const { query } = useFilters();
   const consumers = useLoad("consumer names", () =>
     allPages((since_id) =>
-      mapReply(call("GET /api/backoffice/v1/robotics-consumers/", { query: { since_id, limit: LARGEST_PAGE } }), (reply) =>
-        pageOf(reply.robotics_consumers, reply.has_more, (one) => one.consumer_id),
+      mapReply(
+        call("GET /api/backoffice/v1/robotics-consumers/", { query: { since_id, limit: LARGEST_PAGE } }),
+        (reply) => pageOf(reply.robotics_consumers, reply.has_more, (one) => one.consumer_id),
       ),
     ),
   );

@@ -136,7 +136,8 @@ export const words = dictionary({
     resumeText: "Seine Adresse wird neu geprüft, und seine Fehler zählen nicht mehr.",
     resumed: "Der Endpunkt ist aktiv.",
     rotate: "Neues Geheimnis",
-    rotateIntro: "Bis die Übergangszeit endet, tragen Zustellungen eine Unterschrift mit dem alten und eine mit dem neuen.",
+    rotateIntro:
+      "Bis die Übergangszeit endet, tragen Zustellungen eine Unterschrift mit dem alten und eine mit dem neuen.",
     overlap: "Übergangszeit",
     remove: "Löschen",
     removeTitle: "Diesen Endpunkt löschen?",
