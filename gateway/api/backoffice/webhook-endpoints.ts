@@ -33,12 +33,10 @@ const endpointSchema = z
     consecutive_failures: z.int().min(0),
     last_success_at: timestampSchema.nullable(),
     last_failure_at: timestampSchema.nullable(),
-    secrets: z
-      .array(z.object({ created_at: timestampSchema, expires_at: timestampSchema.nullable() }))
-      .meta({
-        description:
-          "The times of each valid secret, never its value, the newest first. During a rotation there are two; three when it was repeated.",
-      }),
+    secrets: z.array(z.object({ created_at: timestampSchema, expires_at: timestampSchema.nullable() })).meta({
+      description:
+        "The times of each valid secret, never its value, the newest first. During a rotation there are two; three when it was repeated.",
+    }),
     created_at: timestampSchema,
   })
   .meta({ id: "WebhookEndpoint" });
