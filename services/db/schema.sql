@@ -1551,6 +1551,7 @@ create table webhook_deliveries (
   created_at timestamp with time zone default clock_timestamp() not null,
   delivered_at timestamp with time zone,
   request_id text,
+  ended_at timestamp with time zone,
   constraint webhook_deliveries_pkey PRIMARY KEY (delivery_id),
   constraint webhook_deliveries_check CHECK ((due_at IS NOT NULL) = (status = 'pending'::text)),
   constraint webhook_deliveries_check1 CHECK (endpoint_id IS NOT NULL OR status = 'unsent'::text),

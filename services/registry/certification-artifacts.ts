@@ -51,6 +51,7 @@ export const recordCertification: RegistryHandler<typeof messages.recordCertific
       if (earlier.every((row) => row.evidence === evidence)) return earlier;
       throw conflict("run_recorded", "This run is recorded already, with another result.");
     }
+    requireRecent(seen);
     await lockCertificationLog(tx);
     await requireRoom(tx, caller.organizationId, capabilities.length);
     await record(tx, key, { caller, run, kind, capabilities, seen, evidence });
@@ -125,11 +126,13 @@ async function requireSeen(
       "The audit log has no run of the suite with this device between two resets of the sandbox; run the suite.";
     throw conflict("run_not_seen", detail);
   }
-  if (seen.age_ms > LIMITS.recordWithinMs) {
-    const detail = `The run ended more than ${LIMITS.recordWithinMs / 60_000} minutes ago; run the suite again.`;
-    throw conflict("run_too_old", detail);
-  }
   return seen;
+}
+
+function requireRecent(seen: sql.SeenRun): void {
+  if (seen.age_ms <= LIMITS.recordWithinMs) return;
+  const detail = `The run ended more than ${LIMITS.recordWithinMs / 60_000} minutes ago; run the suite again.`;
+  throw conflict("run_too_old", detail);
 }
 
 async function requireRoom(tx: Transaction, organizationId: number, more: number): Promise<void> {

@@ -11,6 +11,10 @@ import { verifierKey } from "./certification/note.ts";
 import type { RegistryHandler } from "./deps.ts";
 import * as sql from "./sql/certification-log.ts";
 
+/** A restored database is a log without the newest leaves, so a larger size may have existed. */
+const NO_SUCH_SIZE =
+  "The log does not have this size. Read its size now; after a restore it may be smaller than before.";
+
 export const getCertificationLog: RegistryHandler<typeof messages.getCertificationLog> = async (deps) => {
   const name = await logName(deps.sql);
   const [newest, rows] = await Promise.all([sql.findCheckpoint(deps.sql), sql.listCertificationKeys(deps.sql)]);
@@ -29,8 +33,8 @@ export const getCertificationConsistency: RegistryHandler<typeof messages.getCer
   if (fromSize > toSize) throw noSize("/from", "does_not_fit", "Must not be larger than `to`.");
   const from = await sql.findCheckpoint(deps.sql, fromSize);
   const to = await sql.findCheckpoint(deps.sql, toSize);
-  if (from === undefined) throw noSize("/from", "too_large", "The log never had this size.");
-  if (to === undefined) throw noSize("/to", "too_large", "The log never had this size.");
+  if (from === undefined) throw noSize("/from", "too_large", NO_SUCH_SIZE);
+  if (to === undefined) throw noSize("/to", "too_large", NO_SUCH_SIZE);
   const leaves = await sql.listLeafHashes(deps.sql, toSize);
   const hashes = consistencyProof(leaves, fromSize).map((hash) => hash.toString("base64"));
   return { from: from.checkpoint, to: to.checkpoint, hashes };

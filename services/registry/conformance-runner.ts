@@ -124,10 +124,25 @@ export class ConformanceRunner implements Conformance {
       clearTimeout(late);
       clearTimeout(tooLate);
     }
-    await tick();
-    await sql.endRun(this.#deps.sql, run.runId, this.#endOf(seen, { code, isEndAsked }));
+    await this.#storeEnd(run, async () => {
+      await tick();
+      await sql.endRun(this.#deps.sql, run.runId, this.#endOf(seen, { code, isEndAsked }));
+    });
     // A suite that still cleans up needs its session.
     if (!this.#isStopping) await run.onEnd();
+  }
+
+  /** Repeats the write while the database does not answer: without it a run that has passed counts as interrupted. */
+  async #storeEnd({ runId }: StartedRun, write: () => Promise<void>): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await write();
+      } catch (error) {
+        if (attempt === LIMITS.endAttempts || this.#isStopping) throw error;
+        this.#deps.log.warn({ err: error, runId }, "the end of a conformance run could not be stored");
+        await pause(LIMITS.tickMs);
+      }
+    }
   }
 
   #endOf(

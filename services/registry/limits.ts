@@ -48,6 +48,8 @@ export const REGISTRY_LIMITS = {
     /** How often new results are stored, and how long a run counts as alive when its process stores nothing. */
     tickMs: 1_000,
     leaseMs: 10_000,
+    /** How often a process tries to store the end of a run, a tick apart, while the database does not answer. */
+    endAttempts: 60,
     /** A run takes a minute. A run that hangs is asked to end, and is killed when it does not clean up in time. */
     mostMs: 5 * 60_000,
     cleanUpMs: 90_000,
@@ -67,7 +69,7 @@ export const REGISTRY_LIMITS = {
     /** Leaves of the log, revocations included. A proof reads all hashes (3 MB) and computes for 0.1 s. */
     leaves: 100_000,
   },
-  /** Users of one organization. No chain has so many, and the limit stops a looping script. */
+  /** Active users of one organization. No chain has so many, and the limit stops a looping script. */
   users: 20_000,
   /**
    * Password checks that run at once in one process. Each takes 19 MiB and about 30 ms of one core. One of Node's four

@@ -180,10 +180,15 @@ export const resetSandbox: RegistryHandler<typeof sandboxes.resetSandbox> = asyn
   return { ...reset, cashierPassword: password.text, barrier: await flush(deps, ...new Set(keys)) };
 };
 
+/** A repetition changes nothing, and returns the unused config again: the first request may have ended before its end. */
 export const deleteSandbox: RegistryHandler<typeof sandboxes.deleteSandbox> = async (deps, { caller, sandboxId }) => {
   const { organizationId } = requirePermission(caller, "organization.manage");
   const { keys, ...deleted } = await deps.sql.begin(async (tx) => {
-    const held = existing(await sql.lockSandbox(tx, organizationId, sandboxId));
+    const held = await sql.lockSandbox(tx, organizationId, sandboxId);
+    if (held === undefined) {
+      const configId = existing(await sql.findConfigOfDeleted(tx, organizationId, sandboxId));
+      return { unusedConfigId: existing((await sql.isConfigUnused(tx, configId)) ? configId : undefined), keys: [] };
+    }
     const change = new Change(tx, caller, deps.settings.ENROLLMENT_CODE_KEY);
     await closeStation(change, held.station_id);
     for (const deviceId of [held.display_id, held.companion_id]) await revokeDevice(change, deviceId);

@@ -47,14 +47,14 @@ export function stationPut(row: sql.StationRow, actor: Actor): OutboxRow {
 }
 
 export const listStations: RegistryHandler<typeof stations.listStations> = async (deps, request) => {
-  const { caller, filialId, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, filialId, status, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
   const { organizationId } = requirePermission(
     caller,
     "organization.manage",
     "payments.collect",
     "reconciliation.manage",
   );
-  const rows = await sql.listStations(deps.sql, { organizationId, filialId, sinceId, limit: limit + 1 });
+  const rows = await sql.listStations(deps.sql, { organizationId, filialId, status, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(stationMessage), limit);
   return { stations: page, hasMore };
 };

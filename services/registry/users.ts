@@ -49,8 +49,8 @@ export const createUser: RegistryHandler<typeof users.createUser> = async (deps,
   const { organizationId } = requirePermission(caller, "organization.manage");
   const passwordHash = await deps.passwords.hold(organizationParty(organizationId), (checks) => checks.hash(password));
   return deps.sql.begin(async (tx) => {
-    if ((await sql.countUsers(tx, organizationId)) >= REGISTRY_LIMITS.users) {
-      const detail = `An organization has at most ${REGISTRY_LIMITS.users} users.`;
+    if ((await sql.countActiveUsers(tx, organizationId)) >= REGISTRY_LIMITS.users) {
+      const detail = `An organization has at most ${REGISTRY_LIMITS.users} active users; suspend one first.`;
       throw new RefusedError({ code: "conflict", detail });
     }
     const user = await sql.createUser(tx, { organizationId, email, name, role, passwordHash });

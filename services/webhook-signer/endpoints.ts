@@ -126,7 +126,10 @@ export const changeWebhookEndpoint: SignerHandler<typeof messages.changeWebhookE
   return { endpoint };
 };
 
-/** The old and the new secret sign until the overlap is over. Refuses with `conflict` while there are two already. */
+/**
+ * The old and the new secret sign until the overlap is over. Refuses with `conflict` while there are three already: two
+ * rotations within one overlap are allowed, because the first answer may be lost, and with it the new secret.
+ */
 export const rotateWebhookSecret: SignerHandler<typeof messages.rotateWebhookSecret> = async (
   deps,
   { caller, endpointId, overlapMs },
@@ -135,8 +138,7 @@ export const rotateWebhookSecret: SignerHandler<typeof messages.rotateWebhookSec
   const endpoint = await changing(deps, { caller, endpointId }, async (tx) => {
     const live = await sql.listLiveSecrets(tx, [endpointId]);
     if (live.length >= SIGNER_LIMITS.liveSecrets && overlapMs > 0) {
-      const detail =
-        "The secret before the last one still signs; wait until its overlap is over, or rotate without overlap.";
+      const detail = `${SIGNER_LIMITS.liveSecrets} secrets sign already; wait until the overlap of the oldest is over, or rotate without overlap.`;
       throw new RefusedError({ code: "conflict", detail });
     }
     await sql.expireCurrentSecret(tx, endpointId, overlapMs);

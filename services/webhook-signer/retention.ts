@@ -1,4 +1,7 @@
-/** What the webhook signer deletes after its retention. A delivery that has waited for a paused endpoint for the same time fails. */
+/**
+ * What the webhook signer deletes after its retention. A delivery that has waited for a paused endpoint for the same time
+ * fails, and is then kept for as long again.
+ */
 import type { Database } from "../db/pool.ts";
 import type { Retention } from "../runtime/retention.ts";
 import { SIGNER_LIMITS } from "./limits.ts";

@@ -141,7 +141,7 @@ describe("two people who change one thing at once", () => {
 });
 
 describe("the sandbox panel", () => {
-  test("when the session of its cashier has ended, the next click signs in again", async () => {
+  test("its cashier: the next click after the end of the session signs in again; a reset for playing shows the codes", async () => {
     const page = await open("sandbox/");
     let session = "";
     page.on("request", (request) => {
@@ -162,6 +162,13 @@ describe("the sandbox panel", () => {
     expect(ended.status).toBe(204);
     await page.getByRole("button", { name: /approves the payment/ }).click(SHOWN);
     await page.getByRole("complementary").getByText("paid").waitFor(SHOWN);
+    // A page that was left has no password. The reset ends the devices' credentials, so it shows the new codes too.
+    await page.reload();
+    await row.getByRole("button", { name: "Play" }).click(SHOWN);
+    await inDialog(page).getByRole("button", { name: "Reset and play" }).click();
+    await expect.poll(() => inDialog(page).locator("code.secret-value").count(), SHOWN).toBe(4);
+    await inDialog(page).getByRole("button", { name: "I have it" }).click();
+    await page.getByRole("button", { name: /approves the payment/ }).waitFor(SHOWN);
     await page.context().close();
   });
 });

@@ -221,6 +221,22 @@ describe("kill switches", () => {
     await page.unroute("**/provider-configs/?*");
   });
 
+  test("the choice has stations beyond the first thousand and none that is closed; a filter has closed ones too", async () => {
+    const known = await owner.good<{ stations: readonly object[] }>("GET", "stations/?limit=1");
+    await page.route("**/backoffice/v1/stations/?*", (route) => {
+      const since = Number(new URL(route.request().url()).searchParams.get("since_id") ?? 0);
+      const of = (nth: number) => ({ station_id: since + nth + 1, status: nth === 0 ? "closed" : "active" });
+      const stations = Array.from({ length: 500 }, (_, nth) => ({ ...known.stations[0], ...of(nth) }));
+      return route.fulfill({ json: { stations, has_more: since < 1_000 } });
+    });
+    await open("switches/");
+    await page.getByLabel("Choose").selectOption("1500", SHOWN);
+    expect(await page.locator('option[value="1001"]').count()).toBe(0);
+    await open("payments/");
+    await page.getByLabel("Station").selectOption("1001", SHOWN);
+    await page.unroute("**/backoffice/v1/stations/?*");
+  });
+
   test("a frozen station offers only cash, and all routes again after the freeze", async () => {
     const offered = async (): Promise<string[]> => {
       const path = `stations/${stationId}/routes/`;

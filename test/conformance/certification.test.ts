@@ -141,6 +141,22 @@ describe("the record of a run that has passed", () => {
   });
 });
 
+test("a run that ended over an hour ago: a repetition gets the recorded artifacts, a first record is refused", async () => {
+  const [recorded, late] = [await footprint(system, owner, "display"), await footprint(system, owner, "display")];
+  const first = await record(resultOf("display", recorded));
+  await sql.begin(async (tx) => {
+    await tx`set local session_replication_role = replica`;
+    await tx`
+      update registry_events set at = at - interval '61 minutes'
+      where subject_kind = 'station' and action = 'sandbox_reset' and subject_id in (
+        select station_id from sandboxes where sandbox_id in (${recorded.sandboxId}, ${late.sandboxId}))`;
+  });
+  expect(await record(resultOf("display", recorded))).toEqual(first);
+  const body = resultOf("display", late);
+  const refused = await owner.refused("conflict", "POST", "certification-artifacts/", { body });
+  expect(refused.body).toMatchObject({ reason: "run_too_old" });
+});
+
 describe("the record of a run that gets no artifact", () => {
   type Body = ReturnType<typeof resultOf>;
   let run: Awaited<ReturnType<typeof footprint>>;

@@ -32,6 +32,7 @@ export interface Result {
 export interface Run {
   readonly conformance_run_id: number;
   readonly status: string;
+  readonly ended_at: string | null;
   readonly passed: number;
   readonly suite_version: string;
   readonly left_behind: readonly string[];

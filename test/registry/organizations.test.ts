@@ -23,6 +23,7 @@ import {
   renameStation,
 } from "../../services/bus/messages/stations.ts";
 import * as users from "../../services/bus/messages/users.ts";
+import { REGISTRY_LIMITS } from "../../services/registry/limits.ts";
 import {
   addOrganization,
   newCode,
@@ -113,6 +114,8 @@ describe("another organization's owner", () => {
     });
     const byFilial = await fixture.ask(listStations, { caller: stranger, filialId: ids.filialId });
     expect(byFilial).toEqual({ stations: [], hasMore: false });
+    const closed = await fixture.ask(listStations, { caller: stranger, status: "closed" });
+    expect(closed).toEqual({ stations: [], hasMore: false });
     expect(await fixture.ask(listDevices, { caller: stranger })).toEqual({ devices: [], hasMore: false });
     const { users: seen } = await fixture.ask(users.listUsers, { caller: stranger });
     expect(seen.map((user) => user.userId)).toEqual([stranger.userId]);
@@ -159,5 +162,24 @@ describe("a user whom an owner creates", () => {
       permission: "payments.collect",
     });
     expect(reply.user).toEqual(user);
+  });
+
+  test("beside as many suspended users as the limit: created; beside as many active ones: refused", async () => {
+    const caller = await addOrganization(fixture.sql, "Large Chain");
+    await fixture.sql`
+      insert into users (organization_id, email, name, role, status, password_hash)
+      select ${caller.organizationId}, 'left-' || n || '@chain.example', 'Left', 'cashier', 'suspended', ''
+      from generate_series(1, ${REGISTRY_LIMITS.users}::int) n`;
+    const create = (email: string) =>
+      fixture.ask(users.createUser, {
+        caller,
+        email,
+        name: "New",
+        role: "cashier",
+        password: "a long enough password",
+      });
+    await create("one@chain.example");
+    await fixture.sql`update users set status = 'active' where organization_id = ${caller.organizationId}`;
+    expect(await refusalOf(create("two@chain.example"))).toMatchObject({ code: "conflict" });
   });
 });

@@ -251,7 +251,7 @@ describe("redelivery", () => {
 });
 
 describe("a rotation", () => {
-  test("signs with both secrets during the overlap, the new one first; a third must wait or end the old ones", async () => {
+  test("signs with both secrets during the overlap, the new one first, and once more after a lost answer", async () => {
     const fleet = await world.openFleet();
     const { endpointId, secret: first } = await world.addEndpoint(fleet, "/rotated");
     const request = { caller: fleet.owner, endpointId };
@@ -263,13 +263,22 @@ describe("a rotation", () => {
     const { t, v1 } = parseSignature(got?.signature ?? "");
     const body = got?.body ?? "";
     expect(v1).toEqual([expectedSignature(rotated.secret, t, body), expectedSignature(first, t, body)]);
+    // The owner has not received the secret of this answer, and rotates again. The consumer still has the first one.
+    const again = await world.ask(rotateWebhookSecret, { ...request, overlapMs: DAY_MS });
+    expect(again.endpoint.secrets).toHaveLength(3);
+    await world.emitMany([fleet], 1);
+    await world.untilStatus(fleet, "delivered", 2);
+    const next = world.receiver.at("/rotated")[1];
+    const both = parseSignature(next?.signature ?? "");
+    for (const known of [first, again.secret])
+      expect(both.v1).toContain(expectedSignature(known, both.t, next?.body ?? ""));
     const third = world.ask(rotateWebhookSecret, { ...request, overlapMs: DAY_MS });
     expect((await refusalOf(third)).code).toBe("conflict");
     const leaked = await world.ask(rotateWebhookSecret, { ...request, overlapMs: 0 });
     expect(leaked.endpoint.secrets).toHaveLength(1);
     await world.emitMany([fleet], 1);
-    await world.untilStatus(fleet, "delivered", 2);
-    const last = world.receiver.at("/rotated")[1];
+    await world.untilStatus(fleet, "delivered", 3);
+    const last = world.receiver.at("/rotated")[2];
     const signature = parseSignature(last?.signature ?? "");
     expect(signature.v1).toEqual([expectedSignature(leaked.secret, signature.t, last?.body ?? "")]);
   });
@@ -358,25 +367,28 @@ describe("the list of deliveries", () => {
     expect(newest.deliveries[0]?.deliveryId).toBe(ids.at(-1));
   });
 
-  test("keeps as many days as the operator has set, and all waiting deliveries", async () => {
+  test("keeps deliveries as many days after their end as the operator has set, and all waiting ones", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/old");
     await world.emitMany([fleet], 2);
     await world.untilStatus(fleet, "delivered", 2);
     await world.ask(changeWebhookEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
-    await world.emitMany([fleet], 1);
-    const [waiting] = await world.untilStatus(fleet, "pending");
+    await world.emitMany([fleet], 2);
+    await world.untilStatus(fleet, "pending", 2);
+    const [old, late, waiting, forgotten] = (await world.deliveries(fleet)).map(({ deliveryId }) => deliveryId);
+    // All events are old. One delivery has ended with its event, and one just now; one has waited for too long.
     await world.database`
-      update webhook_deliveries set created_at = now() - interval '3 days' where consumer_id = ${fleet.consumerId}`;
-    const [kept] = await world.deliveries(fleet);
-    await world.database`
-      update webhook_deliveries set created_at = now() - interval '1 day' where delivery_id = ${kept?.deliveryId ?? 0}`;
+      update webhook_deliveries set created_at = now() - interval '3 days',
+        ended_at = case when delivery_id = ${old ?? 0} then ended_at - interval '3 days' else ended_at end,
+        due_at = case when delivery_id = ${forgotten ?? 0} then due_at - interval '3 days' else due_at end
+      where consumer_id = ${fleet.consumerId}`;
     const signer = await world.addSigner({ WEBHOOK_RETENTION_DAYS: "2" });
-    await waitFor("the removal", async () => (await world.deliveries(fleet)).length === 2);
+    await waitFor("the removal", async () => (await world.deliveries(fleet)).length === 3);
     await signer.stop();
-    expect((await world.deliveries(fleet)).map((one) => one.deliveryId)).toEqual([
-      kept?.deliveryId,
-      waiting?.deliveryId,
+    expect((await world.deliveries(fleet)).map((one) => [one.deliveryId, one.status])).toEqual([
+      [late, "delivered"],
+      [waiting, "pending"],
+      [forgotten, "failed"],
     ]);
   });
 });

@@ -40,7 +40,7 @@ const providerConfigSchema = z
       .array(z.object({ name: z.string(), created_at: timestampSchema, expires_at: timestampSchema.nullable() }))
       .meta({
         description:
-          "The names of the stored secrets, never their values; during a rotation, one name is listed twice.",
+          "The names of the stored secrets, never their values; during a rotation, one name is listed two or three times.",
       }),
     callback_path: z.string().meta({ description: "Where the provider sends its callbacks." }),
     created_at: timestampSchema,

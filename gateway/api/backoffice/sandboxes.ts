@@ -11,6 +11,7 @@ import { listOrders, voidOrder } from "../../../services/bus/messages/orders.ts"
 import { changeProviderConfig, ensureTestConfig } from "../../../services/bus/messages/provider-configs.ts";
 import * as messages from "../../../services/bus/messages/sandboxes.ts";
 import type { RequestedCommand } from "../../../services/bus/messages/station-commands.ts";
+import { RefusedError } from "../../../services/bus/refusals.ts";
 import { creationHeaderSchema, creationOf } from "../../http/command-id.ts";
 import {
   ApiError,
@@ -183,11 +184,15 @@ const resetSandbox: SessionHandler<z.infer<typeof resetBodySchema>> = async (con
   return ok(freshSandboxJson(fresh));
 };
 
+/** A repetition finds no sandbox. It still disables the config, where the first request has ended before that. */
 const deleteSandbox: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const sandboxId = context.id("sandbox_id");
-  const { sandbox } = await deps.bus.call(messages.getSandbox, { caller, sandboxId });
-  if (sandbox.station.status !== "closed") await clearStation(context, sandbox);
+  const found = await deps.bus.call(messages.getSandbox, { caller, sandboxId }).catch((error: unknown) => {
+    if (error instanceof RefusedError && error.refusal.code === "not_found") return undefined;
+    throw error;
+  });
+  if (found !== undefined && found.sandbox.station.status !== "closed") await clearStation(context, found.sandbox);
   const { unusedConfigId } = await deps.bus.call(messages.deleteSandbox, { caller, sandboxId });
   if (unusedConfigId !== null) {
     const reason = "The last sandbox that used it was deleted.";

@@ -45,6 +45,9 @@ export const stationSchema = z
     ],
   });
 const stationsSchema = z.object({ stations: z.array(stationSchema), has_more: hasMoreAfter });
+const querySchema = stationPageQuerySchema.extend({
+  status: stationStatusSchema.optional().meta({ description: "Only stations of this status; all when left out." }),
+});
 const createBodySchema = z
   .strictObject({ filial_id: idSchema, name: nameSchema, currency: activeCurrencySchema })
   .meta({ id: "CreateStation", examples: [{ filial_id: 1, name: "Counter 1", currency: "EUR" }] });
@@ -62,13 +65,10 @@ const stationJson = (station: messages.Station): z.infer<typeof stationSchema> =
   created_at: toTimestamp(station.createdAtMs),
 });
 
-const listStations: SessionHandler<undefined, z.infer<typeof stationPageQuerySchema>> = async ({
-  caller,
-  deps,
-  query,
-}) => {
-  const { filial_id: filialId, since_id: sinceId, limit } = query;
-  const { stations, hasMore } = await deps.bus.call(messages.listStations, { caller, filialId, sinceId, limit });
+const listStations: SessionHandler<undefined, z.infer<typeof querySchema>> = async ({ caller, deps, query }) => {
+  const { filial_id: filialId, status, since_id: sinceId, limit } = query;
+  const request = { caller, filialId, status, sinceId, limit };
+  const { stations, hasMore } = await deps.bus.call(messages.listStations, request);
   return ok({ stations: stations.map(stationJson), has_more: hasMore });
 };
 
@@ -108,7 +108,7 @@ export const backofficeStationRoutes = [
     operation: "listStations",
     summary: "List the stations",
     description: "The list includes closed stations.",
-    query: stationPageQuerySchema,
+    query: querySchema,
     replies: { 200: { description: "By id.", schema: stationsSchema } },
     handler: listStations,
   }),

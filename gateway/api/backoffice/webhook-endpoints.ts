@@ -33,9 +33,10 @@ const endpointSchema = z
     consecutive_failures: z.int().min(0),
     last_success_at: timestampSchema.nullable(),
     last_failure_at: timestampSchema.nullable(),
-    secrets: z
-      .array(z.object({ created_at: timestampSchema, expires_at: timestampSchema.nullable() }))
-      .meta({ description: "The times of each valid secret, never its value. During a rotation there are two." }),
+    secrets: z.array(z.object({ created_at: timestampSchema, expires_at: timestampSchema.nullable() })).meta({
+      description:
+        "The times of each valid secret, never its value, the newest first. During a rotation there are two; three when it was repeated.",
+    }),
     created_at: timestampSchema,
   })
   .meta({ id: "WebhookEndpoint" });
@@ -232,7 +233,7 @@ export const webhookEndpointRoutes = [
     operation: "rotateWebhookSecret",
     summary: "Replace the secret of a webhook endpoint",
     description:
-      "Until the overlap ends, deliveries carry two signatures, one by each secret. With an overlap of 0, every older secret ends at once. `conflict`: the endpoint has two valid secrets already. Then wait until the older one ends, or replace both with an overlap of 0.",
+      "Until the overlap ends, deliveries carry a signature by the old and by the new secret. When the answer is lost, repeat the request: the first secret and the lost one sign until their overlaps end. With an overlap of 0, every older secret ends at once. `conflict`: the endpoint has three valid secrets already. Then wait until the oldest ends, or replace all with an overlap of 0.",
     body: rotateWebhookSecretBodySchema,
     bodyOptional: true,
     replies: { 200: { description: "The endpoint, with its new secret.", schema: newEndpointSchema } },

@@ -31,7 +31,7 @@ export const providerConfigSchema = z.object({
   status: z.enum(["active", "disabled"]),
   /** What the adapter needs besides secrets: merchant data, addresses. */
   settings: z.record(z.string(), z.unknown()),
-  /** The names and times of the stored secrets, never their values. During a rotation, one name is listed twice. */
+  /** The names and times of the stored secrets, never their values. During a rotation, one name is listed two or three times. */
   secrets: z.array(z.object({ name: z.string(), createdAtMs: z.number(), expiresAtMs: z.number().nullable() })),
   createdAtMs: z.number(),
 });

@@ -78,7 +78,7 @@ export const resetSandbox = once(
 );
 /**
  * Closes the station, revokes the devices and suspends the cashier. Returns the config that was created for sandboxes
- * and that no sandbox uses any more.
+ * and that no sandbox uses any more, also when the sandbox is deleted already.
  */
 export const deleteSandbox = repeatable(
   "registry.deleteSandbox",

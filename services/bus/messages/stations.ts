@@ -3,6 +3,7 @@
  * `organization.manage`. Another organization's id is `not_found`.
  */
 import { z } from "zod";
+import { STATION_STATUSES } from "../../../machines/standing.ts";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { barrierSchema, callerSchema as caller } from "./caller.ts";
@@ -24,7 +25,7 @@ export type Station = z.infer<typeof stationSchema>;
 const stationReply = z.object({ station: stationSchema, barrier: barrierSchema });
 export const listStations = repeatable(
   "registry.listStations",
-  z.object({ caller, filialId: id.optional(), ...pageAfter }),
+  z.object({ caller, filialId: id.optional(), status: z.enum(STATION_STATUSES).optional(), ...pageAfter }),
   z.object({ stations: z.array(stationSchema), hasMore: z.boolean() }),
 );
 export const getStation = repeatable(

@@ -63,8 +63,8 @@ export const changeWebhookEndpoint = once(
   endpointReply,
 );
 /**
- * Generates a new secret. The service signs with both secrets until `overlapMs` is over. At most two are live: refuses
- * another rotation within the overlap with `conflict`.
+ * Generates a new secret. The service signs with both secrets until `overlapMs` is over. At most three are live: refuses
+ * a third rotation within the overlap with `conflict`.
  */
 export const rotateWebhookSecret = once(
   "webhooks.rotateWebhookSecret",

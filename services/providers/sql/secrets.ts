@@ -58,7 +58,10 @@ export async function insertSecret(
     values (${secret.configId}, ${secret.name}, ${secret.keyId}, ${secret.nonce}, ${secret.sealed})`;
 }
 
-/** The current secret expires after `overlapMs`. A secret that already had an end expires now, so at most two are live. */
+/**
+ * The older secrets expire after `overlapMs` at the latest. The current one and the one before stay valid until then,
+ * because the answer with the current one may be lost. So with their successor at most three are live.
+ */
 export async function expireSecrets(
   sql: Transaction,
   replaced: { readonly configId: number; readonly name: string; readonly overlapMs: number },
@@ -66,7 +69,11 @@ export async function expireSecrets(
   const { configId, name, overlapMs } = replaced;
   await sql`
     update provider_secrets
-    set expires_at = case when expires_at is null then now() + ${overlapMs}::float8 * interval '1 ms' else now() end
+    set expires_at = case
+      when secret_id in (
+        select secret_id from provider_secrets where config_id = ${configId} and name = ${name}
+        order by secret_id desc limit 2)
+      then least(expires_at, now() + ${overlapMs}::float8 * interval '1 ms') else now() end
     where config_id = ${configId} and name = ${name} and (expires_at is null or expires_at > now())`;
 }
 

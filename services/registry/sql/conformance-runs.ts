@@ -27,9 +27,10 @@ export interface RunEnd {
   readonly problem: string | null;
 }
 
-/** A run whose lease is over counts as interrupted: its process has ended. */
+/** A run whose lease is over counts as interrupted: its process has ended, at the end of the lease at the latest. */
 const columns = (sql: Queryable) => sql`
-  run_id, sandbox_id, user_id, session_id, started_at, ended_at, left_behind, suite_version, contract_sha256, problem,
+  run_id, sandbox_id, user_id, session_id, started_at, left_behind, suite_version, contract_sha256, problem,
+  case when status = 'running' and leased_until < now() then leased_until else ended_at end as ended_at,
   case when status = 'running' and leased_until < now() then 'interrupted' else status end as status,
   jsonb_array_length(jsonb_path_query_array(checks, '$[*] ? (@.outcome == "passed")')) as passed,
   jsonb_array_length(jsonb_path_query_array(checks, '$[*] ? (@.outcome == "failed")')) as failed,

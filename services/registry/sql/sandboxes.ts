@@ -96,6 +96,18 @@ export async function markDeleted(sql: Transaction, sandboxId: number): Promise<
   await sql`update sandboxes set deleted_at = now() where sandbox_id = ${sandboxId}`;
 }
 
+/** The config of a deleted sandbox. */
+export async function findConfigOfDeleted(
+  sql: Transaction,
+  organizationId: number,
+  sandboxId: number,
+): Promise<number | undefined> {
+  const [row] = await sql<{ config_id: number }[]>`
+    select config_id from sandboxes
+    where organization_id = ${organizationId} and sandbox_id = ${sandboxId} and deleted_at is not null`;
+  return row?.config_id;
+}
+
 /** Whether the config was made for a sandbox, and no sandbox uses it any more. */
 export async function isConfigUnused(sql: Transaction, configId: number): Promise<boolean> {
   const [row] = await sql<[{ unused: boolean }]>`

@@ -34,20 +34,22 @@ export async function createStation(sql: Queryable, station: NewStation): Promis
   return row;
 }
 
-/** Up to `limit` stations of the organization, or of one of its filials, after one of them, by id. */
+/** Up to `limit` stations of the organization, of one of its filials or of one status, after one of them, by id. */
 export async function listStations(
   sql: Queryable,
   page: {
     readonly organizationId: number;
     readonly filialId: number | undefined;
+    readonly status: StationRow["status"] | undefined;
     readonly sinceId: number;
     readonly limit: number;
   },
 ): Promise<StationRow[]> {
   const ofFilial = page.filialId === undefined ? sql`` : sql`and filial_id = ${page.filialId}`;
+  const ofStatus = page.status === undefined ? sql`` : sql`and status = ${page.status}`;
   return sql<StationRow[]>`
     select * from stations
-    where organization_id = ${page.organizationId} ${ofFilial} and station_id > ${page.sinceId}
+    where organization_id = ${page.organizationId} ${ofFilial} ${ofStatus} and station_id > ${page.sinceId}
     order by station_id limit ${page.limit}`;
 }
 

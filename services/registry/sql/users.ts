@@ -56,9 +56,10 @@ export async function listUsers(
     order by user_id limit ${page.limit}`;
 }
 
-export async function countUsers(sql: Queryable, organizationId: number): Promise<number> {
+/** Users are never deleted: those who have left, and the cashiers of deleted sandboxes, are suspended. */
+export async function countActiveUsers(sql: Queryable, organizationId: number): Promise<number> {
   const [row] = await sql<[{ count: number }]>`
-    select count(*) as count from users where organization_id = ${organizationId}`;
+    select count(*) as count from users where organization_id = ${organizationId} and status = 'active'`;
   return row.count;
 }
 

@@ -66,7 +66,7 @@ export function deliveryStep(row: StepRow): DeliveryStep {
 /** The machine's LAPSE and END for any number of pending deliveries; a test compares it with the machine. */
 export const endedAs = (sql: Queryable, status: "failed" | "lapsed") => sql`
   status = case when delivered_at is null then ${status} else 'delivered' end,
-  due_at = null, manual_of = null, planned_at = null`;
+  due_at = null, manual_of = null, planned_at = null, ended_at = now()`;
 
 export interface DeliveryFilters {
   readonly eventType: string | undefined;
@@ -239,7 +239,10 @@ export async function endPending(sql: Transaction, endpointIds: readonly number[
     update webhook_deliveries set ${endedAs(sql, "failed")} where delivery_id in (select delivery_id from waiting)`;
 }
 
-/** Deletes old deliveries that have ended, and their attempts. Returns how many. */
+/**
+ * Deletes deliveries that ended long ago, and their attempts. Returns how many. No delivery ends before its event, so the
+ * index by `created_at` finds them.
+ */
 export async function deleteOldDeliveries(
   sql: Database,
   { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
@@ -249,6 +252,7 @@ export async function deleteOldDeliveries(
       delete from webhook_deliveries where delivery_id in (
         select delivery_id from webhook_deliveries
         where status <> 'pending' and created_at < now() - ${olderThanDays}::float8 * interval '1 day'
+          and coalesce(ended_at, created_at) < now() - ${olderThanDays}::float8 * interval '1 day'
         limit ${rows})
       returning delivery_id
     ), attempts as (

@@ -106,7 +106,8 @@ with counted as (
     manual_of = i.to_manual_of,
     due_at = to_timestamp(i.due_at_ms / 1e3::float8),
     planned_at = to_timestamp(i.planned_at_ms / 1e3::float8),
-    delivered_at = to_timestamp(i.delivered_at_ms / 1e3::float8)
+    delivered_at = to_timestamp(i.delivered_at_ms / 1e3::float8),
+    ended_at = case when i.due_at_ms is null then now() end
   from unnest(${COLUMNS.map(({ type }, at) => `$${at + 1}::${type}[]`).join(", ")})
     as i (${COLUMNS.map(({ name }) => name).join(", ")})
   where d.delivery_id = i.delivery_id

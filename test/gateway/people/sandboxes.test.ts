@@ -294,6 +294,10 @@ describe("the deletion of a sandbox", () => {
     expect(await statusOfConfig()).toBe("active");
     await owner.good("DELETE", `sandboxes/${second.sandbox_id}/`);
     expect(await statusOfConfig()).toBe("disabled");
+    // As after a deletion that ended before the config was disabled.
+    await owner.good("PATCH", `provider-configs/${first.config_id}/`, { body: { status: "active" } });
+    await owner.good("DELETE", `sandboxes/${second.sandbox_id}/`);
+    expect(await statusOfConfig()).toBe("disabled");
     const { sandboxes } = await owner.good<{ sandboxes: Sandbox[] }>("GET", "sandboxes/");
     expect(sandboxes.map(({ sandbox_id }) => sandbox_id)).not.toContain(first.sandbox_id);
   });

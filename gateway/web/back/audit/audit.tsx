@@ -142,7 +142,7 @@ export function Audit() {
             name="station"
             label={shellWords().station}
             all="–"
-            options={places.data?.stationOptions ?? []}
+            options={places.data?.stationOptions() ?? []}
           />
         )}
         <TextFilter filters={filters} name="text" label={words().who_filter} />

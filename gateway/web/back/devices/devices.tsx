@@ -54,7 +54,7 @@ function DeviceList() {
         {
           name: "station_id",
           label: shellWords().station,
-          options: places.data?.stationOptions ?? [],
+          options: places.data?.openStations ?? [],
           initial: station,
         },
         { name: "kind", label: words().kind, options: optionsOf("deviceKind", KINDS) },
@@ -93,7 +93,7 @@ function DeviceList() {
       },
       after: (device) => filters.set({ device: String(device.device_id) }),
     });
-  const canRegister = (places.data?.stationOptions.length ?? 0) > 0;
+  const canRegister = (places.data?.openStations.length ?? 0) > 0;
   return (
     <>
       <SectionHead name="devices" intro={words().intro}>
@@ -108,7 +108,7 @@ function DeviceList() {
           filters={filters}
           name="station"
           label={shellWords().station}
-          options={places.data?.stationOptions ?? []}
+          options={places.data?.stationOptions() ?? []}
         />
         <ChoiceFilter
           filters={filters}

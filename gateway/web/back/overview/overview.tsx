@@ -12,7 +12,7 @@ import { useLoad } from "../../shared/use-load.ts";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
 import { label } from "../shell/labels.ts";
-import { allPages, LoadedView, mapReply, pageOf } from "../shell/loading.tsx";
+import { allPages, LARGEST_PAGE, LoadedView, mapReply, pageOf } from "../shell/loading.tsx";
 import { usePlaces } from "../shell/places.ts";
 import { shellWords } from "../shell/words.ts";
 import type { ChartProps } from "./chart.tsx";
@@ -204,7 +204,7 @@ function OfflineDevices({ count }: { readonly count: number }) {
     () =>
       allPages((since_id) =>
         mapReply(
-          call("GET /api/backoffice/v1/devices/", { query: { since_id, status: "active", limit: 200 } }),
+          call("GET /api/backoffice/v1/devices/", { query: { since_id, status: "active", limit: LARGEST_PAGE } }),
           (reply) => pageOf(reply.devices, reply.has_more, (device) => device.device_id),
         ),
       ),

@@ -104,7 +104,7 @@ function List() {
           filters={filters}
           name="station"
           label={shellWords().station}
-          options={places.data?.stationOptions ?? []}
+          options={places.data?.stationOptions() ?? []}
         />
         {(places.data?.filials.length ?? 0) > 1 && (
           <ChoiceFilter

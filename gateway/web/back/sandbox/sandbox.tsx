@@ -36,6 +36,11 @@ export function Sandboxes() {
     const access = { email, password, stationId: fresh.station_id };
     cashiers.value = new Map(cashiers.peek()).set(fresh.sandbox_id, new SandboxCashier(access));
   };
+  const showFresh = (fresh: Fresh): unknown => {
+    keep(fresh);
+    showCodes(fresh);
+    return sandboxes.reload();
+  };
   const playedSandbox = sandboxes.data?.find(({ sandbox_id }) => sandbox_id === played.value);
   const resetAndPlay = async (sandbox: Sandbox): Promise<void> =>
     ask({
@@ -44,21 +49,15 @@ export function Sandboxes() {
       action: words().resetAndPlay,
       isDangerous: true,
       run: () => call("POST /api/backoffice/v1/sandboxes/{sandbox_id}/reset/", { path: sandbox, body: {} }),
-      after: async (fresh) => {
-        keep(fresh);
+      after: (fresh) => {
         played.value = fresh.sandbox_id;
-        await sandboxes.reload();
+        return showFresh(fresh);
       },
     });
   const play = (sandbox: Sandbox): unknown => {
     if (!cashiers.value.has(sandbox.sandbox_id)) return resetAndPlay(sandbox);
     played.value = sandbox.sandbox_id;
     return undefined;
-  };
-  const showFresh = (fresh: Fresh): unknown => {
-    keep(fresh);
-    showCodes(fresh);
-    return sandboxes.reload();
   };
   return (
     <>

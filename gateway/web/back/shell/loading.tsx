@@ -104,10 +104,14 @@ async function readPages<T>(load: LoadPage<T>, pages: number): Promise<Result<Pa
   }
 }
 
-/** How many entries a selection or a name look-up reads at most. A person does not choose from more. */
-const MAX_CHOICES = 1_000;
+/** Entries of one request for `allPages`: the most that the service sends. */
+export const LARGEST_PAGE = 500;
+/** How many entries a selection or a name look-up reads: more than a chain has, and a browser can still show them. */
+export const MAX_CHOICES = 20_000;
+/** Whether `allPages` has left out the newest entries. The section then shows that. */
+export const isCut = (items: readonly unknown[]): boolean => items.length > MAX_CHOICES;
 
-/** All pages of a short list, for selections. */
+/** All pages of a list, for selections. */
 export async function allPages<T>(load: LoadPage<T>): Promise<Result<readonly T[]>> {
   const items: T[] = [];
   let cursor: string | number | undefined;
@@ -115,7 +119,7 @@ export async function allPages<T>(load: LoadPage<T>): Promise<Result<readonly T[
     const result = await load(cursor);
     if (!result.ok) return result;
     items.push(...result.reply.items);
-    if (result.reply.next === null || items.length >= MAX_CHOICES) return { ...result, reply: items };
+    if (result.reply.next === null || isCut(items)) return { ...result, reply: items };
     cursor = result.reply.next;
   }
 }

@@ -2,24 +2,22 @@
 import { call, type Result } from "../../shared/call.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { type Loading, useLoad } from "../../shared/use-load.ts";
-import { allPages, mapReply, pageOf } from "./loading.tsx";
+import { label } from "./labels.ts";
+import { allPages, LARGEST_PAGE, mapReply, pageOf } from "./loading.tsx";
 
 export type Filial = ReplyOf<"GET /api/backoffice/v1/filials/">["filials"][number];
 export type Station = ReplyOf<"GET /api/backoffice/v1/stations/">["stations"][number];
 
-/** Entries of one request; the service accepts more. */
-const LIMIT = 200;
-
 const allFilials = (): Promise<Result<readonly Filial[]>> =>
   allPages((since_id) =>
-    mapReply(call("GET /api/backoffice/v1/filials/", { query: { since_id, limit: LIMIT } }), (reply) =>
+    mapReply(call("GET /api/backoffice/v1/filials/", { query: { since_id, limit: LARGEST_PAGE } }), (reply) =>
       pageOf(reply.filials, reply.has_more, (filial) => filial.filial_id),
     ),
   );
 
 const allStations = (): Promise<Result<readonly Station[]>> =>
   allPages((since_id) =>
-    mapReply(call("GET /api/backoffice/v1/stations/", { query: { since_id, limit: LIMIT } }), (reply) =>
+    mapReply(call("GET /api/backoffice/v1/stations/", { query: { since_id, limit: LARGEST_PAGE } }), (reply) =>
       pageOf(reply.stations, reply.has_more, (station) => station.station_id),
     ),
   );
@@ -29,9 +27,16 @@ export interface Places {
   readonly stations: readonly Station[];
   filialName(id: number): string;
   stationName(id: number): string;
-  /** Options for a selection of stations; closed ones are left out. */
-  readonly stationOptions: readonly { readonly value: string; readonly text: string }[];
-  readonly filialOptions: readonly { readonly value: string; readonly text: string }[];
+  /** Options for what is made or frozen at a station; closed ones are left out. */
+  readonly openStations: readonly Option[];
+  /** Options for a filter: what a closed station has done can be read for ever. In the language of the page now. */
+  stationOptions(): readonly Option[];
+  readonly filialOptions: readonly Option[];
+}
+
+interface Option {
+  readonly value: string;
+  readonly text: string;
 }
 
 export function usePlaces(): Loading<Places> {
@@ -44,18 +49,26 @@ export function usePlaces(): Loading<Places> {
 }
 
 function placesOf(filials: readonly Filial[], stations: readonly Station[]): Places {
-  const filialName = (id: number): string => filials.find(({ filial_id }) => filial_id === id)?.name ?? `#${id}`;
+  const filialNames = new Map(filials.map(({ filial_id, name }) => [filial_id, name]));
+  const stationNames = new Map(stations.map(({ station_id, name }) => [station_id, name]));
+  const filialName = (id: number): string => filialNames.get(id) ?? `#${id}`;
+  const optionOf = ({ station_id, filial_id, name }: Station): Option => ({
+    value: String(station_id),
+    text: filials.length > 1 ? `${name} · ${filialName(filial_id)}` : name,
+  });
+  const isClosed = ({ status }: Station): boolean => status === "closed";
+  const openStations = stations.filter((station) => !isClosed(station)).map(optionOf);
+  const closedStations = stations.filter(isClosed).map(optionOf);
   return {
     filials,
     stations,
     filialName,
-    stationName: (id) => stations.find(({ station_id }) => station_id === id)?.name ?? `#${id}`,
+    stationName: (id) => stationNames.get(id) ?? `#${id}`,
     filialOptions: filials.map(({ filial_id, name }) => ({ value: String(filial_id), text: name })),
-    stationOptions: stations
-      .filter(({ status }) => status !== "closed")
-      .map(({ station_id, filial_id, name }) => ({
-        value: String(station_id),
-        text: filials.length > 1 ? `${name} · ${filialName(filial_id)}` : name,
-      })),
+    openStations,
+    stationOptions: () => [
+      ...openStations,
+      ...closedStations.map(({ value, text }) => ({ value, text: `${text} (${label("status", "closed")})` })),
+    ],
   };
 }

@@ -9,7 +9,7 @@ import { ask, openForm } from "../shell/dialogs.tsx";
 import { ChoiceFilter, EmptyList, FilterBar, useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
 import { optionsOf } from "../shell/labels.ts";
-import { allPages, LoadedView } from "../shell/loading.tsx";
+import { allPages, LARGEST_PAGE, Listed, mapReply, pageOf, usePages } from "../shell/loading.tsx";
 import { type Places, type Station, usePlaces } from "../shell/places.ts";
 import { StatusTag } from "../shell/status-tag.tsx";
 import { shellWords } from "../shell/words.ts";
@@ -23,7 +23,7 @@ function useLeases() {
     "leases",
     () =>
       allPages(async (since_id) => {
-        const result = await call("GET /api/backoffice/v1/leases/", { query: { since_id, limit: 200 } });
+        const result = await call("GET /api/backoffice/v1/leases/", { query: { since_id, limit: LARGEST_PAGE } });
         if (!result.ok) return result;
         const { leases, has_more, through_id } = result.reply;
         return { ...result, reply: { items: leases, next: has_more ? through_id : null } };
@@ -36,74 +36,80 @@ export function Stations() {
   const filters = useFilters();
   const places = usePlaces();
   const leases = useLeases();
-  const { filial, status } = filters.query;
-  const isWanted = (station: Station): boolean =>
-    (!filial || String(station.filial_id) === filial) && (!status || station.status === status);
-  const reload = (): Promise<unknown> => Promise.all([places.reload(), leases.reload()]);
+  const { filial = "", status = "" } = filters.query;
+  const stations = usePages(`stations ${filial} ${status}`, (since_id) => {
+    const query = {
+      since_id,
+      filial_id: filial || undefined,
+      status: (status || undefined) as Station["status"] | undefined,
+    };
+    return mapReply(call("GET /api/backoffice/v1/stations/", { query }), (reply) =>
+      pageOf(reply.stations, reply.has_more, (station) => station.station_id),
+    );
+  });
+  const reload = (): Promise<unknown> => Promise.all([places.reload(), stations.reload(), leases.reload()]);
   return (
     <>
       <SectionHead name="stations" intro={words().intro}>
         <Button onClick={() => addFilial(places.reload)}>{words().addFilial}</Button>
         {(places.data?.filials.length ?? 0) > 0 && (
-          <Button kind="main" onClick={() => places.data && addStation(places.data, places.reload)}>
+          <Button kind="main" onClick={() => places.data && addStation(places.data, reload)}>
             {words().add}
           </Button>
         )}
       </SectionHead>
-      <LoadedView of={places}>
-        {(found) => (
-          <>
-            <FilterBar filters={filters}>
-              <ChoiceFilter filters={filters} name="filial" label={shellWords().filial} options={found.filialOptions} />
-              <ChoiceFilter
-                filters={filters}
-                name="status"
-                label={shellWords().status}
-                options={optionsOf("status", ["active", "suspended", "closed"])}
-              />
-            </FilterBar>
-            {!found.stations.some(isWanted) && (
-              <EmptyList filters={filters} title={words().empty} text={words().emptyText} />
-            )}
-            {found.stations.some(isWanted) && (
-              <Table
-                caption={shellWords().nav.stations}
-                rows={found.stations.filter(isWanted)}
-                keyOf={(station) => station.station_id}
-                columns={[
-                  { title: shellWords().name, cell: (station) => <strong>{station.name}</strong> },
-                  { title: shellWords().filial, cell: (station) => found.filialName(station.filial_id) },
-                  { title: words().currency, cell: (station) => station.currency },
-                  {
-                    title: shellWords().status,
-                    cell: (station) => (
-                      <>
-                        <StatusTag status={station.status} />
-                        {station.sandbox && <Tag>{words().sandbox}</Tag>}
-                      </>
-                    ),
-                  },
-                  {
-                    title: words().driver,
-                    cell: (station) => {
-                      const driven = leases.data?.find(({ station_id }) => station_id === station.station_id);
-                      if (driven === undefined) return <span class="soft">{words().free}</span>;
-                      return `${driven.lease.cashier_name}, ${words().since} ${clockTime(driven.lease.acquired_at)}`;
-                    },
-                  },
-                  {
-                    title: shellWords().actions,
-                    cell: (station) => {
-                      const driven = leases.data?.find(({ station_id }) => station_id === station.station_id);
-                      return <Actions station={station} driver={driven?.lease.cashier_name ?? null} reload={reload} />;
-                    },
-                  },
-                ]}
-              />
-            )}
-          </>
+      <FilterBar filters={filters}>
+        <ChoiceFilter
+          filters={filters}
+          name="filial"
+          label={shellWords().filial}
+          options={places.data?.filialOptions ?? []}
+        />
+        <ChoiceFilter
+          filters={filters}
+          name="status"
+          label={shellWords().status}
+          options={optionsOf("status", ["active", "suspended", "closed"])}
+        />
+      </FilterBar>
+      <Listed of={stations} empty={<EmptyList filters={filters} title={words().empty} text={words().emptyText} />}>
+        {(rows) => (
+          <Table
+            caption={shellWords().nav.stations}
+            rows={rows}
+            keyOf={(station) => station.station_id}
+            columns={[
+              { title: shellWords().name, cell: (station) => <strong>{station.name}</strong> },
+              { title: shellWords().filial, cell: (station) => places.data?.filialName(station.filial_id) ?? "" },
+              { title: words().currency, cell: (station) => station.currency },
+              {
+                title: shellWords().status,
+                cell: (station) => (
+                  <>
+                    <StatusTag status={station.status} />
+                    {station.sandbox && <Tag>{words().sandbox}</Tag>}
+                  </>
+                ),
+              },
+              {
+                title: words().driver,
+                cell: (station) => {
+                  const driven = leases.data?.find(({ station_id }) => station_id === station.station_id);
+                  if (driven === undefined) return <span class="soft">{words().free}</span>;
+                  return `${driven.lease.cashier_name}, ${words().since} ${clockTime(driven.lease.acquired_at)}`;
+                },
+              },
+              {
+                title: shellWords().actions,
+                cell: (station) => {
+                  const driven = leases.data?.find(({ station_id }) => station_id === station.station_id);
+                  return <Actions station={station} driver={driven?.lease.cashier_name ?? null} reload={reload} />;
+                },
+              },
+            ]}
+          />
         )}
-      </LoadedView>
+      </Listed>
     </>
   );
 }

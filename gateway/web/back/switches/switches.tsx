@@ -5,12 +5,12 @@ import { call, type Result } from "../../shared/call.ts";
 import { Choice } from "../../shared/field.tsx";
 import { dateAndTime } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
-import { Empty } from "../../shared/states.tsx";
+import { Empty, FailureNotice, Notice } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { useLoad } from "../../shared/use-load.ts";
 import { ask } from "../shell/dialogs.tsx";
 import { SectionHead } from "../shell/frame.tsx";
-import { allPages, Listed, mapReply, pageOf, usePages } from "../shell/loading.tsx";
+import { allPages, isCut, LARGEST_PAGE, Listed, MAX_CHOICES, mapReply, pageOf, usePages } from "../shell/loading.tsx";
 import { usePlaces } from "../shell/places.ts";
 import { shellWords } from "../shell/words.ts";
 import { words } from "./words.ts";
@@ -52,20 +52,26 @@ function setSwitch({ kind, id }: Subject, isOn: boolean, reason: string): Promis
     : call(`${root}/provider-configs/{config_id}/unfreeze/`, { path, body });
 }
 
-/** What can be frozen, by kind. */
-function useSubjects() {
-  const places = usePlaces();
-  const devices = useLoad("switchable devices", () =>
+type Device = ReplyOf<"GET /api/backoffice/v1/devices/">["devices"][number];
+
+const useDevices = (status: Device["status"]) =>
+  useLoad(`switchable devices ${status}`, () =>
     allPages((since_id) =>
-      mapReply(call("GET /api/backoffice/v1/devices/", { query: { since_id, limit: 200 } }), (reply) =>
+      mapReply(call("GET /api/backoffice/v1/devices/", { query: { since_id, status, limit: LARGEST_PAGE } }), (reply) =>
         pageOf(reply.devices, reply.has_more, (device) => device.device_id),
       ),
     ),
   );
+
+/** What can be frozen, by kind. A revoked device and a closed station cannot act any more. */
+function useSubjects() {
+  const places = usePlaces();
+  const deviceLists = [useDevices("pending"), useDevices("active"), useDevices("suspended")];
   const providers = useLoad("switchable providers", () =>
     allPages((since_id) =>
-      mapReply(call("GET /api/backoffice/v1/provider-configs/", { query: { since_id, limit: 200 } }), (reply) =>
-        pageOf(reply.provider_configs, reply.has_more, (config) => config.config_id),
+      mapReply(
+        call("GET /api/backoffice/v1/provider-configs/", { query: { since_id, limit: LARGEST_PAGE } }),
+        (reply) => pageOf(reply.provider_configs, reply.has_more, (config) => config.config_id),
       ),
     ),
   );
@@ -75,8 +81,8 @@ function useSubjects() {
     station: (places.data?.stations ?? [])
       .filter(({ status }) => status !== "closed")
       .map(({ station_id, name }) => ({ kind: "station", id: station_id, name })),
-    device: (devices.data ?? [])
-      .filter(({ status }) => status !== "revoked")
+    device: deviceLists
+      .reduce<readonly Device[]>((all, { data }) => [...all, ...(data ?? [])], [])
       .map((device) => ({
         kind: "device",
         id: device.device_id,
@@ -84,11 +90,18 @@ function useSubjects() {
       })),
     provider: (providers.data ?? []).map(({ config_id, name }) => ({ kind: "provider", id: config_id, name })),
   };
-  return subjects;
+  const lists = [places, ...deviceLists, providers];
+  return {
+    subjects,
+    failed: lists.find(({ failure }) => failure !== null),
+    isIncomplete: [places.data?.stations, ...deviceLists.map(({ data }) => data), providers.data].some((list) =>
+      isCut(list ?? []),
+    ),
+  };
 }
 
 export function Switches() {
-  const subjects = useSubjects();
+  const { subjects, failed, isIncomplete } = useSubjects();
   const switches = usePages(
     "switches",
     (since_id) =>
@@ -121,6 +134,8 @@ export function Switches() {
   return (
     <>
       <SectionHead name="switches" intro={words().intro} />
+      {failed?.failure && <FailureNotice failure={failed.failure} onRetry={failed.reload} />}
+      {isIncomplete && <Notice tone="warn" title={words().incomplete(MAX_CHOICES)} />}
       <FreezeForm subjects={subjects} then={switches.reload} />
       <div class="stack">
         <h2>{words().frozenNow}</h2>

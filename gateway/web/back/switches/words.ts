@@ -28,6 +28,8 @@ export const words = dictionary({
         "The QR route is withdrawn at its stations and no QR code of it is shown. A payment that arrives still counts.",
     },
     alsoRunning: "It holds in collections under way too: they cannot go on by the withdrawn routes.",
+    incomplete: (count: number) =>
+      `The choice has the oldest ${count} of each kind. Freeze a newer one with the API (POST …/freeze/).`,
     nothingToFreeze: "There is nothing of this kind to freeze.",
     quoted: (name: string) => `"${name}"`,
     freezeTitle: (what: string) => `Freeze ${what}?`,
@@ -67,6 +69,8 @@ export const words = dictionary({
         "Der QR-Weg entfällt an seinen Stationen, und kein QR-Code davon wird gezeigt. Eine Zahlung, die ankommt, zählt.",
     },
     alsoRunning: "Das gilt auch für laufende Zahlungen: Auf den entfallenen Wegen gehen sie nicht weiter.",
+    incomplete: (count: number) =>
+      `Die Auswahl hat die ältesten ${count} jeder Art. Sperren Sie Neueres mit der API (POST …/freeze/).`,
     nothingToFreeze: "Es gibt nichts dieser Art, das anzuhalten wäre.",
     quoted: (name: string) => `„${name}“`,
     freezeTitle: (what: string) => `${what} anhalten?`,

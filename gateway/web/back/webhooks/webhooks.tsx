@@ -3,7 +3,7 @@ import { call } from "../../shared/call.ts";
 import { useLoad } from "../../shared/use-load.ts";
 import { useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
-import { allPages, mapReply, pageOf } from "../shell/loading.tsx";
+import { allPages, LARGEST_PAGE, mapReply, pageOf } from "../shell/loading.tsx";
 import { namesOf } from "./consumer-names.ts";
 import { Consumers } from "./consumers.tsx";
 import { Deliveries } from "./deliveries.tsx";
@@ -17,8 +17,9 @@ export function Webhooks() {
   const { query } = useFilters();
   const consumers = useLoad("consumer names", () =>
     allPages((since_id) =>
-      mapReply(call("GET /api/backoffice/v1/robotics-consumers/", { query: { since_id, limit: 200 } }), (reply) =>
-        pageOf(reply.robotics_consumers, reply.has_more, (one) => one.consumer_id),
+      mapReply(
+        call("GET /api/backoffice/v1/robotics-consumers/", { query: { since_id, limit: LARGEST_PAGE } }),
+        (reply) => pageOf(reply.robotics_consumers, reply.has_more, (one) => one.consumer_id),
       ),
     ),
   );

@@ -47,7 +47,7 @@ export const words = dictionary({
     resumeText: "Its address is checked again, and its failures no longer count.",
     resumed: "The endpoint is active.",
     rotate: "New secret",
-    rotateIntro: "Until the overlap is over, deliveries carry a signature by each of the two secrets.",
+    rotateIntro: "Until the overlap is over, deliveries carry a signature by the old and by the new secret.",
     overlap: "Overlap",
     remove: "Delete",
     removeTitle: "Delete this endpoint?",
@@ -136,7 +136,8 @@ export const words = dictionary({
     resumeText: "Seine Adresse wird neu geprüft, und seine Fehler zählen nicht mehr.",
     resumed: "Der Endpunkt ist aktiv.",
     rotate: "Neues Geheimnis",
-    rotateIntro: "Bis die Übergangszeit endet, tragen Zustellungen eine Unterschrift mit jedem der beiden.",
+    rotateIntro:
+      "Bis die Übergangszeit endet, tragen Zustellungen eine Unterschrift mit dem alten und eine mit dem neuen.",
     overlap: "Übergangszeit",
     remove: "Löschen",
     removeTitle: "Diesen Endpunkt löschen?",
