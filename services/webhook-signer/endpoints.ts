@@ -127,25 +127,28 @@ export const changeWebhookEndpoint: SignerHandler<typeof messages.changeWebhookE
 };
 
 /**
- * The old and the new secret sign until the overlap is over. Refuses with `conflict` while there are three already: two
- * rotations within one overlap are allowed, because the first answer may be lost, and with it the new secret.
+ * The old and the new secret sign until the overlap is over. While there are two already, refuses with `conflict`, unless nobody
+ * has received the newer one (`replacesLost`): that one ends, and the old one keeps the end of its overlap.
  */
 export const rotateWebhookSecret: SignerHandler<typeof messages.rotateWebhookSecret> = async (
   deps,
-  { caller, endpointId, overlapMs },
+  { caller, endpointId, overlapMs, replacesLost = false },
 ) => {
   const secret = newSecret();
   const endpoint = await changing(deps, { caller, endpointId }, async (tx) => {
     const live = await sql.listLiveSecrets(tx, [endpointId]);
-    if (live.length >= SIGNER_LIMITS.liveSecrets && overlapMs > 0) {
-      const detail = `${SIGNER_LIMITS.liveSecrets} secrets sign already; wait until the overlap of the oldest is over, or rotate without overlap.`;
+    const isOverlapping = live.length >= SIGNER_LIMITS.liveSecrets;
+    if (isOverlapping && overlapMs > 0 && !replacesLost) {
+      const detail =
+        "The secret before the last one still signs; wait until its overlap is over, rotate without overlap, or replace the last one with `replaces_lost` if nobody has received it.";
       throw new RefusedError({ code: "conflict", detail });
     }
-    await sql.expireCurrentSecret(tx, endpointId, overlapMs);
+    await sql.expireCurrentSecret(tx, endpointId, isOverlapping ? 0 : overlapMs);
     // The owner rotates without an overlap when a secret has leaked: no older one signs any more.
     if (overlapMs === 0) await sql.endOldSecrets(tx, endpointId);
     await sql.insertSecret(tx, { endpointId, ...deps.keyring.seal(secretPlace(endpointId), secret) });
-    await record(tx, { caller, endpointId, action: "webhook_secret_rotated", data: { overlap_ms: overlapMs } });
+    const data = { overlap_ms: overlapMs, ...(isOverlapping && replacesLost ? { replaces_lost: true } : {}) };
+    await record(tx, { caller, endpointId, action: "webhook_secret_rotated", data });
   });
   // The process that sends to the endpoint signs with the new secret from now on.
   deps.wake([caller.organizationId]);

@@ -125,11 +125,8 @@ export const SIGNER_LIMITS = {
   endpointsPerConsumer: 5,
   /** Random bytes of a secret. */
   secretBytes: 32,
-  /**
-   * Live secrets of one endpoint: the current one, its successor, and one more successor when the answer with the first
-   * is lost. Each adds a signature to every delivery.
-   */
-  liveSecrets: 3,
+  /** Live secrets of one endpoint: each adds a signature to every delivery. */
+  liveSecrets: 2,
   /**
    * Owners' tests under way in this process, and those of one owner: each test waits for its target, and a person waits
    * for the test. An endpoint has one test at a time, beside its deliveries in flight.

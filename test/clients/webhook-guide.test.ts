@@ -259,7 +259,7 @@ describe("the numbers of the guide", () => {
     expect([failuresToOpen, openMs, longestOpenMs]).toEqual([5, 30_000, 15 * 60_000]);
     expect([failingToDisableMs, failuresToDisable]).toEqual([5 * 24 * 3_600_000, 20]);
     const { endpointsPerConsumer, inFlightPerEndpoint, inFlightPerOwner, liveSecrets } = SIGNER_LIMITS;
-    expect([endpointsPerConsumer, inFlightPerEndpoint, inFlightPerOwner, liveSecrets]).toEqual([5, 4, 16, 3]);
+    expect([endpointsPerConsumer, inFlightPerEndpoint, inFlightPerOwner, liveSecrets]).toEqual([5, 4, 16, 2]);
   });
 
   it("types of events: the same as the service's", () => {

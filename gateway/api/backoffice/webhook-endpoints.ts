@@ -33,10 +33,9 @@ const endpointSchema = z
     consecutive_failures: z.int().min(0),
     last_success_at: timestampSchema.nullable(),
     last_failure_at: timestampSchema.nullable(),
-    secrets: z.array(z.object({ created_at: timestampSchema, expires_at: timestampSchema.nullable() })).meta({
-      description:
-        "The times of each valid secret, never its value, the newest first. During a rotation there are two; three when it was repeated.",
-    }),
+    secrets: z
+      .array(z.object({ created_at: timestampSchema, expires_at: timestampSchema.nullable() }))
+      .meta({ description: "The times of each valid secret, never its value. During a rotation there are two." }),
     created_at: timestampSchema,
   })
   .meta({ id: "WebhookEndpoint" });
@@ -80,6 +79,10 @@ export const rotateWebhookSecretBodySchema = z
       .max(BOUNDS.secretOverlapMs / 1_000)
       .default(LIMITS.secretOverlapUnlessAskedSeconds)
       .meta({ description: "How long the old secret signs too; a day when left out. With 0, it ends at once." }),
+    replaces_lost: z.boolean().default(false).meta({
+      description:
+        "For a rotation whose answer was lost: during the overlap the newest secret ends at once, and the old one keeps its end.",
+    }),
   })
   .meta({ id: "RotateWebhookSecret", examples: [{ overlap_seconds: 86_400 }] });
 const testSchema = z
@@ -137,7 +140,12 @@ const changeWebhookEndpoint: SessionHandler<z.infer<typeof changeBodySchema>> = 
 
 const rotateWebhookSecret: SessionHandler<z.infer<typeof rotateWebhookSecretBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
-  const request = { caller, endpointId: context.id("endpoint_id"), overlapMs: body.overlap_seconds * 1_000 };
+  const request = {
+    caller,
+    endpointId: context.id("endpoint_id"),
+    overlapMs: body.overlap_seconds * 1_000,
+    replacesLost: body.replaces_lost,
+  };
   const { endpoint, secret } = await deps.bus.call(messages.rotateWebhookSecret, request);
   return ok({ webhook_endpoint: endpointJson(endpoint), secret });
 };
@@ -233,7 +241,7 @@ export const webhookEndpointRoutes = [
     operation: "rotateWebhookSecret",
     summary: "Replace the secret of a webhook endpoint",
     description:
-      "Until the overlap ends, deliveries carry a signature by the old and by the new secret. When the answer is lost, repeat the request: the first secret and the lost one sign until their overlaps end. With an overlap of 0, every older secret ends at once. `conflict`: the endpoint has three valid secrets already. Then wait until the oldest ends, or replace all with an overlap of 0.",
+      "Until the overlap ends, deliveries carry two signatures, one by each secret. With an overlap of 0, every older secret ends at once. `conflict`: the endpoint has two valid secrets already. Then wait until the older one ends, replace both with an overlap of 0, or replace the newest with `replaces_lost` when nobody has received it.",
     body: rotateWebhookSecretBodySchema,
     bodyOptional: true,
     replies: { 200: { description: "The endpoint, with its new secret.", schema: newEndpointSchema } },

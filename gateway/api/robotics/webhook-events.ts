@@ -15,7 +15,7 @@ export const SIGNATURE_HEADER = "X-Service-Robotics-Signature";
 export const EXAMPLE_SECRET = "whsec_3vJt0m4yT8nq1Qe5bW2xK7cZ9uLhRfGdPsAaYoEiN6M";
 const EXAMPLE_UNIX_SECONDS = 1_795_176_000;
 export const SIGNATURE_DESCRIPTION =
-  "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256 over `<t>.<raw body>`, keyed with the endpoint's secret as it was shown. While a secret is being replaced there are two or three `v1=`, one for each valid secret. Compare in constant time, and refuse a `t` that is more than five minutes before or after now.";
+  "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256 over `<t>.<raw body>`, keyed with the endpoint's secret as it was shown. While a secret is being replaced there are two `v1=`, one for each. Compare in constant time, and refuse a `t` that is more than five minutes before or after now.";
 /** The payloads by name. Cancelled and expired tasks have the same fields, and so do pauses and resumptions. */
 const namedEnums = { leg: servingTaskLegSchema, status: servingTaskStatusSchema };
 export const offeredTaskSchema = ROBOTICS_PAYLOADS["serving_task.offered"]

@@ -63,12 +63,17 @@ export const changeWebhookEndpoint = once(
   endpointReply,
 );
 /**
- * Generates a new secret. The service signs with both secrets until `overlapMs` is over. At most three are live: refuses
- * a third rotation within the overlap with `conflict`.
+ * Generates a new secret. The service signs with both secrets until `overlapMs` is over. At most two are live: refuses
+ * another rotation within the overlap with `conflict`, unless `replacesLost` ends the newest one, which nobody has received.
  */
 export const rotateWebhookSecret = once(
   "webhooks.rotateWebhookSecret",
-  z.object({ caller, endpointId: id, overlapMs: z.int().min(0).max(BOUNDS.secretOverlapMs) }),
+  z.object({
+    caller,
+    endpointId: id,
+    overlapMs: z.int().min(0).max(BOUNDS.secretOverlapMs),
+    replacesLost: z.boolean().optional(),
+  }),
   secretReply,
 );
 /** Deletes an endpoint. The service sends no more of its deliveries, which stay readable. */

@@ -25,6 +25,9 @@ const EVERY_MS = 10_000;
 /** The service waits up to ten seconds for the target. */
 const TEST_DEADLINE_MS = 25_000;
 
+/** The choice that replaces the newest secret, which nobody has received. */
+const LOST = "lost";
+
 export function Endpoints({ consumers }: { readonly consumers: ConsumerNames }) {
   const filters = useFilters(VIEWS);
   const { consumer = "" } = filters.query;
@@ -181,16 +184,17 @@ function Actions({ endpoint, reload }: { readonly endpoint: Endpoint; readonly r
       done: isActive ? words().paused : words().resumed,
       after: reload,
     });
+  const lost = endpoint.secrets.length > 1 ? [{ value: LOST, text: words().replacesLost }] : [];
   const rotate = (): void =>
     openForm({
       title: words().rotate,
       intro: words().rotateIntro,
       action: words().rotate,
-      fields: [{ name: "overlap", label: words().overlap, options: overlapOptions() }],
+      fields: [{ name: "overlap", label: words().overlap, options: [...overlapOptions(), ...lost] }],
       run: ({ overlap }) =>
         call("POST /api/backoffice/v1/webhook-endpoints/{endpoint_id}/rotate/", {
           path,
-          body: { overlap_seconds: Number(overlap) },
+          body: overlap === LOST ? { replaces_lost: true } : { overlap_seconds: Number(overlap) },
         }),
       after: (reply) => showSecret(reply, reload),
     });
