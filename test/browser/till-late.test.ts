@@ -216,6 +216,25 @@ describe("a companion that reports late", () => {
   });
 });
 
+test("the answer about a new order is lost, and the service is then busy: a retry opens no second order", async () => {
+  const codes = ["unavailable", "busy"];
+  await page.route(/\/stations\/\d+\/orders\/$/, async (route) => {
+    const code = codes.shift();
+    if (code === undefined) return await route.continue();
+    // The service has opened the order, but its answer is lost.
+    if (code === "unavailable") await route.fetch();
+    return await route.fulfill({ status: 503, json: { code, detail: "", request_id: "r" } });
+  });
+  await addLine(page);
+  await isShown(page, "A part of the service does not answer.");
+  await click(page, "Try again");
+  await isShown(page, "The service has too much to do at the moment.");
+  await click(page, "Try again");
+  await isShown(page, "Choose how the guest pays.");
+  const { orders } = await cashier.good<{ orders: unknown[] }>("GET", `stations/${stationId}/orders/`);
+  expect(orders).toHaveLength(1);
+});
+
 const again = () => page.getByRole("dialog", { name: "Your session has ended" });
 const interrupted = () => page.getByText("Live updates are interrupted").first();
 

@@ -6,7 +6,7 @@
  * A collection can begin only when the page shows the lines that the service has stored.
  */
 import { computed, signal } from "@preact/signals";
-import { call, isOffline, isUnknown, newKey } from "../shared/call.ts";
+import { call, isOffline, isStillOpen, newKey } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import type { ReplyOf, RequestOf } from "../shared/operations.ts";
 import { returns, stationId } from "./session.ts";
@@ -153,7 +153,7 @@ async function send(sent: SentLine[]) {
   openBody ??= sent;
   const request = { path: { station_id: stationId.peek() ?? 0 }, key: openKey, body: { lines: openBody } };
   const result = await call("POST /api/cashier/v1/stations/{station_id}/orders/", request);
-  if (result.ok || !isUnknown(result)) {
+  if (result.ok || !isStillOpen(result)) {
     openBody = null;
     openKey = newKey();
   }
