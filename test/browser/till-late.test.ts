@@ -235,6 +235,35 @@ test("the answer about a new order is lost, and the service is then busy: a retr
   expect(orders).toHaveLength(1);
 });
 
+test("another tab begins to collect while lines are on their way, and they are refused: the till keeps them", async () => {
+  await addLine(page);
+  await isShown(page, "Choose how the guest pays.");
+  const station = `stations/${stationId}`;
+  const linesPath = /\/lines\/$/;
+  const isRefused = Promise.withResolvers<void>();
+  await page.route(linesPath, async (route) => {
+    await isRefused.promise;
+    await route.fulfill({ status: 503, json: { code: "busy", detail: "", request_id: "r" } });
+  });
+  const sent = page.waitForRequest(linesPath);
+  await addLine(page, "Tea", "2.00");
+  await sent;
+  const order_id = await newOrder(cashier, station, "4.00", "Juice");
+  const loaded = page.waitForResponse(new RegExp(`/orders/${order_id}/$`));
+  await cashier.good("POST", `${station}/intents/`, { body: { order_id, route: "cash" } });
+  await (await loaded).finished();
+  await drawn(page);
+  isRefused.resolve();
+  await isShown(page, "The service has too much to do at the moment.");
+  const names = () => page.locator(".line-name").allTextContents();
+  expect(await names()).toEqual(["Soup", "Tea"]);
+  await page.unroute(linesPath);
+  await click(page, "Try again");
+  await expect.poll(names, SHOWN).toEqual(["Juice"]);
+  const { orders } = await cashier.good<{ orders: unknown[] }>("GET", `${station}/orders/?status=open`);
+  expect(orders.map((one) => (one as { total: string }).total).toSorted()).toEqual(["14.50", "4.00"]);
+});
+
 const again = () => page.getByRole("dialog", { name: "Your session has ended" });
 const interrupted = () => page.getByText("Live updates are interrupted").first();
 
@@ -298,6 +327,9 @@ async function addCashier(name: string): Promise<Person> {
 }
 
 test("a collection that expires without a decision: the till shows it, and the order is collected in another way", async () => {
+  // Without a renewal, the lease would end as soon as the collection.
+  const lease = { lifetime_seconds: SHORTEST_LIFETIME_S };
+  await cashier.good("POST", `stations/${stationId}/lease/`, { body: lease });
   await addLine(page);
   await isShown(page, "Choose how the guest pays.");
   const body = { order_id: await openOrderId(), route: "attested_terminal", lifetime_seconds: SHORTEST_LIFETIME_S };

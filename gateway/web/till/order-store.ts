@@ -63,7 +63,10 @@ function show(found: Order): void {
   lines.value = found.lines.map(({ name, unit_amount, quantity }) => ({ name, unitAmount: unit_amount, quantity }));
 }
 
-/** Loads an order from the service and shows it. It may be the order that the tab already shows. */
+/**
+ * Loads an order from the service and shows it. It may be the order that the tab already shows. While lines are not stored, the
+ * tab shows no other order.
+ */
 export async function openOrder(orderId: number): Promise<void> {
   const isAnother = order.peek()?.order_id !== orderId;
   if (isAnother) choices += 1;
@@ -74,7 +77,7 @@ export async function openOrder(orderId: number): Promise<void> {
     orderFailure.value = result;
     return;
   }
-  if (isAnother && unsaved.peek()) return;
+  if (isAnother && isSaving.peek()) return;
   if (isAnother) turns += 1;
   // While lines are not stored, the page keeps showing why.
   if (!unsaved.peek()) orderFailure.value = null;
