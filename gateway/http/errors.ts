@@ -34,8 +34,8 @@ export const ERROR_CODES = [...HTTP_ERROR_CODES, ...BUS_REFUSAL_CODES] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /**
- * Codes that HTTP never answers. With the first two, a station refuses commands of services: when the bus has lost a station,
- * HTTP answers `replica_stale`. When a session ended during its request, HTTP answers `session_invalid`.
+ * Codes that HTTP never answers. For the first two, HTTP answers `replica_stale`: the bus has lost the station, or the station
+ * has just lost the device, whose credential ends. When a session ended during its request, HTTP answers `session_invalid`.
  */
 const NOT_OVER_HTTP = [
   "station_unknown",

@@ -19,7 +19,7 @@ export function nextDeadlineMs(state: StationState): number | null {
  * Whether the active intent is an overdue QR whose payment may have been confirmed in time. The providers service may have
  * recorded the confirmation when it could not reach this station. So the intent expires only after a check (design §2.7).
  */
-export function needsConfirmationCheck({ intent }: StationState, atMs: number): boolean {
+export function needsConfirmationCheck({ intent }: Pick<StationState, "intent">, atMs: number): boolean {
   if (intent === null || intent.provider === null || intent.expiresAtMs > atMs) return false;
   return intent.status !== "settling" && !isConfirmed(intent);
 }

@@ -36,7 +36,8 @@ export function presentIntent(state: StationState, command: Command<"intent_pres
 export function reportOutcome(state: StationState, command: Command<"intent_report">, input: StepInput): Outcome {
   const { intentId, outcome, providerReference, providerCode } = command;
   const device = actingDevice(state, input);
-  if (device === undefined) return refuse("handoff_not_assigned");
+  // Not final: the device keeps its report until its credential is refused, or the station knows the device again.
+  if (device === undefined) return refuse("device_unknown");
   // The gateway's reason counts too, because the gateway may know about a freeze before the host.
   const blocked = standingReason(state, device, input) || (command.blockedReason ?? "");
   const { deviceId } = device;

@@ -1,7 +1,8 @@
 /** The till in a real browser: answers that arrive late or out of order. */
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { logIn, type Person } from "../support/people.ts";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { addDevice, type TestDevice } from "../support/devices.ts";
+import { logIn, newOrder, oneLine, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { drawn, expectAccessible, startBrowser } from "./chromium.ts";
@@ -55,8 +56,7 @@ async function openOrderId(): Promise<number> {
 }
 /** What another tab does: it replaces the lines of the order. */
 const changeLines = (orderId: number, unit_amount: string) => {
-  const body = { lines: [{ name: "Soup", quantity: 1, unit_amount }] };
-  return cashier.good("PUT", `orders/${orderId}/lines/`, { body });
+  return cashier.good("PUT", `orders/${orderId}/lines/`, { body: oneLine(unit_amount) });
 };
 
 /** Holds the answer to each request at this address until the test releases it. The service gets each request at once. */
@@ -143,6 +143,127 @@ test("a question about a reference is not asked about another reference that was
   expect(confirmed).toEqual([]);
 });
 
+describe("a companion that reports late", () => {
+  interface Started {
+    readonly intent_id: number;
+  }
+  let device: TestDevice;
+  beforeEach(async () => {
+    const body = { station_id: stationId, name: "Companion", kind: "smart_pos_companion" };
+    device = await addDevice(system.baseUrl, owner, body);
+    await device.good("POST", "heartbeat/", { body: { summary: {} } });
+  });
+  const collect = (body: object) => cashier.good<Started>("POST", `stations/${stationId}/intents/`, { body });
+  /** Returns a hand-off that the companion fetched and did not report, and that was cancelled. */
+  async function silentHandoff(order_id: number): Promise<Started> {
+    await expect.poll(async () => (await smartPos())?.offered, SHOWN).toBe(true);
+    const begun = await collect({ order_id, route: "smart_pos" });
+    expect(await device.good("GET", "assignment/")).toMatchObject({ assignment: { intent_id: begun.intent_id } });
+    await cashier.good("POST", `stations/${stationId}/intents/${begun.intent_id}/cancel/`);
+    return begun;
+  }
+  async function smartPos(): Promise<{ readonly offered: boolean } | undefined> {
+    const path = `stations/${stationId}/routes/`;
+    const { routes } = await cashier.good<{ routes: { route: string; offered: boolean }[] }>("GET", path);
+    return routes.find(({ route }) => route === "smart_pos");
+  }
+  const report = ({ intent_id }: Started, outcome: string) => {
+    const body = { intent_id, outcome, provider_reference: "RRN-1", client_idempotency_key: outcome };
+    return device.refused("intent_not_actionable", "POST", "assignment/report/", { body });
+  };
+  const dialog = () => page.getByRole("dialog");
+
+  test("a question whether to collect again ends when another reason comes; what this holds back is begun again", async () => {
+    await addLine(page);
+    await isShown(page, "Choose how the guest pays.");
+    const earlier = await silentHandoff(await openOrderId());
+    await click(page, "Back to the order");
+    await click(page, "Cash");
+    await dialog().getByText("The device had it and reported nothing.").waitFor(SHOWN);
+    await report(earlier, "reported_unknown");
+    await dialog().waitFor({ state: "hidden", ...SHOWN });
+    await isShown(page, "An earlier collection of this order may have moved money.");
+    await click(page, "Smart POS");
+    await dialog().getByText("Afterwards the device reported that it does not know the outcome.").waitFor(SHOWN);
+    await click(page, "The guest has not paid: collect");
+    await isShown(page, "Waiting for the device to fetch it");
+    await report(earlier, "reported_success");
+    await isShown(page, "It does not go on by itself: cancel, and begin it again");
+    await isShown(page, "Afterwards the device reported an approval.");
+    expect(await button(page, "Settle €12.50").getAttribute("aria-disabled")).toBe("true");
+  });
+
+  test("a payment is reported while the till asks about the reference: its confirmation is asked for again", async () => {
+    const station = `stations/${stationId}`;
+    const intents = `${station}/intents/`;
+    const other = await collect({ order_id: await newOrder(cashier, station, "3.00"), route: "attested_terminal" });
+    await cashier.good("POST", `${intents}${other.intent_id}/attest/`, { body: { reference: "SLIP-9" } });
+    const order_id = await newOrder(cashier, station, "12.50");
+    const earlier = await silentHandoff(order_id);
+    const confirmed = { order_id, route: "attested_terminal", confirms_money_may_have_moved: true };
+    const { intent_id } = await collect(confirmed);
+    await report(earlier, "reported_unknown");
+    await page.getByLabel("Reference").fill("SLIP-9", SHOWN);
+    await click(page, "I have checked it: settle");
+    await dialog().getByText("It has settled order").waitFor(SHOWN);
+    await report(earlier, "reported_success");
+    await isShown(page, "Afterwards the device reported an approval.");
+    await click(page, "One payment covers both: settle");
+    await dialog().getByText("Afterwards the device reported an approval.").waitFor(SHOWN);
+    expect(await cashier.good("GET", `${intents}${intent_id}/`)).toMatchObject({ status: "created" });
+    await dialog().getByRole("button", { name: "I have checked it: settle" }).click(SHOWN);
+    await button(page, "Next order").waitFor(SHOWN);
+  });
+});
+
+test("the answer about a new order is lost, and the service is then busy: a retry opens no second order", async () => {
+  const codes = ["unavailable", "busy"];
+  await page.route(/\/stations\/\d+\/orders\/$/, async (route) => {
+    const code = codes.shift();
+    if (code === undefined) return await route.continue();
+    // The service has opened the order, but its answer is lost.
+    if (code === "unavailable") await route.fetch();
+    return await route.fulfill({ status: 503, json: { code, detail: "", request_id: "r" } });
+  });
+  await addLine(page);
+  await isShown(page, "A part of the service does not answer.");
+  await click(page, "Try again");
+  await isShown(page, "The service has too much to do at the moment.");
+  await click(page, "Try again");
+  await isShown(page, "Choose how the guest pays.");
+  const { orders } = await cashier.good<{ orders: unknown[] }>("GET", `stations/${stationId}/orders/`);
+  expect(orders).toHaveLength(1);
+});
+
+test("another tab begins to collect while lines are on their way, and they are refused: the till keeps them", async () => {
+  await addLine(page);
+  await isShown(page, "Choose how the guest pays.");
+  const station = `stations/${stationId}`;
+  const linesPath = /\/lines\/$/;
+  const isRefused = Promise.withResolvers<void>();
+  await page.route(linesPath, async (route) => {
+    await isRefused.promise;
+    await route.fulfill({ status: 503, json: { code: "busy", detail: "", request_id: "r" } });
+  });
+  const sent = page.waitForRequest(linesPath);
+  await addLine(page, "Tea", "2.00");
+  await sent;
+  const order_id = await newOrder(cashier, station, "4.00", "Juice");
+  const loaded = page.waitForResponse(new RegExp(`/orders/${order_id}/$`));
+  await cashier.good("POST", `${station}/intents/`, { body: { order_id, route: "cash" } });
+  await (await loaded).finished();
+  await drawn(page);
+  isRefused.resolve();
+  await isShown(page, "The service has too much to do at the moment.");
+  const names = () => page.locator(".line-name").allTextContents();
+  expect(await names()).toEqual(["Soup", "Tea"]);
+  await page.unroute(linesPath);
+  await click(page, "Try again");
+  await expect.poll(names, SHOWN).toEqual(["Juice"]);
+  const { orders } = await cashier.good<{ orders: unknown[] }>("GET", `${station}/orders/?status=open`);
+  expect(orders.map((one) => (one as { total: string }).total).toSorted()).toEqual(["14.50", "4.00"]);
+});
+
 const again = () => page.getByRole("dialog", { name: "Your session has ended" });
 const interrupted = () => page.getByText("Live updates are interrupted").first();
 
@@ -206,6 +327,9 @@ async function addCashier(name: string): Promise<Person> {
 }
 
 test("a collection that expires without a decision: the till shows it, and the order is collected in another way", async () => {
+  // Without a renewal, the lease would end as soon as the collection.
+  const lease = { lifetime_seconds: SHORTEST_LIFETIME_S };
+  await cashier.good("POST", `stations/${stationId}/lease/`, { body: lease });
   await addLine(page);
   await isShown(page, "Choose how the guest pays.");
   const body = { order_id: await openOrderId(), route: "attested_terminal", lifetime_seconds: SHORTEST_LIFETIME_S };

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { errorCodesOf } from "../../gateway/http/documents/error-replies.ts";
 import { ERRORS, type ErrorCode } from "../../gateway/http/errors.ts";
+import { LIMITS } from "../../gateway/limits.ts";
 import { CLOSE_CODES } from "../../gateway/live/live-socket.ts";
 import { routes } from "../../gateway/routes.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
@@ -95,6 +96,7 @@ describe("till guide: the table of errors", () => {
 describe("till guide: the numbers", () => {
   it("the lease's lifetime and the live socket's close codes: the same as in the program", () => {
     expect(tillGuide).toContain(`it lasts ${DEFAULT_MACHINE_SETTINGS.leaseLifetimeMs / 60_000} minutes unless`);
+    expect(tillGuide).toContain(`${LIMITS.unboundLeaseMs / 60_000} minutes at most while the registry`);
     for (const code of Object.values(CLOSE_CODES)) expect(tillGuide).toContain(`with ${code} when`);
   });
 });

@@ -6,6 +6,7 @@ import { LIMITS } from "../../gateway/limits.ts";
 import type { Barrier, Caller } from "../../services/bus/messages/caller.ts";
 import { logOut } from "../../services/bus/messages/sessions.ts";
 import { type Serving, serve } from "../../services/bus/operation.ts";
+import { stationCommandSubject } from "../../services/bus/subjects.ts";
 import { type GatewayWorld, SILENT, startGatewayWorld } from "./gateway-world.ts";
 
 const caller: Caller = { userId: 7, name: "Ana", organizationId: 1, role: "cashier", permissions: [] };
@@ -13,7 +14,7 @@ const SIGN_OUT = { caller, sessionId: 1 };
 
 let world: GatewayWorld;
 let gatewayBus: GatewayBus;
-let service: Serving;
+let service: Pick<Serving, "unsubscribe">;
 let requestCount = 0;
 beforeAll(async () => {
   world = await startGatewayWorld();
@@ -65,5 +66,18 @@ describe("the gateway's bus", () => {
     await gatewayBus.noting(effect).call(logOut, SIGN_OUT);
     expect(effect.isEffective).toBe(false);
     expect(performance.now() - startedAtMs).toBeLessThan(LIMITS.barrierVisibleMs);
+  });
+
+  it("a station that does not have the device of a report: 503, so that the device keeps the report", async () => {
+    const { stationId } = await world.openStation(7);
+    const response = { reply: { ok: false, code: "device_unknown" }, intent: null, sequence: 1 };
+    service = world.bus.nc.subscribe(stationCommandSubject(stationId), {
+      callback: (_error, message) => void message.respond(JSON.stringify(response)),
+    });
+    await world.bus.nc.flush();
+    const report = { type: "intent_report", intentId: 1, outcome: "reported_success" } as const;
+    const command = { ...report, providerReference: "RRN-1", providerCode: "00" };
+    const asked = gatewayBus.command(stationId, { commandId: "report", actor: { kind: "device", id: 72 }, command });
+    await expect(asked).rejects.toMatchObject({ code: "replica_stale" });
   });
 });

@@ -325,10 +325,11 @@ describe("a device that lost its standing", () => {
     counter.describesDevice({ ...COMPANION_DEVICE, status: "suspended", revision: 2 });
     expect(counter.fetches().reply).toEqual({ ok: false, code: "device_suspended" });
     expect(counter.reports("reported_success").reply).toEqual({ ok: false, code: "device_suspended" });
+    // While a credential ends, a report gets no final answer: the device keeps the report for its next credential.
     counter.describesDevice({ ...COMPANION_DEVICE, status: "pending", revision: 3 });
-    expect(counter.reports("reported_success").reply).toEqual({ ok: false, code: "handoff_not_assigned" });
+    expect(counter.reports("reported_success").reply).toEqual({ ok: false, code: "device_unknown" });
     counter.describesDevice({ ...COMPANION_DEVICE, status: "revoked", revision: 4 });
-    expect(counter.reports("reported_success").reply).toEqual({ ok: false, code: "handoff_not_assigned" });
+    expect(counter.reports("reported_success").reply).toEqual({ ok: false, code: "device_unknown" });
     expect(counter.intent?.status).toBe("created");
   });
 

@@ -2,8 +2,11 @@
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { STATE_LIMITS } from "../../machines/settings.ts";
 import { beatHeaders, beatSubject, bucketBeats } from "../../services/bus/beats.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import type { StationRequest } from "../../services/bus/messages/station-commands.ts";
+import { askStation } from "../../services/bus/station-client.ts";
 import { CREDENTIALS, SESSIONS } from "../../services/bus/streams.ts";
 import { sessionKey, stationKey } from "../../services/db/outbox.ts";
 import { deleteEntry, noteComplete, putOnce, removeMarker } from "../../services/relay/buckets.ts";
@@ -286,6 +289,57 @@ describe("a relay", () => {
     await fixture.delivered();
     const commits = await fixture.commits(stationId);
     expect(commits.at(-1)?.state).toMatchObject({ revision: 4, devices: [{ name: "Display", revision: 3 }] });
+  });
+
+  test("announces a waiting order that was changed and has left the known orders: the station shows its new amount", async () => {
+    const { organizationId, filialId } = await newOrganization();
+    const [{ station_id: stationId }] = await fixture.sql<[{ station_id: number }]>`
+      insert into stations (organization_id, filial_id, name, currency, revision)
+      values (${organizationId}, ${filialId}, 'Counter', 'EUR', 1) returning station_id`;
+    const count = STATE_LIMITS.knownOrders + 1;
+    const rows = await fixture.sql<{ order_id: number; display_number: number }[]>`
+      insert into orders (organization_id, station_id, display_number, currency, total_minor, opened_by)
+      select ${organizationId}, ${stationId}, n, 'EUR', 100, 1 from generate_series(1, ${count}::int) as n order by n
+      returning order_id, display_number`;
+    await fixture.startStations();
+    const ask = async (commandId: string, { actor, command }: Pick<StationRequest, "actor" | "command">) => {
+      const { reply } = await askStation(fixture.bus.nc, stationId, { commandId, actor, command });
+      expect(reply).toMatchObject({ ok: true });
+    };
+    const station = {
+      organizationId,
+      filialId,
+      name: "Counter",
+      currency: "EUR",
+      status: "active",
+      revision: 1,
+    } as const;
+    const registry = { kind: "registry", id: 0 } as const;
+    await ask("station", { actor: registry, command: { type: "station_put", stationId, station } });
+    for (const { order_id: orderId, display_number: orderDisplayNumber } of rows) {
+      const order = {
+        orderId,
+        orderDisplayNumber,
+        amountMinor: "100",
+        currency: "EUR",
+        status: "open",
+        revision: 1,
+      } as const;
+      const settlement = { kind: "settlement", id: 0 } as const;
+      await ask(`order ${orderId}`, { actor: settlement, command: { type: "order_put", order } });
+    }
+    const stateNow = async () => (await fixture.commits(stationId)).at(-1)?.state;
+    const waiting = rows[0]?.order_id ?? 0;
+    const before = await stateNow();
+    expect(before?.waitingOrders[0]).toMatchObject({ orderId: waiting });
+    expect(before?.knownOrders.some(({ orderId }) => orderId === waiting)).toBe(false);
+
+    // The bus has lost the commit of this change, and a relay has detected the loss.
+    await fixture.sql`update orders set total_minor = 900, revision = 2 where order_id = ${waiting}`;
+    await fixture.sql`insert into bus_announcements (part, told_through) values ('stations', 0)`;
+    await fixture.startAnnouncers();
+    await fixture.startRelay();
+    await expect.poll(async () => (await stateNow())?.order).toMatchObject({ orderId: waiting, amountMinor: "900" });
   });
 });
 

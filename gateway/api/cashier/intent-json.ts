@@ -18,6 +18,7 @@ import {
 } from "../../../machines/payment-intent.ts";
 import { take } from "../../../machines/pure-transition.ts";
 import { type KillSwitches, NO_KILL_SWITCHES } from "../../../machines/standing.ts";
+import { needsConfirmationCheck } from "../../../machines/station/deadlines.ts";
 import { type OrderKnowledge, orderObstacle, type StationState } from "../../../machines/station/state.ts";
 import { reasonAtEnd, unclearReason, unclearToConfirm } from "../../../machines/station/unclear-collections.ts";
 import { isPaidOtherwise, mayShowQr } from "../../../machines/views/display.ts";
@@ -95,7 +96,7 @@ const providerPaymentSchema = z
     config_id: idSchema,
     qr_payload: z.string().meta({
       description:
-        "What displays show. Empty before it exists, after it has ended, during a freeze, and as soon as the provider reports a payment that differs: the same QR would be paid twice.",
+        "What displays show. Empty before it exists, from its deadline on, after it has ended, during a freeze, and as soon as the provider reports a payment that differs: the same QR would be paid twice.",
     }),
     provider_reference: z.string().meta({ description: "The provider's reference; empty until it is known." }),
     confirmed_at: timestampSchema.nullable().meta({ description: "When the provider confirmed the money." }),
@@ -135,7 +136,10 @@ export const intentSchema = z
       description:
         "Since this collection was created or last confirmed, a reason became known why an earlier collection of the order may have moved money, for example a late report: find out whether the guest has paid. Until `confirms_money_may_have_moved` confirms it, attesting is refused with `money_may_have_moved`, the QR is not shown, and a hand-off that its device has not fetched is held back. A provider's confirmation of this QR settles it all the same: that guest paid by it. To present it again, cancel it and create it again with the confirmation. Null while there is nothing to confirm, and once it has ended.",
     }),
-    cancel_offered: z.boolean(),
+    cancel_offered: z.boolean().meta({
+      description:
+        "Whether cancelling is possible now. A collection past its deadline ends by itself; a QR whose payment cannot be checked then stays until the check, and may be cancelled meanwhile.",
+    }),
     attestation: attestationSchema.nullable(),
     provider: providerPaymentSchema.nullable().meta({ description: "Of a dynamic QR; null for the other routes." }),
     money_may_have_moved: moneyMayHaveMovedSchema,
@@ -205,8 +209,9 @@ interface IntentFacts {
 
 export function intentJson(intent: PaymentIntent, { station, switches, nowMs }: IntentFacts): IntentJson {
   const hasEnded = isEnded(intent.status);
+  const isReady = isPossible(intent, attestNow(intent, nowMs), nowMs);
   const toConfirm = hasEnded ? undefined : unclearToConfirm(station, intent);
-  const toBeConfirmed = toConfirm === undefined ? undefined : "money_may_have_moved";
+  const toBeConfirmed = isReady && toConfirm !== undefined ? "money_may_have_moved" : undefined;
   const obstacle = hasEnded ? undefined : (orderObstacle(station, intent) ?? toBeConfirmed);
   return {
     intent_id: intent.intentId,
@@ -223,13 +228,13 @@ export function intentJson(intent: PaymentIntent, { station, switches, nowMs }: 
     presented_at: optionalTimestamp(intent.presentedAtMs),
     reports: intent.reports.map(reportJson),
     report_count: intent.reportCount,
-    settle_offered: obstacle === undefined && isPossible(intent, attestNow(intent, nowMs), nowMs),
+    settle_offered: obstacle === undefined && isReady,
     settle_obstacle: obstacle ?? "",
     confirmation_needed:
       toConfirm === undefined ? null : { reason: toConfirm.reason, earlier_intent_id: toConfirm.intentId },
     cancel_offered: isPossible(intent, { type: "CANCEL", atMs: nowMs, key: "" }, nowMs),
     attestation: attestationJson(intent),
-    provider: providerJson(intent, station, switches),
+    provider: providerJson(intent, { station, switches, nowMs }),
     money_may_have_moved: unclearReason(intent, station),
     ended_at: optionalTimestamp(intent.endedAtMs),
     end_reason: intent.endReason,
@@ -292,10 +297,10 @@ export function decidedIntentJson(intent: PaymentIntent, station: StationFacts, 
 /** Unknown switches count as on, so that the answer shows nothing that a switch forbids. */
 const ALL_FROZEN: KillSwitches = { ...NO_KILL_SWITCHES, platform: true };
 
-function providerJson(intent: PaymentIntent, station: StationFacts, switches: KillSwitches): IntentJson["provider"] {
-  const { provider } = intent;
+function providerJson(intent: PaymentIntent, { station, switches, nowMs }: IntentFacts): IntentJson["provider"] {
+  const { provider, expiresAtMs } = intent;
   if (provider === null) return null;
-  const maySee = mayShowQr(station, provider, switches) && !isPaidOtherwise(station, intent);
+  const maySee = nowMs < expiresAtMs && mayShowQr(station, provider, switches) && !isPaidOtherwise(station, intent);
   return {
     config_id: provider.configId,
     qr_payload: maySee ? provider.qrPayload : "",
@@ -304,9 +309,13 @@ function providerJson(intent: PaymentIntent, station: StationFacts, switches: Ki
   };
 }
 
-/** Asks the machine which actions to offer. So settling is possible even after a decline. */
+/**
+ * Asks the machine which actions to offer. So settling is possible even after a decline. An overdue intent has no action, because
+ * its deadline ends it first. Only a QR whose confirmation cannot be checked stays, and the cashier may end it.
+ */
 function isPossible(intent: PaymentIntent, event: IntentEvent, nowMs: number): boolean {
-  if (intent.status !== "settling" && intent.expiresAtMs <= nowMs) return false;
+  const isOverdue = intent.status !== "settling" && intent.expiresAtMs <= nowMs;
+  if (isOverdue && !needsConfirmationCheck({ intent }, nowMs)) return false;
   const { status, ...context } = intent;
   return take(paymentIntentMachine, { value: status, context }, event) !== undefined;
 }

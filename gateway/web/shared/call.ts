@@ -63,6 +63,25 @@ export function isUnknown({ code }: Failure): boolean {
   return codes.includes(code);
 }
 
+/** With these codes the service has done nothing. They are not about what the request asks for. */
+const NOTHING_DONE: readonly string[] = [
+  "request_timeout",
+  "session_missing",
+  "session_invalid",
+  "throttled",
+  "replica_stale",
+  "storage_low",
+  "busy",
+];
+
+/**
+ * Whether the next attempt is the same request, with the same key: the outcome is unknown, or this attempt did nothing. The
+ * second case also keeps the key, because an earlier attempt may have had an unknown outcome.
+ */
+export function isStillOpen(failure: Failure): boolean {
+  return isUnknown(failure) || NOTHING_DONE.includes(failure.code);
+}
+
 interface CallOptions {
   readonly deadlineMs?: number;
   /** Ends the call early; it then fails with `no_answer`. */

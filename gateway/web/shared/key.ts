@@ -1,11 +1,11 @@
 /** Idempotency keys of one action on the page. */
 import { useMemo, useState } from "preact/hooks";
-import { isUnknown, newKey, type Result } from "./call.ts";
+import { isStillOpen, newKey, type Result } from "./call.ts";
 import type { Failure } from "./failures.ts";
 
 /**
- * The idempotency key of an action, made before the click. It stays the same while `about` is the same and the outcome is
- * unknown, so that repeated clicks are one request. After a definite answer the next click is a new request.
+ * The idempotency key of an action, made before the click. It stays the same while `about` is the same and no answer is
+ * definite, so that repeated clicks are one request. After a definite answer the next click is a new request.
  */
 export function useKey(about: string): {
   readonly key: string;
@@ -17,7 +17,7 @@ export function useKey(about: string): {
   return {
     key,
     after(result) {
-      if (result === null || result.ok || !isUnknown(result)) setRound((before) => before + 1);
+      if (result === null || result.ok || !isStillOpen(result)) setRound((before) => before + 1);
     },
   };
 }

@@ -51,13 +51,24 @@ export function Collection({ stationId, intent, because }: CollectionProps) {
 /** The provider reports other money than this collection's: it does not confirm, and the QR code is shown no longer. */
 const isOther = ({ money_may_have_moved: reason }: Intent): boolean => reason === "money_differs";
 
+/**
+ * An earlier collection may have charged the guest, so the service shows no QR, and no device gets the collection. It stays
+ * so until the cashier begins it again with the confirmation.
+ */
+const isHeldBack = ({ route, status, confirmation_needed: needed }: Intent): boolean =>
+  needed !== null && (route === "dynamic_qr" ? status !== "processing" : route === "smart_pos" && status === "created");
+
 function waitText(intent: Intent): string {
   const { route, status } = intent;
   if (route === "cash") return words().createdCash;
   if (route === "attested_terminal") return words().createdTerminal;
   if (status === "processing") return words().processing;
   if (isOther(intent)) return words().otherMoney;
-  if (route === "dynamic_qr") return status === "created" ? words().createdQr : words().presentedQr;
+  if (isHeldBack(intent)) return words().heldBack;
+  if (route === "dynamic_qr") {
+    if (status === "created") return words().createdQr;
+    return intent.provider?.qr_payload === "" ? words().hiddenQr : words().presentedQr;
+  }
   return status === "created" ? words().created : words().presented;
 }
 
@@ -102,22 +113,25 @@ function Decision({ stationId, intent, because }: CollectionProps) {
   const isTried = useSignal(false);
   const failure = useSignal<Failure | null>(null);
   const asked = useSignal<Failure | null>(null);
-  /** What the cashier has confirmed for this reference. The service asks again for another one. */
-  const confirmed = useSignal<Confirmations>({});
+  /** Whether the cashier has confirmed this reference. The service asks again for another one. */
+  const isReferenceConfirmed = useSignal(false);
   const isAskingToCancel = useSignal(false);
   const path = { station_id: stationId, intent_id: intent.intent_id };
   const settling = useKey(`attest ${intent.intent_id} ${reference.value.trim()}`);
   const cancelling = useKey(`cancel ${intent.intent_id}`);
   const needsReference = intent.route === "attested_terminal";
   const isMissing = needsReference && reference.value.trim() === "";
+  const needed = intent.confirmation_needed;
 
+  /** A confirmation that money may have moved counts for this request only: another payment may be reported after it. */
   const settle = async (confirms: Confirmations): Promise<void> => {
     isTried.value = true;
     if (isMissing) return;
-    confirmed.value = { ...confirmed.value, ...confirms };
+    if (confirms.confirms_reference_already_used === true) isReferenceConfirmed.value = true;
+    const ofReference = isReferenceConfirmed.value ? { confirms_reference_already_used: true } : {};
     const typed = reference.value.trim();
-    const body = { ...confirmed.value, ...(typed === "" ? {} : { reference: typed }) };
-    const key = `${settling.key}${Object.keys(confirmed.value).join("-")}`;
+    const body = { ...ofReference, ...confirms, ...(typed === "" ? {} : { reference: typed }) };
+    const key = `${settling.key}${Object.keys({ ...ofReference, ...confirms }).join("-")}`;
     const result = await call("POST /api/cashier/v1/stations/{station_id}/intents/{intent_id}/attest/", {
       path,
       body,
@@ -141,7 +155,7 @@ function Decision({ stationId, intent, because }: CollectionProps) {
     note(result);
     isAskingToCancel.value = false;
   };
-  const needed = intent.confirmation_needed;
+  const asksFirst = intent.settle_obstacle === "money_may_have_moved";
   const settleBecause = because ?? settleObstacle(intent);
   // A reason that applies to both buttons is shown only at the other button.
   const cancelBecause = because === null && intent.cancel_offered ? null : "";
@@ -166,7 +180,7 @@ function Decision({ stationId, intent, because }: CollectionProps) {
             maxLength={REFERENCE_CHARACTERS}
             onInput={(value) => {
               reference.value = value;
-              confirmed.value = {};
+              isReferenceConfirmed.value = false;
             }}
             fault={isTried.value && isMissing ? words().referenceFault : null}
           />
@@ -179,10 +193,10 @@ function Decision({ stationId, intent, because }: CollectionProps) {
             kind="main"
             submit
             class="button-settle"
-            onClick={() => settle(needed === null ? {} : { confirms_money_may_have_moved: true })}
+            onClick={() => settle(asksFirst ? { confirms_money_may_have_moved: true } : {})}
             disabledBecause={settleBecause}
           >
-            {needed !== null
+            {asksFirst
               ? words().settleAnyway
               : intent.route === "cash"
                 ? words().settleCash(amount)
@@ -204,7 +218,7 @@ function Decision({ stationId, intent, because }: CollectionProps) {
           <p>{words().cancelText}</p>
         </Question>
       )}
-      {asked.value !== null && (
+      {asked.value !== null && !isOutdated(asked.value, needed) && (
         <SettleQuestion
           failure={asked.value}
           onClose={() => (asked.value = null)}
@@ -217,11 +231,18 @@ function Decision({ stationId, intent, because }: CollectionProps) {
 }
 
 function settleObstacle(intent: Intent): string | null {
-  if (intent.settle_offered || intent.confirmation_needed !== null) return null;
+  if (intent.settle_offered || intent.settle_obstacle === "money_may_have_moved") return null;
   if (intent.settle_obstacle !== "") return obstacleText(intent.settle_obstacle);
   if (intent.attestation !== null) return errorText({ code: "settlement_in_progress" }).sentence;
   if (isOther(intent)) return unclearText(intent.money_may_have_moved);
+  if (isHeldBack(intent)) return words().heldBack;
   return intent.route === "dynamic_qr" ? words().settleWaitsQr : words().settleWaits;
+}
+
+/** Whether the live view names another reason than the question: the cashier has not asked the guest about that one. */
+function isOutdated(question: Failure, needed: Intent["confirmation_needed"]): boolean {
+  if (question.code !== "money_may_have_moved" || needed === null) return false;
+  return needed.reason !== question.reason || needed.earlier_intent_id !== question.earlier_intent_id;
 }
 
 interface SettleQuestionProps {

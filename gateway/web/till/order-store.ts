@@ -6,7 +6,7 @@
  * A collection can begin only when the page shows the lines that the service has stored.
  */
 import { computed, signal } from "@preact/signals";
-import { call, isOffline, isUnknown, newKey } from "../shared/call.ts";
+import { call, isOffline, isStillOpen, newKey } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import type { ReplyOf, RequestOf } from "../shared/operations.ts";
 import { returns, stationId } from "./session.ts";
@@ -63,7 +63,10 @@ function show(found: Order): void {
   lines.value = found.lines.map(({ name, unit_amount, quantity }) => ({ name, unitAmount: unit_amount, quantity }));
 }
 
-/** Loads an order from the service and shows it. It may be the order that the tab already shows. */
+/**
+ * Loads an order from the service and shows it. It may be the order that the tab already shows. While lines are not stored, the
+ * tab shows no other order.
+ */
 export async function openOrder(orderId: number): Promise<void> {
   const isAnother = order.peek()?.order_id !== orderId;
   if (isAnother) choices += 1;
@@ -74,7 +77,7 @@ export async function openOrder(orderId: number): Promise<void> {
     orderFailure.value = result;
     return;
   }
-  if (isAnother && unsaved.peek()) return;
+  if (isAnother && isSaving.peek()) return;
   if (isAnother) turns += 1;
   // While lines are not stored, the page keeps showing why.
   if (!unsaved.peek()) orderFailure.value = null;
@@ -153,7 +156,7 @@ async function send(sent: SentLine[]) {
   openBody ??= sent;
   const request = { path: { station_id: stationId.peek() ?? 0 }, key: openKey, body: { lines: openBody } };
   const result = await call("POST /api/cashier/v1/stations/{station_id}/orders/", request);
-  if (result.ok || !isUnknown(result)) {
+  if (result.ok || !isStillOpen(result)) {
     openBody = null;
     openKey = newKey();
   }

@@ -7,7 +7,8 @@ export type LiveState = Extract<Live, { readonly type: "state" }>;
 export type Intent = NonNullable<LiveState["active_intent"]>;
 export type Withdrawal = NonNullable<LiveState["routes"][number]["reason"]>;
 export type Unclear = LiveState["unclear_collections"][number]["reason"];
-type Obstacle = Exclude<Intent["settle_obstacle"], "">;
+/** The page shows `confirmation_needed` for the other one. */
+type Obstacle = Exclude<Intent["settle_obstacle"], "" | "money_may_have_moved">;
 
 const withdrawals: Readonly<Record<"en" | "de", Readonly<Record<Withdrawal, string>>>> = {
   en: {
@@ -79,13 +80,11 @@ const obstacles: Readonly<Record<"en" | "de", Readonly<Record<Obstacle, string>>
     order_already_paid: "The order is already paid.",
     order_voided: "The order was voided.",
     order_changed: "The order has another amount now.",
-    money_may_have_moved: "Money of an earlier collection may have moved.",
   },
   de: {
     order_already_paid: "Die Bestellung ist schon bezahlt.",
     order_voided: "Die Bestellung wurde storniert.",
     order_changed: "Die Bestellung hat jetzt einen anderen Betrag.",
-    money_may_have_moved: "Bei einem früheren Zahlvorgang kann Geld geflossen sein.",
   },
 };
 

@@ -19,11 +19,21 @@ interface Choice {
   readonly route: Offer["route"];
   readonly deviceId?: number | undefined;
 }
+/** The question whether to collect again. */
+interface Asked {
+  readonly choice: Choice;
+  readonly failure: Failure;
+  /** The reasons that the live view had when the request was sent. */
+  readonly reasons: string;
+}
 
 export function Routes({ stationId, because }: { readonly stationId: number; readonly because: string | null }) {
   const failure = useSignal<Failure | null>(null);
-  const asked = useSignal<{ readonly choice: Choice; readonly failure: Failure } | null>(null);
+  const asked = useSignal<Asked | null>(null);
   const known = order.value;
+  const reasons = reasonsOf(known?.order_id);
+  /** The question ends when a reason comes or changes: the cashier has not asked the guest about that one. */
+  const question = asked.value?.reasons === reasons ? asked.value : null;
   const last = live.value?.last_ended_intent?.intent_id ?? 0;
   // After a collection has ended, another attempt for the same order is a new request with a new key.
   const { key, after } = useKey(`${known?.order_id} ${known?.revision} ${last}`);
@@ -37,12 +47,14 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
       ...(confirms ? { confirms_money_may_have_moved: true } : {}),
     };
     const path = { station_id: stationId };
+    const shownReasons = reasonsOf(known.order_id);
     // The way to pay is part of the key: another way is a new request.
     const routeKey = `${key}-${choice.route}-${choice.deviceId ?? ""}${confirms ? "-confirmed" : ""}`;
     const result = await call("POST /api/cashier/v1/stations/{station_id}/intents/", { path, body, key: routeKey });
     after(result);
-    asked.value = !result.ok && result.code === "money_may_have_moved" ? { choice, failure: result } : null;
-    failure.value = result.ok || asked.value !== null ? null : result;
+    const isQuestion = !result.ok && result.code === "money_may_have_moved";
+    asked.value = isQuestion ? { choice, failure: result, reasons: shownReasons } : null;
+    failure.value = result.ok ? null : result;
   };
 
   const nothing = known === null || known.status !== "open" || !/[1-9]/.test(known.total);
@@ -56,7 +68,7 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
         {words().collect}
       </h2>
       <p class="soft">{common ?? words().collectHelp}</p>
-      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      {failure.value !== null && question === null && <FailureNotice failure={failure.value} />}
       <ul class="routes">
         {state.routes.map((offer) => (
           <RouteRow
@@ -68,20 +80,29 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
           />
         ))}
       </ul>
-      {asked.value !== null && (
+      {question !== null && (
         <Question
           title={words().mayHaveMoved}
           action={words().collectAnyway}
           isDangerous
-          onClose={() => (asked.value = null)}
-          onConfirm={() => (asked.value === null ? undefined : begin(asked.value.choice, true))}
+          onClose={() => {
+            asked.value = null;
+            failure.value = null;
+          }}
+          onConfirm={() => begin(question.choice, true)}
           disabledBecause={because}
         >
-          <MayHaveMoved reason={asked.value.failure.reason} earlier={asked.value.failure.earlier_intent_id} />
+          <MayHaveMoved reason={question.failure.reason} earlier={question.failure.earlier_intent_id} />
         </Question>
       )}
     </section>
   );
+}
+
+/** Why the money of earlier collections of an order may have moved, as the live view has it now. */
+function reasonsOf(orderId: number | undefined): string {
+  const unclear = live.value?.unclear_collections ?? [];
+  return unclear.flatMap((one) => (one.order_id === orderId ? [`${one.intent_id} ${one.reason}`] : [])).join();
 }
 
 /** Warns that money may have moved: the reason, the earlier collection, and what the cashier does. */

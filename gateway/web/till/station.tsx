@@ -37,8 +37,10 @@ async function loadCurrency(stationId: number, isWanted: () => boolean): Promise
 const RELOAD_MS = 1_000;
 /** No collection has this id. */
 const NONE_ENDED = -1;
-/** A lease lasts 15 minutes. Renewed every 5 minutes, it survives a lost renewal. */
+/** A lease lasts 15 minutes, or less. Renewed every 5 minutes, or at half of a shorter time, it survives a lost renewal. */
 const RENEW_MS = 5 * 60_000;
+/** The shortest pause between two renewals. The shortest lease that a till can request lasts half a minute. */
+const MIN_RENEW_MS = 5_000;
 
 export function StationView({ stationId }: { readonly stationId: number }) {
   /** The id of the last collection whose end the cashier has seen. */
@@ -61,7 +63,8 @@ export function StationView({ stationId }: { readonly stationId: number }) {
     if (state === null) return;
     takeState(state, !isTaken.peek());
     isTaken.value = true;
-  }, [state]);
+    // Also once the page has stored its lines: until then it shows no other order.
+  }, [state, isSaving.value]);
   const shown = state?.order ?? null;
   useEffect(() => {
     // Also once the page has stored its lines: another tab may have changed the order before the answer arrived.
@@ -71,12 +74,11 @@ export function StationView({ stationId }: { readonly stationId: number }) {
     // A collection that ended before the page opened needs no message: it is in today's list.
     if (state !== null && seen.value === 0) seen.value = state.last_ended_intent?.intent_id ?? NONE_ENDED;
   }, [state === null]);
+  const { mine: isMine = false, expires_at: leaseEnd = "" } = state?.lease ?? {};
   useEffect(() => {
-    const timer = setInterval(() => {
-      if (mayDrive.peek()) void renew(stationId);
-    }, RENEW_MS);
-    return () => clearInterval(timer);
-  }, [stationId]);
+    if (state !== null && isMine) return keepLease(stationId, Date.parse(leaseEnd) - Date.parse(state.server_time));
+    return undefined;
+  }, [stationId, isMine, leaseEnd]);
 
   if (isGone.value || state === null || currency.value === "") {
     return (
@@ -159,8 +161,21 @@ function takeState(
   }
 }
 
-async function renew(stationId: number): Promise<void> {
-  await call("PUT /api/cashier/v1/stations/{station_id}/lease/", { path: { station_id: stationId }, body: {} });
+/** Renews a lease until the returned function is called: a renewed lease is another one. After a failure it tries again sooner. */
+function keepLease(stationId: number, leftMs: number): () => void {
+  let waitMs = Math.min(RENEW_MS, leftMs / 2);
+  let timer: ReturnType<typeof setTimeout>;
+  const wait = (): void => {
+    timer = setTimeout(renew, Math.max(MIN_RENEW_MS, waitMs));
+    waitMs /= 2;
+  };
+  const renew = (): void => {
+    wait();
+    if (!mayDrive.peek()) return;
+    void call("PUT /api/cashier/v1/stations/{station_id}/lease/", { path: { station_id: stationId }, body: {} });
+  };
+  wait();
+  return () => clearTimeout(timer);
 }
 
 interface StationProps {

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { type Commit, decodeCommit } from "../../../machines/station/commit.ts";
-import type { OrderSnapshot, StationState } from "../../../machines/station/state.ts";
+import type { OrderSnapshot, ShownOrder, StationState } from "../../../machines/station/state.ts";
 import * as messages from "../../bus/messages/announce.ts";
 import type { StationRequest } from "../../bus/messages/station-commands.ts";
 import { call, type ReplyOf, type RequestOf } from "../../bus/operation.ts";
@@ -124,13 +124,17 @@ async function newestCommit({ bus, logs }: AnnounceDeps, stationId: number): Pro
   return { version, sequence: stored.seq, state };
 }
 
+/** The open orders that the display shows, or will show when the shown one has ended. */
+const shownOrders = ({ order, waitingOrders }: StationState): readonly ShownOrder[] =>
+  order === null ? waitingOrders : [order, ...waitingOrders];
+
 /** The orders that the station has as open, and the collection that it has as under way. */
 function openWork(stationId: number, newest: NewestCommit | null): OpenWork {
   if (newest === null) return { stationId, version: 0, sequence: 0, orderIds: [], intentIds: [] };
   const { version, sequence, state } = newest;
-  const { knownOrders, order, intent } = state;
+  const { knownOrders, intent } = state;
   const open = knownOrders.filter(({ status }) => status === "open").map(({ orderId }) => orderId);
-  const shown = order === null ? [] : [order.orderId];
+  const shown = shownOrders(state).map(({ orderId }) => orderId);
   const collected = intent === null ? [] : [intent.orderId];
   return {
     stationId,
@@ -181,7 +185,8 @@ function missingCommands(
 }
 
 function hasOrder(state: StationState | null, { orderId, revision, status }: OrderSnapshot): boolean {
-  const own = state?.knownOrders.find((other) => other.orderId === orderId);
+  if (state === null) return false;
+  const own = [...state.knownOrders, ...shownOrders(state)].find((other) => other.orderId === orderId);
   return own !== undefined && own.status === status && (status !== "open" || own.revision >= revision);
 }
 

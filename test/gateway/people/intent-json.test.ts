@@ -100,6 +100,20 @@ describe("the actions that an intent offers", () => {
     const wire = intentJson(intent({ status: "processing", expiresAtMs: NOW_MS }), FACTS);
     expect([wire.settle_offered, wire.cancel_offered]).toEqual([false, false]);
   });
+
+  it("an overdue QR that waits for the check of its confirmation: cancel, because nothing else ends it meanwhile", () => {
+    for (const [status, confirmedAtMs, offers] of [
+      ["created", null, [false, true]],
+      ["presented", null, [false, true]],
+      ["processing", NOW_MS - 1_000, [false, false]],
+      ["settling", NOW_MS - 1_000, [false, false]],
+    ] as const) {
+      const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs };
+      const overdue = intent({ route: "dynamic_qr", status, deviceId: null, provider, expiresAtMs: NOW_MS });
+      const wire = intentJson(overdue, FACTS);
+      expect([wire.settle_offered, wire.cancel_offered], status).toEqual(offers);
+    }
+  });
 });
 
 describe("the JSON of an intent", () => {
@@ -193,12 +207,34 @@ describe("the JSON of an intent", () => {
       expect([cash.settle_offered, cash.settle_obstacle, cash.confirmation_needed, shown]).toEqual(expected);
     });
 
+    it.each([
+      ["a hand-off that no device has fetched", intent()],
+      ["a hand-off at its device", intent({ status: "presented" })],
+      ["a QR", qr],
+    ])("%s: the confirmation is no obstacle to settling, because it cannot be settled yet", (_what, known) => {
+      const { settle_offered, settle_obstacle, confirmation_needed } = intentJson(known, by({}));
+      expect([settle_offered, settle_obstacle]).toEqual([false, ""]);
+      expect(confirmation_needed).toEqual({ reason: "late_success", earlier_intent_id: 6 });
+    });
+
     it("an intent that has ended: there is nothing to confirm", () => {
       expect(intentJson(intent({ status: "expired" }), by({}))).toMatchObject({
         settle_obstacle: "",
         confirmation_needed: null,
       });
     });
+  });
+
+  it("a QR whose deadline has passed: not shown, as on displays", () => {
+    const provider = { configId: 81, qrPayload: "000201", providerReference: "PAY-1", confirmedAtMs: null };
+    const overdue = {
+      route: "dynamic_qr",
+      status: "presented",
+      deviceId: null,
+      provider,
+      expiresAtMs: NOW_MS,
+    } as const;
+    expect(intentJson(intent(overdue), FACTS).provider).toMatchObject({ qr_payload: "", provider_reference: "PAY-1" });
   });
 
   it("a frozen provider: no QR is shown", () => {

@@ -7,7 +7,7 @@ import { signal, useSignal } from "@preact/signals";
 import type { ComponentChild, ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
-import { isUnknown, type Result } from "../../shared/call.ts";
+import { isStillOpen, type Result } from "../../shared/call.ts";
 import { Dialog, Question } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
 import { Choice, Field, focusFault } from "../../shared/field.tsx";
@@ -42,7 +42,7 @@ export function useCloseThis(): () => void {
 
 /** Closes the dialog. When its request may have succeeded without an answer, the section reads its data again. */
 function closeAfter(failure: Failure | null): void {
-  if (failure !== null && (isUnknown(failure) || failure.code === "already_created")) readAgain();
+  if (failure !== null && (isStillOpen(failure) || failure.code === "already_created")) readAgain();
   closeDialog();
 }
 
