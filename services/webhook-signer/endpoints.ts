@@ -147,7 +147,7 @@ export const rotateWebhookSecret: SignerHandler<typeof messages.rotateWebhookSec
     // The owner rotates without an overlap when a secret has leaked: no older one signs any more.
     if (overlapMs === 0) await sql.endOldSecrets(tx, endpointId);
     await sql.insertSecret(tx, { endpointId, ...deps.keyring.seal(secretPlace(endpointId), secret) });
-    const data = { overlap_ms: overlapMs, ...(isOverlapping && replacesLost ? { replaces_lost: true } : {}) };
+    const data = { overlap_ms: overlapMs, ...(isOverlapping && replacesLost ? { replaced: "the lost one" } : {}) };
     await record(tx, { caller, endpointId, action: "webhook_secret_rotated", data });
   });
   // The process that sends to the endpoint signs with the new secret from now on.
