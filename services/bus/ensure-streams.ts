@@ -210,7 +210,7 @@ export type CheckOptions = Pick<InsistOptions, "signal" | "log">;
 
 /**
  * Returns the layout of the bus. Waits a while for a cluster that elects. Throws UserError `bus_not_migrated` with the next
- * step, or `nats_no_quorum`.
+ * step, `nats_no_quorum` or `nats_storage`.
  */
 export async function checkStreams(bus: Bus, options: CheckOptions = {}): Promise<MigratedLayout> {
   return await insist(bus, FIRST, { ...options, withinMs: BUS_LIMITS.checkStreamsMs }, () => check(bus));

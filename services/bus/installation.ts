@@ -73,7 +73,7 @@ export async function keepOwnerChecked(
   options: OwnerOptions,
   onRefused: (error: UserError) => void,
 ): Promise<() => void> {
-  const { bus } = options;
+  const { bus, installation, signal } = options;
   await checkOwner(options);
   let isChecking = false;
   const checkAgain = async (): Promise<void> => {
@@ -82,7 +82,8 @@ export async function keepOwnerChecked(
     try {
       while (bus.isUp()) {
         try {
-          return await checkOwner(options);
+          // Without the log: a connection that is lost during the check, or an election, is no reason for a warning.
+          return await checkOwner({ bus, installation, signal });
         } catch (error) {
           if (error instanceof UserError && error.code === "installations_differ") return onRefused(error);
           // JetStream is not ready yet, or the bus has lost its data. When the connection is lost, the next reconnect

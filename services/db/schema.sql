@@ -1941,7 +1941,7 @@ AS $function$
     case when i.kind = 'malformed_line' then (
       select daterange(f.from_date, f.to_date, '[]') from statement_imports f
       where f.import_id = (i.evidence #>> '{statement,facts,import}')::bigint and f.from_date <= f.to_date) end,
-    daterange(issue_day(i, the_zone), issue_day(i, the_zone), '[]'))
+    (select daterange(day, day, '[]') from (select issue_day(i, the_zone) as day offset 0) it))
 $function$;
 
 CREATE OR REPLACE FUNCTION issue_evidence_hash(the_amount_minor bigint, the_currency text, the_status text, the_type text)

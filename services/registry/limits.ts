@@ -69,7 +69,7 @@ export const REGISTRY_LIMITS = {
     /** Leaves of the log, revocations included. A proof reads all hashes (3 MB) and computes for 0.1 s. */
     leaves: 100_000,
   },
-  /** Active users of one organization. No chain has so many, and the limit stops a looping script. */
+  /** Active users of one organization. No chain has so many. */
   users: 20_000,
   /**
    * Password checks that run at once in one process. Each takes 19 MiB and about 30 ms of one core. One of Node's four

@@ -127,8 +127,8 @@ export const changeWebhookEndpoint: SignerHandler<typeof messages.changeWebhookE
 };
 
 /**
- * The old and the new secret sign until the overlap is over. While there are two already, refuses with `conflict`, unless nobody
- * has received the newer one (`replacesLost`): that one ends, and the old one keeps the end of its overlap.
+ * The old and the new secret sign until the overlap is over. While there are two already, refuses with `conflict`, unless the
+ * newer one was lost before the consumer received it (`replacesLost`): that one ends, and the old one keeps its end.
  */
 export const rotateWebhookSecret: SignerHandler<typeof messages.rotateWebhookSecret> = async (
   deps,
@@ -140,7 +140,7 @@ export const rotateWebhookSecret: SignerHandler<typeof messages.rotateWebhookSec
     const isOverlapping = live.length >= SIGNER_LIMITS.liveSecrets;
     if (isOverlapping && overlapMs > 0 && !replacesLost) {
       const detail =
-        "The secret before the last one still signs; wait until its overlap is over, rotate without overlap, or replace the last one with `replaces_lost` if nobody has received it.";
+        "The secret before the last one still signs; wait until its overlap is over, rotate without overlap, or replace the last one with `replaces_lost` if the consumer has not received it.";
       throw new RefusedError({ code: "conflict", detail });
     }
     await sql.expireCurrentSecret(tx, endpointId, isOverlapping ? 0 : overlapMs);

@@ -155,7 +155,8 @@ describe("the reconciliation", () => {
       underWay += 1;
       most = Math.max(most, underWay);
       sent.add(route.request().url());
-      await page.waitForTimeout(20);
+      // The first three stay under way together.
+      await expect.poll(() => most, SOON).toBeGreaterThanOrEqual(3);
       underWay -= 1;
       await route.fulfill({ status: 201, json: { import_id: 999_999 } });
     });

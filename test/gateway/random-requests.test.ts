@@ -4,6 +4,7 @@
  */
 import { hash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { enrollDevice } from "../support/devices.ts";
 import { addFleet, offerTask, type TestFleet } from "../support/fleets.ts";
 import { type Answer, send } from "../support/http.ts";
 import { addOperator, logIn } from "../support/people.ts";
@@ -47,6 +48,8 @@ beforeAll(async () => {
   const { account_id } = await rita.good<{ account_id: number }>("POST", "accounts/", { body: statements });
   await cashier.good("POST", `stations/${stationId}/lease/`);
   const devices = first?.devices ?? [];
+  // Only an enrolled device has a credential: the station answers the report of another one later.
+  for (const { enrollmentCode } of devices) await enrollDevice(system.baseUrl, enrollmentCode ?? "");
   const credentials = (await Promise.all(devices.map(({ deviceId }) => manyCredentials(deviceId, stationId)))).flat();
   const { filialId } = system.sandbox;
   // The fleets are added in turn. On a busy machine, all at once would take longer than the gateway waits for an answer.

@@ -241,7 +241,7 @@ export const webhookEndpointRoutes = [
     operation: "rotateWebhookSecret",
     summary: "Replace the secret of a webhook endpoint",
     description:
-      "Until the overlap ends, deliveries carry two signatures, one by each secret. With an overlap of 0, every older secret ends at once. `conflict`: the endpoint has two valid secrets already. Then wait until the older one ends, replace both with an overlap of 0, or replace the newest with `replaces_lost` when nobody has received it.",
+      "Until the overlap ends, deliveries carry two signatures, one by each secret. With an overlap of 0, every older secret ends at once. `conflict`: the endpoint has two valid secrets already. Then wait until the older one ends, replace both with an overlap of 0, or replace the newest with `replaces_lost` when the consumer has not received it.",
     body: rotateWebhookSecretBodySchema,
     bodyOptional: true,
     replies: { 200: { description: "The endpoint, with its new secret.", schema: newEndpointSchema } },

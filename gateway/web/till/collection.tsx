@@ -56,7 +56,7 @@ const isOther = ({ money_may_have_moved: reason }: Intent): boolean => reason ==
  * so until the cashier begins it again with the confirmation.
  */
 const isHeldBack = ({ route, status, confirmation_needed: needed }: Intent): boolean =>
-  needed !== null && (route === "dynamic_qr" ? status !== "processing" : route === "smart_pos" && status === "created");
+  needed !== null && status === "created" && (route === "dynamic_qr" || route === "smart_pos");
 
 function waitText(intent: Intent): string {
   const { route, status } = intent;

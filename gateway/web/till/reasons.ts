@@ -7,7 +7,7 @@ export type LiveState = Extract<Live, { readonly type: "state" }>;
 export type Intent = NonNullable<LiveState["active_intent"]>;
 export type Withdrawal = NonNullable<LiveState["routes"][number]["reason"]>;
 export type Unclear = LiveState["unclear_collections"][number]["reason"];
-/** The page shows `confirmation_needed` for the other one. */
+/** Without `money_may_have_moved`, for which the page shows `confirmation_needed`. */
 type Obstacle = Exclude<Intent["settle_obstacle"], "" | "money_may_have_moved">;
 
 const withdrawals: Readonly<Record<"en" | "de", Readonly<Record<Withdrawal, string>>>> = {

@@ -62,7 +62,7 @@ export function StationView({ stationId }: { readonly stationId: number }) {
   useEffect(() => {
     if (state === null) return;
     takeState(state, !isTaken.peek());
-    isTaken.value = true;
+    isTaken.value = isTaken.peek() || !isSaving.peek();
     // Also once the page has stored its lines: until then it shows no other order.
   }, [state, isSaving.value]);
   const shown = state?.order ?? null;

@@ -70,7 +70,7 @@ export const words = dictionary({
     createdQr: "The QR code is being made",
     presented: "The guest pays at the device",
     presentedQr: "The display shows the QR code; it settles by itself when the guest has paid",
-    hiddenQr: "The QR code is not shown; if the guest has paid by it, it settles by itself",
+    hiddenQr: "The QR code is not shown. If the guest has paid by it, it settles by itself; else cancel",
     heldBack: "It does not go on by itself: cancel, and begin it again",
     otherMoney: "The QR code is no longer shown. Cancel, and clear it up with the guest",
     processing: "Check the evidence, then settle or cancel",
@@ -195,7 +195,8 @@ export const words = dictionary({
     createdQr: "Der QR-Code wird erzeugt",
     presented: "Der Gast bezahlt am Gerät",
     presentedQr: "Die Anzeige zeigt den QR-Code; hat der Gast bezahlt, wird von selbst gebucht",
-    hiddenQr: "Der QR-Code wird nicht gezeigt; hat der Gast damit bezahlt, wird von selbst gebucht",
+    hiddenQr:
+      "Der QR-Code wird nicht gezeigt. Hat der Gast damit bezahlt, wird von selbst gebucht; sonst brechen Sie ab",
     heldBack: "Es geht nicht von selbst weiter: Brechen Sie ab und beginnen Sie neu",
     otherMoney: "Der QR-Code wird nicht mehr gezeigt. Brechen Sie ab und klären Sie es mit dem Gast",
     processing: "Prüfen Sie den Nachweis, dann bestätigen oder abbrechen",

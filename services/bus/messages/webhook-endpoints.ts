@@ -64,7 +64,7 @@ export const changeWebhookEndpoint = once(
 );
 /**
  * Generates a new secret. The service signs with both secrets until `overlapMs` is over. At most two are live: refuses
- * another rotation within the overlap with `conflict`, unless `replacesLost` ends the newest one, which nobody has received.
+ * another rotation within the overlap with `conflict`, unless `replacesLost` ends the newest one, which the consumer has not received.
  */
 export const rotateWebhookSecret = once(
   "webhooks.rotateWebhookSecret",

@@ -6,7 +6,7 @@ create function issue_days(i issues, the_zone text) returns daterange stable lan
     case when i.kind = 'malformed_line' then (
       select daterange(f.from_date, f.to_date, '[]') from statement_imports f
       where f.import_id = (i.evidence #>> '{statement,facts,import}')::bigint and f.from_date <= f.to_date) end,
-    daterange(issue_day(i, the_zone), issue_day(i, the_zone), '[]'))
+    (select daterange(day, day, '[]') from (select issue_day(i, the_zone) as day offset 0) it))
 $$;
 
 create or replace function issues_of_days(the_account_id bigint, the_from date, the_to date) returns setof issues stable language sql as $$

@@ -117,9 +117,10 @@ export async function sumOpenIssues(sql: Queryable, filialDay: FilialDay): Promi
           or i.station_id in (
             select station_id from stations s
             where s.organization_id = ${organizationId} and s.filial_id = ${filialId} and s.sandbox = ${mode === "test"}))
-        and coalesce(
-          (select d.on_date = ${day}::date from run_differences d where d.issue_id = i.issue_id order by d.run_id desc limit 1),
-          i.opened_at >= ${from} and i.opened_at < ${to})
+        and case when i.kind = 'malformed_line' then issue_days(i, null) @> ${day}::date
+          else coalesce(
+            (select d.on_date = ${day}::date from run_differences d where d.issue_id = i.issue_id order by d.run_id desc limit 1),
+            i.opened_at >= ${from} and i.opened_at < ${to}) end
     )
     select currency, part, count(*) as count, sum(amount_minor)::text as minor
     from undecided cross join lateral (values ('total'), (kind)) parts (part) group by currency, part order by part`;

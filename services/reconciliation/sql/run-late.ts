@@ -28,7 +28,9 @@ export async function nameAfterClosing(
     select null, null, 'after_closing', ${accountKey}, 'closed:' || d.kind || ':' || d.subject_key, d.station_id, d.evidence_status,
       d.evidence_type, d.amount_minor, d.currency, null, null, d.provider_reference, d.on_date, false,
       ${evidence(sql, sql`'[]'::jsonb`, sql`d.kind`)}
-    from run_candidates d join run_closings c on d.on_date between c.from_date and c.to_date
+    from run_candidates d left join statement_imports f
+        on d.kind = 'malformed_line' and f.import_id = (d.evidence #>> '{statement,facts,import}')::bigint
+      join run_closings c on coalesce(f.from_date, d.on_date) <= c.to_date and coalesce(f.to_date, d.on_date) >= c.from_date
     where d.kind <> 'after_closing' and (d.line_id is null or d.line_id <= c.through_line_id)
       and not exists (
         select from closing_issues k join issues i using (issue_id)

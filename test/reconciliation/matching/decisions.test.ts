@@ -4,6 +4,7 @@ import { runNext } from "../../../services/reconciliation/automatic-runs.ts";
 import { RUN_LIMITS } from "../../../services/reconciliation/limits.ts";
 import { confirmMatch, listCandidates, listMatches, rejectMatch } from "../../../services/reconciliation/matches.ts";
 import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
+import { HANGS } from "../../support/hangs.ts";
 import { QUIET } from "../../support/quiet-log.ts";
 import { operator, refusalOf } from "../closings/closing-world.ts";
 import { lineOf, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
@@ -284,7 +285,7 @@ describe("runs that start automatically", () => {
         const rows = await database`
           select from reconciliation_runs where account_id = ${accountId} and status = 'running'`;
         expect(rows.count).toBe(1);
-      });
+      }, HANGS);
       await world.importLines(accountId, [lineOf("second", 200)]);
       return { begun };
     });

@@ -2,7 +2,7 @@
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import { clockTime } from "../../shared/format.ts";
-import { Tag } from "../../shared/states.tsx";
+import { FailureNotice, Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { useLoad } from "../../shared/use-load.ts";
 import { ask, openForm } from "../shell/dialogs.tsx";
@@ -58,6 +58,7 @@ export function Stations() {
           </Button>
         )}
       </SectionHead>
+      {places.failure && <FailureNotice failure={places.failure} onRetry={places.reload} />}
       <FilterBar filters={filters}>
         <ChoiceFilter
           filters={filters}

@@ -25,7 +25,7 @@ const EVERY_MS = 10_000;
 /** The service waits up to ten seconds for the target. */
 const TEST_DEADLINE_MS = 25_000;
 
-/** The choice that replaces the newest secret, which nobody has received. */
+/** The choice that replaces the newest secret, which the consumer has not received. */
 const LOST = "lost";
 
 export function Endpoints({ consumers }: { readonly consumers: ConsumerNames }) {
