@@ -473,6 +473,8 @@ test("payouts that arrived together: one decision confirms all of them, and none
   await dialog().getByRole("button", { name: "These 2 payments together" }).click();
   await page.getByText("Confirmed. The next run counts it.").waitFor(SOON);
   expect(confirmed).toEqual({ line_ids: [1], payment_keys: ["payout:1", "payout:2"], reason: "Two days at once." });
+  // The page reads the issue again and again.
+  await page.unrouteAll({ behavior: "wait" });
 });
 
 test("an answer that comes when the person is already at the next question: this question and its text stay", async () => {
