@@ -1,5 +1,4 @@
 /** Device credentials by their SHA-256, a replica of the bucket CREDENTIALS (design §2.2). */
-
 import { bucketBeats } from "../../services/bus/beats.ts";
 import { credentialEntrySchema } from "../../services/bus/messages/caller.ts";
 import { CREDENTIALS } from "../../services/bus/streams.ts";

@@ -9,7 +9,6 @@
  * After a silence the first messages may be old: they were in a buffer while the server or this process was stalled. A round
  * trip to the server proves that all of these have arrived.
  */
-
 import { BucketCompleteness } from "../../services/bus/bucket-completeness.ts";
 import type { Bus } from "../../services/bus/connection.ts";
 import { type Feed, openFeed } from "../../services/bus/feed.ts";

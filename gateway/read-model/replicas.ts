@@ -1,5 +1,4 @@
 /** The replicas in the gateway's memory: stations, credentials, sessions, kill switches and polls, each with its own feed. */
-
 import type { Bus } from "../../services/bus/connection.ts";
 import type { Barrier } from "../../services/bus/messages/caller.ts";
 import { type StationLogs, SWITCHES } from "../../services/bus/streams.ts";

@@ -1,5 +1,4 @@
 /** People's sessions by the SHA-256 of the token, a replica of the bucket SESSIONS. */
-
 import { hash } from "node:crypto";
 import { bucketBeats } from "../../services/bus/beats.ts";
 import type { BusClock } from "../../services/bus/bus-clock.ts";

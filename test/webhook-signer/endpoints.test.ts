@@ -265,7 +265,7 @@ describe("a rotation", () => {
     expect(v1).toEqual([expectedSignature(rotated.secret, t, body), expectedSignature(first, t, body)]);
     const third = world.ask(rotateWebhookSecret, { ...request, overlapMs: DAY_MS });
     expect((await refusalOf(third)).code).toBe("conflict");
-    // Nobody has received the answer with the second secret. The consumer still has the first one.
+    // The answer with the second secret was lost. The consumer still has the first one.
     const replaced = await world.ask(rotateWebhookSecret, { ...request, overlapMs: DAY_MS, replacesLost: true });
     expect(replaced.endpoint.secrets).toEqual([
       expect.objectContaining({ expiresAtMs: null }),

@@ -154,6 +154,22 @@ describe("the report of a day", () => {
     expect(await count({ day: DAY, mode: "test" })).toBe(0);
   });
 
+  test("an unreadable row is open in the report of each day of its file", async () => {
+    const importId = await world.importLines(world.terminalAccountId, [], { from: "2026-03-05", to: "2026-03-20" });
+    await world.database`
+      insert into statement_malformed (import_id, position, column_name, reason, raw)
+      values (${importId}, 1, 'Amount', 'It is no amount.', 'x')`;
+    await world.run(world.terminalAccountId);
+    const open = async (day: string) => (await report({ day })).openWithoutAmount;
+    const row = [{ kind: "malformed_line", count: 1 }];
+    expect(await Promise.all(["2026-03-04", "2026-03-05", "2026-03-20", "2026-03-21"].map(open))).toEqual([
+      [],
+      row,
+      row,
+      [],
+    ]);
+  });
+
   test("a filial of another organization, or an unknown time zone: refused", async () => {
     const other = await databases.openWorld();
     const request = {
