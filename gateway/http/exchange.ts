@@ -3,6 +3,7 @@
 import type { HttpResponse } from "uWebSockets.js";
 import type { Registry } from "prom-client";
 import { addressBlock } from "../../services/bus/address-block.ts";
+import { every } from "../../services/runtime/every.ts";
 import { addCount, addDuration, type Count, type Duration } from "../../services/runtime/metrics.ts";
 import { within } from "../../services/runtime/repeat.ts";
 import { LIMITS } from "../limits.ts";
@@ -182,11 +183,11 @@ export class Exchange {
  */
 export class Exchanges {
   readonly #open = new Set<Exchange>();
-  readonly #sweep: NodeJS.Timeout;
+  readonly #stopSweeps: () => void;
   #onEmpty: (() => void) | undefined;
 
   constructor() {
-    this.#sweep = setInterval(() => this.#checkDeadlines(), LIMITS.sweepIntervalMs);
+    this.#stopSweeps = every(LIMITS.sweepIntervalMs, () => this.#checkDeadlines());
   }
 
   get size(): number {
@@ -209,7 +210,7 @@ export class Exchanges {
       this.#onEmpty = resolve;
       await within(promise, timeoutMs);
     }
-    clearInterval(this.#sweep);
+    this.#stopSweeps();
   }
 
   /** Abandons all exchanges under way, and returns their number. */

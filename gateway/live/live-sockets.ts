@@ -10,6 +10,7 @@
  */
 import type { StationState } from "../../machines/station/state.ts";
 import type { SessionEntry } from "../../services/bus/messages/sessions.ts";
+import { every } from "../../services/runtime/every.ts";
 import type { Log } from "../../services/runtime/log.ts";
 import { liveIdentity, liveJson, liveValidUntilMs } from "../api/cashier/live.ts";
 import { ApiError } from "../http/handler-context.ts";
@@ -30,7 +31,7 @@ export class LiveSockets {
   readonly #log: Log;
   readonly #byStation = new Map<number, Set<LiveSocket>>();
   readonly #countOfSession = new Map<number, number>();
-  readonly #timer: NodeJS.Timeout;
+  readonly #stopSweeps: () => void;
   #dirty = new Set<LiveSocket>();
   #count = 0;
 
@@ -42,7 +43,7 @@ export class LiveSockets {
     replicas.stations.onChange(changed);
     replicas.polls.onChange(changed);
     replicas.switches.onChange(() => this.#markEach());
-    this.#timer = setInterval(() => this.#sweep(replicas.nowMs()), LIVE_LIMITS.sweepMs);
+    this.#stopSweeps = every(LIVE_LIMITS.sweepMs, () => this.#sweep(replicas.nowMs()));
   }
 
   get size(): number {
@@ -88,7 +89,7 @@ export class LiveSockets {
 
   /** Ends all sockets. Their clients reconnect to another gateway. */
   stop(): void {
-    clearInterval(this.#timer);
+    this.#stopSweeps();
     this.#forEach((socket) => socket.end(CLOSE_CODES.goingAway, "going_away"));
   }
 

@@ -14,6 +14,7 @@ import type { Bus } from "../../services/bus/connection.ts";
 import { type Feed, openFeed } from "../../services/bus/feed.ts";
 import { SequenceWait } from "../../services/bus/sequence-wait.ts";
 import type { BucketDefinition } from "../../services/bus/streams.ts";
+import { every } from "../../services/runtime/every.ts";
 import type { LineLog } from "../../services/runtime/log.ts";
 
 /** The waits of the replicas, each with its reason. Those of the feeds are in `services/bus/limits.ts`. */
@@ -47,7 +48,7 @@ export class ReplicaFeed {
   readonly #bus: Bus;
   readonly #feed: Feed;
   readonly #completeness: BucketCompleteness | undefined;
-  readonly #timer: NodeJS.Timeout;
+  readonly #stopChecks: () => void;
   readonly #sequence = new SequenceWait();
   #isUnconfirmed = false;
   #isConfirming = false;
@@ -76,7 +77,7 @@ export class ReplicaFeed {
         this.#sequence.reached(message.sequence);
       },
     });
-    this.#timer = setInterval(() => this.#checkFeed(), FEED_LIMITS.checkMs);
+    this.#stopChecks = every(FEED_LIMITS.checkMs, () => this.#checkFeed());
   }
 
   /** Resolves once the replica has applied everything that the stream held at the start. From then on it is fresh. */
@@ -126,7 +127,7 @@ export class ReplicaFeed {
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    this.#stopChecks();
     this.#feed.stop();
   }
 

@@ -15,6 +15,7 @@
  */
 import type { NatsConnection } from "nats";
 import type { Registry } from "prom-client";
+import { every } from "../runtime/every.ts";
 import type { LineLog } from "../runtime/log.ts";
 import { addGauge } from "../runtime/metrics.ts";
 import { BUS_LIMITS } from "./limits.ts";
@@ -79,7 +80,7 @@ export function startBusClock(nc: NatsConnection): BusClock & { stop(): void } {
 class MeasuredClock implements BusClock {
   readonly #nc: NatsConnection;
   readonly #listeners: (() => void)[] = [];
-  readonly #check: NodeJS.Timeout;
+  readonly #stopChecks: () => void;
   #best: Sample | undefined;
   #measuring: Promise<void> | undefined;
   #wrongServer: string | undefined;
@@ -87,11 +88,10 @@ class MeasuredClock implements BusClock {
 
   constructor(nc: NatsConnection) {
     this.#nc = nc;
-    this.#check = setInterval(() => {
+    this.#stopChecks = every(BUS_LIMITS.clockCheckMs, () => {
       const isDue = performance.now() - this.#measuredAtMs >= BUS_LIMITS.clockMeasureMs;
       if (isDue || this.#hasMoved()) void this.measure();
-    }, BUS_LIMITS.clockCheckMs);
-    this.#check.unref();
+    });
   }
 
   nowMs(): number {
@@ -130,7 +130,7 @@ class MeasuredClock implements BusClock {
   }
 
   stop(): void {
-    clearInterval(this.#check);
+    this.#stopChecks();
   }
 
   /** Whether this machine slept, or its clock was set, since the last measurement. */

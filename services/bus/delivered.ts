@@ -11,6 +11,7 @@
  * after the newest beat. The reader already has what was effective before that beat.
  */
 import type { NatsConnection } from "nats";
+import { every } from "../runtime/every.ts";
 import { ageOf, type Moment, NEVER, now } from "./beats.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import { readDelivered } from "./messages/outbox.ts";
@@ -33,7 +34,7 @@ interface DeliveredDeps {
 /** The proofs of one reader of one bucket. */
 export class Delivered {
   readonly #deps: DeliveredDeps;
-  readonly #timer: NodeJS.Timeout;
+  readonly #stopAsking: () => void;
   #provedAt: Moment = NEVER;
   /** The newest answer, until the reader has reached its sequence. */
   #answered: Answered | undefined;
@@ -41,11 +42,11 @@ export class Delivered {
 
   constructor(deps: DeliveredDeps) {
     this.#deps = deps;
-    this.#timer = setInterval(() => void this.#ask(), BUS_LIMITS.deliveredAskMs);
+    this.#stopAsking = every(BUS_LIMITS.deliveredAskMs, () => void this.#ask());
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    this.#stopAsking();
   }
 
   /** The reader has everything that was effective this long ago. */

@@ -15,6 +15,7 @@
 
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs, nanos, type Subscription } from "nats";
+import { every } from "../runtime/every.ts";
 import type { LineLog } from "../runtime/log.ts";
 import { OutageLog } from "../runtime/repeat.ts";
 import { Beats, isBeat } from "./beats.ts";
@@ -108,7 +109,7 @@ class RunningFeed {
   readonly #options: FeedOptions;
   readonly #outage: OutageLog;
   readonly #stopListening: () => void;
-  readonly #watch: NodeJS.Timeout;
+  readonly #stopWatch: () => void;
   #subscription: Subscription | undefined;
   #consumerName: string | undefined;
   /** The stream sequence of the last handled message; the next consumer starts after it. */
@@ -142,18 +143,18 @@ class RunningFeed {
     this.#stopListening = bus.onChange((isUp) => {
       if (isUp) void this.#start();
     });
-    this.#watch = setInterval(() => {
+    this.#stopWatch = every(BUS_LIMITS.feedWatchMs, () => {
       if (!bus.isUp() || !this.#isConsumerSilent()) return;
       void this.#readDirectly();
       if (performance.now() - this.#consumerReceivedAt > BUS_LIMITS.feedSilenceMs) void this.#start();
-    }, BUS_LIMITS.feedWatchMs);
+    });
     void this.#start();
   }
 
   stop(): void {
     if (this.#isStopped) return;
     this.#isStopped = true;
-    clearInterval(this.#watch);
+    this.#stopWatch();
     this.#stopProofs();
     this.#stopListening();
     this.#forget();
@@ -285,7 +286,7 @@ class RunningFeed {
       max_deliver: 1,
       ...(bitsPerSecond === undefined ? {} : { rate_limit_bps: bitsPerSecond }),
       flow_control: true,
-      idle_heartbeat: nanos(BUS_LIMITS.feedHeartbeatMs),
+      idle_heartbeat: nanos(this.#isReplicated ? BUS_LIMITS.feedHeartbeatMs : BUS_LIMITS.feedHeartbeatSingleMs),
       inactive_threshold: nanos(BUS_LIMITS.feedForgottenMs),
       headers_only: headersOnly ?? false,
       mem_storage: true,

@@ -212,8 +212,10 @@ export const BUS_LIMITS = {
   feedReadPauseMs: 100,
   /** Messages of one direct read: more than a busy log stores between two reads. */
   feedReadMessages: 1_000,
-  /** How often the server proves that an idle feed is alive. */
+  /** How often a server of a cluster proves that an idle feed is alive: more than twice in `feedDirectMs`. */
   feedHeartbeatMs: 250,
+  /** The same for a single server, which needs no direct read: twice in `feedSilenceMs`. */
+  feedHeartbeatSingleMs: 500,
   /** How long after a process died the server deletes its consumer. */
   feedForgottenMs: 30_000,
   /** Pause before a feed that could not be started is tried again. */

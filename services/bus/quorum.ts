@@ -2,6 +2,7 @@
 import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream";
 import { errors, type NatsConnection, type Server } from "nats";
+import { every } from "../runtime/every.ts";
 import type { LineLog } from "../runtime/log.ts";
 import { within } from "../runtime/repeat.ts";
 import { errorCode, UserError } from "../runtime/user-error.ts";
@@ -165,7 +166,7 @@ interface QuorumWatchDeps extends WatchDeps {
  */
 export class QuorumWatch {
   readonly #deps: QuorumWatchDeps;
-  readonly #timer: NodeJS.Timeout;
+  readonly #stopChecks: () => void;
   #answeredAtMs = performance.now();
   /** Questions in a row without an answer. */
   #asked = 0;
@@ -180,8 +181,7 @@ export class QuorumWatch {
 
   constructor(deps: QuorumWatchDeps) {
     this.#deps = deps;
-    this.#timer = setInterval(() => void this.#check(), BUS_LIMITS.quorumAskMs);
-    this.#timer.unref();
+    this.#stopChecks = every(BUS_LIMITS.quorumAskMs, () => void this.#check());
   }
 
   /** The process is connected to a server again, perhaps to another one: the silence of the last one does not count. */
@@ -200,7 +200,7 @@ export class QuorumWatch {
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    this.#stopChecks();
   }
 
   async #check(): Promise<void> {

@@ -18,6 +18,7 @@
 import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import { createInbox, type Msg, type NatsConnection, type Subscription } from "nats";
 import { z } from "zod";
+import { every } from "../runtime/every.ts";
 import { BUS_LIMITS } from "./limits.ts";
 import type { WatchDeps } from "./quorum.ts";
 import { PROCESS_HERE } from "./subjects.ts";
@@ -98,7 +99,7 @@ export interface ServerLinksDeps extends WatchDeps {
 
 export class ServerLinks {
   readonly #deps: ServerLinksDeps;
-  readonly #timer: NodeJS.Timeout;
+  readonly #stopChecks: () => void;
   /** By server: when the last message of a process there arrived. */
   readonly #receivedAtMs = new Map<string, number>();
   #turnAtMs = performance.now();
@@ -125,8 +126,7 @@ export class ServerLinks {
         if (error === null) this.#receive(message);
       },
     });
-    this.#timer = setInterval(() => this.#turn(), BUS_LIMITS.processHereMs);
-    this.#timer.unref();
+    this.#stopChecks = every(BUS_LIMITS.processHereMs, () => this.#turn());
   }
 
   /** The process is connected to a server again, perhaps to another one. */
@@ -158,7 +158,7 @@ export class ServerLinks {
 
   stop(): void {
     this.#isStopped = true;
-    clearInterval(this.#timer);
+    this.#stopChecks();
     void this.#closeDialled();
   }
 

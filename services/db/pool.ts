@@ -5,6 +5,7 @@
 import type { Socket } from "node:net";
 import postgres from "postgres";
 import { UserError } from "../runtime/user-error.ts";
+import { arrayTypes } from "./array-types.ts";
 import { Dialer, DialGate, type DialTarget } from "./dialer.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import { watchDatabase } from "./watched-database.ts";
@@ -115,9 +116,11 @@ function openPool(options: DatabaseOptions, gate: DialGate, facts: PoolFacts): D
     // The gate decides when to dial again. The driver's pause is only for refused connections.
     backoff: () => 0,
     ...customSocket(async (target) => counted(await dialer.dial(target), facts)),
-    // This costs a round trip per connection. Without it the driver can neither read nor write an array of texts.
-    fetch_types: true,
-    types: { int8: { to: INT8_OID, from: [INT8_OID], serialize: String, parse: parseSafeInteger } },
+    fetch_types: false,
+    types: {
+      int8: { to: INT8_OID, from: [INT8_OID], serialize: String, parse: parseSafeInteger },
+      ...arrayTypes(parseSafeInteger),
+    },
     connection: {
       application_name: options.applicationName ?? `device-payments ${facts.name}`,
       statement_timeout: options.longestWorkMs ?? DATABASE_LIMITS.statementTimeoutMs,

@@ -18,11 +18,13 @@ export interface Repeated {
 }
 
 /**
- * Runs `work` at intervals until stopped, never twice at the same time. After a failure it runs again at the next turn.
+ * Runs `work` at intervals until stopped, never twice at the same time, and first after `firstMs`, by default at once. After a
+ * failure it runs again at the next turn.
  */
 export function repeat(
   options: {
     readonly everyMs: number;
+    readonly firstMs?: number;
     readonly what: string;
     readonly log: { warn(fields: object, message: string): void };
   },
@@ -30,11 +32,13 @@ export function repeat(
 ): Repeated {
   const stopping = new AbortController();
   const { signal } = stopping;
+  const pause = async (ms: number): Promise<void> => await delay(ms, undefined, { signal }).catch(() => undefined);
   const run = async (): Promise<void> => {
     // A failure may last for hours, so the same reason is logged only once and not at each turn. Where reasons
     // alternate, or successful turns come between, each reason is logged once a minute.
     let lastReason = "";
     const logged = new LoggedReasons();
+    if (options.firstMs !== undefined) await pause(options.firstMs);
     while (!signal.aborted) {
       try {
         await work(signal);
@@ -45,7 +49,7 @@ export function repeat(
         lastReason = reason;
         if (isDue) options.log.warn({ err: error }, `${options.what} has failed`);
       }
-      await delay(options.everyMs, undefined, { signal }).catch(() => undefined);
+      await pause(options.everyMs);
     }
   };
   const running = run();

@@ -20,11 +20,19 @@ export interface Retention<TName extends string = string> {
 }
 
 /**
- * Runs the job at once and then at each interval, until stopped. It logs a failure and tries again at the next turn.
+ * The first turn: by then the process has read what people wait for. A process that runs for less than two minutes removes
+ * nothing.
+ */
+const FIRST_MS = 60_000;
+
+/**
+ * Runs the job within one to two minutes, so that processes that started together do not run it together, and then at each
+ * interval, until stopped. It logs a failure and tries again at the next turn.
  */
 export function startRetention(retention: Retention, log: LineLog): Repeated {
   const { what, everyMs } = retention;
-  return repeat({ everyMs, what: `removing ${what}`, log }, (signal) => removeExpired(retention, log, signal));
+  const firstMs = Math.min(everyMs, FIRST_MS * (1 + Math.random()));
+  return repeat({ everyMs, firstMs, what: `removing ${what}`, log }, (signal) => removeExpired(retention, log, signal));
 }
 
 /**

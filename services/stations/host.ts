@@ -12,6 +12,7 @@ import { startLateCount } from "../bus/deadline.ts";
 import { Failures } from "../bus/outage.ts";
 import { LEASES, type StationLogDefinition, type StationLogs } from "../bus/streams.ts";
 import type { SwitchesReplica } from "../bus/switches-replica.ts";
+import { every } from "../runtime/every.ts";
 import { forRequest, type Log } from "../runtime/log.ts";
 import { within } from "../runtime/repeat.ts";
 import { CommandRunner } from "./command-runner.ts";
@@ -78,7 +79,7 @@ export class StationHost {
   readonly #ownership: Ownership;
   readonly #scans = new AbortController();
   readonly #scanFailures: Failures;
-  readonly #ticker: NodeJS.Timeout;
+  readonly #stopTicks: () => void;
   readonly #stopListening: () => void;
   /** By station: the sequence of the newest commit that came after a scan and may be of the previous host. */
   readonly #lateCommits = new Map<number, number>();
@@ -137,7 +138,7 @@ export class StationHost {
         for (const index of partitions) this.#partitions.get(index)?.setListening(isListening);
       },
     });
-    this.#ticker = setInterval(() => this.#tick(), STATION_LIMITS.tickMs);
+    this.#stopTicks = every(STATION_LIMITS.tickMs, () => this.#tick());
     this.#stopListening = bus.onChange((isUp) => this.#onBusChange(isUp));
   }
 
@@ -151,7 +152,7 @@ export class StationHost {
   async stop(): Promise<void> {
     this.#scans.abort();
     this.#stopListening();
-    clearInterval(this.#ticker);
+    this.#stopTicks();
     await this.#ownership.stop();
     this.#withdrawals.stop();
     this.#unknownAppends.stop();

@@ -92,7 +92,7 @@ export const STATION_LIMITS = {
   /** Reads of stored heartbeats of devices that seem silent: after a power cut all devices of a city are. */
   heartbeatReadsAtOnce: 64,
   /** How often the host checks for due deadlines; an expiry is late by this much at most. */
-  tickMs: 50,
+  tickMs: 100,
   /** Deadlines that one check takes per partition, so that a million due deadlines do not delay all other work. */
   dueAtOnce: 100,
   /** Pause before the host retries a deadline or a liveness change that it could not commit. */

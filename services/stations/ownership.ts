@@ -11,6 +11,7 @@
  */
 import { PARTITION_COUNT } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
+import { every } from "../runtime/every.ts";
 import type { Log } from "../runtime/log.ts";
 import { LeaseBoard, type LeasePlace } from "./lease-board.ts";
 import { STATION_LIMITS } from "./limits.ts";
@@ -43,7 +44,7 @@ export class LogLeases {
   readonly #releasing = new Set<number>();
   /** Claims, with the count of the record that contains them first. */
   readonly #claims = new Map<number, number>();
-  readonly #timers: NodeJS.Timeout[] = [];
+  readonly #stopChecks: (() => void)[] = [];
   readonly #stopListening: () => void;
   /** When the newest acknowledged renewal was sent, by this host's monotonic clock. */
   #renewedAt = Number.NEGATIVE_INFINITY;
@@ -70,8 +71,8 @@ export class LogLeases {
   async start(): Promise<void> {
     await this.#board.ready;
     this.#isStarted = true;
-    this.#timers.push(setInterval(() => void this.#renew(), STATION_LIMITS.renewMs));
-    this.#timers.push(setInterval(() => this.#review(), STATION_LIMITS.reviewMs));
+    this.#stopChecks.push(every(STATION_LIMITS.renewMs, () => void this.#renew()));
+    this.#stopChecks.push(every(STATION_LIMITS.reviewMs, () => this.#review()));
     await this.#renew();
     const deadline = performance.now() + STATION_LIMITS.renewTimeoutMs;
     while (performance.now() < deadline) {
@@ -109,7 +110,7 @@ export class LogLeases {
   async stop(): Promise<void> {
     this.#isLeaving = true;
     this.#stopListening();
-    for (const timer of this.#timers) clearInterval(timer);
+    for (const stop of this.#stopChecks) stop();
     this.#claims.clear();
     await this.#deps.release([...this.#held]);
     this.#held.clear();
