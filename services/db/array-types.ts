@@ -16,7 +16,9 @@ function arrayType(oid: number, parseElement: (text: string) => unknown): Postgr
   return {
     to: oid,
     from: [oid],
-    serialize: (elements: unknown[]) => `{${elements.map(elementText).join(",")}}`,
+    // A text is an array that the caller has written.
+    serialize: (value: unknown[] | string) =>
+      typeof value === "string" ? value : `{${value.map(elementText).join(",")}}`,
     parse: (text: string) => parse(text, parseElement),
   };
 }

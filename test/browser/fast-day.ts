@@ -8,9 +8,9 @@ import { drawn } from "./chromium.ts";
 /** An init script. The day begins with `beginDay()`; before that, time and service are real. */
 export const FAST_DAY = `
   const day = (window.day = { isFast: false, isPaused: false, isLeaking: false, aheadMs: 0, polls: 0, kept: [], pending: 0, answer: () => undefined });
-  // For a page with a defect: it keeps everything that it receives.
+  // For a page with a defect: it keeps everything that it receives. Ten copies leak in a tenth of the time.
   const keep = (text) => {
-    if (day.isLeaking) day.kept.push([text, JSON.parse(text)]);
+    for (let copy = 0; day.isLeaking && copy < 10; copy += 1) day.kept.push([JSON.parse(JSON.stringify(text)), JSON.parse(text)]);
     return text;
   };
   const steady = performance.now.bind(performance), wall = Date.now.bind(Date);

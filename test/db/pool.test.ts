@@ -41,8 +41,10 @@ describe("the pool", () => {
     { type: "text[]", elements: [] },
     { type: "bigint[]", elements: [1, Number.MAX_SAFE_INTEGER, -3, null] },
     { type: "int[]", elements: [1, -2, null] },
-  ])("an array of type $type ($elements): written and read back", async ({ type, elements }) => {
-    const [row] = await sql`select ${elements as string[]}::${sql.unsafe(type)} as elements`;
+    { type: "text[]", given: '{"a b",null}', elements: ["a b", null] },
+    { type: "float8[]", given: "{1,null}", elements: "{1,NULL}" },
+  ])("an array of type $type ($elements): written and read back", async ({ type, elements, given = elements }) => {
+    const [row] = await sql`select ${given as string[]}::${sql.unsafe(type)} as elements`;
     expect(row).toEqual({ elements });
   });
 

@@ -246,21 +246,6 @@ describe("the first start", { timeout: TEST_MS }, () => {
     }
     expect(holders).toEqual(["services"]);
   });
-
-  test("Ctrl-C while a part waits to be started again: it ends in good order, and nothing is left running", async () => {
-    // Each end doubles the pause, until the test has time to stop the start within a pause.
-    for (let round = 0; round < 2; round += 1) await killAndAwait(program, "virtual-display");
-    const running = await processesOf(program);
-    expect(running.length).toBeGreaterThanOrEqual(8);
-    process.kill(await pidOf(program, "virtual-display"), "SIGKILL");
-    await program.waitFor(/virtual-display was ended by SIGKILL; it is started again in 1\.6 s/);
-    program.process.kill("SIGTERM");
-    expect(await program.ended).toBe(0);
-    expect(program.output().trim().split("\n").slice(-2)).toEqual(["Stopping (SIGTERM) …", "Stopped."]);
-    // The watchdog sees the end of its supervisor a moment later.
-    const left = async () => [...running.filter(({ pid }) => isRunning(pid)), ...(await processesOf(program))];
-    await vi.waitFor(async () => expect(await left()).toEqual([]), { timeout: GONE_MS, interval: 100 });
-  });
 });
 
 describe("a second start, with TLS, after the credential file of a virtual device was damaged", {

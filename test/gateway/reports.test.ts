@@ -366,20 +366,3 @@ describe("a report of a device that is blocked during its collection", () => {
     await cancel(intentId);
   });
 });
-
-describe("a report before a kill and a restart of every process", () => {
-  it("the same key afterwards: the same answer, and the report is stored once", async () => {
-    const intentId = await handOver();
-    const key = { client_idempotency_key: "before the crash" };
-    const before = await report(intentId, key);
-    const all = Object.values(system.processes);
-    await Promise.all([...all.map((each) => each.kill9()), system.nats.kill9()]);
-    await system.nats.restart();
-    for (const each of all) await each.restart();
-    await vi.waitUntil(() => system.bus.isUp(), { timeout: 10_000 });
-    const after = await report(intentId, key);
-    expect({ status: after.status, body: after.body }).toEqual({ status: 200, body: before.body });
-    expect((await readIntent(intentId)).report_count).toBe(1);
-    await cancel(intentId);
-  });
-});

@@ -11,8 +11,8 @@ import type { TestSystem } from "../../support/system.ts";
 const SECRET = "the-secret-of-the-acquirer";
 const SIGNED_CALLBACKS = 10;
 const APART_MS = 50;
-/** More senders than there are slots for callbacks. */
-const SENDERS = 600;
+/** More senders than there are slots: for callbacks with a signature, and for those without one. */
+const SENDERS = { signed: 600, unsigned: 100 };
 /** The format of this signature is valid, the signature is not. */
 const WRONG = { "x-provider-signature": `t=1790000000,v1=${"0".repeat(64)}` };
 
@@ -51,14 +51,19 @@ async function sendSigned(): Promise<number> {
 
 describe("a flood of callbacks", () => {
   it.each([
-    ["unsigned callbacks for the same config", {}, () => configId],
-    ["unsigned callbacks for configs that do not exist", {}, (sender: number) => 900_000 + (sender % 8)],
-    ["callbacks with wrong signatures for the same config", WRONG, () => configId],
-  ])("%s: every signed callback is recorded", async (_what, headers, configOf) => {
+    ["unsigned callbacks for the same config", {}, () => configId, SENDERS.unsigned],
+    [
+      "unsigned callbacks for configs that do not exist",
+      {},
+      (sender: number) => 900_000 + (sender % 8),
+      SENDERS.unsigned,
+    ],
+    ["callbacks with wrong signatures for the same config", WRONG, () => configId, SENDERS.signed],
+  ])("%s: every signed callback is recorded", async (_what, headers, configOf, senders) => {
     expect(await sendSigned()).toBe(200);
     const stopping = new AbortController();
     let answers = 0;
-    const flood = Array.from({ length: SENDERS }, async (_, sender) => {
+    const flood = Array.from({ length: senders }, async (_, sender) => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       const from = `127.0.1.${1 + (sender % 200)}`;
       while (!stopping.signal.aborted) {
@@ -68,7 +73,7 @@ describe("a flood of callbacks", () => {
       agent.destroy();
     });
     // There are as many answers as senders, so every sender of the flood has begun.
-    await vi.waitUntil(() => answers >= SENDERS, HANGS);
+    await vi.waitUntil(() => answers >= senders, HANGS);
     const statuses = await Promise.all(
       Array.from({ length: SIGNED_CALLBACKS }, async (_, nth) => {
         await delay(nth * APART_MS);
