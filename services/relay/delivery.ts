@@ -20,7 +20,13 @@ import { forRequest } from "../runtime/log.ts";
 import { deleteEntry, putOnce, setSwitch } from "./buckets.ts";
 import type { RelayDeps } from "./deps.ts";
 import { RELAY_LIMITS } from "./limits.ts";
-import { type DeliveredRows, isStationRestored, listPendingRows, markDelivered, type PendingRow } from "./sql/outbox.ts";
+import {
+  type DeliveredRows,
+  isStationRestored,
+  listPendingRows,
+  markDelivered,
+  type PendingRow,
+} from "./sql/outbox.ts";
 
 /** Where a row was stored, or why its receiver refused it for good. */
 export type Delivery =
