@@ -15,7 +15,6 @@ import { type ReadMessage, readBatch, readNext } from "../../bus/direct-reader.t
 import type { StationLogDefinition } from "../../bus/streams.ts";
 import type { Transaction } from "../../db/pool.ts";
 import { OutageLog, within } from "../../runtime/repeat.ts";
-import type { AuditDeps } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
 import type { CopierMetrics } from "../metrics.ts";
 import {
@@ -31,11 +30,11 @@ import {
 } from "../sql/copy.ts";
 import { applyLaterEvents, selectMissingEnds, upsertPayments } from "../sql/payments.ts";
 import { CommitNotice } from "./commit-notice.ts";
-import { startingPosition } from "./lost-commits.ts";
+import { type LossDeps, startingPosition } from "./lost-commits.ts";
 import { paymentRow } from "./payment-rows.ts";
 import { batchRows, type Gap, intentRow, readCommit, type StreamedCommit } from "./rows.ts";
 
-export interface CopierDeps extends AuditDeps {
+export interface CopierDeps extends LossDeps {
   readonly metrics: CopierMetrics;
 }
 
