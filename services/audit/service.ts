@@ -37,7 +37,7 @@ export async function startAuditService(serviceDeps: ServiceDeps): Promise<Servi
   const jsm = await jetstreamManager(bus.nc, { timeout: AUDIT_LIMITS.leaderMs, checkAPI: false });
   const deps: AuditDeps = { bus, jsm, logs, database, log };
   const responder = { nc: bus.nc, log, queue: NAME, isSilent: databaseSilence(database) };
-  const copier = startCopiers({ ...deps, database: copying, metrics: addCopierMetrics(metrics) });
+  const copier = startCopiers({ ...deps, ...auditSettings, database: copying, metrics: addCopierMetrics(metrics) });
   const lag = sample(() => readCopyLags(deps), AUDIT_LIMITS.lagReadMs);
   addLagMetrics(metrics, deps.logs, lag);
   const health = databaseHealth(deps.bus.nc, database, async () => {

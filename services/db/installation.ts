@@ -25,6 +25,18 @@ export async function readInstallation(databaseUrl: string): Promise<Installatio
   }
 }
 
+/** The number of station logs that the relay has found on the bus of this installation; undefined before its first check. */
+export async function readLogCount(databaseUrl: string): Promise<number | undefined> {
+  const sql = openDatabase({ url: databaseUrl, maxConnections: 1, name: "logs" });
+  try {
+    const [row] = await sql<{ logs: number }[]>`
+      select count(*)::int as logs from bus_marks where starts_with(stream, 'STATION_LOG_')`;
+    return row?.logs === 0 ? undefined : row?.logs;
+  } finally {
+    await closeDatabase(sql);
+  }
+}
+
 /** Host, port and name; never the user or the password. */
 export function nameDatabase(databaseUrl: string): string {
   const { host, pathname, searchParams } = new URL(databaseUrl);

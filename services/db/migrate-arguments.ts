@@ -15,12 +15,13 @@ started. It may run while the service works, and several at once take turns.
                      servers. Left out, it stays as it is; a new cluster needs it.
   --logs COUNT       streams that the stations are divided among, 1 to 32: 6 on a cluster
                      of three servers, so that one server's end touches a third of the
-                     stations. It is fixed when the bus is new; left out, 1 on one server.
-                     A new cluster needs it.
+                     stations. The first run fixes it for good, also for a later NATS. Left
+                     out, it stays as it is; the first run on a cluster needs it, and on one
+                     server it is 1.
   --database-restored
                      the database was restored from a backup, and NATS may be newer: empties
-                     NATS, and lets all numbers of the database jump behind those that were
-                     given after the backup. Stop all processes before.
+                     NATS, and lets all ids of the database jump behind those that were given
+                     after the backup; display numbers repeat. Stop all processes before.
   --help             this text
 
   DATABASE_URL       the PostgreSQL; its user may create tables. Shared, secret.

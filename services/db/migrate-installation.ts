@@ -9,7 +9,7 @@ import { claimBus, emptyBus, type Installation } from "../bus/installation.ts";
 import { hostAndPort, parseNatsAddress, type ServerAccess } from "../bus/nats-server.ts";
 import type { BusLayout } from "../bus/stream-config.ts";
 import { UserError } from "../runtime/user-error.ts";
-import { readInstallation } from "./installation.ts";
+import { readInstallation, readLogCount } from "./installation.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import { migrate } from "./migrate.ts";
 import { checkPulse, continueAfterRestore } from "./pulse.ts";
@@ -20,7 +20,10 @@ export interface MigrateInstallationOptions {
   readonly natsUrl: string;
   /** How the command identifies itself to the bus. */
   readonly natsAccess?: ServerAccess;
-  /** A member left out keeps its value on the bus. On a new server it is 1; a new cluster requires both members. */
+  /**
+   * A member left out keeps its value. On a new server the replicas are 1, and a new cluster requires them. The same for the
+   * logs of a new installation.
+   */
   readonly layout: Partial<BusLayout>;
   /** The database was restored from a backup and is now the valid state, so the migration empties the bus (`pulse.ts`). */
   readonly isRestored?: boolean | undefined;
@@ -41,7 +44,7 @@ export async function migrateInstallation(options: MigrateInstallationOptions): 
   const installation = await readInstallation(databaseUrl);
   if (isRestored === true) {
     await continueAfterRestore(databaseUrl);
-    log("The restored database continues with numbers above all that were assigned after its backup.");
+    log("The restored database continues with ids above all that were assigned after its backup.");
   }
   const found = await migrateBus({
     natsUrl,
@@ -87,7 +90,10 @@ export async function migrateBus(options: MigrateBusOptions): Promise<BusLayout>
 async function prepareBus(bus: Bus, options: MigrateBusOptions): Promise<BusLayout> {
   const { installation, databaseUrl, layout, isRestored, signal } = options;
   const stop = signal === undefined ? {} : { signal };
-  const wanted = { ...newLayout(bus, layout, await readLayout(bus, stop)), ...stop };
+  const known = await readLayout(bus, stop);
+  // On a new bus the stations stay divided as before: the database has a position and a loss of each log, not of a station.
+  const logs = known?.logs ?? (await readLogCount(databaseUrl));
+  const wanted = { ...newLayout(bus, layout, { replicas: known?.replicas, logs }), ...stop };
   if (isRestored === true) await emptyBus({ bus, installation });
   else await checkPulse({ bus, installation }, databaseUrl);
   await claimBus({ bus, installation }, wanted);
@@ -105,22 +111,26 @@ async function logLongWait<T>(log: (line: string) => void, forWhat: string, work
   }
 }
 
-function newLayout(bus: Bus, wanted: Partial<BusLayout>, known: BusLayout | undefined): BusLayout {
-  const isCluster = bus.nc.info?.cluster !== undefined;
-  // A new cluster has no default. With one log, the end of one server would stop all stations, and the number of logs never
-  // changes.
-  const byDefault = known ?? (isCluster ? undefined : { replicas: 1, logs: 1 });
-  const replicas = wanted.replicas ?? byDefault?.replicas;
-  const logs = wanted.logs ?? byDefault?.logs;
-  if (replicas === undefined || logs === undefined) {
-    const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) is a new cluster: choose how many copies it keeps of each stream, and among how many logs the stations are divided, for example \`npm run migrate -- --replicas 3 --logs 6\`; the number of logs never changes.`;
-    throw new UserError(sentence, { code: "layout_needed" });
-  }
-  if (known !== undefined && logs !== known.logs) {
-    const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) has ${logCount(known.logs)}, and their number never changes: leave --logs out.`;
+/** The part of the layout that the installation already has. */
+type KnownLayout = { readonly [member in keyof BusLayout]: BusLayout[member] | undefined };
+
+function newLayout(bus: Bus, wanted: Partial<BusLayout>, known: KnownLayout): BusLayout {
+  if (known.logs !== undefined && wanted.logs !== undefined && wanted.logs !== known.logs) {
+    const sentence = `This installation has ${logCount(known.logs)}, and their number never changes: leave --logs out.`;
     throw new UserError(sentence, { code: "logs_fixed" });
   }
-  return { replicas, logs };
+  // A new cluster has no default. With one log, the end of one server would stop all stations, and the number of logs never
+  // changes.
+  const byDefault = bus.nc.info?.cluster === undefined ? 1 : undefined;
+  const replicas = wanted.replicas ?? known.replicas ?? byDefault;
+  const logs = wanted.logs ?? known.logs ?? byDefault;
+  if (replicas !== undefined && logs !== undefined) return { replicas, logs };
+  const choice =
+    known.logs === undefined
+      ? "choose how many copies it keeps of each stream, and among how many logs the stations are divided, for example `npm run migrate -- --replicas 3 --logs 6`; the number of logs never changes"
+      : "choose how many copies it keeps of each stream, for example `npm run migrate -- --replicas 3`";
+  const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) is a new cluster: ${choice}.`;
+  throw new UserError(sentence, { code: "layout_needed" });
 }
 
 function logCount(count: number): string {

@@ -1,10 +1,12 @@
 /**
- * Delivers outbox rows. The rows of one key are delivered one after another, different keys side by side.
+ * Delivers outbox rows. The rows of one key are delivered one after another, different keys side by side. A station gets its
+ * description first, because it accepts nothing before.
  *
  *   idle ── a poll finds rows, or a flush ──► running ── all delivered ──► idle (forgotten)
  *     ▲                                          │
  *     └──────── pause over, or a flush ◄── waiting ◄┘ a row could not be delivered
  */
+import type { StationReply } from "../../machines/station/reply.ts";
 import type { Bus } from "../bus/connection.ts";
 import { requestHeaders } from "../bus/deadline.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
@@ -18,7 +20,13 @@ import { forRequest } from "../runtime/log.ts";
 import { deleteEntry, putOnce, setSwitch } from "./buckets.ts";
 import type { RelayDeps } from "./deps.ts";
 import { RELAY_LIMITS } from "./limits.ts";
-import { type DeliveredRows, listPendingRows, markDelivered, type PendingRow } from "./sql/outbox.ts";
+import {
+  type DeliveredRows,
+  isStationRestored,
+  listPendingRows,
+  markDelivered,
+  type PendingRow,
+} from "./sql/outbox.ts";
 
 /** Where a row was stored, or why its receiver refused it for good. */
 export type Delivery =
@@ -32,22 +40,11 @@ const refused = (failedReason: string): Delivery => ({ stream: null, sequence: n
  * Delivers a row. Safe to repeat: a station's command carries the row's id as its command id, entries of buckets are put
  * once, and a kill switch takes a higher revision only. Throws when it is not known to be delivered; then it must be tried again.
  */
-async function deliverRow({ bus, logs }: Pick<RelayDeps, "bus" | "logs">, row: PendingRow): Promise<Delivery> {
+async function deliverRow(deps: Pick<RelayDeps, "bus" | "logs" | "sql">, row: PendingRow): Promise<Delivery> {
+  const { bus } = deps;
   switch (row.kind) {
-    case "station_command": {
-      const { stationId, actor, command } = row;
-      const request = { commandId: `outbox:${row.outboxId}`, actor, command };
-      try {
-        const options = { timeoutMs: RELAY_LIMITS.stationTimeoutMs };
-        const answer = await askStation(bus.nc, stationId, request, options);
-        return answer.reply.ok ? stored(logs.of(stationId).name, answer.sequence) : refused(answer.reply.code);
-      } catch (error) {
-        // A command that a host does not understand stays invalid, and must not block the rows behind it.
-        if (error instanceof RefusedError && error.refusal.code === "invalid_request")
-          return refused("invalid_request");
-        throw error;
-      }
-    }
+    case "station_command":
+      return await commandStation(deps, row);
     case "credential_put":
       return stored(`KV_${CREDENTIALS.name}`, await putOnce(bus, CREDENTIALS, row.hash, row.entry));
     case "credential_delete":
@@ -64,6 +61,32 @@ async function deliverRow({ bus, logs }: Pick<RelayDeps, "bus" | "logs">, row: P
       return stored(ISSUE_EVENTS.name, await publishIssueEvent(bus, row));
   }
 }
+
+async function commandStation(
+  { bus, logs, sql }: Pick<RelayDeps, "bus" | "logs" | "sql">,
+  row: Extract<PendingRow, { readonly kind: "station_command" }>,
+): Promise<Delivery> {
+  const { stationId, actor, command } = row;
+  const request = { commandId: `outbox:${row.outboxId}`, actor, command };
+  const ask = () => askStation(bus.nc, stationId, request, { timeoutMs: RELAY_LIMITS.stationTimeoutMs });
+  try {
+    let { reply, sequence } = await ask();
+    if (isStationUnknown(reply)) {
+      // The bus has lost the station. What the recovery returns to it may be older than this row, which must follow. The relay
+      // asks again after the check, because the recovery may have ended in between.
+      const isRestored = await isStationRestored(sql, row.key);
+      ({ reply, sequence } = await ask());
+      if (!isRestored && isStationUnknown(reply)) throw new Error("The bus does not have this station again yet.");
+    }
+    return reply.ok ? stored(logs.of(stationId).name, sequence) : refused(reply.code);
+  } catch (error) {
+    // A command that a host does not understand stays invalid, and must not block the rows behind it.
+    if (error instanceof RefusedError && error.refusal.code === "invalid_request") return refused("invalid_request");
+    throw error;
+  }
+}
+
+const isStationUnknown = (reply: StationReply): boolean => !reply.ok && reply.code === "station_unknown";
 
 /**
  * Publishes an event for the webhook signer and returns its place in the stream. The row's id names the event: published

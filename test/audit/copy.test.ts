@@ -141,20 +141,23 @@ describe("the audit copy", () => {
 });
 
 describe("a gap in the audit copy", () => {
-  test("the log no longer has the missed commits: the copy has a gap, and the ended intents of the newest state", async () => {
+  test("the log no longer has the missed commits: the copy has a gap in the events, and the end of each collection", async () => {
     const station = await world.openStation();
     const first = await world.startAudit();
+    await station.collect(1999, orderSnapshot(1999));
     await world.untilCopied();
     await first.stop();
     const copied = station.commits.length;
+    await station.do({ type: "intent_cancel", intentId: 1999 }, station.cashier);
     // These are 40 collections of three commits each. The stream keeps 64 messages of a station.
     for (let index = 0; index < 40; index += 1) await station.collectCash(2000 + index);
+    await recordEnds(station);
     const { log, lines } = recordingLog();
     const second = await world.startAudit({ log });
     await world.untilCopied();
     const { stationId } = station.facts;
     const missing = station.commits.length - 64 - copied;
-    expect(missing).toBe(56);
+    expect(missing).toBe(57);
     const fromVersion = copied + 1;
     const toVersion = copied + missing;
     const kept = committedEvents(station).filter((event) => !isBetween(event, fromVersion, toVersion));
@@ -174,8 +177,31 @@ describe("a gap in the audit copy", () => {
     // Collection 2017 ended within the gap. The state after the gap still had it.
     const found = await findCopiedIntent(world.database, { stationId, intentId: 2017 });
     expect(found?.intent).toMatchObject({ status: "succeeded", intentId: 2017 });
+
+    // These had left the state before the first commit after the gap.
+    const payments = await world.database`
+      select status, count(*), count(ended_at) as ended from payments where station_id = ${stationId}
+      group by status order by status`;
+    expect(payments).toEqual([
+      { status: "cancelled", count: 1, ended: 1 },
+      { status: "succeeded", count: 40, ended: 40 },
+    ]);
+    const open = await findCopiedIntent(world.database, { stationId, intentId: 1999 });
+    expect(open?.intent).toMatchObject({ status: "cancelled" });
     await second.stop();
   });
+
+  /** Each collection after the first one brings the settlement service the end of the collection before. */
+  async function recordEnds({ commits, facts: { stationId } }: ScriptedStation): Promise<void> {
+    for (const { commit } of commits) {
+      const [ended] = commit.state.ended;
+      if (ended === undefined || commit.state.intent === null) continue;
+      await world.database`
+        insert into intent_records (intent_id, station_id, ended, created_at)
+        values (${ended.intentId}, ${stationId}, ${JSON.stringify(ended)}, ${new Date(ended.createdAtMs)})
+        on conflict do nothing`;
+    }
+  }
 
   test("messages in the log that are no commits: the copier logs each and continues", async () => {
     const { log, lines } = recordingLog();

@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DeviceDescription } from "../../machines/station/state.ts";
+import { startingPosition } from "../../services/audit/copy/lost-commits.ts";
 import { copyRetention } from "../../services/audit/retention.ts";
 import { BOUNDS } from "../../services/bus/bounds.ts";
 import { type AuditEvent, listStationEvents } from "../../services/bus/messages/events.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { removeExpired } from "../../services/runtime/retention.ts";
+import { ONE_LOG, STATION_LOG } from "../support/one-log.ts";
 import { type AuditWorld, committedEvents, startAuditWorld } from "./audit-world.ts";
 import { orderSnapshot, type ScriptedStation } from "./scripted-station.ts";
 
@@ -75,7 +77,7 @@ test("station events: not_found for another organization's station, permission_d
   await expect(ask({ caller: cashier })).rejects.toMatchObject({ refusal: { code: "permission_denied" } });
 });
 
-test("retention: the job deletes old events and intents, and the copy records no gap", async () => {
+test("retention: the job deletes old events and intents, and the copy records no gap and no loss", async () => {
   const station = await world.newStation();
   const now = station.nowMs;
   station.nowMs = Date.now() - 40 * 24 * 3_600_000;
@@ -103,6 +105,12 @@ test("retention: the job deletes old events and intents, and the copy records no
   expect(await count()).toEqual({ events, intents: 2, payments: 2 });
   await remove(30);
   expect(await count()).toEqual({ events: events - old, intents: 1, payments: 1 });
+
+  const deps = { ...world, jsm: world.bus.jsm, logs: ONE_LOG, log, eventRetentionDays: 30 };
+  const position = station.commits[old - 1]?.sequence ?? 0;
+  const start = { log: STATION_LOG, hold: { stream: STATION_LOG.name, holder: "test" }, position };
+  expect(await startingPosition(deps, start, new AbortController().signal), "no later commit").toBe(position);
+
   await station.collectCash(41_003);
   await world.untilCopied();
   const gaps = await world.database`select from station_events where station_id = ${stationId} and type = 'audit_gap'`;

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { connectBus } from "../../services/bus/connection.ts";
 import { checkStreams } from "../../services/bus/ensure-streams.ts";
 import { readInstallation } from "../../services/db/installation.ts";
+import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { startFaultyServer } from "../support/faulty-server.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
 import { QUIET } from "../support/quiet-log.ts";
@@ -140,6 +141,23 @@ describe("a bus with several logs that has lost streams", () => {
     const { nats, bus } = await prepared();
     for await (const name of bus.jsm.streams.names()) if (name !== "OBJ_STATEMENTS") await bus.jsm.streams.delete(name);
     expect(await prepareBus(nats.url, database.url, { logs: 1 })).toMatchObject({ logs: 1 });
+  });
+
+  test("a new bus for a database that had three: `migrate` keeps the number of logs, and refuses another one", async () => {
+    const { nats, stop } = await startBus();
+    onTestFinished(stop);
+    const restored = await cloneDatabase();
+    onTestFinished(restored.drop);
+    const sql = openDatabase({ url: restored.url, maxConnections: 1, name: "test" });
+    await sql`
+      insert into bus_marks (stream, created, sequence, stored)
+      select unnest(array['STATION_LOG_0', 'STATION_LOG_1', 'STATION_LOG_2', 'KV_SESSIONS']), '', 0, ''`;
+    await closeDatabase(sql);
+    await expect(prepareBus(nats.url, restored.url, { logs: 6 })).rejects.toMatchObject({
+      code: "logs_fixed",
+      message: "This installation has 3 station logs, and their number never changes: leave --logs out.",
+    });
+    expect(await prepareBus(nats.url, restored.url)).toMatchObject(LOGS);
   });
 
   async function prepared() {

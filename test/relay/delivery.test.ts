@@ -12,6 +12,7 @@ import { deleteEntry, putOnce } from "../../services/relay/buckets.ts";
 import { publishIssueEvent, publishRoboticsEvent } from "../../services/relay/delivery.ts";
 import { RELAY_LIMITS } from "../../services/relay/limits.ts";
 import {
+  deviceRow,
   type RelayFixture,
   roboticsRow,
   sessionHash,
@@ -140,18 +141,10 @@ describe("the relay", () => {
 
   test("a row that its station refuses finally: its reason is stored, and the rows after it are delivered", async () => {
     const stationId = 300;
-    const description = { kind: "customer_display", capabilities: [], handoffTarget: "" } as const;
-    const devicePut = (name: string): OutboxRow => ({
-      key: stationKey(stationId),
-      kind: "station_command",
-      stationId,
-      actor: { kind: "registry", id: 0 },
-      command: { type: "device_put", device: { ...description, name, deviceId: 1, status: "pending", revision: 1 } },
-    });
     await fixture.write(
-      devicePut("D"),
       // This name is longer than a host accepts.
-      devicePut("D".repeat(1_001)),
+      deviceRow(stationId, { deviceId: 1, revision: 1, name: "D".repeat(1_001) }),
+      deviceRow(stationId, { deviceId: 2, revision: 1 }),
       stationRow(stationId, 1),
     );
     const barrier = await fixture.flush(stationKey(stationId));
@@ -160,11 +153,30 @@ describe("the relay", () => {
       select failed_reason, sequence is null as unstored, delivered_at is null as outstanding from outbox
       where key = ${stationKey(stationId)} order by outbox_id`;
     expect(rows).toEqual([
-      { failed_reason: "station_unknown", unstored: true, outstanding: false },
       { failed_reason: "invalid_request", unstored: true, outstanding: false },
       { failed_reason: null, unstored: false, outstanding: false },
+      { failed_reason: null, unstored: false, outstanding: false },
     ]);
-    expect(await fixture.commits(stationId)).toHaveLength(1);
+    expect(await fixture.commits(stationId)).toHaveLength(2);
+  });
+
+  test("a row for a station that the bus does not have: waits for the station, and is refused where none is announced", async () => {
+    const announced = (isFinished: boolean) => fixture.sql`
+      insert into bus_announcements (part, finished_at) values ('stations', ${isFinished ? new Date() : null})
+      on conflict (part) do update set finished_at = excluded.finished_at`;
+    await announced(false);
+    await fixture.write(deviceRow(301, { deviceId: 1, revision: 1 }));
+    await expect(fixture.flush(stationKey(301))).rejects.toMatchObject({ refusal: { code: "unavailable" } });
+    await fixture.write(stationRow(301, 1));
+    await fixture.flush(stationKey(301));
+    expect((await fixture.commits(301)).at(-1)?.state.devices).toMatchObject([{ deviceId: 1 }]);
+
+    await announced(true);
+    await fixture.write(deviceRow(302, { deviceId: 1, revision: 1 }));
+    expect(await fixture.flush(stationKey(302))).toMatchObject({ isUndelivered: true });
+    expect(await fixture.sql`select failed_reason from outbox where key = ${stationKey(302)}`).toEqual([
+      { failed_reason: "station_unknown" },
+    ]);
   });
 
   test("a credential's deletion is delivered before its entry: the credential stays deleted", async () => {

@@ -15,7 +15,7 @@ import type { Mark, Noted } from "../../services/relay/sql/bus-state.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
 import { ONE_LOG, STATION_LOG, stationConfirmSubject } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
-import { type RelayFixture, sessionHash, sessionPut, startRelayFixture } from "./relay-fixture.ts";
+import { deviceRow, type RelayFixture, sessionHash, sessionPut, startRelayFixture } from "./relay-fixture.ts";
 
 const STREAM = `KV_${SESSIONS.name}`;
 let fixture: RelayFixture;
@@ -263,7 +263,7 @@ describe("a relay", () => {
     expect(await fixture.session(sessionHash(1_199))).toBe("put");
   });
 
-  test("announces a station without a host: its rows wait in the outbox, and the rest is announced", async () => {
+  test("announces a station without a host: its rows wait in the outbox, also a newer one, and the rest is announced", async () => {
     const { organizationId, filialId } = await newOrganization();
     const [station] = await fixture.sql<[{ station_id: number }]>`
       insert into stations (organization_id, filial_id, name, currency, revision)
@@ -276,6 +276,8 @@ describe("a relay", () => {
     await fixture.sql`
       insert into device_credentials (organization_id, device_id, credential_hash, scopes)
       values (${organizationId}, ${device.device_id}, decode(${sessionHash(77)}, 'hex'), '{device:read}')`;
+    // A change from after the relay read the station.
+    await fixture.write(deviceRow(stationId, { deviceId: device.device_id, revision: 4 }));
     await fixture.startAnnouncers();
     await fixture.startRelay();
     await expect.poll(() => isAnnounced("credentials")).toBe(true);
@@ -284,11 +286,11 @@ describe("a relay", () => {
     const left = await fixture.sql`
       select payload #>> '{command,type}' as type from outbox
       where key = ${stationKey(stationId)} and delivered_at is null order by outbox_id`;
-    expect(left.map((row) => row["type"])).toEqual(["station_put", "device_put"]);
+    expect(left.map((row) => row["type"])).toEqual(["device_put", "station_put", "device_put"]);
     await fixture.startStations();
     await fixture.delivered();
     const commits = await fixture.commits(stationId);
-    expect(commits.at(-1)?.state).toMatchObject({ revision: 4, devices: [{ name: "Display", revision: 3 }] });
+    expect(commits.at(-1)?.state).toMatchObject({ revision: 4, devices: [{ status: "suspended", revision: 4 }] });
   });
 
   test("announces a waiting order that was changed and has left the known orders: the station shows its new amount", async () => {

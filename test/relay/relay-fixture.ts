@@ -185,6 +185,29 @@ export function stationRow(stationId: number, revision: number): OutboxRow {
   };
 }
 
+/** The outbox row that describes a suspended device. */
+export function deviceRow(
+  stationId: number,
+  { deviceId, revision, name = "Device" }: { deviceId: number; revision: number; name?: string },
+): OutboxRow {
+  const device = {
+    deviceId,
+    name,
+    kind: "customer_display",
+    capabilities: [],
+    status: "suspended",
+    handoffTarget: "",
+    revision,
+  } as const;
+  return {
+    key: stationKey(stationId),
+    kind: "station_command",
+    stationId,
+    actor: { kind: "registry", id: 0 },
+    command: { type: "device_put", device },
+  };
+}
+
 /** The hash of a made-up session token. */
 export const sessionHash = (number: number): string => number.toString(16).padStart(64, "0");
 

@@ -13,8 +13,8 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { type ReadMessage, readBatch, readNext } from "../../bus/direct-reader.ts";
 import type { StationLogDefinition } from "../../bus/streams.ts";
+import type { Transaction } from "../../db/pool.ts";
 import { OutageLog, within } from "../../runtime/repeat.ts";
-import type { AuditDeps } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
 import type { CopierMetrics } from "../metrics.ts";
 import {
@@ -28,12 +28,13 @@ import {
   upsertHeads,
   upsertIntents,
 } from "../sql/copy.ts";
-import { applyLaterEvents, upsertPayments } from "../sql/payments.ts";
+import { applyLaterEvents, selectMissingEnds, upsertPayments } from "../sql/payments.ts";
 import { CommitNotice } from "./commit-notice.ts";
-import { startingPosition } from "./lost-commits.ts";
-import { batchRows, type Gap, readCommit, type StreamedCommit } from "./rows.ts";
+import { type LossDeps, startingPosition } from "./lost-commits.ts";
+import { paymentRow } from "./payment-rows.ts";
+import { batchRows, type Gap, intentRow, readCommit, type StreamedCommit } from "./rows.ts";
 
-export interface CopierDeps extends AuditDeps {
+export interface CopierDeps extends LossDeps {
   readonly metrics: CopierMetrics;
 }
 
@@ -196,7 +197,8 @@ class LogCopier {
       this.#busyUntilMs = this.#heldAtMs + AUDIT_LIMITS.busyMs;
       metrics.commits.add({}, commits.length);
       metrics.gaps.add({}, gaps.length);
-      for (const gap of gaps) log.error(gap, "commits are missing in the audit copy");
+      for (const { stationId, fromVersion, toVersion } of gaps)
+        log.error({ stationId, fromVersion, toVersion }, "commits are missing in the audit copy");
     }
     this.#readTo = messages.at(-1)?.sequence ?? this.#readTo;
     this.#pauseMs = AUDIT_LIMITS.retryPauseMs;
@@ -227,6 +229,7 @@ class LogCopier {
         upsertPayments(sql, rows.payments),
         upsertHeads(sql, rows.heads),
       ]);
+      for (const gap of rows.gaps) await copyEnds(sql, gap);
       await applyLaterEvents(sql, rows.laterEvents);
       return rows.gaps;
     });
@@ -242,6 +245,22 @@ class LogCopier {
     this.#heldAtMs = performance.now();
     return position;
   }
+}
+
+/** Copies how the collections ended that only the missing commits had. The settlement service has the end of each. */
+async function copyEnds(sql: Transaction, gap: Gap): Promise<void> {
+  const { state, atMs } = gap.next;
+  const { stationId, organizationId } = state;
+  const place = { stationId, organizationId, version: gap.toVersion, atMs };
+  const ended = await selectMissingEnds(sql, gap);
+  await upsertIntents(
+    sql,
+    ended.map((intent) => intentRow(place, intent)),
+  );
+  await upsertPayments(
+    sql,
+    ended.map((intent) => paymentRow(place, intent, state)),
+  );
 }
 
 async function sleep(ms: number, signal: AbortSignal): Promise<void> {

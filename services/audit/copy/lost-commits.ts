@@ -26,6 +26,11 @@ import { expireLostPayments, upsertPayments } from "../sql/payments.ts";
 import { paymentRow } from "./payment-rows.ts";
 import { intentRow, intentsOf, readCommit } from "./rows.ts";
 
+export interface LossDeps extends AuditDeps {
+  /** The copy lacks older events: that shows no loss. */
+  readonly eventRetentionDays: number;
+}
+
 export interface Start {
   readonly log: StationLogDefinition;
   readonly hold: Hold;
@@ -37,7 +42,7 @@ export interface Start {
  * The position from which a copier continues. First records which copied commits the log has lost. Throws `HoldLostError`,
  * and an error when the log's leader does not answer.
  */
-export async function startingPosition(deps: AuditDeps, start: Start, signal: AbortSignal): Promise<number> {
+export async function startingPosition(deps: LossDeps, start: Start, signal: AbortSignal): Promise<number> {
   const { hold, position } = start;
   const common = await confirmedPosition(deps, start, signal);
   if (common === position) return position;
@@ -52,7 +57,7 @@ export async function startingPosition(deps: AuditDeps, start: Start, signal: Ab
  * A newly elected leader may not have applied all its messages yet, and then seems to have lost some. So only a position that
  * the leader confirms after a while counts.
  */
-async function confirmedPosition(deps: AuditDeps, start: Start, signal: AbortSignal): Promise<number> {
+async function confirmedPosition(deps: LossDeps, start: Start, signal: AbortSignal): Promise<number> {
   let found = await findCommonPosition(deps, start);
   for (let times = 1; found !== start.position && times < AUDIT_LIMITS.lossConfirmations; times += 1) {
     await pause(AUDIT_LIMITS.lossConfirmMs, undefined, { signal });
@@ -67,7 +72,7 @@ async function confirmedPosition(deps: AuditDeps, start: Start, signal: AbortSig
  * The position itself if the stream still has the last copied commit, otherwise an earlier one; zero for a new stream. The
  * stream may have other commits at the same sequences by now, so this compares the commits and not only their sequences.
  */
-async function findCommonPosition(deps: AuditDeps, { log, position }: Start): Promise<number> {
+async function findCommonPosition(deps: LossDeps, { log, position }: Start): Promise<number> {
   if (position === 0) return 0;
   const { state } = await deps.jsm.streams.info(log.name);
   if (state.last_seq >= position) {
@@ -98,11 +103,12 @@ async function nextMessage({ jsm }: AuditDeps, log: StationLogDefinition, sequen
   return await jsm.streams.getMessage(log.name, query);
 }
 
-async function isCopied({ database }: AuditDeps, message: StoredMsg): Promise<boolean> {
+async function isCopied({ database, eventRetentionDays }: LossDeps, message: StoredMsg): Promise<boolean> {
   const commit = readCommit(message);
   if (commit === undefined) return false;
   const { atMs, state } = commit;
-  return await isCommitCopied(database, { stationId: state.stationId, streamSequence: message.seq, atMs });
+  const copied = { stationId: state.stationId, streamSequence: message.seq, atMs };
+  return await isCommitCopied(database, copied, eventRetentionDays);
 }
 
 /**

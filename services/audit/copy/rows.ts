@@ -25,6 +25,8 @@ export interface Gap {
   readonly stationId: number;
   readonly fromVersion: number;
   readonly toVersion: number;
+  /** The first commit after them. */
+  readonly next: Commit;
 }
 
 /** How far a station is copied. */
@@ -118,7 +120,7 @@ export function batchRows(commits: readonly StreamedCommit[], before: ReadonlyMa
     const isGap = version > head.version + 1;
     if (isGap) {
       const missing = { fromVersion: head.version + 1, toVersion: version - 1 };
-      gaps.push({ stationId, ...missing });
+      gaps.push({ stationId, ...missing, next: commit });
       // The event in place of the missing commits has the version of the first of them.
       const facts = { version: missing.fromVersion, ordinal: 0, intent_id: null, type: "audit_gap", data: missing };
       events.push(eventRow(streamed, SYSTEM, facts));

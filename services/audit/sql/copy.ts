@@ -136,16 +136,22 @@ export async function upsertHeads(sql: Transaction, heads: BatchRows["heads"]): 
         lost_collections = case when known.station_id = any(${restored}::bigint[]) then '[]' else known.lost_collections end`;
 }
 
-/** Whether this commit is copied: of this station, with this sequence in the stream, made at this moment. */
+/**
+ * Whether this commit is copied: of this station, with this sequence in the stream, made at this moment. One past the retention
+ * counts as copied, because its events are deleted.
+ */
 export async function isCommitCopied(
   database: Database,
   commit: { readonly stationId: number; readonly streamSequence: number; readonly atMs: number },
+  retentionDays: number,
 ): Promise<boolean> {
-  const rows = await database`
-    select from station_events
-    where station_id = ${commit.stationId} and stream_sequence = ${commit.streamSequence}
-      and at = to_timestamp(${commit.atMs}::double precision / 1000.0) limit 1`;
-  return rows.length > 0;
+  const { stationId, streamSequence, atMs } = commit;
+  const [row] = await database<[{ copied: boolean }]>`
+    select c.at < now() - make_interval(days => ${retentionDays}) or exists (
+      select from station_events e
+      where e.station_id = ${stationId} and e.stream_sequence = ${streamSequence} and e.at = c.at) as copied
+    from (select to_timestamp(${atMs}::double precision / 1000.0) as at) c`;
+  return row.copied;
 }
 
 /** Up to `limit` ids after `sinceId` of stations with a copied commit after this sequence of the stream. */

@@ -1,5 +1,5 @@
 /** The list of payments, and counts over them. One SQL operation per function. */
-import type { UnclearReason } from "../../../machines/payment-intent.ts";
+import type { PaymentIntent, UnclearReason } from "../../../machines/payment-intent.ts";
 import { reasonWhenLost } from "../../../machines/station/lost-collections.ts";
 import { reasonAfter } from "../../../machines/station/reasons.ts";
 import type { Payment, PaymentsFilter } from "../../bus/messages/payments.ts";
@@ -7,6 +7,7 @@ import { readIntent } from "../../db/intent-history.ts";
 import type { Database, ExpiredRows, Fragment, Queryable, Transaction } from "../../db/pool.ts";
 import { readStoredText } from "../../db/stored-text.ts";
 import type { LaterEvent, PaymentRow } from "../copy/payment-rows.ts";
+import type { Gap } from "../copy/rows.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
 import type { CommitRange } from "./copy.ts";
 
@@ -42,6 +43,25 @@ export async function applyLaterEvents(sql: Transaction, later: readonly LaterEv
     const reason = reasonAfter(row.reason, event);
     await sql`update payments set money_may_have_moved = ${reason} where intent_id = ${intentId}`;
   }
+}
+
+/** The ended intents of a station whose end only missing commits had, as the station sent them to the settlement service. */
+export async function selectMissingEnds(
+  sql: Transaction,
+  { stationId, fromVersion }: Pick<Gap, "stationId" | "fromVersion">,
+): Promise<readonly PaymentIntent[]> {
+  // A collection lasts less than a day, so this has the one that was open before the first missing commit.
+  const [since] = await sql<{ at: Date }[]>`
+    select coalesce((
+        select e.at from station_events e where e.station_id = ${stationId} and e.version < ${fromVersion}
+        order by e.version desc limit 1), s.created_at) - interval '1 day' as at
+    from stations s where s.station_id = ${stationId}`;
+  if (since === undefined) return [];
+  const rows = await sql<{ ended: string }[]>`
+    select r.ended from intent_records r left join payments p using (intent_id)
+    where r.station_id = ${stationId} and r.created_at >= ${since.at} and r.ended is not null
+      and (p.intent_id is null or p.version = 0 or p.status in ('created', 'presented', 'processing'))`;
+  return rows.map(({ ended }) => readIntent(ended));
 }
 
 /** Expires the open payments that only lost commits have. The caller has already stored those that the log still has. */

@@ -27,7 +27,7 @@ export async function listPendingKeys(sql: Database, after: string, limit: numbe
 }
 
 /**
- * The key's oldest undelivered rows, in the order of delivery. Removes the descriptions of orders that have a newer revision by
+ * The key's next undelivered rows, in the order of delivery: descriptions of the station first, then the oldest. Removes the descriptions of orders that have a newer revision by
  * now: a station remembers its newest orders only, and would take a late description of a paid one for a new order. The station
  * has the newer revision from its own payment, or by a row behind this one.
  */
@@ -42,10 +42,20 @@ export async function listPendingRows(sql: Database, key: string, limit: number)
       returning o.outbox_id)
     select outbox_id, kind, payload, request_id from outbox
     where key = ${key} and delivered_at is null and outbox_id not in (select outbox_id from outdated)
-    order by outbox_id limit ${limit}`;
+    order by kind <> 'station_command' or payload #>> '{command,type}' <> 'station_put', outbox_id limit ${limit}`;
   return rows.map(({ kind, payload, outbox_id: outboxId, request_id }) => {
     return { key, kind, ...payload, outboxId, requestId: request_id ?? undefined } as PendingRow;
   });
+}
+
+/** Whether no description of a lost station is under way: the recovery has restored all stations, and no row has one. */
+export async function isStationRestored(sql: Database, key: string): Promise<boolean> {
+  const [row] = await sql<[{ restored: boolean }]>`
+    select not exists (select from bus_announcements where part = 'stations' and finished_at is null)
+      and not exists (
+        select from outbox where key = ${key} and delivered_at is null and kind = 'station_command'
+          and payload #>> '{command,type}' = 'station_put') as restored`;
+  return row.restored;
 }
 
 /** Marks a row as done: where it was stored, or why it was refused for good. */
