@@ -46,6 +46,18 @@ export interface Person extends Session {
 
 export type Work = (person: Person) => Promise<void>;
 
+/**
+ * The log-in in the environment; undefined when there is none. Throws `CommandError` for a half of it: the command would act as
+ * another person.
+ */
+export function logInOf(party: Party, env: NodeJS.ProcessEnv): { email: string; password: string } | undefined {
+  const { variables } = PARTIES[party];
+  const [email, password] = variables.map((name) => env[name]);
+  if (email && password) return { email, password };
+  if (email || password) throw new CommandError(`Give both ${variables.join(" and ")}, or neither.`);
+  return undefined;
+}
+
 /** Logs in, does the work, and logs out. */
 export async function asPerson(
   party: Party,
@@ -55,8 +67,7 @@ export async function asPerson(
   const { baseUrl, certificateFile, sandbox } = findService(option, process.env);
   if (certificateFile !== undefined) trustCertificate(certificateFile);
   const { api, variables } = PARTIES[party];
-  const [email, password] = variables.map((name) => process.env[name]);
-  const details = email && password ? { email, password } : sandbox?.[party];
+  const details = logInOf(party, process.env) ?? sandbox?.[party];
   if (details === undefined) {
     const searched = absence(dataFile(process.env, "sandbox.json"));
     throw new CommandError(`Set ${variables.join(" and ")}; ${searched} for ${baseUrl}.`);
