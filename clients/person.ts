@@ -118,6 +118,18 @@ export function required(text: string | undefined, name: string): string {
   return text;
 }
 
+/** Reads all pages of a list: `readPage` returns the rows after the last known one, and whether there are more. */
+export async function allRows<TRow>(
+  readPage: (last: TRow | undefined) => Promise<readonly [rows: readonly TRow[], hasMore: boolean]>,
+): Promise<TRow[]> {
+  const all: TRow[] = [];
+  for (;;) {
+    const [rows, hasMore] = await readPage(all.at(-1));
+    all.push(...rows);
+    if (!hasMore || rows.length === 0) return all;
+  }
+}
+
 /** A query without the undefined fields. */
 export function queryOf(fields: Readonly<Record<string, string | number | undefined>>): string {
   const query = new URLSearchParams();
