@@ -16,6 +16,7 @@ import {
   refusalError,
   UsageError,
 } from "./command.ts";
+import { noAnswer } from "./http/no-answer.ts";
 import { trustCertificate } from "./http/transport.ts";
 
 const HELP = `Makes and lists organizations, and resets owners' passwords, by the platform's API.
@@ -147,25 +148,12 @@ async function request(
   const init = { method, headers, signal, redirect: "manual" as const };
   const response = await fetch(url, body === undefined ? init : { ...init, body: JSON.stringify(body) }).catch(
     (error: unknown) => {
-      throw new CommandError(noAnswer(url, error));
+      throw new CommandError(noAnswer(url.href, error));
     },
   );
   const answer: unknown = await response.json().catch(() => undefined);
   if (response.ok) return answer;
   throw refusalError(answer, response.status);
-}
-
-/** Error codes of TLS: the certificate is for another name, or no authority that Node trusts has signed it. */
-const UNTRUSTED = /CERT|SIGNATURE/;
-
-function noAnswer(url: URL, error: unknown): string {
-  const cause = error instanceof Error ? error.cause : undefined;
-  const code = typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : "";
-  if (UNTRUSTED.test(code))
-    return `The certificate of ${url.origin} is not trusted (${code}); name it in GATEWAY_CERTIFICATE_FILE.`;
-  if (code === "ENOENT") return "The file that GATEWAY_CERTIFICATE_FILE names does not exist; correct the path.";
-  const reason = code === "" ? "" : ` (${code})`;
-  return `The service at ${url.origin} does not answer${reason}; check --base-url and that it runs.`;
 }
 
 await run(process.argv.slice(2)).catch(endWithError);

@@ -46,6 +46,18 @@ export interface Person extends Session {
 
 export type Work = (person: Person) => Promise<void>;
 
+/**
+ * The log-in in the environment; undefined when there is none. Throws `CommandError` for a half of it: the command would act as
+ * another person.
+ */
+export function logInOf(party: Party, env: NodeJS.ProcessEnv): { email: string; password: string } | undefined {
+  const { variables } = PARTIES[party];
+  const [email, password] = variables.map((name) => env[name]);
+  if (email && password) return { email, password };
+  if (email || password) throw new CommandError(`Give both ${variables.join(" and ")}, or neither.`);
+  return undefined;
+}
+
 /** Logs in, does the work, and logs out. */
 export async function asPerson(
   party: Party,
@@ -55,8 +67,7 @@ export async function asPerson(
   const { baseUrl, certificateFile, sandbox } = findService(option, process.env);
   if (certificateFile !== undefined) trustCertificate(certificateFile);
   const { api, variables } = PARTIES[party];
-  const [email, password] = variables.map((name) => process.env[name]);
-  const details = email && password ? { email, password } : sandbox?.[party];
+  const details = logInOf(party, process.env) ?? sandbox?.[party];
   if (details === undefined) {
     const searched = absence(dataFile(process.env, "sandbox.json"));
     throw new CommandError(`Set ${variables.join(" and ")}; ${searched} for ${baseUrl}.`);
@@ -105,6 +116,18 @@ export function idOf(text: string | undefined, name: string): number {
 export function required(text: string | undefined, name: string): string {
   if (text === undefined || text === "") throw new UsageError(`Give ${name}; see --help.`);
   return text;
+}
+
+/** Reads all pages of a list: `readPage` returns the rows after the last known one, and whether there are more. */
+export async function allRows<TRow>(
+  readPage: (last: TRow | undefined) => Promise<readonly [rows: readonly TRow[], hasMore: boolean]>,
+): Promise<TRow[]> {
+  const all: TRow[] = [];
+  for (;;) {
+    const [rows, hasMore] = await readPage(all.at(-1));
+    all.push(...rows);
+    if (!hasMore || rows.length === 0) return all;
+  }
 }
 
 /** A query without the undefined fields. */

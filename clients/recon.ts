@@ -250,12 +250,15 @@ function closeAll({ kind, account, through, reason, json }: Options): Work {
   };
   return async ({ act }) => {
     const answer = await act("issues/close/", body, closedSchema);
-    if (json === true) return printJson(answer);
     const { closed_ids: closedIds, refused, has_more: hasMore } = answer;
-    print(`${closedIds.length} issues are closed.`);
-    printRefused(refused, "is not closed");
-    if (hasMore) print("More issues match: repeat the command.");
-    if (closedIds.length > 0) print(`To undo this within a day: npm run recon -- undo ${closedIds.join(" ")}`);
+    if (json === true) printJson(answer);
+    else {
+      print(`${closedIds.length} issues are closed.`);
+      printRefused(refused, "is not closed");
+      if (hasMore) print("More issues match: repeat the command.");
+      if (closedIds.length > 0) print(`To undo this within a day: npm run recon -- undo ${closedIds.join(" ")}`);
+    }
+    if (refused.length > 0) throw new CommandError(`${refused.length} issues are not closed.`);
   };
 }
 

@@ -12,6 +12,7 @@ import { clientLimits } from "./limits.ts";
 import {
   ACCESS_OPTIONS,
   accessHelp,
+  allRows,
   asPerson,
   idOf,
   type Person,
@@ -42,7 +43,8 @@ const HELP = `Imports statements of providers and banks, by the API of reconcili
       --format NAME --encoding NAME   such as camt.053 and utf-8
       --mapping ID                    a stored mapping of CSV, which names the encoding
   npm run statement -- confirm IMPORT   with --format and --encoding, or --mapping
-  npm run statement -- list             the newest imports; --account ID for one account
+  npm run statement -- list             the newest imports; --account ID for one account,
+                                        --before ID for the page after this import
   npm run statement -- preview IMPORT --mapping ID | --definition FILE
       Shows how a mapping reads the first rows; --rows N for N rows
   npm run statement -- mapping list
@@ -60,6 +62,7 @@ ${accessHelp("operator")}`;
 const OPTIONS = {
   ...ACCESS_OPTIONS,
   account: { type: "string" },
+  before: { type: "string" },
   format: { type: "string" },
   encoding: { type: "string" },
   mapping: { type: "string" },
@@ -77,7 +80,7 @@ const USED: Readonly<Record<string, readonly (keyof Options)[]>> = {
   accounts: [],
   import: ["account", "format", "encoding", "mapping"],
   confirm: ["format", "encoding", "mapping"],
-  list: ["account"],
+  list: ["account", "before"],
   preview: ["mapping", "definition", "rows"],
   "mapping list": [],
   "mapping store": ["definition", "corrects"],
@@ -90,9 +93,10 @@ const accountsSchema = z.looseObject({
   statement_accounts: z.array(
     z.looseObject({ account_id: z.int(), provider: z.string(), reference: z.string(), name: z.string() }),
   ),
+  has_more: z.boolean(),
 });
 const mappingSchema = z.looseObject({ mapping_id: z.int(), name: z.string(), version: z.int() });
-const mappingsSchema = z.looseObject({ statement_mappings: z.array(mappingSchema) });
+const mappingsSchema = z.looseObject({ statement_mappings: z.array(mappingSchema), has_more: z.boolean() });
 const refusalSchema = z.looseObject({ detail: z.string() }).nullable();
 const previewSchema = z.looseObject({
   refusal: refusalSchema,
@@ -106,9 +110,14 @@ const previewSchema = z.looseObject({
     }),
   ),
 });
-const testSchema = z.looseObject({ test_id: z.int(), status: z.string(), lines: z.int(), malformed: z.int() });
-
-const importsSchema = z.looseObject({ imports: z.array(importSchema) });
+const testSchema = z.looseObject({
+  test_id: z.int(),
+  status: z.string(),
+  refusal: refusalSchema,
+  lines: z.int(),
+  malformed: z.int(),
+});
+const importsSchema = z.looseObject({ imports: z.array(importSchema), has_more: z.boolean() });
 
 /** Checks the arguments, before the log-in, and returns the work that they ask for. Throws `UsageError`. */
 function workOf(words: readonly string[], options: Options): Work {
@@ -120,16 +129,7 @@ function workOf(words: readonly string[], options: Options): Work {
   if (surplus !== undefined) throw new UsageError(`There is one argument too many, "${surplus}"; see --help.`);
   switch (command) {
     case "accounts":
-      return async ({ read }) => {
-        const answer = await read("accounts/", accountsSchema);
-        if (options.json === true) return printJson(answer);
-        if (answer.statement_accounts.length === 0)
-          print(
-            "There is no account yet: add one on the page /reconcile/, or with POST /api/reconciliation/v1/accounts/.",
-          );
-        for (const { account_id: id, provider, reference, name } of answer.statement_accounts)
-          print(`${id}\t${provider}\t${reference}\t${name}`);
-      };
+      return listAccounts(options);
     case "import":
       return importFile(required(subject, "the file"), idOf(options.account, "--account"), options);
     case "confirm":
@@ -144,6 +144,20 @@ function workOf(words: readonly string[], options: Options): Work {
     default:
       throw new UsageError("Use accounts, import, confirm, list, preview, mapping, release or withdraw; see --help.");
   }
+}
+
+function listAccounts({ json }: Options): Work {
+  return async ({ read }) => {
+    const accounts = await allRows<z.infer<typeof accountsSchema>["statement_accounts"][number]>(async (last) => {
+      const page = await read(`accounts/${queryOf({ since_id: last?.account_id })}`, accountsSchema);
+      return [page.statement_accounts, page.has_more];
+    });
+    if (json === true) return printJson({ statement_accounts: accounts });
+    if (accounts.length === 0)
+      print("There is no account yet: add one on the page /reconcile/, or with POST /api/reconciliation/v1/accounts/.");
+    for (const { account_id: id, provider, reference, name } of accounts)
+      print(`${id}\t${provider}\t${reference}\t${name}`);
+  };
 }
 
 function importFile(path: string, accountId: number, options: Options): Work {
@@ -192,11 +206,13 @@ function confirm(importId: number, options: Options): Work {
 
 function list(options: Options): Work {
   const account = options.account === undefined ? undefined : idOf(options.account, "--account");
-  const query = queryOf({ account_id: account, limit: clientLimits.listedRows });
+  const before = options.before === undefined ? undefined : idOf(options.before, "--before");
+  const query = queryOf({ account_id: account, before_id: before, limit: clientLimits.listedRows });
   return async ({ read }) => {
     const answer = await read(`imports/${query}`, importsSchema);
     if (options.json === true) return printJson(answer);
     for (const found of answer.imports) print(`${found.file_name}\t${sentenceOf(found)}`);
+    if (answer.has_more) print(`There are more: --before ${answer.imports.at(-1)?.import_id}`);
   };
 }
 
@@ -249,9 +265,12 @@ function mappingWork([command, subject, surplus]: readonly string[], options: Op
   switch (command) {
     case "list":
       return async ({ read }) => {
-        const answer = await read("statement-mappings/", mappingsSchema);
-        if (json === true) return printJson(answer);
-        for (const { mapping_id: id, name, version } of answer.statement_mappings) print(`${id}\t${name}\t${version}`);
+        const mappings = await allRows<z.infer<typeof mappingSchema>>(async (last) => {
+          const page = await read(`statement-mappings/${queryOf({ since_id: last?.mapping_id })}`, mappingsSchema);
+          return [page.statement_mappings, page.has_more];
+        });
+        if (json === true) return printJson({ statement_mappings: mappings });
+        for (const { mapping_id: id, name, version } of mappings) print(`${id}\t${name}\t${version}`);
       };
     case "store": {
       const corrects = options.corrects === undefined ? {} : { corrects: idOf(options.corrects, "--corrects") };
@@ -277,8 +296,9 @@ function testMapping(mappingId: number, importId: number, json = false): Work {
       await delay(clientLimits.progressPollMs, undefined, { signal });
       test = await read(`mapping-tests/${test.test_id}/`, testSchema);
     }
-    if (json) return printJson(test);
-    print(`The test is ${test.status}: ${test.lines} lines, ${test.malformed} malformed rows.`);
+    if (json) printJson(test);
+    if (test.status !== "done") throw new CommandError(test.refusal?.detail ?? `The test is ${test.status}.`);
+    if (!json) print(`The test is done: ${test.lines} lines, ${test.malformed} malformed rows.`);
   };
 }
 

@@ -47,6 +47,7 @@ const artifactSchema = z.looseObject({
 });
 type Artifact = z.infer<typeof artifactSchema>;
 const artifactsSchema = z.looseObject({ certification_artifacts: z.array(artifactSchema) });
+const pageSchema = artifactsSchema.extend({ has_more: z.boolean() });
 const certificateSchema = z.looseObject({ envelope: z.string(), proof: z.string() });
 
 const ROOT = "certification-artifacts/";
@@ -171,9 +172,11 @@ function personsWork(
 async function list(owner: Person, values: CertificateOptions): Promise<void> {
   const { provider, capability, "before-id": beforeId } = values;
   const query = queryOf({ provider, capability, before_id: beforeId, limit: clientLimits.listedRows });
-  const found = await owner.read(`${ROOT}${query}`, artifactsSchema);
+  const found = await owner.read(`${ROOT}${query}`, pageSchema);
   if (values.json === true) return printJson(found);
-  for (const artifact of found.certification_artifacts) print(`${artifact.artifact_id}: ${lineOf(artifact)}`);
+  const { certification_artifacts: artifacts, has_more: hasMore } = found;
+  for (const artifact of artifacts) print(`${artifact.artifact_id}: ${lineOf(artifact)}`);
+  if (hasMore) print(`There are more: --before-id ${artifacts.at(-1)?.artifact_id}`);
 }
 
 /** Sets the exit code. */

@@ -15,8 +15,8 @@ import {
   writeText,
 } from "../command.ts";
 import { trustCertificate } from "../http/transport.ts";
-import { idOf } from "../person.ts";
-import { DEVICE_OPTIONS, runAtDevice } from "./devices/command.ts";
+import { idOf, logInOf } from "../person.ts";
+import { DEVICE_OPTIONS, refuseDeviceOptions, runAtDevice } from "./devices/command.ts";
 import type { DeviceRunResult } from "./devices/device-suite.ts";
 import { NoAnswer } from "./http.ts";
 import { LeftRuns } from "./left-runs.ts";
@@ -73,10 +73,11 @@ export async function runOnce(values: Options): Promise<RunResult | DeviceRunRes
   // The reader of the output may end early: the run still cleans up.
   process.stdout.on("error", () => undefined);
   const sandboxId = idOf(values.sandbox, "--sandbox");
+  if (values.device === undefined) refuseDeviceOptions(values);
   const { baseUrl, certificateFile, sandbox } = findService(values["base-url"], process.env);
   if (certificateFile !== undefined) trustCertificate(certificateFile);
-  const { OWNER_EMAIL: email, OWNER_PASSWORD: password, SESSION_TOKEN: session } = process.env;
-  const owner = session ? { token: session } : email && password ? { email, password } : sandbox?.owner;
+  const { SESSION_TOKEN: session } = process.env;
+  const owner = session ? { token: session } : (logInOf("owner", process.env) ?? sandbox?.owner);
   if (owner === undefined) throw new CommandError("Set OWNER_EMAIL and OWNER_PASSWORD, the log-in of the owner.");
   for (const path of [values["json-file"], values.junit, values.html]) {
     if (path === undefined) continue;

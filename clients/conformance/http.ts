@@ -1,6 +1,7 @@
 /** HTTP for the suite: any request, the unchanged answer, and the exchange for the report of a failed check. */
 import { setTimeout as delay } from "node:timers/promises";
 import { parseJson } from "../device-kit/guards.ts";
+import { noAnswer } from "../http/no-answer.ts";
 import { clientLimits } from "../limits.ts";
 
 export interface SuiteRequest {
@@ -177,10 +178,7 @@ async function exchangeOver(wire: Wire, url: string, init: RequestInit): Promise
     return { status: response.status, headers: response.headers, text, body: parseJson(text) };
   } catch (error) {
     if (wire.signal.aborted) throw error;
-    const why = error instanceof Error ? error.message : String(error);
-    throw new NoAnswer(`${url} does not answer (${why}): check the address and that the service runs.`, {
-      cause: error,
-    });
+    throw new NoAnswer(noAnswer(url, error), { cause: error });
   }
 }
 

@@ -5,6 +5,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../limits.ts";
+import { hasTwoDecimals } from "./currencies.ts";
 import { asObject, objectOf } from "./expect.ts";
 import type { Party, Wire } from "./http.ts";
 import { CannotRun, type World } from "./world.ts";
@@ -38,7 +39,10 @@ export function keepStation(world: World): { readonly stop: () => Promise<void> 
   };
 }
 
-/** Throws `Taken` when another run is active. A person's lease is longer, and the reset ends it. */
+/**
+ * Throws `CannotRun` for a sandbox in a currency without two decimals, and `Taken` when another run is active. A person's lease is
+ * longer, and the reset ends it.
+ */
 export async function waitUntilFree(
   owner: Party,
   sandboxId: number,
@@ -47,7 +51,11 @@ export async function waitUntilFree(
   const read = await owner.send("GET", `sandboxes/${sandboxId}/`);
   // Without such a sandbox, the reset reports the reason.
   if (read.status !== 200) return;
-  const { station_id: stationId, cashier } = objectOf(read);
+  const { station_id: stationId, cashier, currency } = objectOf(read);
+  if (!hasTwoDecimals(String(currency)))
+    throw new CannotRun(
+      `Sandbox ${sandboxId} has the currency ${String(currency)}, and the suite orders amounts with two decimals; use a sandbox in a currency such as EUR.`,
+    );
   const { user_id: cashierId } = asObject("`cashier`", cashier);
   let found: unknown;
   for (;;) {

@@ -7,11 +7,12 @@ import { createDeviceClient, OUTCOMES, type OutcomeWord } from "../device-kit/cl
 import { companion } from "../device-kit/companion.ts";
 import type { DeviceState } from "../device-kit/device-machine.ts";
 import { display } from "../device-kit/display.ts";
-import { hostPlatform } from "../device-kit/platform.ts";
+import { hostPlatform, type Platform } from "../device-kit/platform.ts";
 import { type DeviceRecord, readRecord } from "../device-kit/record.ts";
 import type { Device } from "../device-kit/run-device.ts";
 import { fileStorage } from "../device-kit/storage/file.ts";
 import { createTransport, type Failure } from "../device-kit/transport.ts";
+import { noAnswer } from "../http/no-answer.ts";
 import { trustCertificate } from "../http/transport.ts";
 import { idOf, print, printJson, required } from "../person.ts";
 
@@ -72,13 +73,19 @@ function serviceOf(options: Options): string {
 }
 
 function clientOf(options: Options) {
-  return createDeviceClient(createTransport({ baseUrl: serviceOf(options), platform: hostPlatform() }));
+  const host = hostPlatform();
+  const platform: Platform = {
+    ...host,
+    fetch: (url, init) =>
+      host.fetch(url, init).catch((error: unknown) => {
+        throw new Error(noAnswer(url, error), { cause: error });
+      }),
+  };
+  return createDeviceClient(createTransport({ baseUrl: serviceOf(options), platform }));
 }
 
 function sentenceOf({ detail, code }: Failure): CommandError {
-  if (code === "no_answer")
-    return new CommandError(`The service does not answer (${detail}): check --base-url and that it runs.`);
-  return new CommandError(`${detail} (${code})`);
+  return new CommandError(code === "no_answer" ? detail : `${detail} (${code})`);
 }
 
 /** The folder, or its nearest existing parent: the storage creates the missing folders. */

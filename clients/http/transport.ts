@@ -10,6 +10,7 @@ import { Agent, buildConnector, setGlobalDispatcher } from "undici";
 import { z } from "zod";
 import { parseJson } from "../device-kit/guards.ts";
 import { clientLimits } from "../limits.ts";
+import { noAnswer } from "./no-answer.ts";
 
 export interface ServiceRequest {
   readonly method: "GET" | "POST" | "DELETE";
@@ -78,7 +79,7 @@ async function exchange(root: string, request: ServiceRequest): Promise<Response
       signal: AbortSignal.any([request.signal, AbortSignal.timeout(clientLimits.requestTimeoutMs)]),
     });
   } catch (error) {
-    throw new ServiceUnreachable(`The service at ${root} does not answer.`, { cause: error });
+    throw new ServiceUnreachable(noAnswer(root, error), { cause: error });
   }
 }
 

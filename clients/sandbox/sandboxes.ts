@@ -3,6 +3,7 @@ import { z } from "zod";
 import { parseCommandLine, UsageError } from "../command.ts";
 import {
   ACCESS_OPTIONS,
+  allRows,
   asPerson,
   idOf,
   type Person,
@@ -105,17 +106,11 @@ function list({ json }: Options): Work {
   };
 }
 
-async function allSandboxes({ read }: Person): Promise<z.infer<typeof sandboxSchema>[]> {
-  const all: z.infer<typeof sandboxSchema>[] = [];
-  for (;;) {
-    const { sandboxes, has_more: hasMore } = await read(
-      `sandboxes/${queryOf({ since_id: all.at(-1)?.sandbox_id })}`,
-      pageSchema,
-    );
-    all.push(...sandboxes);
-    if (!hasMore) return all;
-  }
-}
+const allSandboxes = ({ read }: Person): Promise<z.infer<typeof sandboxSchema>[]> =>
+  allRows(async (last) => {
+    const page = await read(`sandboxes/${queryOf({ since_id: last?.sandbox_id })}`, pageSchema);
+    return [page.sandboxes, page.has_more];
+  });
 
 function remove(sandboxId: number, { json }: Options): Work {
   return async (owner) => {

@@ -254,7 +254,10 @@ async function renew(
 const MODE = "test";
 const SANDBOX_CONFIG = { kind: "sandbox", mode: MODE, name: "Sandbox provider", settings: {} } as const;
 
-/** Refuses with `permission_denied`, and as `createProviderConfig` does. */
+/**
+ * Returns the filial's active test config. Without one it activates the newest disabled config of the sandbox provider,
+ * or creates one. Refuses with `permission_denied`, and as `createProviderConfig` does.
+ */
 export const ensureTestConfig: Handler<ProvidersDeps, typeof bus.ensureTestConfig> = async (deps, request) => {
   const { caller, filialId } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
@@ -270,10 +273,14 @@ export const ensureTestConfig: Handler<ProvidersDeps, typeof bus.ensureTestConfi
   const known = await findKnown();
   if (known !== undefined) return known;
   try {
-    const { config, barrier } = await createProviderConfig(deps, { caller, filialId, ...SANDBOX_CONFIG });
+    const configId = await sql.findDisabledSandboxConfig(deps.database, filialId);
+    const { config, barrier } =
+      configId === undefined
+        ? await createProviderConfig(deps, { caller, filialId, ...SANDBOX_CONFIG })
+        : await changeProviderConfig(deps, { caller, configId, status: "active", reason: "A sandbox was seeded." });
     return { configId: config.configId, isNew: true, barrier };
   } catch (error) {
-    // Another request may have made one meanwhile.
+    // Another request may have made or activated one meanwhile.
     const other = await findKnown();
     if (other !== undefined) return other;
     throw error;

@@ -80,7 +80,7 @@ test("an invalid code, an unusable file, or no service: exit code 1 and one sent
   const nowhere = devices("enroll", "--code", "AAAAA-AAAAA", "--file", file, "--base-url", "http://127.0.0.1:9");
   expect([await nowhere.ended, nowhere.output()]).toEqual([
     1,
-    expect.stringMatching(/^The service does not answer \(.+\): check --base-url and that it runs\.\n$/),
+    "The service at http://127.0.0.1:9 does not answer (bad port); check --base-url and that it runs.\n",
   ]);
   const full = devices("watch", "--file", join(noFolder, "device.json"), "--code", codeOf("customer_display", 1));
   await full.waitFor(/^storage: ENOTDIR: /m);

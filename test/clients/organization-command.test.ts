@@ -1,8 +1,11 @@
-/** The error sentences of `npm run organization` when it receives no answer. */
+/** The error sentences of `npm run organization` and the other commands when they receive no answer. */
 import { once } from "node:events";
 import { createServer, type Server } from "node:https";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+import { newWire, Party } from "../../clients/conformance/http.ts";
+import { createTransport } from "../../clients/http/transport.ts";
 import { selfSigned } from "../support/certificates.ts";
 import { freePort } from "../support/free-port.ts";
 import { programEnvironment, runProgram } from "../support/running-program.ts";
@@ -31,6 +34,16 @@ test("a certificate that no authority has signed: the sentence names it, and the
     code: 1,
     output: `The certificate of ${origin} is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT); name it in GATEWAY_CERTIFICATE_FILE.\n`,
   });
+});
+
+test("such a certificate, for the commands of people and for the conformance suite: the same sentence", async () => {
+  const baseUrl = `https://127.0.0.1:${port}`;
+  const sentence = `The certificate of ${baseUrl} is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT); name it in GATEWAY_CERTIFICATE_FILE.`;
+  const { signal } = new AbortController();
+  const transport = createTransport({ baseUrl, api: "backoffice", pace: async () => undefined });
+  await expect(transport.send({ method: "GET", path: "session/", signal }, z.unknown())).rejects.toThrow(sentence);
+  const party = new Party(newWire(baseUrl, signal), "owner", "/api/backoffice/v1/");
+  await expect(party.send("GET", "session/")).rejects.toThrow(sentence);
 });
 
 test("a certificate file that does not exist: the sentence names the setting", async () => {

@@ -1,8 +1,11 @@
 /** The commands of reconciliation, as a person types them: against the whole system, with real files. */
 import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { logIn, newOrder, type Person } from "../support/people.ts";
 import { programEnvironment, runProgram } from "../support/running-program.ts";
 import { sharedSystem } from "../support/shared-system.ts";
@@ -120,6 +123,13 @@ describe("npm run statement", () => {
     expect(shown.text).toContain("malformed\tBetrag: ");
     const tested = await command("statement", "mapping", "test", mappingId, "--import", importId);
     expect(tested.text).toContain("The test is done: 1 lines, 1 malformed rows.");
+    const other = join(folder.path, "other.json");
+    const amount = { ...rules.amount, column: "Summe" };
+    writeFileSync(other, JSON.stringify({ ...text, ...rules, amount, ...dates }));
+    const unfit = await command("statement", "mapping", "store", "Other bank", "--definition", other);
+    const [, unfitId = ""] = /Mapping (\d+) is version 1/.exec(unfit.text) ?? [unfit.text];
+    const refused = await command("statement", "mapping", "test", unfitId, "--import", importId);
+    expect(refused).toMatchObject({ code: 1, printed: "", text: expect.stringContaining("Summe") as string });
     const confirmed = await command("statement", "confirm", importId, "--mapping", mappingId);
     expect(confirmed.text).toContain("1 new lines, 0 that were known, 1 malformed rows");
   });
@@ -188,6 +198,24 @@ describe("npm run recon", () => {
     [["period", "close", "--account", "1", "--to", "2026-11-30"], '"period close" has no option --to; see --help.\n'],
   ] as const)("recon %j: refused, because the command does not use this option", async (args, text) => {
     expect(await command("recon", ...args, "--reason", "Dealt with.")).toMatchObject({ code: 2, text });
+  });
+
+  test("close of a kind whose issues are all refused: names each, and ends with 1", async () => {
+    const refused = [{ issue_id: 7, reason: "money_may_settle" }];
+    const closing = { closed_ids: [], refused, has_more: false };
+    const service = createServer(({ url = "" }, response) => {
+      const body = url.endsWith("/close/") ? closing : { token: "token" };
+      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+    });
+    await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
+    const baseUrl = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
+    const args = ["--kind", "unmatched_money", "--reason", "Dealt with.", "--base-url", baseUrl];
+    expect(await command("recon", "close", ...args)).toMatchObject({
+      code: 1,
+      printed: "0 issues are closed.\nIssue 7 is not closed: money_may_settle.\n",
+      text: expect.stringContaining("1 issues are not closed.\n") as string,
+    });
+    await new Promise((resolve) => service.close(resolve));
   });
 
   test("attribute without an order: prints its usage before it logs in", async () => {
@@ -263,6 +291,17 @@ describe("npm run recon", () => {
     const report = await command("recon", "report", "--filial", filial, "--day", "2026-11-01", "--mode", "test");
     expect(report).toMatchObject({ code: 0, text: expect.stringMatching(/settled|Nothing/) as string });
   });
+});
+
+test("accounts, with more than one page: lists all", async () => {
+  const sql = openDatabase({ url: system.database.url, name: "accounts", maxConnections: 1 });
+  await sql`
+    insert into statement_accounts (organization_id, provider, reference, name, currency, mode)
+    select organization_id, 'sandbox', 'many-' || nth, 'Bar', 'EUR', 'test'
+    from users, generate_series(1, 101) as nth where email = ${system.owner.email}`;
+  await closeDatabase(sql);
+  const { printed } = await command("statement", "accounts");
+  expect(printed.match(/\tmany-\d+\t/g)).toHaveLength(101);
 });
 
 const lastLine = (text: string): string => text.trim().split("\n").at(-1) ?? "";

@@ -1,8 +1,9 @@
 /** The session of a command. It may become effective late. It also ends when a person interrupts the command. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { createTransport, type ServiceRequest } from "../../clients/http/transport.ts";
+import { asPerson } from "../../clients/person.ts";
 import { openSession } from "../../clients/session.ts";
 
 test("Ctrl-C while the command works: the command still ends its session", async () => {
@@ -23,6 +24,21 @@ test("Ctrl-C while the command works: the command still ends its session", async
   await session.logOut();
   expect(sent).toEqual(["POST session/", "DELETE session/"]);
 });
+
+test.each([
+  ["owner", "OWNER_EMAIL", "Give both OWNER_EMAIL and OWNER_PASSWORD, or neither."],
+  ["operator", "OPERATOR_PASSWORD", "Give both OPERATOR_EMAIL and OPERATOR_PASSWORD, or neither."],
+] as const)(
+  "the log-in of the %s with %s alone: refused, because another person would act",
+  async (party, name, sentence) => {
+    vi.stubEnv(name, "only-this");
+    vi.stubEnv("DATA_DIR", "/there/is/none");
+    await expect(asPerson(party, { "base-url": "http://127.0.0.1:9" }, async () => undefined)).rejects.toThrow(
+      sentence,
+    );
+    vi.unstubAllEnvs();
+  },
+);
 
 test("a session that is stored and not yet effective: the command waits for it, and then ends it without an error", async () => {
   const requests: string[] = [];

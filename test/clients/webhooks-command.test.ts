@@ -209,7 +209,7 @@ describe("webhooks listen", () => {
       const listening = command(["listen", "--forward-to", target.url]);
       await listening.waitFor(/Forwarding the deliveries after delivery \d+ to /);
       await system.processes.gateway.kill9();
-      await listening.waitFor(/does not answer\. Waiting for the service\./);
+      await listening.waitFor(/does not answer \(.+\); check --base-url and that it runs\. Waiting for the service\./);
       await system.processes.gateway.restart();
       expect((await run(["trigger", "robotics.resumed"])).exit).toBe(0);
       const events = ["robotics.paused", "robotics.resumed"];

@@ -1,13 +1,17 @@
 /** Each sentence of the contract is covered by a check, or has a reason why no check can cover it. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Check } from "../../clients/conformance/check.ts";
 import { CHECKS } from "../../clients/conformance/checks.ts";
 import { exemptionOf, holdsSentence, sentencesOf } from "../../clients/conformance/contract.ts";
+import { hasTwoDecimals } from "../../clients/conformance/currencies.ts";
 import { DEVICE_CHECKS } from "../../clients/conformance/devices/checks.ts";
 import { conformanceDocument } from "../../clients/conformance/document.ts";
 import { EXEMPTIONS } from "../../clients/conformance/exempt.ts";
+import type { Party } from "../../clients/conformance/http.ts";
+import { waitUntilFree } from "../../clients/conformance/one-run.ts";
+import { currencyExponent } from "../../machines/currencies.ts";
 
 const CONTRACT = readFileSync(join(import.meta.dirname, "..", "..", "docs", "contract.md"), "utf8");
 const sentences = sentencesOf(CONTRACT);
@@ -58,6 +62,26 @@ describe("the contract and the checks of the suite", () => {
   it("the table of checks in the documents: up to date; after a change run npm run coverage", () => {
     const { path, text } = conformanceDocument();
     expect(readFileSync(path, "utf8")).toBe(text);
+  });
+});
+
+describe("the currency of a sandbox", () => {
+  it("the currencies with two decimals: those of the service", () => {
+    for (const code of Intl.supportedValuesOf("currency")) {
+      const exponent = currencyExponent(code);
+      if (exponent !== undefined) expect(hasTwoDecimals(code), code).toBe(exponent === 2);
+    }
+  });
+
+  it("a currency without two decimals: the run does not begin, and the sandbox is as before", async () => {
+    const body = { station_id: 12, cashier: { user_id: 9 }, currency: "JPY" };
+    const send = vi.fn(async () => ({ status: 200, headers: new Headers(), text: "", body }));
+    const owner = { send } as unknown as Party;
+    const { signal } = new AbortController();
+    await expect(waitUntilFree(owner, 7, { signal, onWait: undefined })).rejects.toThrow(
+      "Sandbox 7 has the currency JPY, and the suite orders amounts with two decimals; use a sandbox in a currency such as EUR.",
+    );
+    expect(send.mock.calls).toEqual([["GET", "sandboxes/7/"]]);
   });
 });
 

@@ -120,6 +120,11 @@ describe("compose.yaml", () => {
     const example = readFileSync(join(FOLDER, "compose.env.example"), "utf8");
     const names = [...example.matchAll(/^([A-Z_]+)=/gm)].map(([, name = ""]) => name);
     expect(names.toSorted()).toEqual([...used].toSorted());
+    // A fixed defect: the settings for old keys were missing, so the guide's rotation was not possible.
+    const guide = readFileSync(join(CHECKOUT, "docs", "operations.md"), "utf8");
+    const [, changes = ""] = /### Change a secret\n([^]*?)\n### /.exec(guide) ?? [];
+    const rotated = new Set([...changes.matchAll(/`([A-Z_]+_KEYS?)`/g)].map(([, name = ""]) => name));
+    expect([...rotated].toSorted()).toEqual(names.filter((name) => /_KEYS?$/.test(name)).toSorted());
   });
 });
 

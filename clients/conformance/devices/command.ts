@@ -10,7 +10,7 @@ import { DeviceProgram } from "./program.ts";
 export const DEVICE_OPTIONS = {
   device: { type: "string" },
   program: { type: "string" },
-  listen: { type: "string", default: "127.0.0.1:0" },
+  listen: { type: "string" },
   capability: { type: "string", multiple: true },
   provider: { type: "string" },
   model: { type: "string" },
@@ -22,7 +22,7 @@ export interface DeviceValues {
   readonly device?: string;
   readonly json?: boolean;
   readonly program?: string;
-  readonly listen: string;
+  readonly listen?: string;
   readonly capability?: readonly string[];
   readonly provider?: string;
   readonly model?: string;
@@ -30,13 +30,20 @@ export interface DeviceValues {
   readonly "software-sha256"?: string;
 }
 
+const ANY_PORT = "127.0.0.1:0";
 const LISTEN = /^(?<host>\[[\da-fA-F:.]+\]|[^:]+):(?<port>\d{1,5})$/;
 const SHA256 = /^[\da-f]{64}$/;
 const LARGEST_PORT = 65_535;
 
+/** Throws `UsageError` for an option that a run without a device does not use. */
+export function refuseDeviceOptions(values: object): void {
+  const other = Object.keys(DEVICE_OPTIONS).find((name) => name in values);
+  if (other !== undefined) throw new UsageError(`--${other} is for a run at a device: give --device too; see --help.`);
+}
+
 export async function runAtDevice(options: RunOptions, values: DeviceValues): Promise<DeviceRunResult> {
   const kind = kindOf(values.device);
-  const listen = addressOf(values.listen);
+  const listen = addressOf(values.listen ?? ANY_PORT);
   const software = softwareOf(values);
   const device = whoActs(values, options.signal);
   const { capability } = values;

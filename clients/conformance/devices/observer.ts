@@ -142,9 +142,10 @@ export class Observer {
       served: undefined,
     };
     this.#requests.push(observed);
+    if (request.headers["transfer-encoding"] !== undefined) return refuse(response, observed, CHUNKED);
     const faults = this.#take(operation);
     const refusal = faults.find((fault) => fault.kind === "refuse");
-    if (refusal !== undefined) return refuse(response, observed, refusal);
+    if (refusal !== undefined) return refuse(response, observed, { ...refusal, detail: "Try again later." });
     if (faults.some(({ kind }) => kind === "no connection")) return void response.destroy();
     const dropped = faults.flatMap((fault) => (fault.kind === "drop request headers" ? fault.names : []));
     const served = await this.#ask(request, text, dropped);
@@ -223,10 +224,25 @@ const answered = ({ status, headers, text }: Served): ObservedAnswer => ({
   atMs: performance.now(),
 });
 
-function refuse(response: ServerResponse, observed: Observed, fault: Fault & { kind: "refuse" }): void {
-  const { status, code, retryAfterSeconds } = fault;
-  const json = { code, detail: "Try again later.", request_id: "conformance" };
-  response.writeHead(status, { "content-type": "application/json", "retry-after": String(retryAfterSeconds) });
+interface Refusal {
+  readonly status: number;
+  readonly code: string;
+  readonly detail: string;
+  readonly retryAfterSeconds?: number;
+}
+
+/** The gateway refuses these bodies too. The proxy reads the whole body, so the gateway would not receive the chunks. */
+const CHUNKED: Refusal = {
+  status: 411,
+  code: "length_required",
+  detail: "Send the body with a Content-Length; chunked bodies are not accepted here.",
+};
+
+function refuse(response: ServerResponse, observed: Observed, refusal: Refusal): void {
+  const { status, code, detail, retryAfterSeconds } = refusal;
+  const json = { code, detail, request_id: "conformance" };
+  const retryAfter = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) };
+  response.writeHead(status, { "content-type": "application/json", ...retryAfter });
   response.end(JSON.stringify(json));
   observed.answer = { status, etag: "", json, atMs: performance.now() };
 }

@@ -20,9 +20,10 @@ type Outcome = Awaited<ReturnType<CompanionOptions["launch"]>>;
  */
 async function payWith({ amount, currency, reference, handoff_target }: Launch, signal: AbortSignal): Promise<Outcome> {
   show(`launching ${handoff_target || "the payment application"} for ${currency} ${amount} as ${reference}`);
-  // The guest needs a second. At the deadline the signal is aborted: end the payment then, if your application can.
+  // The guest needs a second. At the deadline the signal is aborted: end the payment then, if your application can. Return
+  // reported_cancelled only when your application has confirmed the end: otherwise the guest may still pay.
   await new Promise((resolve) => setTimeout(resolve, 1_000));
-  if (signal.aborted) return { outcome: "reported_cancelled" };
+  if (signal.aborted) return null;
   // Map your application's result to reported_success, reported_declined, reported_cancelled or reported_unknown.
   // Return null when the result is not known: it is reported as unknown. Never turn it into a success or a decline.
   return { outcome: "reported_success", provider_reference: `RRN-${reference}`, provider_code: "00" };

@@ -286,7 +286,7 @@ export const sandboxRoutes = [
     operation: "seedSandbox",
     summary: "Seed a sandbox",
     description:
-      "Creates a station for tests with a customer display, a smart POS companion and a cashier. If the filial has no provider config of the mode `test`, the service creates one of the sandbox provider. The station has the same endpoints, throttles, errors and kill switches as every other station; only its provider differs.",
+      "Creates a station for tests with a customer display, a smart POS companion and a cashier. If the filial has no active provider config of the mode `test`, the service activates its disabled config of the sandbox provider, or creates one. The station has the same endpoints, throttles, errors and kill switches as every other station; only its provider differs.",
     headers: creationHeaderSchema,
     body: seedBodySchema,
     replies: { 201: freshReply },

@@ -126,3 +126,12 @@ export async function findActiveConfig(
     where filial_id = ${place.filialId} and mode = ${place.mode} and status = 'active'`;
   return row;
 }
+
+/** The newest disabled config of the sandbox provider at the filial. */
+export async function findDisabledSandboxConfig(sql: Queryable, filialId: number): Promise<number | undefined> {
+  const [row] = await sql<{ config_id: number }[]>`
+    select config_id from provider_configs
+    where filial_id = ${filialId} and kind = 'sandbox' and mode = 'test' and status = 'disabled'
+    order by config_id desc limit 1`;
+  return row?.config_id;
+}

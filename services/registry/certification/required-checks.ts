@@ -66,6 +66,6 @@ export const REQUIRED_CHECKS: Readonly<
       "device.shows_under_new_etags",
       "device.shows_slow_body",
     ],
-    qr_dynamic_present: ["device.shows_qr", "device.removes_qr"],
+    qr_dynamic_present: ["device.shows_qr", "device.removes_qr", "device.hides_qr_when_stale"],
   },
 };

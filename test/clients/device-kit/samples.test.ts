@@ -1,6 +1,7 @@
 /** The sample programs of the device kit, against the real service. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { CompanionOptions, Launch } from "../../../clients/device-kit/companion.ts";
 import { openTill } from "../../support/people.ts";
 import { programEnvironment, type RunningProgram, runProgram } from "../../support/running-program.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
@@ -57,5 +58,18 @@ describe("the samples of the device kit", () => {
       program.process.kill("SIGTERM");
       expect(await program.ended).toBe(0);
     }
+  });
+
+  it("a companion whose payment has not ended at the deadline: does not know the outcome", async () => {
+    let launch: CompanionOptions["launch"] | undefined;
+    vi.doMock("../../../clients/device-kit/companion.ts", () => ({
+      companion: (options: CompanionOptions) => {
+        ({ launch } = options);
+        return { stop: () => undefined };
+      },
+    }));
+    await import("../../../clients/device-kit/samples/companion.ts");
+    vi.doUnmock("../../../clients/device-kit/companion.ts");
+    expect(await launch?.({} as Launch, AbortSignal.abort())).toBeNull();
   });
 });

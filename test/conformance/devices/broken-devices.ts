@@ -31,6 +31,7 @@ const display = (name: Flaw | DisplayFlaw, caughtBy: string): BrokenDevice => ({
 
 export const BROKEN_DEVICES: readonly BrokenDevice[] = [
   companion("claims its code twice", "claims_code_once"),
+  companion("sends chunked bodies", "claims_code_once"),
   companion("claims a code at each start", "keeps_credential"),
   companion("continues after 401", "gives_up_credential"),
   display("sends no heartbeat", "sends_heartbeats"),
@@ -69,4 +70,5 @@ export const BROKEN_DEVICES: readonly BrokenDevice[] = [
   display("never shows paid", "shows_paid"),
   display("shows another QR code", "shows_qr"),
   display("keeps showing a QR code", "removes_qr"),
+  display("keeps showing a QR code without answers", "hides_qr_when_stale"),
 ];

@@ -150,6 +150,8 @@ describe("the conformance command with a device", () => {
   });
 
   it.each([
+    [["--program", "true"], "--program is for a run at a device: give --device too; see --help."],
+    [["--listen", "0.0.0.0:9000"], "--listen is for a run at a device: give --device too; see --help."],
     [["--device", "robot"], '--device is companion or display, and not "robot".'],
     [
       ["--device", "display", "--listen", "here"],

@@ -4,6 +4,7 @@ import type { DeviceUnderTest, PaymentAct, Shown } from "../../../clients/confor
 
 export type Flaw =
   | "claims its code twice"
+  | "sends chunked bodies"
   | "claims a code at each start"
   | "continues after 401"
   | "sends no heartbeat"
@@ -99,7 +100,7 @@ export abstract class TestDevice<TFlaw extends string> implements DeviceUnderTes
           ...(options.etag ? { "if-none-match": options.etag } : {}),
           ...(options.json ? { "content-type": "application/json" } : {}),
         },
-        body: options.json ? JSON.stringify(options.json) : null,
+        ...this.#bodyOf(options.json),
         signal: AbortSignal.any([signal, AbortSignal.timeout(this.answerMs(operation))]),
       });
       const text = await response.text();
@@ -120,6 +121,13 @@ export abstract class TestDevice<TFlaw extends string> implements DeviceUnderTes
 
   protected answerMs(_operation: string): number {
     return ANSWER_MS;
+  }
+
+  #bodyOf(json: object | undefined): RequestInit & { readonly duplex?: "half" } {
+    if (json === undefined) return {};
+    const body = JSON.stringify(json);
+    // The length of a stream is not known before its end.
+    return this.flaw === "sends chunked bodies" ? { body: new Blob([body]).stream(), duplex: "half" } : { body };
   }
 
   async #claim(): Promise<void> {

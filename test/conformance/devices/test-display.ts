@@ -13,7 +13,8 @@ export type DisplayFlaw =
   | "never shows paid"
   | "shows another QR code"
   | "keeps showing a total"
-  | "keeps showing a QR code";
+  | "keeps showing a QR code"
+  | "keeps showing a QR code without answers";
 
 const NOTHING: Shown = { state: "nothing", amount: "", qr_payload: "" };
 const FIELDS = 7;
@@ -78,8 +79,11 @@ export class TestDisplay extends TestDevice<DisplayFlaw> {
 
   #missed(): void {
     this.#misses += 1;
-    const isHidden = this.#shown.state === "paid" || this.#shown.state === "qr";
-    if (this.#misses < STALE_POLLS || !isHidden || this.flaw === "keeps showing paid without answers") return;
+    const { state } = this.#shown;
+    const isHidden =
+      (state === "paid" && this.flaw !== "keeps showing paid without answers") ||
+      (state === "qr" && this.flaw !== "keeps showing a QR code without answers");
+    if (this.#misses < STALE_POLLS || !isHidden) return;
     this.#shown = NOTHING;
     // Without an entity tag in the request, the next answer has the whole state again.
     this.#etag = "";

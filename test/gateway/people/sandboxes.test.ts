@@ -300,5 +300,12 @@ describe("the deletion of a sandbox", () => {
     expect(await statusOfConfig()).toBe("disabled");
     const { sandboxes } = await owner.good<{ sandboxes: Sandbox[] }>("GET", "sandboxes/");
     expect(sandboxes.map(({ sandbox_id }) => sandbox_id)).not.toContain(first.sandbox_id);
+    // A fixed defect: each further sandbox made another config, until the organization could have no more.
+    const third = await owner.good<Fresh>("POST", "sandboxes/", { body });
+    expect(third.config_id).toBe(first.config_id);
+    await owner.refused("not_found", "DELETE", `sandboxes/${second.sandbox_id}/`);
+    expect(await configsOf(filial.filial_id)).toMatchObject([{ status: "active" }]);
+    await owner.good("DELETE", `sandboxes/${third.sandbox_id}/`);
+    expect(await statusOfConfig()).toBe("disabled");
   });
 });

@@ -19,6 +19,9 @@ const SLOW_BODY_MS = 4_000;
 /** The sandbox provider never pays an amount that ends in 03: the code stays until the cashier ends the collection. */
 const NEVER_PAID = [{ name: "Soup of the day", quantity: 1, unit_amount: "12.03" }];
 
+const STALE =
+  "A display that got no answer three times in a row says so, and shows neither a QR code nor `paid` any longer.";
+
 /** Reads the display until the state is right. The suite asks a person only once, because the person waits. */
 async function shows(world: DeviceWorld, what: string, isRight: (shown: Shown) => boolean): Promise<Shown> {
   const deadlineMs = performance.now() + clientLimits.conformanceShownMs;
@@ -53,6 +56,28 @@ async function showsUnder(world: DeviceWorld, fault: Fault, total: string): Prom
   const end = world.observer.interfere(undefined, fault, ALWAYS);
   try {
     await withTotal(world, async () => void (await showsTotal(world, total)), lines);
+  } finally {
+    end();
+  }
+}
+
+/** A collection by QR that stays unpaid, for which a display shows the code. */
+async function withQr(world: DeviceWorld, work: (shown: Shown) => Promise<void>): Promise<void> {
+  await world.offered("dynamic_qr");
+  const collection = await world.world.collect("dynamic_qr", { lines: NEVER_PAID });
+  try {
+    await work(await shows(world, "qr", ({ state }) => state === "qr"));
+  } finally {
+    await world.end(collection);
+  }
+}
+
+async function hidesWithoutAnswers(world: DeviceWorld): Promise<void> {
+  const end = world.observer.interfere(undefined, { kind: "no connection" }, ALWAYS);
+  try {
+    await world.absent(
+      async () => void (await shows(world, "neither paid nor qr", ({ state }) => state !== "paid" && state !== "qr")),
+    );
   } finally {
     end();
   }
@@ -134,22 +159,12 @@ export const displayChecks: readonly DeviceCheck[] = [
     id: "device.hides_paid_when_stale",
     capability,
     after: ["device.shows_paid"],
-    quotes: [
-      "A display that got no answer three times in a row says so, and shows neither a QR code nor `paid` any longer.",
-    ],
+    quotes: [STALE],
     run: (world) =>
       withTotal(world, async ({ intentId }) => {
         await world.world.decide(intentId, "attest");
         await shows(world, "paid", ({ state }) => state === "paid");
-        const end = world.observer.interfere(undefined, { kind: "no connection" }, ALWAYS);
-        try {
-          await world.absent(
-            async () =>
-              void (await shows(world, "neither paid nor qr", ({ state }) => state !== "paid" && state !== "qr")),
-          );
-        } finally {
-          end();
-        }
+        await hidesWithoutAnswers(world);
       }),
   },
   {
@@ -185,19 +200,13 @@ export const displayChecks: readonly DeviceCheck[] = [
     capability: "qr_dynamic_present",
     after: ["device.shows_total"],
     quotes: ["`qr_payload` renders only on devices declaring `qr_dynamic_present`."],
-    async run(world) {
-      await world.offered("dynamic_qr");
-      const collection = await world.world.collect("dynamic_qr", { lines: NEVER_PAID });
-      try {
-        const shown = await shows(world, "qr", ({ state }) => state === "qr");
+    run: (world) =>
+      withQr(world, async (shown) => {
         const served = world.requests(DISPLAY).findLast(({ answer }) => answer?.json["state"] === "qr");
         isNot("`qr_payload` that the display was given", served?.answer?.json["qr_payload"], "");
         if (shown.qr_payload !== undefined)
           isSame("`qr_payload` that is shown", shown.qr_payload, served?.answer?.json["qr_payload"]);
-      } finally {
-        await world.end(collection);
-      }
-    },
+      }),
   },
   {
     id: "device.removes_qr",
@@ -211,5 +220,12 @@ export const displayChecks: readonly DeviceCheck[] = [
       const { qr_payload: payload } = await world.device.shown();
       if (payload !== undefined) isSame("`qr_payload` that is shown", payload, "");
     },
+  },
+  {
+    id: "device.hides_qr_when_stale",
+    capability: "qr_dynamic_present",
+    after: ["device.shows_qr"],
+    quotes: [STALE],
+    run: (world) => withQr(world, () => hidesWithoutAnswers(world)),
   },
 ];

@@ -99,7 +99,11 @@ export const historyChecks: readonly DeviceCheck[] = [
       "Heartbeats go on at their interval, whatever other requests do: also while those fail or wait.",
     ],
     async run(world) {
-      const beats = world.requests(HEARTBEAT).map(({ atMs }) => atMs);
+      // With a credential that has ended, a device sends no more heartbeats until it has a new one.
+      const beats = world
+        .requests(HEARTBEAT)
+        .filter(({ answer }) => answer?.status !== 401)
+        .map(({ atMs }) => atMs);
       const ends = [...beats, performance.now()];
       for (const [nth, fromMs] of beats.entries()) {
         const toMs = ends[nth + 1] ?? fromMs;
