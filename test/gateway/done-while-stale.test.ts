@@ -108,33 +108,34 @@ describe("a change during which the gateway becomes stale", () => {
 
 describe("a device's request during which the gateway becomes stale", () => {
   /** Runs the handler of an operation. The replica is fresh until the service has done its part. */
-  async function run(operation: string) {
-    let isStale = false;
+  async function answerTo(operation: string) {
+    let isDone = false;
     const done = async () => {
-      isStale = true;
+      isDone = true;
       return { intent: PRESENTED };
     };
-    const deps = {
+    const handlerDeps = {
       bus: { heartbeat: done, command: done },
       nowMs: () => 1_000,
       deviceView() {
-        if (isStale) throw new ApiError("replica_stale");
+        if (isDone) throw new ApiError("replica_stale");
         return { head: '{"server_time":"', etag: "", presents: 7 };
       },
     };
-    const row = [...assignmentRoutes, ...selfRoutes].find((route) => route.operation === operation);
-    const context = { deps, device: { deviceId: 12, stationId: STATION_ID }, body: {} };
-    const reply = await (row?.handler as DeviceHandler)(context as unknown as DeviceContext);
+    const rows = [...assignmentRoutes, ...selfRoutes];
+    const row = rows.find((route) => route.operation === operation) ?? expect.unreachable();
+    const context = { deps: handlerDeps, device: { deviceId: 12, stationId: STATION_ID }, body: {} };
+    const reply = await (row.handler as DeviceHandler)(context as unknown as DeviceContext);
     return { status: reply.status, body: JSON.parse(String(reply.ready)) as unknown };
   }
 
   it("the fetch that presents an intent: 200 with the intent", async () => {
     const assignment = { intent_id: 7, status: "presented", amount: "25.00" };
-    expect(await run("fetchAssignment")).toMatchObject({ status: 200, body: { assignment } });
+    expect(await answerTo("fetchAssignment")).toMatchObject({ status: 200, body: { assignment } });
   });
 
   it("a heartbeat: 200 with the snapshot", async () => {
     const body = { server_time: "1970-01-01T00:00:01.000Z" };
-    expect(await run("sendHeartbeat")).toEqual({ status: 200, body });
+    expect(await answerTo("sendHeartbeat")).toEqual({ status: 200, body });
   });
 });
