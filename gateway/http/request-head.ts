@@ -172,7 +172,12 @@ export function mayHideBody(method: string, announcesBody: boolean): boolean {
   return !announcesBody && method !== "GET" && method !== "HEAD";
 }
 
-/** Whether path and query are valid in a URI. A path that equals a route's path without parameters always is. */
 export function isStrictTarget(req: HttpRequest): boolean {
-  return TARGET.test(req.getUrl()) && TARGET.test(req.getQuery() ?? "");
+  return TARGET.test(req.getUrl()) && isStrictQuery(req);
+}
+
+/** Enough for a poll: a path that equals a route's path without parameters is valid. */
+export function isStrictQuery(req: HttpRequest): boolean {
+  const query = req.getQuery();
+  return query === undefined || TARGET.test(query);
 }

@@ -29,6 +29,7 @@ import { RequestSlots, UnreadBodies, unreadBodyBounds } from "./request-bounds.t
 import {
   copyRequest,
   type HeadFault,
+  isStrictQuery,
   isStrictTarget,
   mayHideBody,
   RequestHead,
@@ -203,7 +204,7 @@ export class Server {
     const poll = new Poll(deps, row);
     const head = this.#head;
     return (res, req) => {
-      const fault = head.read(req);
+      const fault = head.read(req) ?? (isStrictQuery(req) ? undefined : "invalid_request");
       if (fault !== undefined) return this.#refuseFault(res, req, fault);
       const slot = poll.answer(res, head, isHead);
       if (slot !== ANSWERED) this.#run(row, res, req, parameterCount, slot);

@@ -1,7 +1,7 @@
 /**
  * The feed of one replica, and whether the gateway may answer from the replica now (design §2.2):
  *
- *                     complete             silent > 1.5 s, or this process was stalled
+ *                     complete             silent > 1.5 s, or this process was stalled or slept
  *   (start) ──► loading ──────────► fresh ──────────────────────────► unconfirmed
  *                                     ▲                                  │ a message arrives
  *                                     └──── a round trip to the server ──┘
@@ -9,6 +9,7 @@
  * After a silence the first messages may be old: they were in a buffer while the server or this process was stalled. A round
  * trip to the server proves that all of these have arrived.
  */
+import { ageOf, now } from "../../services/bus/beats.ts";
 import { BucketCompleteness } from "../../services/bus/bucket-completeness.ts";
 import type { Bus } from "../../services/bus/connection.ts";
 import { type Feed, openFeed } from "../../services/bus/feed.ts";
@@ -52,13 +53,12 @@ export class ReplicaFeed {
   readonly #sequence = new SequenceWait();
   #isUnconfirmed = false;
   #isConfirming = false;
-  #checkedAtMs: number;
+  #checkedAt = now();
   #completeAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(bus: Bus, log: LineLog, target: FeedTarget) {
     this.#bus = bus;
     this.stream = target.stream;
-    this.#checkedAtMs = bus.clock.nowMs();
     this.#completeness = target.bucket && new BucketCompleteness(bus, target.bucket);
     this.#feed = openFeed(bus, {
       stream: target.stream,
@@ -93,8 +93,7 @@ export class ReplicaFeed {
 
   /** The age by the messages that the feed has received. Infinity while the replica is unconfirmed. */
   #receivedAgeMs(nowMs: number): number {
-    // A late check means that the process was stalled: what it has read since then may be old.
-    if (this.#isUnconfirmed || nowMs - this.#checkedAtMs > FEED_LIMITS.silenceMs) return Number.POSITIVE_INFINITY;
+    if (this.#isUnconfirmed || this.#wasStalled()) return Number.POSITIVE_INFINITY;
     return Math.max(this.#feed.ageMs(), nowMs - this.#completeAtMs);
   }
 
@@ -133,12 +132,17 @@ export class ReplicaFeed {
 
   #checkFeed(): void {
     const nowMs = this.#bus.clock.nowMs();
-    const wasStalled = nowMs - this.#checkedAtMs > FEED_LIMITS.silenceMs;
+    const wasStalled = this.#wasStalled();
     const isSilent = this.#feed.silentForMs() > FEED_LIMITS.silenceMs;
-    this.#checkedAtMs = nowMs;
+    this.#checkedAt = now();
     if (wasStalled || isSilent) this.#isUnconfirmed = true;
     else if (this.#isUnconfirmed && !this.#isConfirming) void this.#confirm();
     if (!isSilent && this.#feed.behind() === 0) this.#completeAtMs = nowMs;
+  }
+
+  /** A late check means that the process was stalled, or its machine slept: what it has read since then may be old. */
+  #wasStalled(): boolean {
+    return ageOf(this.#checkedAt) > FEED_LIMITS.silenceMs;
   }
 
   async #confirm(): Promise<void> {

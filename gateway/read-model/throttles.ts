@@ -12,13 +12,18 @@ export interface BucketRate {
   readonly burst: number;
 }
 
-/** The new moment at which the bucket is full, after taking one token; -1 when the bucket is empty. */
+/**
+ * The new moment at which the bucket is full, after taking one token; -1 when the bucket is empty. A bucket that lacks more
+ * than it can hold is from before the clock was set back: it has one token, so that small steps back never fill it.
+ */
 export function takeToken(rate: BucketRate, fullAtMs: number, nowMs: number): number {
+  const emptyUntilFullMs = rate.burst * rate.intervalMs;
+  if (fullAtMs - nowMs > emptyUntilFullMs) return nowMs + emptyUntilFullMs;
   const next = (fullAtMs > nowMs ? fullAtMs : nowMs) + rate.intervalMs;
-  return next - nowMs > rate.burst * rate.intervalMs ? -1 : next;
+  return next - nowMs > emptyUntilFullMs ? -1 : next;
 }
 
-/** The time until a caller can take a token. */
+/** The time until a caller can take a token, after `takeToken` has refused one. */
 export function waitMs(rate: BucketRate, fullAtMs: number, nowMs: number): number {
   return Math.max(0, fullAtMs + rate.intervalMs - rate.burst * rate.intervalMs - nowMs);
 }

@@ -98,6 +98,8 @@ export class ViewCache {
       nowMs,
       displayText: (rendersQr, make) => this.#displayText(cell, commit, nowMs, { rendersQr, make }),
     });
+    // A new view alone does not show that the device reads its answers.
+    if (view !== undefined) view.unchangedInARow = views[name]?.unchangedInARow ?? 0;
     views[name] = view;
     return view;
   }

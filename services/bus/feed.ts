@@ -18,7 +18,7 @@ import { createInbox, type Msg, type MsgHdrs, nanos, type Subscription } from "n
 import { every } from "../runtime/every.ts";
 import type { LineLog } from "../runtime/log.ts";
 import { OutageLog } from "../runtime/repeat.ts";
-import { Beats, isBeat } from "./beats.ts";
+import { ageOf, Beats, isBeat, now } from "./beats.ts";
 import type { Bus } from "./connection.ts";
 import { Delivered } from "./delivered.ts";
 import { readBatch } from "./direct-reader.ts";
@@ -85,8 +85,8 @@ export function openFeed(bus: Bus, options: FeedOptions): Feed {
   const feed = new RunningFeed(bus, options);
   return {
     caughtUp: feed.caughtUp.promise,
-    silentForMs: () => performance.now() - feed.receivedAt,
-    ageMs: () => feed.beats?.ageMs() ?? performance.now() - feed.receivedAt,
+    silentForMs: () => ageOf(feed.receivedAt),
+    ageMs: () => feed.beats?.ageMs() ?? ageOf(feed.receivedAt),
     deliveredAgeMs: () => feed.deliveredAgeMs(),
     behind: () => feed.behind,
     prove: async () => (await feed.proofs?.prove()) === true,
@@ -96,7 +96,7 @@ export function openFeed(bus: Bus, options: FeedOptions): Feed {
 
 class RunningFeed {
   readonly caughtUp = Promise.withResolvers<void>();
-  receivedAt = performance.now();
+  receivedAt = now();
   /** When the consumer last sent something. */
   #consumerReceivedAt = performance.now();
   behind = 0;
@@ -296,7 +296,7 @@ class RunningFeed {
 
   #noteConsumer(): void {
     this.#consumerReceivedAt = performance.now();
-    this.receivedAt = this.#consumerReceivedAt;
+    this.receivedAt = now();
   }
 
   #isConsumerSilent(): boolean {
@@ -321,7 +321,7 @@ class RunningFeed {
         });
         // The feed was stopped or has started over meanwhile.
         if (this.#isStopped || !this.#isLoaded || this.#sequence < from - 1) return;
-        this.receivedAt = performance.now();
+        this.receivedAt = now();
         for (const message of messages) this.#take(message);
         if ((messages.at(-1)?.pending ?? 0) > 0) continue;
         this.behind = 0;

@@ -1,5 +1,8 @@
 /** The gateway loses its feed while a service does a change: the answer still reports the change as done (design §2.2). */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { assignmentRoutes } from "../../gateway/api/device/assignment.ts";
+import { selfRoutes } from "../../gateway/api/device/self.ts";
+import { ApiError, type DeviceContext, type DeviceHandler } from "../../gateway/http/handler-context.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { type Device, moveDevice } from "../../services/bus/messages/devices.ts";
 import { changeOrder, getOrder, type Order, voidOrder } from "../../services/bus/messages/orders.ts";
@@ -32,6 +35,18 @@ const DEVICE: Device = {
   handoffTarget: "",
   createdAtMs: Date.now(),
   enrolledAtMs: null,
+};
+/** What the station answers when it has presented an intent to a device. */
+const PRESENTED = {
+  intentId: 7,
+  displayNumber: 3,
+  orderDisplayNumber: 7,
+  stationName: "Counter 1",
+  amountMinor: "2500",
+  currency: "EUR",
+  status: "presented",
+  handoffTarget: "",
+  expiresAtMs: 2_000,
 };
 
 let world: GatewayWorld;
@@ -88,5 +103,39 @@ describe("a change during which the gateway becomes stale", () => {
     const suspended = await send(world.baseUrl, "POST", "/api/backoffice/v1/devices/11/suspend/", { token });
     expect(suspended).toMatchObject({ status: 200, body: { device_id: 11, status: "suspended", liveness: null } });
     served.unsubscribe();
+  });
+});
+
+describe("a device's request during which the gateway becomes stale", () => {
+  /** Runs the handler of an operation. The replica is fresh until the service has done its part. */
+  async function answerTo(operation: string) {
+    let isDone = false;
+    const done = async () => {
+      isDone = true;
+      return { intent: PRESENTED };
+    };
+    const handlerDeps = {
+      bus: { heartbeat: done, command: done },
+      nowMs: () => 1_000,
+      deviceView() {
+        if (isDone) throw new ApiError("replica_stale");
+        return { head: '{"server_time":"', etag: "", presents: 7 };
+      },
+    };
+    const rows = [...assignmentRoutes, ...selfRoutes];
+    const row = rows.find((route) => route.operation === operation) ?? expect.unreachable();
+    const context = { deps: handlerDeps, device: { deviceId: 12, stationId: STATION_ID }, body: {} };
+    const reply = await (row.handler as DeviceHandler)(context as unknown as DeviceContext);
+    return { status: reply.status, body: JSON.parse(String(reply.ready)) as unknown };
+  }
+
+  it("the fetch that presents an intent: 200 with the intent", async () => {
+    const assignment = { intent_id: 7, status: "presented", amount: "25.00" };
+    expect(await answerTo("fetchAssignment")).toMatchObject({ status: 200, body: { assignment } });
+  });
+
+  it("a heartbeat: 200 with the snapshot", async () => {
+    const body = { server_time: "1970-01-01T00:00:01.000Z" };
+    expect(await answerTo("sendHeartbeat")).toEqual({ status: 200, body });
   });
 });

@@ -8,8 +8,8 @@ const TOKEN = "a".repeat(22);
 const GUEST = { email: "guest@example.com", address: "192.0.2.1", browserTokens: [] };
 const CASHIER = { email: "cashier@example.com", address: "192.0.2.1", browserTokens: [] };
 
-function startGate() {
-  const gate = new LogInGate(() => 1_000_000);
+function startGate(nowMs = () => 1_000_000) {
+  const gate = new LogInGate(nowMs);
   const forwarded: string[] = [];
   const forward = <T>(attempt: typeof CASHIER | { browserTokens: string[] }, answer: () => Promise<T>) =>
     gate
@@ -66,6 +66,27 @@ describe("the gate of log-ins", () => {
     await useUp(wrong);
     expect(await right()).toBe("login_throttled");
     expect(await right({ browserTokens: [TOKEN] })).toBe("done");
+  });
+
+  it("the clock is set back an hour, also while a log-in is under way: the next log-ins are forwarded", async () => {
+    const aheadMs = 3_600_000;
+    let nowMs = aheadMs;
+    const { wrong, right, gate } = startGate(() => nowMs);
+    await useUp(wrong);
+    expect(await right({ address: "192.0.2.2" })).toBe("done");
+    nowMs = 0;
+    expect(await wrong()).toBe("login_failed");
+    expect(await wrong()).toBe("login_throttled");
+    expect(await right({ address: "192.0.2.2" })).toBe("done");
+    nowMs = LOG_IN_RATE.intervalMs;
+    expect(await wrong()).toBe("login_failed");
+    nowMs = aheadMs;
+    const logIn = async () => {
+      nowMs = 0;
+      return { browserToken: TOKEN };
+    };
+    await gate.run({ ...GUEST, address: "192.0.2.3" }, logIn);
+    expect(await wrong({ address: "192.0.2.3" })).toBe("login_failed");
   });
 
   it("log-ins that succeed, and log-ins that no service answers: not counted", async () => {

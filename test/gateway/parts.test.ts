@@ -45,6 +45,16 @@ describe("the token bucket", () => {
     expect(fullAtMs).toBe(1e12 + 10_000);
     expect(takeToken(rate, fullAtMs, 1e12)).toBe(-1);
   });
+
+  it.each([1, 5_000, 3_600_000])(
+    "an empty bucket, and the clock is set back %d ms: one token, then its rate",
+    (backMs) => {
+      const fullAtMs = takeToken(rate, 1e12 + 10_000, 1e12 - backMs);
+      expect(fullAtMs).toBe(1e12 - backMs + 10_000);
+      expect(takeToken(rate, fullAtMs, 1e12 - backMs)).toBe(-1);
+      expect(takeToken(rate, fullAtMs, 1e12 - backMs + 1_000)).toBeGreaterThan(0);
+    },
+  );
 });
 
 describe("the throttle of addresses", () => {

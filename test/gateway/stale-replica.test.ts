@@ -2,14 +2,15 @@
 
 import { hash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
 import type { readinessSchema } from "../../gateway/api/meta/health.ts";
+import { ReplicaFeed } from "../../gateway/read-model/replica-feed.ts";
 import { CREDENTIAL_RATE } from "../../gateway/read-model/throttles.ts";
 import { Link } from "../cluster/link.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { startGatewayProcess } from "./gateway-process.ts";
-import { COMPANION_SCOPES, DISPLAY_SCOPES, type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
+import { COMPANION_SCOPES, DISPLAY_SCOPES, type GatewayWorld, SILENT, startGatewayWorld } from "./gateway-world.ts";
 
 const ROUTES = "/api/cashier/v1/stations/4/routes/";
 const DEVICES = "/api/payments/v1/devices/";
@@ -151,6 +152,36 @@ describe("a credential and a session that only another gateway has received", ()
     } finally {
       await gateway.stop();
       await link.close();
+    }
+  });
+});
+
+describe("a replica after its machine slept", () => {
+  it("what it received before, and the first messages after: old until a round trip to the server", async () => {
+    const { bus } = world;
+    const freshAtMessages: boolean[] = [];
+    const awakeMs = Date.now;
+    const feed = new ReplicaFeed(bus, SILENT, {
+      stream: "KV_SESSIONS",
+      filter: "$KV.SESSIONS.sleep.*",
+      reset: () => undefined,
+      apply() {
+        freshAtMessages.push(feed.isFresh(bus.clock.nowMs()));
+        if (freshAtMessages.length > 1) return;
+        // The steady clock stops while the machine sleeps.
+        vi.spyOn(Date, "now").mockImplementation(() => awakeMs() + SILENCE_MS);
+        freshAtMessages.push(feed.isFresh(bus.clock.nowMs()));
+      },
+    });
+    try {
+      await feed.loaded();
+      await Promise.all([1, 2].map((key) => bus.js.publish(`$KV.SESSIONS.sleep.${key}`, "")));
+      await expect.poll(() => freshAtMessages.length).toBe(3);
+      expect(freshAtMessages).toEqual([true, false, false]);
+      await expect.poll(() => feed.isFresh(bus.clock.nowMs())).toBe(true);
+    } finally {
+      vi.restoreAllMocks();
+      feed.stop();
     }
   });
 });

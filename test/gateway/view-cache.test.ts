@@ -165,6 +165,19 @@ describe("the views of one station's displays", () => {
 });
 
 describe("a cached view", () => {
+  it("a device that shows no sign of reading: its count of answers without a body continues with the next view", () => {
+    const { put, readView, current } = world();
+    put(1);
+    const first = readView(1) ?? expect.unreachable();
+    first.unchangedInARow = 500;
+    put(1, "Renamed");
+    expect(readView(1)?.unchangedInARow).toBe(500);
+    current.switches = { ...NO_KILL_SWITCHES, platform: true };
+    expect(readView(1)?.unchangedInARow).toBe(500);
+    put(2);
+    expect(readView(2, 1)?.unchangedInARow, "another device").toBe(0);
+  });
+
   it("one commit and one state of the switches: made once", () => {
     const { put, readView, current } = world();
     put(1);

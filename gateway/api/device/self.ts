@@ -66,11 +66,15 @@ const heartbeatBodySchema = z
   })
   .meta({ id: "Heartbeat", examples: [{ summary: { app_version: "4.2.0", battery_percent: 81 } }] });
 
-/** Answers once the heartbeat is stored. The snapshot comes from memory. */
+/**
+ * Answers once the heartbeat is stored. The snapshot comes from memory, and before: with a stale replica, this request fails
+ * while nothing is done.
+ */
 const sendHeartbeat: DeviceHandler<z.infer<typeof heartbeatBodySchema>> = async (context) => {
   const { deps, device, body } = context;
+  const { head } = deps.deviceView("self", device);
   await deps.bus.heartbeat(device, { atMs: deps.nowMs(), summary: body.summary ?? {} });
-  return { status: 200, ready: deps.deviceView("self", device).head + serverTime(deps.nowMs()) + TAIL };
+  return { status: 200, ready: head + serverTime(deps.nowMs()) + TAIL };
 };
 
 export const selfRoutes = [
