@@ -50,20 +50,16 @@ export interface IssueKey {
   readonly issueId: number;
 }
 
-export async function findIssue(sql: Queryable, key: IssueKey): Promise<IssueRow | undefined> {
+export async function getIssue(sql: Queryable, key: IssueKey, lock = sql``): Promise<IssueRow | undefined> {
   const [row] = await sql<IssueRow[]>`
     select ${issueColumns(sql)} from issues
-    where organization_id = ${key.organizationId} and issue_id = ${key.issueId}`;
+    where organization_id = ${key.organizationId} and issue_id = ${key.issueId} ${lock}`;
   return row;
 }
 
 /** The issue, locked until the transaction ends. */
-export async function lockIssue(sql: Transaction, key: IssueKey): Promise<IssueRow | undefined> {
-  const [row] = await sql<IssueRow[]>`
-    select ${issueColumns(sql)} from issues
-    where organization_id = ${key.organizationId} and issue_id = ${key.issueId} for update`;
-  return row;
-}
+export const lockIssue = async (tx: Transaction, key: IssueKey): Promise<IssueRow | undefined> =>
+  await getIssue(tx, key, tx`for update`);
 
 /** Those of the issues that are not about money, locked until the transaction ends. */
 export async function lockIssuesWithoutMoney(

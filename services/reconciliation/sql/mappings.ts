@@ -37,7 +37,7 @@ export async function listStatementMappings(
     order by mapping_id limit ${page.limit}`;
 }
 
-export async function findMapping(
+export async function getStatementMapping(
   sql: Queryable,
   key: { readonly organizationId: number; readonly mappingId: number },
 ): Promise<MappingRow | undefined> {

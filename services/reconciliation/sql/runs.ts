@@ -157,7 +157,7 @@ export async function endRun(sql: Queryable, runId: number, failure: string | nu
     where run_id = ${runId} and (status = 'running' or status = 'failed' and ${failure}::text is not null)`;
 }
 
-export async function findRun(
+export async function getRun(
   sql: Queryable,
   key: { readonly organizationId: number; readonly runId: number },
 ): Promise<RunRow | undefined> {
