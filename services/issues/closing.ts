@@ -22,7 +22,7 @@ import { announceIssues, priorOf, recordSteps } from "./recording.ts";
 import * as sql from "./sql/issues.ts";
 
 /** Work that starts after the commit. */
-export type AfterCommit = () => void;
+type AfterCommit = () => void;
 
 /** The rules for issues about money (`money_names`); no other issue has rules. */
 export interface MoneyRules {

@@ -223,7 +223,7 @@ export function byOf({ userId, name, role }: Caller): sql.Attribution["by"] {
   return { userId, name, role };
 }
 
-export interface Finished {
+interface Finished {
   readonly issue: IssueRow;
   /** The seam's refusal; the issue is then open again. */
   readonly refusal: SettlementRefusal | undefined;

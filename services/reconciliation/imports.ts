@@ -19,7 +19,7 @@ import { getStatementAccount } from "./sql/accounts.ts";
 import { getStatementMapping } from "./sql/mappings.ts";
 import * as sql from "./sql/uploads.ts";
 
-export interface UploadDeps extends Pick<ReconciliationDeps, "database"> {
+interface UploadDeps extends Pick<ReconciliationDeps, "database"> {
   /** The bytes of an uploaded file, from the beginning. */
   readonly openFile: (objectName: string) => AsyncIterable<Uint8Array>;
 }

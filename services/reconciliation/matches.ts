@@ -11,7 +11,7 @@ import { personActor, recordEvents } from "../db/provider-audit-log.ts";
 import * as sql from "./sql/matches.ts";
 import { wantRunsBeside } from "./sql/wanted-runs.ts";
 
-export interface MatchesDeps {
+interface MatchesDeps {
   readonly database: Database;
 }
 

@@ -1,5 +1,4 @@
 /** What the parts of the robotics service work with. */
-import type { Handler } from "../bus/operation.ts";
 import type { Database } from "../db/pool.ts";
 import type { RoboticsMetrics } from "./metrics.ts";
 
@@ -9,5 +8,3 @@ export interface RoboticsDeps {
   /** How long a task that has ended can still be read. */
   readonly retentionDays: number;
 }
-
-export type RoboticsHandler<TOperation> = Handler<RoboticsDeps, TOperation>;

@@ -57,7 +57,7 @@ export function filialEvent(facts: {
 }
 
 /** Asks the relay to deliver a filial's events now. */
-export type Announce = (filialId: number) => void;
+type Announce = (filialId: number) => void;
 
 /** The returned function does not wait for the relay. A relay that misses the call delivers the rows at its next poll. */
 export function announcer(nc: NatsConnection, log: Pick<Log, "warn">): Announce {

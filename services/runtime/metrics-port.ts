@@ -13,7 +13,7 @@ import { VERSION } from "./version.ts";
 
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
 
-export interface MetricsSettings {
+interface MetricsSettings {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;

@@ -39,7 +39,7 @@ export interface IssueRow {
   readonly proposal: Proposal | null;
 }
 
-export const issueColumns = (sql: Queryable) => sql`
+const issueColumns = (sql: Queryable) => sql`
   issue_id, organization_id, account_key, config_id, kind, status, source, subject_key, station_id, intent_id, order_id,
   amount_minor::text as amount_minor, currency, provider_reference, evidence, encode(evidence_hash, 'hex') as evidence_hash,
   assignee_id, supersedes_id, superseded_by, opened_at, last_seen_at, resolved_at, resolved_by, reason, transaction_id,
@@ -121,7 +121,7 @@ export async function listUnresolved(
     order by issue_id limit ${page.limit}`;
 }
 
-export interface IssueResolution {
+interface IssueResolution {
   readonly status: "attributed" | "closed";
   readonly by: number;
   readonly reason: string;

@@ -21,7 +21,7 @@ const columns = (sql: Queryable) => sql`
   account_id, filial_id, provider, reference, name, currency, mode, config_id, settlement_delay_days, time_zone,
   last_day::text as last_day, created_at`;
 
-export interface AccountKey {
+interface AccountKey {
   readonly organizationId: number;
   readonly accountId: number;
 }

@@ -141,7 +141,7 @@ export async function lockForClose(
 }
 
 /** What a closing states about its lines and issues, in its canonical names; `through_line_id` is the newest line of the account. */
-export interface ClosingFacts {
+interface ClosingFacts {
   readonly closed_at: string;
   readonly through_line_id: number;
   readonly account: CanonicalObject;

@@ -39,7 +39,7 @@ export async function insertMappingTest(
   return row.test_id;
 }
 
-export interface MappingTestProgress {
+interface MappingTestProgress {
   readonly readBytes: number;
   readonly lines: number;
   readonly malformed: number;

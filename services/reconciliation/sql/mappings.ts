@@ -85,7 +85,7 @@ export async function insertMapping(
   return row;
 }
 
-export interface UploadedFile {
+interface UploadedFile {
   readonly import_id: number;
   readonly object_name: string | null;
   readonly size_bytes: number;

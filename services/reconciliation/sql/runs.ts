@@ -14,7 +14,7 @@ export interface RunScope {
   readonly toDate: string;
 }
 
-export interface RunTotals {
+interface RunTotals {
   readonly currency: string;
   readonly lines: number;
   readonly totalMinor: string;
@@ -206,7 +206,7 @@ export async function countChanges(
   return { new: count("new"), gone: count("gone"), changed: count("changed"), unchanged: count("unchanged") };
 }
 
-export interface ComparedDifference {
+interface ComparedDifference {
   readonly issue_id: number;
   readonly kind: string;
   readonly change: RunChange;

@@ -33,7 +33,7 @@ export interface ImportRow {
   readonly withdrawn: ImportDecision;
 }
 
-export interface StoredTotal {
+interface StoredTotal {
   readonly name: string;
   readonly currency: string;
   readonly stated_minor: string;

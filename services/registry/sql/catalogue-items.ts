@@ -12,7 +12,7 @@ export interface CatalogueItemRow {
   readonly changed_at: Date;
 }
 
-export interface NewCatalogueItem {
+interface NewCatalogueItem {
   readonly organizationId: number;
   readonly filialId: number | null;
   readonly name: string;

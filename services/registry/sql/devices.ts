@@ -16,7 +16,7 @@ export interface DeviceRow {
   readonly enrolled_at: Date | null;
 }
 
-export interface NewDevice {
+interface NewDevice {
   readonly organizationId: number;
   readonly stationId: number;
   readonly name: string;
@@ -156,7 +156,7 @@ export async function revokeCredentials(sql: Transaction, deviceId: number): Pro
   return rows.map((row) => row.hash);
 }
 
-export interface AnnouncedCredentialRow {
+interface AnnouncedCredentialRow {
   readonly credential_id: number;
   readonly hash: string;
   readonly device_id: number;

@@ -17,7 +17,7 @@ export interface SandboxRow {
   readonly kept_settings: readonly KeptSettings[] | null;
 }
 
-export interface NewSandbox {
+interface NewSandbox {
   readonly organizationId: number;
   readonly stationId: number;
   readonly displayId: number;

@@ -13,7 +13,7 @@ export interface StationRow {
   readonly created_at: Date;
 }
 
-export interface NewStation {
+interface NewStation {
   readonly organizationId: number;
   readonly filialId: number;
   readonly name: string;

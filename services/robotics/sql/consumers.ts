@@ -12,7 +12,7 @@ export interface ConsumerRow {
   readonly created_at: Date;
 }
 
-export interface ConsumerKey {
+interface ConsumerKey {
   readonly organizationId: number;
   readonly consumerId: number;
 }

@@ -22,7 +22,7 @@ export interface TaskRow {
 }
 
 /** A task of an organization and, where a consumer asks, of that consumer. */
-export interface TaskKey {
+interface TaskKey {
   readonly organizationId: number;
   readonly consumerId?: number;
   readonly taskId: number;
@@ -69,7 +69,7 @@ export async function countOpenTasks(sql: Queryable, consumerId: number): Promis
   return row.count;
 }
 
-export interface NewTask {
+interface NewTask {
   readonly organizationId: number;
   readonly filialId: number;
   readonly consumerId: number;

@@ -67,7 +67,7 @@ export const endedAs = (sql: Queryable, status: "failed" | "lapsed") => sql`
   status = case when delivered_at is null then ${status} else 'delivered' end,
   due_at = null, manual_of = null, planned_at = null, ended_at = now()`;
 
-export interface DeliveryFilters {
+interface DeliveryFilters {
   readonly eventType: string | undefined;
   readonly status: DeliveryStatus | undefined;
 }
@@ -87,7 +87,7 @@ export async function listConsumerWebhookDeliveries(
     order by delivery_id limit ${page.limit}`;
 }
 
-export interface OwnerPage extends DeliveryFilters {
+interface OwnerPage extends DeliveryFilters {
   readonly organizationId: number;
   readonly endpointId: number | undefined;
   readonly consumerId: number | undefined;
@@ -138,7 +138,7 @@ export async function lockEndpointOf(
   return row;
 }
 
-export interface LockedEndpointRow {
+interface LockedEndpointRow {
   readonly endpoint_id: number;
   readonly status: "active" | "paused" | "disabled";
 }
@@ -150,7 +150,7 @@ export async function openForProbe(sql: Transaction, endpointId: number): Promis
     where endpoint_id = ${endpointId} and open_until > now()`;
 }
 
-export interface RedeliverableRow extends DeliveryRow, Omit<StepRow, keyof DeliveryRow> {
+interface RedeliverableRow extends DeliveryRow, Omit<StepRow, keyof DeliveryRow> {
   /** PostgreSQL's time. */
   readonly now_ms: number;
   /** When the next delivery to the same endpoint is due, this one included. */

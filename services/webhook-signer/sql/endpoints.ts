@@ -22,7 +22,7 @@ export interface EndpointRow {
   readonly created_at: Date;
 }
 
-export interface EndpointKey {
+interface EndpointKey {
   readonly organizationId: number;
   readonly endpointId: number;
 }
@@ -49,7 +49,7 @@ export async function getWebhookEndpoint(
 export const lockEndpoint = async (tx: Transaction, key: EndpointKey): Promise<EndpointRow | undefined> =>
   await getWebhookEndpoint(tx, key, tx`for update of e`);
 
-export interface EndpointPage {
+interface EndpointPage {
   readonly organizationId: number;
   readonly consumerId: number | undefined;
   readonly sinceId: number;
@@ -65,7 +65,7 @@ export async function listWebhookEndpoints(sql: Queryable, page: EndpointPage): 
     order by e.endpoint_id limit ${page.limit}`;
 }
 
-export interface OwnedConsumerRow {
+interface OwnedConsumerRow {
   readonly consumer_id: number;
   readonly filial_id: number;
   readonly mode: "test" | "live";
