@@ -48,7 +48,7 @@ import { routes } from "./routes.ts";
 import { ServicesHealth } from "./service-health.ts";
 import type { GatewaySettings } from "./settings.ts";
 
-export interface GatewayDeps {
+interface GatewayDeps {
   readonly bus: Bus;
   readonly log: Log;
   readonly settings: GatewaySettings;

@@ -9,7 +9,7 @@ import type { LiveSockets } from "./live/live-sockets.ts";
 import type { PollCounts } from "./read-model/polls.ts";
 import type { Replicas } from "./read-model/replicas.ts";
 
-export interface GatewayFacts {
+interface GatewayFacts {
   readonly replicas: Replicas;
   readonly server: Pick<Server, "connections" | "requestsInFlight" | "unreadBodies" | "unsent">;
   readonly pollCounts: PollCounts;

@@ -31,7 +31,7 @@ const DATABASE_SERVICES = {
   webhook_signer: webhookSignerHealth,
   reconciliation: reconciliationHealth,
 } as const;
-export type DatabaseService = keyof typeof DATABASE_SERVICES;
+type DatabaseService = keyof typeof DATABASE_SERVICES;
 export const DATABASE_SERVICE_NAMES = Object.keys(DATABASE_SERVICES) as readonly DatabaseService[];
 
 export interface LastAnswer<T> {

@@ -34,7 +34,7 @@ export interface LostLease {
 }
 
 /** A free lease has no holder. */
-export interface LeaseRecord {
+interface LeaseRecord {
   readonly holder: LeaseHolder | null;
   /** Kept until a cashier acquires the free station again. */
   readonly lost: LostLease | null;

@@ -47,7 +47,7 @@ export interface Report {
 }
 
 /** A report whose text has left the state. The rest is enough to answer a repetition. */
-export type FormerReport = Pick<Report, "key" | "outcome" | "reportedAtMs">;
+type FormerReport = Pick<Report, "key" | "outcome" | "reportedAtMs">;
 
 /** Why the providers service could not ask for a QR, or the provider did not return one. */
 const PROVIDER_FAILURES = [

@@ -49,7 +49,7 @@ export const DELIVERY_RULES = {
   longestRetryAfterMs: HOUR_MS,
 } as const;
 
-export interface FailedAttempt {
+interface FailedAttempt {
   /** Scheduled attempts that have ended, including this one. */
   readonly attempts: number;
   /** The target's `Retry-After`; null without one. */

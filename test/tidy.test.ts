@@ -8,6 +8,7 @@ import { describe, expect, it } from "vitest";
 import { settingsDocuments } from "../deploy/settings-documents.ts";
 import { citedPathsExist, citedSectionsExist, type Library } from "./tidy/citations.ts";
 import { BANS, banned, filesAreSmall, namesDescribeContent } from "./tidy/code-rules.ts";
+import { unusedExports } from "./tidy/exports.ts";
 import { importCycles } from "./tidy/import-cycles.ts";
 import { importsGoOneWay, machinesImportNothing, packagesStayAtHome } from "./tidy/layering.ts";
 import { dependenciesArePinnedAndExplained, installScriptsAreDecided } from "./tidy/package-rules.ts";
@@ -454,6 +455,26 @@ describe("import cycles", () => {
 
   it("are in no file", () => {
     expect(importCycles(files)).toEqual([]);
+  });
+});
+
+describe("exports that no other file imports", () => {
+  const a = { path: "services/bus/a.ts", text: "export interface A {}\nexport const b = (a: A) => a;" };
+  const importing = (text: string): SourceFile => ({ path: "services/relay/c.ts", text });
+
+  it("are refused, in one sentence each", () => {
+    const seen = [a, importing('// A\nimport { b } from "../bus/a.ts";')];
+    expect(unusedExports(seen)).toEqual([expect.stringMatching(/^services\/bus\/a.ts exports A, .+\.$/)]);
+    expect(unusedExports([a])).toHaveLength(2);
+  });
+
+  it.each(['import type { A, b } from "../bus/a.ts";', 'import * as a from "../bus/a.ts"; const c: a.A = a.b;'])(
+    "are not those of: %s",
+    (text) => expect(unusedExports([a, importing(text)])).toEqual([]),
+  );
+
+  it("are in no file", () => {
+    expect(unusedExports(files)).toEqual([]);
   });
 });
 

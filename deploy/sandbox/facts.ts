@@ -10,7 +10,7 @@ export interface SandboxDevice {
   readonly enrollmentCode: string | null;
 }
 
-export interface SandboxStation {
+interface SandboxStation {
   readonly stationId: number;
   readonly name: string;
   readonly devices: readonly SandboxDevice[];

@@ -51,7 +51,7 @@ export interface SocketData {
   readonly live: LiveSocket;
 }
 
-export interface LiveSocketFacts {
+interface LiveSocketFacts {
   readonly stationId: number;
   readonly userId: number;
   readonly sessionId: number;

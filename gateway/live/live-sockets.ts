@@ -19,7 +19,7 @@ import type { MissingStations } from "../read-model/missing-stations.ts";
 import type { Replicas } from "../read-model/replicas.ts";
 import { CLOSE_CODES, LIVE_LIMITS, type LiveSocket } from "./live-socket.ts";
 
-export interface LiveSocketsDeps {
+interface LiveSocketsDeps {
   readonly replicas: Replicas;
   readonly missing: Pick<MissingStations, "whyNone">;
   readonly log: Log;

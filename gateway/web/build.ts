@@ -40,7 +40,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".webmanifest": "application/manifest+json",
 };
 
-export interface BuildOptions {
+interface BuildOptions {
   readonly source: string;
   readonly folder: string;
 }

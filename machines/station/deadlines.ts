@@ -25,7 +25,7 @@ export function needsConfirmationCheck({ intent }: Pick<StationState, "intent">,
 }
 
 /** The input of a due deadline. */
-export interface DeadlineInput {
+interface DeadlineInput {
   readonly atMs: number;
   readonly recordedConfirmation: RecordedConfirmation;
 }

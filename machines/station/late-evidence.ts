@@ -6,7 +6,7 @@ import { STATE_LIMITS } from "../settings.ts";
 import type { LateEvidence, StationState } from "./state.ts";
 
 /** The kind of evidence. Each kind has a separate bound, so that one cannot displace another. */
-export type EvidenceKind = Exclude<keyof LateEvidence, "intentId">;
+type EvidenceKind = Exclude<keyof LateEvidence, "intentId">;
 
 export interface Evidence {
   readonly intentId: number;

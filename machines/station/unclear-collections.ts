@@ -29,7 +29,7 @@ export function reasonAtEnd(intent: PaymentIntent, endReason: EndReason | ""): U
 }
 
 /** A reason that was learned after the end, and how it relates to what the cashier has already confirmed. */
-export interface LateReason {
+interface LateReason {
   readonly reason: UnclearReason;
   /** The reason asserts a new payment, so no earlier confirmation covers it. */
   readonly isNewPayment?: boolean;

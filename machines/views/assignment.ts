@@ -4,7 +4,7 @@ import { isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
 import type { StationState } from "../station/state.ts";
 import { isHeldBack } from "../station/unclear-collections.ts";
 
-export interface AssignmentView {
+interface AssignmentView {
   readonly intent_id: number;
   readonly intent_display_number: number;
   readonly order_display_number: number;

@@ -16,7 +16,7 @@ export interface DisplayView {
 }
 
 /** A view and the moment at which it changes without a commit. Null means that only a commit changes it. */
-export interface TimedDisplayView {
+interface TimedDisplayView {
   readonly view: DisplayView;
   readonly validUntilMs: number | null;
 }

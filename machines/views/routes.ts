@@ -35,7 +35,7 @@ function providerReason({ provider }: StationState, switches: KillSwitches): Rou
 type CompanionReason = BlockedReason | "device_offline" | "device_not_enrolled" | "capability_missing";
 
 /** A companion, and why it cannot get a smart POS collection now; null when it can. */
-export interface CompanionOffer {
+interface CompanionOffer {
   readonly device: StationDevice;
   readonly reason: CompanionReason | null;
 }

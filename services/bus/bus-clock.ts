@@ -41,7 +41,7 @@ export interface BusClock {
   onMeasured(listener: () => void): void;
 }
 
-export type KnownClock = Pick<BusClock, "nowMs" | "latestMs" | "isWrong">;
+type KnownClock = Pick<BusClock, "nowMs" | "latestMs" | "isWrong">;
 
 /** The clock for a connection that has no measured clock. */
 const MACHINE_CLOCK: KnownClock = { nowMs: () => Date.now(), latestMs: () => Date.now(), isWrong: () => false };

@@ -27,7 +27,7 @@ export class NoCopyAnswersError extends Error {
   }
 }
 
-export interface DirectRead {
+interface DirectRead {
   readonly stream: string;
   readonly timeoutMs: number;
 }

@@ -133,7 +133,7 @@ function serverOf(name: string): string {
   return peerId === undefined ? name : `peer ${peerId}`;
 }
 
-export interface InsistOptions {
+interface InsistOptions {
   /** Ends the attempts. */
   readonly signal?: AbortSignal | undefined;
   /** How long the attempts go on; by default `BUS_LIMITS.ensureMs`. */

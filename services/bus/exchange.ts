@@ -29,7 +29,7 @@ export type Answer = { readonly reply: unknown } | { readonly refusal: BusRefusa
 /** Where the processes that serve an operation receive probes. */
 export const probeSubject = (subject: string): string => `again.${subject}`;
 
-export interface Exchanged {
+interface Exchanged {
   readonly answer: Answer;
   /** Whether more than one process has received the request. */
   readonly isRepeated: boolean;

@@ -39,7 +39,7 @@ export interface FeedMessage {
   readonly pending: number;
 }
 
-export interface FeedOptions {
+interface FeedOptions {
   readonly stream: string;
   readonly filter: string;
   /**

@@ -9,7 +9,7 @@ import { flushOutbox } from "./messages/outbox.ts";
 import { call } from "./operation.ts";
 import { isNoResponders, RefusedError, UnavailableError } from "./refusals.ts";
 
-export interface FlushDeps {
+interface FlushDeps {
   readonly nc: NatsConnection;
   readonly log: { warn(fields: object, message: string): void };
   /** How long the service waits for the relay in total. */

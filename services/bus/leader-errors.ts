@@ -3,7 +3,7 @@ import type { JetStreamClient } from "@nats-io/jetstream";
 import { isNoResponders } from "./refusals.ts";
 
 /** No server accepts messages for a stream: its servers elect or do not reach each other, or the stream does not exist. */
-export class NoLeaderError extends Error {
+class NoLeaderError extends Error {
   readonly code = "no_stream_leader";
   constructor(subject: string, cause: unknown) {
     // The rest of a subject may be the hash of a secret.

@@ -1,5 +1,5 @@
 /** Where a message is in its stream and in what its consumer has delivered. */
-export interface Place {
+interface Place {
   readonly sequence: number;
   readonly delivered: number;
   readonly storedAtMs: number;

@@ -16,13 +16,13 @@ export const NATS_ADDRESS_RULE =
 
 const DEFAULT_PORT = 4222;
 
-export interface NatsServerAddress {
+interface NatsServerAddress {
   /** A host name, an IPv4 address, or an IPv6 address without brackets. */
   readonly host: string;
   readonly port: number;
 }
 
-export interface NatsAddress {
+interface NatsAddress {
   readonly servers: readonly NatsServerAddress[];
   /** From the first address; all servers of a bus accept the same credentials. */
   readonly credentials: { readonly user?: string; readonly pass?: string; readonly token?: string };

@@ -30,7 +30,7 @@ export const REPETITIONS = [
   /** `repeatable` with the request's `idempotencyKey`, `once` without it. */
   "repeatable_with_key",
 ] as const;
-export type Repetition = (typeof REPETITIONS)[number];
+type Repetition = (typeof REPETITIONS)[number];
 
 /**
  * Resolves to whether this process may carry out the request. Of all processes that claim the same id, only one may.

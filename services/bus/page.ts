@@ -75,17 +75,17 @@ export async function readPage<T>(
   limit: number,
   read: (last: T | undefined, count: number) => Promise<readonly T[]>,
 ): Promise<{ readonly page: T[]; readonly hasMore: boolean }> {
-  const page: T[] = [];
-  let bytes = 0;
-  for (;;) {
-    // One extra item shows that there are more.
-    const count = Math.min(limit + 1 - page.length, page.length * READING_GROWTH || FIRST_READING);
-    const items = await read(page.at(-1), count);
-    for (const item of items) {
-      bytes += Buffer.byteLength(JSON.stringify(item));
-      if (page.length === limit || (page.length > 0 && bytes > BOUNDS.listedBytes)) return { page, hasMore: true };
-      page.push(item);
+  async function* items(): AsyncGenerator<T> {
+    let last: T | undefined;
+    for (let found = 0; ; ) {
+      // One extra item shows that there are more.
+      const count = Math.min(limit + 1 - found, found * READING_GROWTH || FIRST_READING);
+      const next = await read(last, count);
+      yield* next;
+      if (next.length < count) return;
+      found += next.length;
+      last = next.at(-1);
     }
-    if (items.length < count) return { page, hasMore: false };
   }
+  return await takePage(items(), limit);
 }

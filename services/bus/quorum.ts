@@ -15,7 +15,7 @@ import { BUCKETS } from "./streams.ts";
 /** JetStream is not available, because its cluster has no leader. */
 const NOT_AVAILABLE = 10_008;
 
-export interface ReachOptions {
+interface ReachOptions {
   readonly log: LineLog;
   /** How long to wait for a quorum; undefined for as long as it takes. */
   readonly withinMs: number | undefined;

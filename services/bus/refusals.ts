@@ -6,7 +6,7 @@
 import { errors } from "nats";
 import { z } from "zod";
 import { REFUSAL_CODES } from "../../machines/station/reply.ts";
-import { fieldErrorSchema } from "./field-errors.ts";
+import { type FieldError, type FieldErrorCode, fieldErrorSchema } from "./field-errors.ts";
 
 export const SERVICE_REFUSAL_CODES = [
   /** The request is well-formed but its values are not: `errors` names each by JSON pointer. */
@@ -98,6 +98,14 @@ export function existing<T>(found: T | undefined, field?: string): T {
   }
   return found;
 }
+
+/** The refusal of a request for one of its fields. */
+export const invalidField = (
+  pointer: string,
+  code: FieldErrorCode,
+  detail: string,
+  more: Pick<FieldError, "limit"> = {},
+): RefusedError => new RefusedError({ code: "invalid_request", errors: [{ pointer, code, ...more, detail }] });
 
 /** Whether a request failed because no process listens: the bus has delivered it to none, so nothing was done. */
 export function isNoResponders(cause: unknown): boolean {

@@ -42,7 +42,7 @@ function processOf(message: Msg): z.infer<typeof hereSchema> | undefined {
 /** By server: the servers whose messages arrive there. */
 type Links = ReadonlyMap<string, ReadonlySet<string>>;
 
-export interface Detour {
+interface Detour {
   /** Two servers that are cut off from each other. */
   readonly between: readonly [string, string];
   /** A server that reaches both, and more servers than each of them: otherwise processes would change servers again and again. */
@@ -92,7 +92,7 @@ async function checkLinks(connections: ReadonlyMap<string, NatsConnection>): Pro
   return links;
 }
 
-export interface ServerLinksDeps extends WatchDeps {
+interface ServerLinksDeps extends WatchDeps {
   /** Makes another connection, to this server alone. */
   readonly dial: (server: string) => Promise<NatsConnection>;
 }

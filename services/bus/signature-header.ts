@@ -11,7 +11,7 @@ export const SIGNATURE_HEADER = "x-provider-signature";
 const HEADER_CHARACTERS = 1_024;
 const MOST_SIGNATURES = 4;
 
-export interface SignatureHeader {
+interface SignatureHeader {
   /** The text of the header, because the signature covers it. */
   readonly timestamp: string;
   readonly signatures: readonly Buffer[];

@@ -8,7 +8,7 @@ interface StreamFacts {
   readonly subjects: readonly string[];
 }
 /** A stream in which the newest message of each subject is the current state. */
-export interface StateStreamDefinition extends StreamFacts {
+interface StateStreamDefinition extends StreamFacts {
   readonly keeps: "newest";
   /**
    * How many messages of one subject the stream keeps. The newest is the current state; the audit copy reads the others
@@ -18,7 +18,7 @@ export interface StateStreamDefinition extends StreamFacts {
   readonly republish?: { readonly source: string; readonly destination: string };
 }
 /** A stream of work: a message stays until the one durable consumer has acknowledged it. */
-export interface WorkStreamDefinition extends StreamFacts {
+interface WorkStreamDefinition extends StreamFacts {
   readonly keeps: "undone";
   /** A full stream refuses messages, and they wait with their publisher. */
   readonly maxMessages: number;

@@ -8,7 +8,7 @@ import { UserError } from "../runtime/user-error.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import { closeDatabase, type Database, openDatabase } from "./pool.ts";
 
-export interface ConnectionCheck {
+interface ConnectionCheck {
   readonly url: string;
   /** The services of this process. */
   readonly names: readonly string[];

@@ -14,7 +14,7 @@ import { readStoredJson } from "./stored-text.ts";
 export const LOG_LOST = "log_lost";
 
 /** When the log lost the intent, and the payment seam's transaction, which decides whether the intent is paid. */
-export interface Fate {
+interface Fate {
   readonly lostAtMs: number;
   readonly sale: {
     readonly transactionId: number;
@@ -45,7 +45,7 @@ const laterEventsOf = (database: Database) => database`coalesce((
       and type in ('late_evidence_kept', 'late_money_kept', 'money_differs', 'unclear_resolved')
     order by version desc, ordinal desc limit ${DATABASE_LIMITS.laterEvidence}) e), '[]'::jsonb)`;
 
-export interface CopiedIntent {
+interface CopiedIntent {
   readonly stationId: number;
   readonly intent: PaymentIntent;
 }

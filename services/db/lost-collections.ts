@@ -3,7 +3,7 @@ import type { LostCollections, LostReason } from "../../machines/station/state.t
 import type { Database } from "./pool.ts";
 
 /** The newest commit of a station's log; zeros when the log has none. */
-export interface LogEnd {
+interface LogEnd {
   readonly stationId: number;
   readonly version: number;
   readonly sequence: number;

@@ -38,7 +38,7 @@ started. It may run while the service works, and several at once take turns.
 
 const COUNTS = { replicas: { least: 1, most: 5 }, logs: { least: 1, most: MOST_LOGS } } as const;
 
-export interface MigrateArguments {
+interface MigrateArguments {
   readonly layout: Partial<BusLayout>;
   readonly isRestored: boolean;
 }

@@ -15,7 +15,7 @@ import { migrate } from "./migrate.ts";
 import { checkPulse, continueAfterRestore } from "./pulse.ts";
 import { addressOf, reachDatabase } from "./reach-database.ts";
 
-export interface MigrateInstallationOptions {
+interface MigrateInstallationOptions {
   readonly databaseUrl: string;
   readonly natsUrl: string;
   /** How the command identifies itself to the bus. */
@@ -62,7 +62,7 @@ export async function migrateInstallation(options: MigrateInstallationOptions): 
   return installation;
 }
 
-export interface MigrateBusOptions
+interface MigrateBusOptions
   extends Pick<
     MigrateInstallationOptions,
     "natsUrl" | "natsAccess" | "databaseUrl" | "layout" | "isRestored" | "log" | "signal"

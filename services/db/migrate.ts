@@ -13,7 +13,7 @@ const MIGRATIONS_FOLDER = join(import.meta.dirname, "migrations");
 /** The oldest release that an installation was run with, from `migrate` to the conformance suite. */
 const OLDEST_POSTGRESQL = 15;
 
-export interface MigrateOptions {
+interface MigrateOptions {
   readonly databaseUrl: string;
   /** Receives one line for each applied migration. */
   readonly log: (line: string) => void;

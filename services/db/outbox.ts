@@ -57,14 +57,14 @@ export type StationKey = `station.${number}`;
  * Deletions of a device's credentials. They have a separate key, so that they do not wait for a station's actor that is
  * down.
  */
-export type CredentialKey = `credential.${number}`;
-export type SessionKey = `session.${number}`;
+type CredentialKey = `credential.${number}`;
+type SessionKey = `session.${number}`;
 /** One kill switch, by its id. */
-export type SwitchKey = `switch.${number}`;
+type SwitchKey = `switch.${number}`;
 /** Events of a filial: the relay delivers them in the order of their commits. */
-export type FilialKey = `filial.${number}`;
+type FilialKey = `filial.${number}`;
 /** Events about the issues of an organization. */
-export type OrganizationKey = `organization.${number}`;
+type OrganizationKey = `organization.${number}`;
 export type OutboxKey = StationKey | CredentialKey | SessionKey | SwitchKey | FilialKey | OrganizationKey;
 
 export const stationKey = (stationId: number): StationKey => `station.${stationId}`;

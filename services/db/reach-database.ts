@@ -5,7 +5,7 @@ import { DATABASE_LIMITS } from "./limits.ts";
 import { openDatabase } from "./pool.ts";
 import { DatabaseDeadlineError } from "./watched-database.ts";
 
-export interface ReachOptions {
+interface ReachOptions {
   readonly url: string;
   /** How long to try. A starting system needs more time than a check of a running server. */
   readonly withinMs?: number;

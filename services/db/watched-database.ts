@@ -27,7 +27,7 @@ class DatabaseEndedError extends Error {
   }
 }
 
-export interface WatchOptions {
+interface WatchOptions {
   /** Makes a pool; called again for each replacement. */
   readonly open: () => Database;
   /** The deadline for one statement, and for the begin of a transaction. */

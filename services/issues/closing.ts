@@ -22,7 +22,7 @@ import { announceIssues, priorOf, recordSteps } from "./recording.ts";
 import * as sql from "./sql/issues.ts";
 
 /** Work that starts after the commit. */
-export type AfterCommit = () => void;
+type AfterCommit = () => void;
 
 /** The rules for issues about money (`money_names`); no other issue has rules. */
 export interface MoneyRules {
@@ -55,7 +55,7 @@ async function close(
 ): Promise<sql.IssueRow> {
   const { organizationId, userId } = caller;
   const key = { organizationId, issueId };
-  const seen = requireIssue(await sql.findIssue(database, key));
+  const seen = requireIssue(await sql.getIssue(database, key));
   const { issue, follow } = await database.begin(async (tx) => {
     if (hasMoney(seen)) await rules.lock(tx, seen);
     const before = requireIssue(await sql.lockIssue(tx, key));

@@ -36,7 +36,7 @@ export async function getIssue(
 ): Promise<Omit<ReplyOf<typeof bus.getIssue>, "aloneUpToMinor">> {
   requirePermission(caller, "reconciliation.manage");
   const key = { organizationId: caller.organizationId, issueId };
-  const issue = requireIssue(await sql.findIssue(database, key));
+  const issue = requireIssue(await sql.getIssue(database, key));
   const orderIds = [issue.order_id, issue.proposal?.orderId].filter((id) => typeof id === "number");
   const [written, steps, priorEvidence, orders] = await Promise.all([
     comments.listComments(database, key),

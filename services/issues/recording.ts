@@ -10,7 +10,7 @@ import { ISSUE_LIMITS } from "./limits.ts";
 import type { IssueRow } from "./sql/issues.ts";
 
 /** The step of a person or of the system. The audit log has the action `issue_<word>`. */
-export type IssueAction =
+type IssueAction =
   | "assigned"
   | "unassigned"
   | "commented"

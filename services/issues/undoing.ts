@@ -31,7 +31,7 @@ async function reopen(
   const { database, rules } = deps;
   const { organizationId } = caller;
   const key = { organizationId, issueId };
-  const seen = requireIssue(await sql.findIssue(database, key));
+  const seen = requireIssue(await sql.getIssue(database, key));
   const { issue, follow } = await database.begin(async (tx) => {
     if (hasMoney(seen)) await rules.lock(tx, seen);
     const before = requireIssue(await sql.lockIssue(tx, key));

@@ -40,7 +40,7 @@ interface LockedPayment {
 }
 
 /** The decision about an asserted payment. Nothing is written yet. */
-export interface Decision {
+interface Decision {
   readonly outcome: "confirmed" | "known" | "attributed" | "closed" | IssueKind;
   readonly intentId: number | null;
   /** Writes the decision in the caller's transaction. */

@@ -13,7 +13,7 @@ import type { OrderSnapshot } from "../../machines/station/state.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import { prepareIntent, settleIntent } from "../bus/messages/intents.ts";
 import type * as bus from "../bus/messages/issues.ts";
-import { call, type ReplyOf, type RequestOf } from "../bus/operation.ts";
+import { call, type Handler, type RequestOf } from "../bus/operation.ts";
 import { RefusedError, UnavailableError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
 import { insertOutbox, stationKey } from "../db/outbox.ts";
@@ -38,10 +38,7 @@ type Request = RequestOf<typeof bus.attributeIssue>;
  * Refuses with `permission_denied`, `not_found` (the issue, the order), `invalid_request`, `conflict` with a reason of
  * `ISSUE_CONFLICTS`, or with a refusal of the seam.
  */
-export async function attributeIssue(
-  deps: ProvidersDeps,
-  request: Request,
-): Promise<ReplyOf<typeof bus.attributeIssue>> {
+export const attributeIssue: Handler<ProvidersDeps, typeof bus.attributeIssue> = async (deps, request) => {
   const { caller, issueId, orderId, reason } = request;
   requirePermission(caller, "reconciliation.manage");
   const key = { organizationId: caller.organizationId, issueId };
@@ -52,7 +49,7 @@ export async function attributeIssue(
   await requireNoCollection(deps, before, order);
   const attribution = { ...requestOf(before, order), reason, by: byOf(caller) };
   return { issue: await settle(deps, before, attribution, requireAlone) };
-}
+};
 
 /** Returns the issue. Finishes an earlier attempt first, because that may have paid. */
 export async function readFinished(deps: ProvidersDeps, key: IssueKey): Promise<IssueRow> {
@@ -226,7 +223,7 @@ export function byOf({ userId, name, role }: Caller): sql.Attribution["by"] {
   return { userId, name, role };
 }
 
-export interface Finished {
+interface Finished {
   readonly issue: IssueRow;
   /** The seam's refusal; the issue is then open again. */
   readonly refusal: SettlementRefusal | undefined;

@@ -22,14 +22,14 @@ import type { ConfigRow } from "./sql/configs.ts";
 import { lockPaymentByReference, type PaymentRow, recordEnd } from "./sql/payments.ts";
 import { armTask, insertTask } from "./sql/tasks.ts";
 
-export interface Received {
+interface Received {
   readonly config: ConfigRow;
   readonly event: CallbackEvent;
   readonly eventKey: string;
   readonly body: Uint8Array;
 }
 
-export interface Recorded {
+interface Recorded {
   readonly answer: StoredAnswer;
   readonly as: "recorded" | "duplicate";
 }

@@ -8,7 +8,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { KillSwitches } from "../../machines/standing.ts";
 import type * as bus from "../bus/messages/provider-payments.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { AskedPayment } from "./adapters/adapter.ts";
 import { type CreatedPayment, ProviderError, type ProviderFailure } from "./adapters/adapter.ts";
@@ -229,10 +229,10 @@ function replyOf(payment: sql.PaymentRow): Reply {
  * Stores that the intent has ended unpaid, and replies then; a task cancels the payment at the provider. Idempotent.
  * Stores it also when no payment was requested yet, so that a later request is refused.
  */
-export async function withdrawProviderPayment(
-  deps: ProvidersDeps,
-  { intentId }: RequestOf<typeof bus.withdrawProviderPayment>,
-): Promise<ReplyOf<typeof bus.withdrawProviderPayment>> {
+export const withdrawProviderPayment: Handler<ProvidersDeps, typeof bus.withdrawProviderPayment> = async (
+  deps,
+  { intentId },
+) => {
   const task = await deps.database.begin(async (tx) => {
     await sql.lockIntent(tx, intentId);
     if (!(await sql.markWithdrawn(tx, intentId))) {
@@ -249,19 +249,19 @@ export async function withdrawProviderPayment(
   });
   if (task !== undefined) deps.tasks.start(task);
   return {};
-}
+};
 
 /**
  * Whether a payment was confirmed before its deadline (design §2.7). An intent without a payment has no confirmation, and
  * only the host decides about its deadline.
  */
-export async function findRecordedConfirmation(
-  { database }: Pick<ProvidersDeps, "database">,
-  { intentId }: RequestOf<typeof bus.findRecordedConfirmation>,
-): Promise<ReplyOf<typeof bus.findRecordedConfirmation>> {
+export const findRecordedConfirmation: Handler<
+  Pick<ProvidersDeps, "database">,
+  typeof bus.findRecordedConfirmation
+> = async ({ database }, { intentId }) => {
   const found = await sql.findRecordedConfirmation(database, intentId);
   return { isOver: found?.is_over ?? true, providerReference: found?.provider_reference ?? null };
-}
+};
 
 /** Crockford's base 32: no letter can be taken for a digit when a person reads it aloud. */
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";

@@ -7,7 +7,7 @@ import * as issueMessages from "../bus/messages/issues.ts";
 import * as payableOrderMessages from "../bus/messages/payable-orders.ts";
 import * as configMessages from "../bus/messages/provider-configs.ts";
 import * as paymentMessages from "../bus/messages/provider-payments.ts";
-import { type ServeDeps, serve } from "../bus/operation.ts";
+import { type ServeDeps, type Serving, serve, serveWith } from "../bus/operation.ts";
 import { followSwitches } from "../bus/switches-replica.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
@@ -168,7 +168,7 @@ function startRepeated(deps: ProvidersDeps): Repeated[] {
   ];
 }
 
-function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
+function serveAll(deps: ProvidersDeps): Serving[] {
   const responder = {
     nc: deps.bus.nc,
     log: deps.log,
@@ -177,53 +177,54 @@ function serveAll(deps: ProvidersDeps): ReturnType<typeof serve>[] {
     isSilent: databaseSilence(deps.database),
   };
   const { callbackRequestsInFlight, creationRequestsInFlight } = PROVIDER_LIMITS;
-  const callbackResponder = { ...responder, requestsInFlight: callbackRequestsInFlight };
-  const creationResponder = { ...responder, requestsInFlight: creationRequestsInFlight };
+  const on = serveWith(responder, deps);
+  const onCallback = serveWith({ ...responder, requestsInFlight: callbackRequestsInFlight }, deps);
+  const onCreation = serveWith({ ...responder, requestsInFlight: creationRequestsInFlight }, deps);
   return [
     serve(responder, providersHealth, databaseHealth(deps.bus.nc, deps.database)),
-    serve(creationResponder, paymentMessages.createProviderPayment, (request) => createProviderPayment(deps, request)),
-    serve(responder, paymentMessages.findRecordedConfirmation, (request) => findRecordedConfirmation(deps, request)),
-    serve(responder, paymentMessages.withdrawProviderPayment, (request) => withdrawProviderPayment(deps, request)),
-    serve(callbackResponder, callbackMessages.receiveCallback, (request) => receiveCallback(deps, request)),
-    serve(responder, callbackMessages.refuseLargeCallback, (request) => refuseLargeCallback(deps, request)),
-    serve(responder, configMessages.listProviderConfigs, (request) => configs.listProviderConfigs(deps, request)),
-    serve(responder, configMessages.createProviderConfig, (request) => configs.createProviderConfig(deps, request)),
-    serve(responder, configMessages.changeProviderConfig, (request) => configs.changeProviderConfig(deps, request)),
-    serve(responder, configMessages.rotateProviderSecret, (request) => configs.rotateProviderSecret(deps, request)),
-    serve(responder, configMessages.ensureTestConfig, (request) => configs.ensureTestConfig(deps, request)),
-    serve(responder, configMessages.seedSandboxProvider, (request) => configs.seedSandboxProvider(deps, request)),
-    serve(responder, configMessages.listProviderEvents, (request) => listProviderEvents(deps, request)),
+    onCreation(paymentMessages.createProviderPayment, createProviderPayment),
+    on(paymentMessages.findRecordedConfirmation, findRecordedConfirmation),
+    on(paymentMessages.withdrawProviderPayment, withdrawProviderPayment),
+    onCallback(callbackMessages.receiveCallback, receiveCallback),
+    on(callbackMessages.refuseLargeCallback, refuseLargeCallback),
+    on(configMessages.listProviderConfigs, configs.listProviderConfigs),
+    on(configMessages.createProviderConfig, (using, request) => configs.createProviderConfig(using, request)),
+    on(configMessages.changeProviderConfig, configs.changeProviderConfig),
+    on(configMessages.rotateProviderSecret, configs.rotateProviderSecret),
+    on(configMessages.ensureTestConfig, configs.ensureTestConfig),
+    on(configMessages.seedSandboxProvider, configs.seedSandboxProvider),
+    on(configMessages.listProviderEvents, listProviderEvents),
     ...serveIssues(deps, responder),
   ];
 }
 
 /** All issues, whichever service has raised them: the rules of provider money are here. */
-function serveIssues(deps: ProvidersDeps, responder: ServeDeps): ReturnType<typeof serve>[] {
+function serveIssues(deps: ProvidersDeps, responder: ServeDeps): Serving[] {
   const closing: ClosingDeps = {
     database: deps.database,
     rules: moneyRules(deps),
     nowMs: () => deps.bus.clock.nowMs(),
   };
+  const on = serveWith(responder, deps);
+  const onClosing = serveWith(responder, closing);
   return [
-    serve(responder, issueMessages.listIssues, (request) => listIssues(deps, request)),
-    serve(responder, overviewMessages.getIssueOverview, (request) => getIssueOverview(deps, request)),
-    serve(responder, overviewMessages.listOperators, (request) => listOperators(deps, request)),
-    serve(responder, issueMessages.getIssue, (request) => getIssue(deps, request)),
-    serve(responder, issueMessages.assignIssue, (request) => assignIssue(deps, request)),
-    serve(responder, issueMessages.commentIssue, (request) => commentIssue(deps, request)),
-    serve(responder, issueMessages.attributeIssue, (request) => attributeIssue(deps, request)),
-    serve(responder, payableOrderMessages.listPayableOrders, (request) => listPayableOrders(deps, request)),
-    serve(responder, attributionMessages.proposeAttribution, (request) => proposals.proposeAttribution(deps, request)),
-    serve(responder, attributionMessages.confirmAttribution, (request) => proposals.confirmAttribution(deps, request)),
-    serve(responder, attributionMessages.rejectAttribution, (request) => proposals.rejectAttribution(deps, request)),
-    serve(responder, attributionMessages.withdrawAttribution, (request) =>
-      proposals.withdrawAttribution(deps, request),
-    ),
-    serve(responder, attributionMessages.listAttributionLimits, (request) => listAttributionLimits(deps, request)),
-    serve(responder, attributionMessages.setAttributionLimit, (request) => setAttributionLimit(deps, request)),
-    serve(responder, issueMessages.closeIssue, (request) => closeIssue(closing, request)),
-    serve(responder, issueMessages.closeIssues, (request) => closeIssues(closing, request)),
-    serve(responder, issueMessages.undoIssueClosing, (request) => undoIssueClosing(closing, request)),
-    serve(responder, issueMessages.undoIssueClosings, (request) => undoIssueClosings(closing, request)),
+    on(issueMessages.listIssues, listIssues),
+    on(overviewMessages.getIssueOverview, getIssueOverview),
+    on(overviewMessages.listOperators, listOperators),
+    on(issueMessages.getIssue, getIssue),
+    on(issueMessages.assignIssue, assignIssue),
+    on(issueMessages.commentIssue, commentIssue),
+    on(issueMessages.attributeIssue, attributeIssue),
+    on(payableOrderMessages.listPayableOrders, listPayableOrders),
+    on(attributionMessages.proposeAttribution, proposals.proposeAttribution),
+    on(attributionMessages.confirmAttribution, proposals.confirmAttribution),
+    on(attributionMessages.rejectAttribution, proposals.rejectAttribution),
+    on(attributionMessages.withdrawAttribution, proposals.withdrawAttribution),
+    on(attributionMessages.listAttributionLimits, listAttributionLimits),
+    on(attributionMessages.setAttributionLimit, setAttributionLimit),
+    onClosing(issueMessages.closeIssue, closeIssue),
+    onClosing(issueMessages.closeIssues, closeIssues),
+    onClosing(issueMessages.undoIssueClosing, undoIssueClosing),
+    onClosing(issueMessages.undoIssueClosings, undoIssueClosings),
   ];
 }

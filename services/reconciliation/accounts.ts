@@ -4,11 +4,11 @@ import { BOUNDS } from "../bus/bounds.ts";
 import { type FieldError, UNKNOWN_TIME_ZONE } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/statement-accounts.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Transaction } from "../db/pool.ts";
-import type { ReconciliationDeps } from "./deps.ts";
+import type { ReconciliationHandler } from "./deps.ts";
 import { isTimeZone } from "./formats/local-time.ts";
 import * as sql from "./sql/accounts.ts";
 import { wantRunsOfOpenDays } from "./sql/wanted-runs.ts";
@@ -16,38 +16,38 @@ import { wantRunsOfOpenDays } from "./sql/wanted-runs.ts";
 /** Of one organization: a chain of some hundred filials has one or two at each. */
 const MOST_ACCOUNTS = 2_000;
 
-type Reply = ReplyOf<typeof bus.getStatementAccount>;
 type CreateRequest = RequestOf<typeof bus.createStatementAccount>;
 type ChangeRequest = RequestOf<typeof bus.changeStatementAccount>;
 
 /** Refuses with `permission_denied`. */
-export async function listStatementAccounts(
-  { database }: ReconciliationDeps,
-  { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof bus.listStatementAccounts>,
-): Promise<ReplyOf<typeof bus.listStatementAccounts>> {
+export const listStatementAccounts: ReconciliationHandler<typeof bus.listStatementAccounts> = async (deps, request) => {
+  const { database } = deps;
+  const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
   // One row more shows whether there is a further page.
   const rows = await sql.listStatementAccounts(database, { organizationId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(accountOf), limit);
   return { accounts: page, hasMore };
-}
+};
 
 /** Refuses with `permission_denied` or `not_found`. */
-export async function getStatementAccount(
-  { database }: ReconciliationDeps,
-  { caller, accountId }: RequestOf<typeof bus.getStatementAccount>,
-): Promise<Reply> {
+export const getStatementAccount: ReconciliationHandler<typeof bus.getStatementAccount> = async (deps, request) => {
+  const { database } = deps;
+  const { caller, accountId } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
-  return { account: accountOf(existing(await sql.findAccount(database, { organizationId, accountId }))) };
-}
+  return { account: accountOf(existing(await sql.getStatementAccount(database, { organizationId, accountId }))) };
+};
 
 /**
  * Refuses with `permission_denied`, `not_found` (the filial or the provider config), `invalid_request`, or `conflict` (the
  * account is there already, another one is of the config, the config is of another mode or filial, or there are too many).
  */
-export async function createStatementAccount({ database }: ReconciliationDeps, request: CreateRequest): Promise<Reply> {
+export const createStatementAccount: ReconciliationHandler<typeof bus.createStatementAccount> = async (
+  { database },
+  request,
+) => {
   const { caller, currency, timeZone } = request;
   requirePermission(caller, "reconciliation.manage");
   checkFields({ currency, timeZone });
@@ -64,7 +64,7 @@ export async function createStatementAccount({ database }: ReconciliationDeps, r
     throw conflict("There is an account of this provider, mode and reference already, or one of this provider config.");
   });
   return { account: accountOf(row) };
-}
+};
 
 async function requirePlace(
   transaction: Transaction,
@@ -91,10 +91,10 @@ async function requireFilial(
  * Runs follow when the change decides which payments the statements of this account, or of those beside it, should show. Refuses
  * with `permission_denied`, `not_found` (the account or the filial), `invalid_request`, or `conflict`.
  */
-export async function changeStatementAccount(
-  { database }: ReconciliationDeps,
-  { caller, accountId, name, filialId, currency, settlementDelayDays, timeZone, lastDay }: ChangeRequest,
-): Promise<Reply> {
+export const changeStatementAccount: ReconciliationHandler<typeof bus.changeStatementAccount> = async (
+  { database },
+  { caller, accountId, name, filialId, currency, settlementDelayDays, timeZone, lastDay },
+) => {
   requirePermission(caller, "reconciliation.manage");
   checkFields({ currency, timeZone });
   const { organizationId } = caller;
@@ -126,7 +126,7 @@ export async function changeStatementAccount(
     return changed;
   });
   return { account: accountOf(row) };
-}
+};
 
 function checkFields({ currency, timeZone }: Partial<Pick<ChangeRequest, "currency" | "timeZone">>): void {
   const errors: FieldError[] = [];

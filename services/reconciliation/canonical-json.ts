@@ -3,7 +3,7 @@
  * numbers are whole; text is escaped as `JSON.stringify` does it. PostgreSQL writes lines and issues in the same form
  * (`closing_line`, `closing_issue`), and clients/verify-closing.mjs reads it.
  */
-export type Canonical = string | number | null | readonly Canonical[] | CanonicalObject;
+type Canonical = string | number | null | readonly Canonical[] | CanonicalObject;
 export interface CanonicalObject {
   readonly [name: string]: Canonical;
 }

@@ -5,9 +5,9 @@
 import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/reconciliation-periods.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
-import { existing, RefusedError } from "../bus/refusals.ts";
+import { existing, invalidField, RefusedError } from "../bus/refusals.ts";
 import { isLockTimeout } from "../db/lock-timeout.ts";
 import type { Transaction } from "../db/pool.ts";
 import { WorkStoppedError } from "../db/stoppable.ts";
@@ -31,7 +31,7 @@ const FORMAT = "device-payments/closing";
 const FORMAT_VERSION = 1;
 
 /** Refuses with `permission_denied`, `not_found`, `invalid_request`, `busy`, or `conflict` with a reason of `CLOSING_CONFLICTS`. */
-export async function closePeriod(deps: ClosingDeps, request: CloseRequest): Promise<ReplyOf<typeof bus.closePeriod>> {
+export const closePeriod: Handler<ClosingDeps, typeof bus.closePeriod> = async (deps, request) => {
   const { caller, accountId, kind, fromDate } = request;
   requirePermission(caller, "reconciliation.manage");
   const period = { ...periodOf(kind, fromDate), accountId };
@@ -44,14 +44,14 @@ export async function closePeriod(deps: ClosingDeps, request: CloseRequest): Pro
   }
   try {
     const closingId = await longDatabase.begin((tx) => close(tx, closingKey, request, period));
-    return { closing: closingOf(existing(await sql.findClosing(database, { organizationId, closingId }))) };
+    return { closing: closingOf(existing(await sql.getClosing(database, { organizationId, closingId }))) };
   } catch (error) {
     if (isLockTimeout(error)) throw busy();
     // The same request again finds the closing, or closes the period.
     if (error instanceof WorkStoppedError) throw new RefusedError({ code: "unavailable" });
     throw error;
   }
-}
+};
 
 /** Returns the closing's id: a new one, or that of the same request before. */
 async function close(
@@ -119,41 +119,31 @@ const conflict = (reason: (typeof bus.CLOSING_CONFLICTS)[number], detail: string
 const busy = (): RefusedError => new RefusedError({ code: "busy", retryAfterMs: PERIOD_LIMITS.retryMs });
 
 /** Refuses with `permission_denied`, `not_found`. */
-export async function getClosing(
-  { database }: ClosingDeps,
-  { caller, closingId }: RequestOf<typeof bus.getClosing>,
-): Promise<ReplyOf<typeof bus.getClosing>> {
+export const getClosing: Handler<ClosingDeps, typeof bus.getClosing> = async ({ database }, { caller, closingId }) => {
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
-  return { closing: closingOf(existing(await sql.findClosing(database, { organizationId, closingId }))) };
-}
+  return { closing: closingOf(existing(await sql.getClosing(database, { organizationId, closingId }))) };
+};
 
 /** Refuses with `permission_denied`. */
-export async function listClosings(
-  { database }: ClosingDeps,
-  { caller, limit, ...page }: RequestOf<typeof bus.listClosings>,
-): Promise<ReplyOf<typeof bus.listClosings>> {
+export const listClosings: Handler<ClosingDeps, typeof bus.listClosings> = async ({ database }, request) => {
+  const { caller, limit, ...page } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
   const { accountId, beforeId } = page;
   const rows = await sql.listClosings(database, { organizationId, accountId, beforeId, limit: limit + 1 });
   const { page: closings, hasMore } = firstPage(rows.map(closingOf), limit);
   return { closings, hasMore };
-}
+};
 
 /** Refuses with `permission_denied`, `not_found`. */
-export async function listClosingItems(
-  { database }: ClosingDeps,
-  { caller, closingId, of, after, limit }: RequestOf<typeof bus.listClosingItems>,
-): Promise<ReplyOf<typeof bus.listClosingItems>> {
+export const listClosingItems: Handler<ClosingDeps, typeof bus.listClosingItems> = async ({ database }, request) => {
+  const { caller, closingId, of, after, limit } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
-  const closing = existing(await sql.findClosing(database, { organizationId, closingId }));
+  const closing = existing(await sql.getClosing(database, { organizationId, closingId }));
   if (after !== undefined && !ITEM_KEYS[of].test(after)) {
-    throw new RefusedError({
-      code: "invalid_request",
-      errors: [{ pointer: "/after", code: "wrong_format", detail: "Must be the key of an item." }],
-    });
+    throw invalidField("/after", "wrong_format", "Must be the key of an item.");
   }
   const page = { after, limit: Math.min(limit, BOUNDS.listed) + 1 };
   const isLarge = countsOf(closing).lines.count > PERIOD_LIMITS.sortedLines;
@@ -163,15 +153,12 @@ export async function listClosingItems(
       : await sql.listClosingIssues(database, { ...page, closingId });
   const { page: items, hasMore } = firstPage(rows, limit);
   return { items, hasMore };
-}
+};
 
 const ITEM_KEYS = { line: /^[0-9a-f]{64}$/, issue: /^\d{1,15}$/ } as const;
 
 /** Lists the public keys of the installation; they are not secret. Refuses with `permission_denied`. */
-export async function listClosingKeys(
-  { database }: ClosingDeps,
-  { caller }: RequestOf<typeof bus.listClosingKeys>,
-): Promise<ReplyOf<typeof bus.listClosingKeys>> {
+export const listClosingKeys: Handler<ClosingDeps, typeof bus.listClosingKeys> = async ({ database }, { caller }) => {
   requirePermission(caller, "reconciliation.manage");
   const rows = await sql.listClosingKeys(database);
   const keys = rows.map((row) => ({
@@ -180,7 +167,7 @@ export async function listClosingKeys(
     firstUsedAtMs: row.first_used_at.getTime(),
   }));
   return { keys };
-}
+};
 
 const base64url = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64url");
 

@@ -3,7 +3,7 @@ import { UNKNOWN_TIME_ZONE } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import { ISSUE_KINDS } from "../bus/messages/issues.ts";
 import type * as bus from "../bus/messages/reconciliation-periods.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { isTimeZone } from "./formats/local-time.ts";
@@ -14,10 +14,9 @@ import * as sql from "./sql/day-close.ts";
 const DEFAULT_TIME_ZONE = "UTC";
 
 /** Refuses with `permission_denied`, `not_found`, `invalid_request`. */
-export async function reportDay(
-  { database }: Pick<ReconciliationDeps, "database">,
-  { caller, filialId, day, mode, startsAtMinute, timeZone: given }: RequestOf<typeof bus.reportDay>,
-): Promise<ReplyOf<typeof bus.reportDay>> {
+export const reportDay: Handler<Pick<ReconciliationDeps, "database">, typeof bus.reportDay> = async (deps, request) => {
+  const { database } = deps;
+  const { caller, filialId, day, mode, startsAtMinute, timeZone: given } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
   if (given !== undefined && !isTimeZone(given)) {
@@ -48,7 +47,7 @@ export async function reportDay(
       .toSorted()
       .map((currency) => totalsOf(currency, { settled, lines, issues })),
   };
-}
+};
 
 type Parts = readonly sql.PartRow[];
 

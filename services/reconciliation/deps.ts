@@ -1,4 +1,5 @@
 /** What the parts of the reconciliation service work with. */
+import type { Handler } from "../bus/operation.ts";
 import type { Database } from "../db/pool.ts";
 import type { Log } from "../runtime/log.ts";
 import type { RunMetrics } from "./metrics.ts";
@@ -15,3 +16,5 @@ export interface ReconciliationDeps {
   /** Those of `underWay` that are runs which people have started. */
   readonly startedRuns: Set<Promise<void>>;
 }
+
+export type ReconciliationHandler<TOperation> = Handler<ReconciliationDeps, TOperation>;

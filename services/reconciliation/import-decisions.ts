@@ -6,7 +6,7 @@
  */
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/import-decisions.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler, RequestOf } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { isLockTimeout } from "../db/lock-timeout.ts";
 import type { Transaction } from "../db/pool.ts";
@@ -23,20 +23,19 @@ import { closedPeriodOf } from "./sql/periods.ts";
 export type DecisionDeps = Pick<ReconciliationDeps, "database" | "longDatabase" | "log" | "underWay">;
 
 type DecisionRequest = RequestOf<typeof bus.releaseImport>;
-type Reply = ReplyOf<typeof bus.releaseImport>;
 
 /** Refuses with `permission_denied`, `not_found`, `busy`, or `conflict` with a reason of `IMPORT_CONFLICTS`. */
-export async function releaseImport(deps: DecisionDeps, request: DecisionRequest): Promise<Reply> {
+export const releaseImport: Handler<DecisionDeps, typeof bus.releaseImport> = async (deps, request) => {
   const released = await decide(deps, request, async (tx, row, decision) => {
     if (row.released_by === decision.by && row.release_reason === decision.reason) return row;
     if (row.status !== "held") throw statusConflict(row);
     return await sql.releaseImport(tx, decision);
   });
   return { import: decidedOf(released) };
-}
+};
 
 /** Refuses as `releaseImport` does. */
-export async function withdrawImport(deps: DecisionDeps, request: DecisionRequest): Promise<Reply> {
+export const withdrawImport: Handler<DecisionDeps, typeof bus.withdrawImport> = async (deps, request) => {
   const stored = await decide(deps, request, async (tx, row, decision) => {
     if (row.withdrawn_by === decision.by && row.withdrawal_reason === decision.reason) return row;
     if (row.status === "refused" || row.status === "withdrawing" || row.status === "withdrawn")
@@ -49,7 +48,7 @@ export async function withdrawImport(deps: DecisionDeps, request: DecisionReques
   await within(carryOut(deps, stored.import_id, firstMs), answerMs);
   const { organization_id: organizationId, import_id: importId } = stored;
   return { import: decidedOf(existing(await sql.findDecidedImport(deps.database, { organizationId, importId }))) };
-}
+};
 
 async function requireOpenPeriod(tx: Transaction, { import_id: importId }: sql.DecidedRow): Promise<void> {
   const closed = await closedPeriodOf(tx, importId);

@@ -4,23 +4,22 @@
  */
 
 import { BOUNDS } from "../bus/bounds.ts";
-import type { FieldErrorCode } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type { StatementRefusal } from "../bus/messages/statement-formats.ts";
 import type * as bus from "../bus/messages/statement-imports.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
-import { existing, RefusedError } from "../bus/refusals.ts";
+import { existing, invalidField, RefusedError } from "../bus/refusals.ts";
 import type { Queryable } from "../db/pool.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { type Candidates, detectCandidates } from "./detection.ts";
 import { FORMAT_LIMITS } from "./formats/limits.ts";
 import { STATEMENT_FORMATS, statementFormat } from "./formats/registry.ts";
-import { findAccount } from "./sql/accounts.ts";
-import { findMapping } from "./sql/mappings.ts";
+import { getStatementAccount } from "./sql/accounts.ts";
+import { getStatementMapping } from "./sql/mappings.ts";
 import * as sql from "./sql/uploads.ts";
 
-export interface UploadDeps extends Pick<ReconciliationDeps, "database"> {
+interface UploadDeps extends Pick<ReconciliationDeps, "database"> {
   /** The bytes of an uploaded file, from the beginning. */
   readonly openFile: (objectName: string) => AsyncIterable<Uint8Array>;
 }
@@ -31,19 +30,13 @@ type Declaration = Pick<RequestOf<typeof bus.prepareImport>, "caller" | "format"
 const MAPPED = "csv";
 
 /** Refuses with `permission_denied`, `not_found` or `invalid_request`; with `storage_low` before it is called. */
-export async function prepareImport(
-  { database }: UploadDeps,
-  request: RequestOf<typeof bus.prepareImport>,
-): Promise<ReplyOf<typeof bus.prepareImport>> {
+export const prepareImport: Handler<UploadDeps, typeof bus.prepareImport> = async ({ database }, request) => {
   await readAsOf(database, await requireAccount(database, request));
   return {};
-}
+};
 
 /** Refuses as `prepareImport` does, and with `conflict` while the first import of these bytes is being withdrawn. */
-export async function createImport(
-  deps: UploadDeps,
-  request: RequestOf<typeof bus.createImport>,
-): Promise<ReplyOf<typeof bus.createImport>> {
+export const createImport: Handler<UploadDeps, typeof bus.createImport> = async (deps, request) => {
   const { database } = deps;
   const { caller, accountId, fileName, objectName, sizeBytes, sha256 } = await requireAccount(database, request);
   const readAs = await readAsOf(database, request);
@@ -57,7 +50,7 @@ export async function createImport(
     throw new RefusedError({ code: "conflict", reason: "import_withdrawing", detail });
   }
   return { ...(await replyOf(deps, row)), isNew: row.object_name === objectName };
-}
+};
 
 /** A file without text needs no format: it is refused. A file of which the head is only a part has more to read. */
 async function emptyRefusal(
@@ -75,32 +68,29 @@ async function requireAccount<TRequest extends RequestOf<typeof bus.prepareImpor
 ): Promise<TRequest> {
   const { caller, accountId } = request;
   requirePermission(caller, "reconciliation.manage");
-  existing(await findAccount(database, { organizationId: caller.organizationId, accountId }));
+  existing(await getStatementAccount(database, { organizationId: caller.organizationId, accountId }));
   return request;
 }
 
 /** Refuses with `not_found`, `invalid_request`, or `conflict` with a reason of `IMPORT_CONFLICTS`. */
-export async function confirmImportFormat(
-  deps: UploadDeps,
-  request: RequestOf<typeof bus.confirmImportFormat>,
-): Promise<ReplyOf<typeof bus.confirmImportFormat>> {
+export const confirmImportFormat: Handler<UploadDeps, typeof bus.confirmImportFormat> = async (deps, request) => {
   const { caller, importId } = request;
   const { database } = deps;
   requirePermission(caller, "reconciliation.manage");
   const key = { organizationId: caller.organizationId, importId };
-  const found = existing(await sql.findImport(database, key));
+  const found = existing(await sql.getImport(database, key));
   const readAs = await readAsOf(database, request);
-  if (readAs === undefined) throw invalid("/format", "missing", "name a format and an encoding, or a mapping");
+  if (readAs === undefined) throw invalidField("/format", "missing", "name a format and an encoding, or a mapping");
   const confirmed = await sql.confirmImportFormat(database, key, readAs);
   if (confirmed !== undefined) return await replyOf(deps, confirmed);
-  const now = (await sql.findImport(database, key)) ?? found;
+  const now = (await sql.getImport(database, key)) ?? found;
   const { format, encoding, mappingId } = readAs;
   const isSame = now.format === format && now.encoding === encoding && now.mapping_id === mappingId;
   if (isSame) return await replyOf(deps, now);
   const detail =
     "The format of this import is confirmed already; withdraw it and upload the file again to read it otherwise.";
   throw new RefusedError({ code: "conflict", reason: `import_${now.status}`, detail });
-}
+};
 
 /** Undefined where nothing is declared: a person confirms it later. */
 async function readAsOf(
@@ -109,56 +99,52 @@ async function readAsOf(
 ): Promise<sql.ReadAs | undefined> {
   if (mappingId !== undefined) {
     if (format !== undefined && format !== MAPPED)
-      throw invalid("/mapping_id", "does_not_fit", `only the format \`${MAPPED}\` has a mapping`);
+      throw invalidField("/mapping_id", "does_not_fit", `only the format \`${MAPPED}\` has a mapping`);
     const mapping = existing(
-      await findMapping(database, { organizationId: caller.organizationId, mappingId }),
+      await getStatementMapping(database, { organizationId: caller.organizationId, mappingId }),
       "mapping_id",
     );
     if (encoding !== undefined && encoding !== mapping.definition.encoding) {
-      throw invalid("/encoding", "does_not_fit", `the mapping reads ${mapping.definition.encoding}`);
+      throw invalidField("/encoding", "does_not_fit", `the mapping reads ${mapping.definition.encoding}`);
     }
     return { format: MAPPED, formatVersion: versionOf(MAPPED), encoding: mapping.definition.encoding, mappingId };
   }
   if (format === MAPPED)
-    throw invalid("/mapping_id", "missing", "a file with a header of its own is read with a mapping; name one");
+    throw invalidField("/mapping_id", "missing", "a file with a header of its own is read with a mapping; name one");
   if (format === undefined && encoding === undefined) return undefined;
-  if (format === undefined) throw invalid("/format", "missing", "name the format too");
+  if (format === undefined) throw invalidField("/format", "missing", "name the format too");
   const formatVersion = versionOf(format);
-  if (encoding === undefined) throw invalid("/encoding", "missing", "name the encoding too");
+  if (encoding === undefined) throw invalidField("/encoding", "missing", "name the encoding too");
   return { format, formatVersion, encoding, mappingId: null };
 }
 
 function versionOf(name: string): number {
   const format = statementFormat(name);
   if (format !== undefined) return format.version;
-  throw invalid("/format", "not_one_of", `this is none of ${STATEMENT_FORMATS.map((known) => known.name).join(", ")}`);
+  throw invalidField(
+    "/format",
+    "not_one_of",
+    `this is none of ${STATEMENT_FORMATS.map((known) => known.name).join(", ")}`,
+  );
 }
-
-const invalid = (pointer: string, code: FieldErrorCode, detail: string): RefusedError =>
-  new RefusedError({ code: "invalid_request", errors: [{ pointer, code, detail }] });
 
 /** Refuses with `permission_denied` or `not_found`. */
-export async function getImport(
-  deps: UploadDeps,
-  { caller, importId }: RequestOf<typeof bus.getImport>,
-): Promise<ReplyOf<typeof bus.getImport>> {
+export const getImport: Handler<UploadDeps, typeof bus.getImport> = async (deps, { caller, importId }) => {
   requirePermission(caller, "reconciliation.manage");
   const key = { organizationId: caller.organizationId, importId };
-  return await replyOf(deps, existing(await sql.findImport(deps.database, key)));
-}
+  return await replyOf(deps, existing(await sql.getImport(deps.database, key)));
+};
 
 /** Refuses with `permission_denied`. */
-export async function listImports(
-  { database }: UploadDeps,
-  { caller, accountId, status, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof bus.listImports>,
-): Promise<ReplyOf<typeof bus.listImports>> {
+export const listImports: Handler<UploadDeps, typeof bus.listImports> = async ({ database }, request) => {
+  const { caller, accountId, status, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
   requirePermission(caller, "reconciliation.manage");
   const wanted = { organizationId: caller.organizationId, accountId, status, beforeId };
   // One row more shows whether there is a further page.
   const rows = await sql.listImports(database, { ...wanted, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(importOf), limit);
   return { imports: page, hasMore };
-}
+};
 
 async function replyOf(
   { openFile }: UploadDeps,

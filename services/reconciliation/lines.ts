@@ -2,18 +2,15 @@
 import { malformedReason } from "../bus/malformed-reasons.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/statement-lines.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { ReplyOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { existing } from "../bus/refusals.ts";
 import { readStoredJson, readStoredText } from "../db/stored-text.ts";
-import type { ReconciliationDeps } from "./deps.ts";
+import type { ReconciliationHandler } from "./deps.ts";
 import * as sql from "./sql/lines.ts";
 
 /** Refuses with `permission_denied` or `not_found`. */
-export async function listLines(
-  { database }: ReconciliationDeps,
-  request: RequestOf<typeof bus.listLines>,
-): Promise<ReplyOf<typeof bus.listLines>> {
+export const listLines: ReconciliationHandler<typeof bus.listLines> = async ({ database }, request) => {
   const { caller, accountId, fromDate, toDate, after, limit, ...filter } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
@@ -23,15 +20,12 @@ export async function listLines(
     return (await sql.listLines(database, wanted)).map(lineOf);
   });
   return { lines: page, hasMore };
-}
+};
 
 type ImportLine = ReplyOf<typeof bus.listImportLines>["lines"][number];
 
 /** Refuses with `permission_denied` or `not_found`. */
-export async function listImportLines(
-  { database }: ReconciliationDeps,
-  request: RequestOf<typeof bus.listImportLines>,
-): Promise<ReplyOf<typeof bus.listImportLines>> {
+export const listImportLines: ReconciliationHandler<typeof bus.listImportLines> = async ({ database }, request) => {
   const { caller, importId, sincePosition, limit, ...filter } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
@@ -42,13 +36,10 @@ export async function listImportLines(
     return rows.map((row) => ({ ...lineOf(row), position: row.position }));
   });
   return { lines: page, hasMore };
-}
+};
 
 /** Refuses with `permission_denied` or `not_found`. */
-export async function listMalformedRows(
-  { database }: ReconciliationDeps,
-  request: RequestOf<typeof bus.listMalformedRows>,
-): Promise<ReplyOf<typeof bus.listMalformedRows>> {
+export const listMalformedRows: ReconciliationHandler<typeof bus.listMalformedRows> = async ({ database }, request) => {
   const { caller, accountId, importId, after = { importId: 0, position: 0 }, limit } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
@@ -61,7 +52,7 @@ export async function listMalformedRows(
     return (await sql.listMalformedRows(database, wanted)).map(malformedRowOf);
   });
   return { rows: page, hasMore };
-}
+};
 
 function malformedRowOf(row: sql.MalformedRowRow): bus.ListedMalformedRow {
   const reason = readStoredText(row.reason);

@@ -6,7 +6,7 @@ import { malformedReason } from "../bus/malformed-reasons.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/statement-mappings.ts";
 import { mappingTestSchema } from "../bus/messages/statement-mappings.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Database } from "../db/pool.ts";
 import { storedText } from "../db/stored-text.ts";
@@ -26,10 +26,10 @@ export interface MappingTestDeps extends FileDeps {
 }
 
 /** Refuses with `permission_denied`, `not_found`, `invalid_request`, `busy`, or `conflict` when the file's bytes are deleted. */
-export async function testStatementMapping(
-  deps: MappingTestDeps,
-  request: RequestOf<typeof bus.testStatementMapping>,
-): Promise<ReplyOf<typeof bus.testStatementMapping>> {
+export const testStatementMapping: Handler<MappingTestDeps, typeof bus.testStatementMapping> = async (
+  deps,
+  request,
+) => {
   const { caller } = request;
   requirePermission(caller, "reconciliation.manage");
   const { database, running } = deps;
@@ -44,22 +44,22 @@ export async function testStatementMapping(
   void done.finally(() => running.delete(done));
   await within(done, MAPPING_LIMITS.testAnswerMs);
   return await readTest(database, { organizationId, testId });
-}
+};
 
 /** Refuses with `permission_denied` or `not_found`. */
-export async function getMappingTest(
-  { database }: Pick<MappingTestDeps, "database">,
-  { caller, testId }: RequestOf<typeof bus.getMappingTest>,
-): Promise<ReplyOf<typeof bus.getMappingTest>> {
+export const getMappingTest: Handler<Pick<MappingTestDeps, "database">, typeof bus.getMappingTest> = async (
+  { database },
+  { caller, testId },
+) => {
   requirePermission(caller, "reconciliation.manage");
   return await readTest(database, { organizationId: caller.organizationId, testId });
-}
+};
 
 async function readTest(
   database: Database,
   key: { readonly organizationId: number; readonly testId: number },
 ): Promise<{ readonly test: bus.MappingTest }> {
-  const row = existing(await sql.findMappingTest(database, { ...key, lostAfterMs: MAPPING_LIMITS.testLostMs }));
+  const row = existing(await sql.getMappingTest(database, { ...key, lostAfterMs: MAPPING_LIMITS.testLostMs }));
   return { test: testOf(row) };
 }
 

@@ -6,11 +6,11 @@ import { requirePermission } from "../bus/messages/caller.ts";
 import type { CsvMapping } from "../bus/messages/csv-mapping.ts";
 import type { ReadLine } from "../bus/messages/statement-lines.ts";
 import type * as bus from "../bus/messages/statement-mappings.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler, RequestOf } from "../bus/operation.ts";
 import { readPage, takePage } from "../bus/page.ts";
-import { existing, RefusedError } from "../bus/refusals.ts";
+import { existing, invalidField, RefusedError } from "../bus/refusals.ts";
 import type { Queryable } from "../db/pool.ts";
-import type { ReconciliationDeps } from "./deps.ts";
+import type { ReconciliationDeps, ReconciliationHandler } from "./deps.ts";
 import { fileRows } from "./file-rows.ts";
 import { type HeadedRow, mappedRows, movedRow } from "./formats/csv/mapped.ts";
 import { csvMappingSchema } from "./formats/csv/mapping.ts";
@@ -22,13 +22,9 @@ import { statementText } from "./formats/statement-text.ts";
 import { MAPPING_LIMITS } from "./limits.ts";
 import * as sql from "./sql/mappings.ts";
 
-type Reply = ReplyOf<typeof bus.getStatementMapping>;
-
 /** Refuses with `permission_denied`. */
-export async function listStatementMappings(
-  { database }: ReconciliationDeps,
-  request: RequestOf<typeof bus.listStatementMappings>,
-): Promise<ReplyOf<typeof bus.listStatementMappings>> {
+export const listStatementMappings: ReconciliationHandler<typeof bus.listStatementMappings> = async (deps, request) => {
+  const { database } = deps;
   const { caller, name, isNewest = false, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
@@ -37,23 +33,22 @@ export async function listStatementMappings(
     return (await sql.listStatementMappings(database, wanted)).map(mappingOf);
   });
   return { mappings: page, hasMore };
-}
+};
 
 /** Refuses with `permission_denied` or `not_found`. */
-export async function getStatementMapping(
-  { database }: ReconciliationDeps,
-  { caller, mappingId }: RequestOf<typeof bus.getStatementMapping>,
-): Promise<Reply> {
+export const getStatementMapping: ReconciliationHandler<typeof bus.getStatementMapping> = async (deps, request) => {
+  const { database } = deps;
+  const { caller, mappingId } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
-  return { mapping: mappingOf(existing(await sql.findMapping(database, { organizationId, mappingId }))) };
-}
+  return { mapping: mappingOf(existing(await sql.getStatementMapping(database, { organizationId, mappingId }))) };
+};
 
 /** Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict` with a reason of `MAPPING_CONFLICTS`. */
-export async function createStatementMapping(
-  { database }: ReconciliationDeps,
-  { caller, name, corrects = 0, definition: sent }: RequestOf<typeof bus.createStatementMapping>,
-): Promise<Reply> {
+export const createStatementMapping: ReconciliationHandler<typeof bus.createStatementMapping> = async (
+  { database },
+  { caller, name, corrects = 0, definition: sent },
+) => {
   requirePermission(caller, "reconciliation.manage");
   const definition = checkedDefinition(sent);
   const { organizationId, userId: createdBy } = caller;
@@ -72,7 +67,7 @@ export async function createStatementMapping(
   const winner = existing(await sql.findNewestMapping(database, { organizationId, name, definition }));
   if (winner.is_same) return { mapping: mappingOf(winner) };
   throw outdated(winner, corrects);
-}
+};
 
 function outdated({ version }: sql.MappingRow, corrects: number): RefusedError {
   if (corrects === 0) {
@@ -118,18 +113,14 @@ export async function findMappedFile(
   { caller, importId, mappingId, definition }: Omit<RequestOf<typeof bus.previewStatementMapping>, "limit">,
 ): Promise<MappedFile> {
   if ((mappingId === undefined) === (definition === undefined)) {
-    const detail = "Name a stored mapping or send a definition, one of them.";
-    throw new RefusedError({
-      code: "invalid_request",
-      errors: [{ pointer: "/mapping_id", code: "does_not_fit", detail }],
-    });
+    throw invalidField("/mapping_id", "does_not_fit", "Name a stored mapping or send a definition, one of them.");
   }
   const { organizationId } = caller;
   const file = existing(await sql.findUploadedFile(database, { organizationId, importId }), "import_id");
   if (file.object_name === null) throw mappingConflict("file_gone", "The file's bytes are deleted; upload it again.");
   const read = { importId, objectName: file.object_name, mappingId, timeZone: file.time_zone ?? undefined };
   if (definition !== undefined) return { ...read, definition: checkedDefinition(definition) };
-  const stored = mappingId && (await sql.findMapping(database, { organizationId, mappingId }));
+  const stored = mappingId && (await sql.getStatementMapping(database, { organizationId, mappingId }));
   return { ...read, definition: existing(stored || undefined, "mapping_id").definition };
 }
 
@@ -148,10 +139,8 @@ export function rowsOf(
 }
 
 /** Returns the first rows. Refuses as `findMappedFile` does; a file that the mapping does not fit is a normal reply. */
-export async function previewStatementMapping(
-  { database, openFile }: FileDeps,
-  request: RequestOf<typeof bus.previewStatementMapping>,
-): Promise<ReplyOf<typeof bus.previewStatementMapping>> {
+export const previewStatementMapping: Handler<FileDeps, typeof bus.previewStatementMapping> = async (deps, request) => {
+  const { database, openFile } = deps;
   requirePermission(request.caller, "reconciliation.manage");
   const file = await findMappedFile(database, request);
   try {
@@ -161,7 +150,7 @@ export async function previewStatementMapping(
     if (!(error instanceof StatementRefusedError)) throw error;
     return { refusal: { code: error.code, detail: error.message }, rows: [], hasMore: false };
   }
-}
+};
 
 /** A file of 1,000 columns has rows of a megabyte: each is cut before the next one is read. */
 async function* previewsOf(rows: AsyncIterable<HeadedRow>): AsyncIterable<bus.PreviewRow> {

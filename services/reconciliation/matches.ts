@@ -3,7 +3,7 @@ import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import { ISSUE_KINDS } from "../bus/messages/issues.ts";
 import * as bus from "../bus/messages/reconciliation-matches.ts";
 import { LINE_KINDS } from "../bus/messages/statement-formats.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
@@ -11,15 +11,13 @@ import { personActor, recordEvents } from "../db/provider-audit-log.ts";
 import * as sql from "./sql/matches.ts";
 import { wantRunsBeside } from "./sql/wanted-runs.ts";
 
-export interface MatchesDeps {
+interface MatchesDeps {
   readonly database: Database;
 }
 
 /** Newest first. Refuses with `permission_denied`. */
-export async function listMatches(
-  { database }: MatchesDeps,
-  { caller, beforeId, limit, ...filter }: RequestOf<typeof bus.listMatches>,
-): Promise<ReplyOf<typeof bus.listMatches>> {
+export const listMatches: Handler<MatchesDeps, typeof bus.listMatches> = async ({ database }, request) => {
+  const { caller, beforeId, limit, ...filter } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
   const { accountId, lineId, transactionId } = filter;
@@ -28,13 +26,11 @@ export async function listMatches(
     return (await sql.listMatches(database, { ...wanted, limit: count })).map(matchOf);
   });
   return { matches: page, hasMore };
-}
+};
 
 /** Refuses with `permission_denied`. */
-export async function listCandidates(
-  { database }: MatchesDeps,
-  { caller, accountId, lineId, sinceId, limit }: RequestOf<typeof bus.listCandidates>,
-): Promise<ReplyOf<typeof bus.listCandidates>> {
+export const listCandidates: Handler<MatchesDeps, typeof bus.listCandidates> = async ({ database }, request) => {
+  const { caller, accountId, lineId, sinceId, limit } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
   const { page, hasMore } = await readPage<bus.LineCandidates>(limit, async (last, count) => {
@@ -42,18 +38,14 @@ export async function listCandidates(
     return (await sql.listCandidates(database, wanted)).map(candidatesOf);
   });
   return { lines: page, hasMore };
-}
-
-type ConfirmRequest = RequestOf<typeof bus.confirmMatch>;
+};
 
 /** The key of a late report, or of the issue of a callback. */
 const HAS_SETTLED_NOTHING = /^(?:late|issue):/;
 
 /** Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict` with a reason of `MATCH_CONFLICTS`. */
-export async function confirmMatch(
-  { database }: MatchesDeps,
-  { caller, lineIds, paymentKeys, reason }: ConfirmRequest,
-): Promise<ReplyOf<typeof bus.confirmMatch>> {
+export const confirmMatch: Handler<MatchesDeps, typeof bus.confirmMatch> = async ({ database }, request) => {
+  const { caller, lineIds, paymentKeys, reason } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
   const asked = { lineIds: [...new Set(lineIds)], paymentKeys: [...new Set(paymentKeys)] };
@@ -81,13 +73,11 @@ export async function confirmMatch(
       throw conflict("payment_matched", "A payment is matched with another line: reject that match first.");
     return await decide(tx, { caller, lines, decision: "confirmed", reason, members });
   });
-}
+};
 
 /** Refuses with `permission_denied`, `not_found` (the line, or what is no candidate and no match of it), `invalid_request`. */
-export async function rejectMatch(
-  { database }: MatchesDeps,
-  { caller, lineId, paymentKey, reason }: RequestOf<typeof bus.rejectMatch>,
-): Promise<ReplyOf<typeof bus.rejectMatch>> {
+export const rejectMatch: Handler<MatchesDeps, typeof bus.rejectMatch> = async ({ database }, request) => {
+  const { caller, lineId, paymentKey, reason } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
   return await database.begin(async (tx) => {
@@ -98,7 +88,7 @@ export async function rejectMatch(
     const members = { organizationId, accountId, lineIds: [lineId], paymentKeys: [paymentKey] };
     return await decide(tx, { caller, lines, decision: "rejected", reason, members });
   });
-}
+};
 
 async function requireLines(
   tx: Transaction,

@@ -44,7 +44,7 @@ export interface RunRequest {
   readonly startedBy: number | null;
 }
 
-export interface MatchingDeps {
+interface MatchingDeps {
   /** For the run's record and its progress, which are visible while the run is under way. */
   readonly database: Database;
   /** For the run itself: its statements may take as long as it does. */

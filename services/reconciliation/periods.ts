@@ -1,9 +1,8 @@
 /** Periods of accounts: open, ready to close, or closed, with what each still lacks. */
-import type { FieldError } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/reconciliation-periods.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
-import { existing, RefusedError } from "../bus/refusals.ts";
+import type { Handler } from "../bus/operation.ts";
+import { existing, invalidField } from "../bus/refusals.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { PERIOD_LIMITS } from "./limits.ts";
 import { hasAccount } from "./sql/lines.ts";
@@ -16,8 +15,7 @@ const DAY_MS = 24 * 3_600_000;
 /** The day, or the month that begins on the day. Refuses with `invalid_request` a month that begins on another day. */
 export function periodOf(kind: sql.PeriodKind, fromDate: string): sql.Period {
   if (kind === "day") return { kind, fromDate, toDate: fromDate };
-  if (!fromDate.endsWith("-01"))
-    throw invalid("/from_date", { code: "wrong_format", detail: "Must be the first day of a month." });
+  if (!fromDate.endsWith("-01")) throw invalidField("/from_date", "wrong_format", "Must be the first day of a month.");
   const [year = 0, month = 0] = fromDate.split("-").map(Number);
   const last = new Date(Date.UTC(year, month, 0)).getUTCDate();
   return { kind, fromDate, toDate: `${fromDate.slice(0, 8)}${String(last).padStart(2, "0")}` };
@@ -32,20 +30,16 @@ export async function requireAccount(
 }
 
 /** Refuses with `permission_denied`, `not_found`, `invalid_request`. */
-export async function listPeriods(
-  deps: PeriodDeps,
-  request: RequestOf<typeof bus.listPeriods>,
-): Promise<ReplyOf<typeof bus.listPeriods>> {
+export const listPeriods: Handler<PeriodDeps, typeof bus.listPeriods> = async (deps, request) => {
   const { caller, kind, fromDate, toDate, accountId, filialId, after, limit } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
   if (accountId !== undefined) await requireAccount(deps, { organizationId, accountId });
   const days = (Date.parse(toDate) - Date.parse(fromDate)) / DAY_MS;
-  if (days < 0) throw invalid("/to_date", { code: "ends_before_start", detail: "Must not be before from_date." });
+  if (days < 0) throw invalidField("/to_date", "ends_before_start", "Must not be before from_date.");
   if (days >= PERIOD_LIMITS.days[kind]) {
     const { [kind]: most } = PERIOD_LIMITS.days;
-    const detail = `Must be within ${most} days of from_date.`;
-    throw invalid("/to_date", { code: "period_too_long", limit: most, detail });
+    throw invalidField("/to_date", "period_too_long", `Must be within ${most} days of from_date.`, { limit: most });
   }
   const page = { organizationId, kind, fromDate, toDate, accountId, filialId, after, limit: limit + 1 };
   const rows = await sql.listPeriods(deps.database, page);
@@ -62,10 +56,7 @@ export async function listPeriods(
     }),
   );
   return { periods, hasMore: rows.length > limit };
-}
-
-const invalid = (pointer: string, found: Omit<FieldError, "pointer">): RefusedError =>
-  new RefusedError({ code: "invalid_request", errors: [{ pointer, ...found }] });
+};
 
 const SENTENCES: Readonly<Record<bus.Missing["code"], (missing: bus.Missing) => string>> = {
   settlement_delay: ({ day }) => `the provider may book its payments before ${day}`,

@@ -4,8 +4,8 @@ import { requirePermission } from "../bus/messages/caller.ts";
 import { ISSUE_KINDS } from "../bus/messages/issues.ts";
 import type * as bus from "../bus/messages/reconciliation-runs.ts";
 import { RUN_STEPS } from "../bus/messages/reconciliation-runs.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import type { Handler } from "../bus/operation.ts";
+import { invalidField, RefusedError } from "../bus/refusals.ts";
 import { WorkStoppedError } from "../db/stoppable.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { RUN_LIMITS } from "./limits.ts";
@@ -22,10 +22,7 @@ const DAY_MS = 24 * 3_600_000;
  * Without days the run is about all that imported statements cover. Refuses with `permission_denied`, `not_found`, and
  * `conflict` with a reason of `RUN_CONFLICTS`.
  */
-export async function startRun(
-  deps: RunDeps,
-  { caller, accountId, ...days }: RequestOf<typeof bus.startRun>,
-): Promise<ReplyOf<typeof bus.startRun>> {
+export const startRun: Handler<RunDeps, typeof bus.startRun> = async (deps, { caller, accountId, ...days }) => {
   requirePermission(caller, "reconciliation.manage");
   const { organizationId, userId: startedBy } = caller;
   const covered = await sql.findCoveredDays(deps.database, { organizationId, accountId });
@@ -35,9 +32,7 @@ export async function startRun(
     throw conflict("nothing_imported", "The account has no imported statement: import one, or name the days.");
   }
   if (Date.parse(toDate) < Date.parse(fromDate)) {
-    const detail = "Must not be before from_date.";
-    const errors = [{ pointer: "/to_date", code: "ends_before_start" as const, detail }];
-    throw new RefusedError({ code: "invalid_request", errors });
+    throw invalidField("/to_date", "ends_before_start", "Must not be before from_date.");
   }
   if ((Date.parse(toDate) - Date.parse(fromDate)) / DAY_MS >= RUN_LIMITS.daysOfRun) {
     throw conflict("too_many_days", `A run is about ${RUN_LIMITS.daysOfRun} days at most.`);
@@ -54,7 +49,7 @@ export async function startRun(
     if (error instanceof WorkStoppedError) throw new RefusedError({ code: "unavailable" });
     throw error;
   }
-}
+};
 
 type Conflict = (typeof bus.RUN_CONFLICTS | typeof bus.COMPARISON_CONFLICTS)[number];
 const conflict = (reason: Conflict, detail: string): RefusedError =>
@@ -92,37 +87,29 @@ async function begin(deps: RunDeps, request: RunRequest): Promise<number> {
 }
 
 /** Refuses with `not_found`. */
-export async function getRun(
-  deps: RunDeps,
-  { caller, runId }: RequestOf<typeof bus.getRun>,
-): Promise<ReplyOf<typeof bus.getRun>> {
+export const getRun: Handler<RunDeps, typeof bus.getRun> = async (deps, { caller, runId }) => {
   requirePermission(caller, "reconciliation.manage");
   return await readRun(deps, caller.organizationId, runId);
-}
+};
 
 async function readRun(deps: RunDeps, organizationId: number, runId: number): Promise<{ run: bus.Run }> {
-  const row = await sql.findRun(deps.database, { organizationId, runId });
+  const row = await sql.getRun(deps.database, { organizationId, runId });
   if (row === undefined) throw new RefusedError({ code: "not_found" });
   return { run: runOf(row) };
 }
 
-export async function listRuns(
-  deps: RunDeps,
-  { caller, accountId, beforeId, limit }: RequestOf<typeof bus.listRuns>,
-): Promise<ReplyOf<typeof bus.listRuns>> {
+export const listRuns: Handler<RunDeps, typeof bus.listRuns> = async (deps, { caller, accountId, beforeId, limit }) => {
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
   const rows = await sql.listRuns(deps.database, { organizationId, accountId, beforeId, limit: limit + 1 });
   return { runs: rows.slice(0, limit).map(runOf), hasMore: rows.length > limit };
-}
+};
 
 /**
  * Refuses with `not_found`, also for runs of two accounts, and with `conflict` and a reason of `COMPARISON_CONFLICTS`.
  */
-export async function compareRuns(
-  deps: RunDeps,
-  { caller, runId, previousRunId: asked, change, afterIssueId, limit }: RequestOf<typeof bus.compareRuns>,
-): Promise<ReplyOf<typeof bus.compareRuns>> {
+export const compareRuns: Handler<RunDeps, typeof bus.compareRuns> = async (deps, request) => {
+  const { caller, runId, previousRunId: asked, change, afterIssueId, limit } = request;
   requirePermission(caller, "reconciliation.manage");
   const { run } = await readRun(deps, caller.organizationId, runId);
   await requireDifferences(deps, run);
@@ -143,7 +130,7 @@ export async function compareRuns(
     onDate: row.on_date,
   }));
   return { previousRunId, counts, differences, hasMore: rows.length > limit };
-}
+};
 
 /** A run that is not done has no differences, and those of an old one are deleted: all would be new or gone without a cause. */
 async function requireDifferences({ database }: RunDeps, { runId, status, differences }: bus.Run): Promise<void> {

@@ -4,7 +4,7 @@ import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as catalogue from "../bus/messages/catalogue-items.ts";
 import { firstPage } from "../bus/page.ts";
-import { existing, RefusedError } from "../bus/refusals.ts";
+import { existing, invalidField, RefusedError } from "../bus/refusals.ts";
 import { createOnce } from "../db/creations.ts";
 import type { Queryable, Transaction } from "../db/pool.ts";
 import type { RegistryHandler } from "./deps.ts";
@@ -123,11 +123,7 @@ export const deleteCatalogueItem: RegistryHandler<typeof catalogue.deleteCatalog
 
 function requirePrice(unitAmountMinor: string, currency: string): void {
   if (amountFitsWire(BigInt(unitAmountMinor), currency)) return;
-  const detail = "This currency cannot have this price.";
-  throw new RefusedError({
-    code: "invalid_request",
-    errors: [{ pointer: "/unit_amount", code: "not_of_currency", detail }],
-  });
+  throw invalidField("/unit_amount", "not_of_currency", "This currency cannot have this price.");
 }
 
 /** Locks the oldest filial, so that two requests at the limit are counted one after the other. */

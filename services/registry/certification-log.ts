@@ -2,9 +2,8 @@
  * The public side of the log of certification artifacts: its keys, its newest checkpoint, and the proof that it only
  * grows.
  */
-import type { FieldErrorCode } from "../bus/field-errors.ts";
 import type * as messages from "../bus/messages/certification-artifacts.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import { invalidField } from "../bus/refusals.ts";
 import { logName } from "./certification/log.ts";
 import { consistencyProof } from "./certification/merkle.ts";
 import { verifierKey } from "./certification/note.ts";
@@ -30,15 +29,12 @@ export const getCertificationConsistency: RegistryHandler<typeof messages.getCer
   deps,
   { fromSize, toSize },
 ) => {
-  if (fromSize > toSize) throw noSize("/from", "does_not_fit", "Must not be larger than `to`.");
+  if (fromSize > toSize) throw invalidField("/from", "does_not_fit", "Must not be larger than `to`.");
   const from = await sql.findCheckpoint(deps.sql, fromSize);
   const to = await sql.findCheckpoint(deps.sql, toSize);
-  if (from === undefined) throw noSize("/from", "too_large", NO_SUCH_SIZE);
-  if (to === undefined) throw noSize("/to", "too_large", NO_SUCH_SIZE);
+  if (from === undefined) throw invalidField("/from", "too_large", NO_SUCH_SIZE);
+  if (to === undefined) throw invalidField("/to", "too_large", NO_SUCH_SIZE);
   const leaves = await sql.listLeafHashes(deps.sql, toSize);
   const hashes = consistencyProof(leaves, fromSize).map((hash) => hash.toString("base64"));
   return { from: from.checkpoint, to: to.checkpoint, hashes };
 };
-
-const noSize = (pointer: string, code: FieldErrorCode, detail: string): RefusedError =>
-  new RefusedError({ code: "invalid_request", errors: [{ pointer, code, detail }] });

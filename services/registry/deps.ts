@@ -15,7 +15,7 @@ import type { Passwords } from "./passwords.ts";
 import type { RegistrySettings } from "./settings.ts";
 
 /** One wide line per unit of work; pino fits. */
-export interface RegistryLog extends FailureLog {
+interface RegistryLog extends FailureLog {
   info(fields: object, message: string): void;
 }
 

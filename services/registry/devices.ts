@@ -12,7 +12,7 @@ import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as devices from "../bus/messages/devices.ts";
 import { heartbeatSchema } from "../bus/messages/heartbeat.ts";
 import { firstPage } from "../bus/page.ts";
-import { existing, RefusedError } from "../bus/refusals.ts";
+import { existing, invalidField, RefusedError } from "../bus/refusals.ts";
 import { LIVENESS } from "../bus/streams.ts";
 import { heartbeatSubject } from "../bus/subjects.ts";
 import { createOnce } from "../db/creations.ts";
@@ -67,11 +67,7 @@ export function capabilitiesFor(kind: DeviceKind, declared: readonly Capability[
   const possible = CAPABILITIES_OF_KIND[kind];
   const foreign = declared?.find((capability) => !possible.includes(capability));
   if (foreign !== undefined) {
-    const detail = `A ${kind} cannot have the capability ${foreign}.`;
-    throw new RefusedError({
-      code: "invalid_request",
-      errors: [{ pointer: "/capabilities", code: "does_not_fit", detail }],
-    });
+    throw invalidField("/capabilities", "does_not_fit", `A ${kind} cannot have the capability ${foreign}.`);
   }
   return possible.filter((capability) => declared === undefined || declared.includes(capability));
 }
@@ -79,11 +75,7 @@ export function capabilitiesFor(kind: DeviceKind, declared: readonly Capability[
 /** Throws `invalid_request` for a launch reference of a device that launches no payment application. */
 function requireHandoffTargetFits(kind: DeviceKind, handoffTarget: string | undefined): void {
   if (kind === "smart_pos_companion" || handoffTarget === undefined || handoffTarget === "") return;
-  const detail = "Only a smart_pos_companion has a launch reference.";
-  throw new RefusedError({
-    code: "invalid_request",
-    errors: [{ pointer: "/handoff_target", code: "does_not_fit", detail }],
-  });
+  throw invalidField("/handoff_target", "does_not_fit", "Only a smart_pos_companion has a launch reference.");
 }
 
 export const listDevices: RegistryHandler<typeof devices.listDevices> = async (deps, request) => {

@@ -45,7 +45,7 @@ export function showEnrollmentCode(code: string): string {
 }
 
 /** The canonical form of what a person typed, or undefined when it cannot be a code. */
-export function readEnrollmentCode(typed: string): string | undefined {
+function readEnrollmentCode(typed: string): string | undefined {
   if (typed.length > REGISTRY_LIMITS.enrollmentCodeInputLength) return undefined;
   const code = typed.toUpperCase().replaceAll(/[\s-]/g, "").replaceAll("O", "0").replaceAll(/[IL]/g, "1");
   return WELL_FORMED.test(code) ? code : undefined;
@@ -55,7 +55,7 @@ export function readEnrollmentCode(typed: string): string | undefined {
  * The hash under which the registry stores and finds a code: HMAC-SHA-256 when the operator has set a key, else SHA-256.
  * Text that cannot be a code is hashed too, so that the answer takes as long as for an unknown code (I10).
  */
-export function hashEnrollmentCode(typed: string, key: string | undefined): Buffer {
+function hashEnrollmentCode(typed: string, key: string | undefined): Buffer {
   const code = readEnrollmentCode(typed) ?? IMPOSSIBLE;
   return (key === undefined ? createHash("sha256") : createHmac("sha256", key)).update(code).digest();
 }
@@ -67,7 +67,7 @@ const SCOPES: Readonly<Record<DeviceKind, readonly string[]>> = {
 };
 
 /** A new credential. It contains the partition of its station, by which a load balancer can select a gateway. */
-export function mintDeviceCredential(stationId: number): { readonly credential: string; readonly hash: Buffer } {
+function mintDeviceCredential(stationId: number): { readonly credential: string; readonly hash: Buffer } {
   const credential = `dp_${partitionToken(partitionOf(stationId))}_${randomBytes(32).toString("base64url")}`;
   return { credential, hash: hashSecret(credential) };
 }
@@ -80,7 +80,7 @@ const codeMessage = (row: sql.EnrollmentCodeRow): codes.EnrollmentCode => ({
   createdAtMs: row.created_at.getTime(),
 });
 
-export interface NewCode {
+interface NewCode {
   /** The key of the code's hash, if the operator has set one. */
   readonly key: string | undefined;
   /** A pending device whose row the transaction has locked. */

@@ -21,7 +21,7 @@ export interface Party {
   readonly key: string;
 }
 
-export interface TurnLimits {
+interface TurnLimits {
   /** Checks that run at once, in all and of each lane. */
   readonly checksAtOnce: number;
   readonly checksOfLane: Readonly<Record<LaneName, number>>;
@@ -135,9 +135,9 @@ export class PasswordTurns {
 }
 
 /** Waits for the party's turn, then makes the check. */
-export type Turn = <T>(check: () => Promise<T>) => Promise<T>;
+type Turn = <T>(check: () => Promise<T>) => Promise<T>;
 
-export interface PasswordChecks {
+interface PasswordChecks {
   readonly hash: (password: string) => Promise<string>;
   /** False for an unknown user (`undefined`) after the same work as for a known one. */
   readonly verify: (stored: string | undefined, password: string) => Promise<boolean>;

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/consumers.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { createOnce } from "../db/creations.ts";
@@ -22,25 +22,22 @@ const SANDBOX_NAME = "Sandbox robots";
 const OPERATOR = { kind: "registry", id: 0, name: "operator" } as const;
 
 /** Lists by id. Another organization's filial has no consumers. Refuses with `permission_denied`. */
-export async function listRoboticsConsumers(
-  { database }: Deps,
-  request: RequestOf<typeof messages.listRoboticsConsumers>,
-): Promise<ReplyOf<typeof messages.listRoboticsConsumers>> {
+export const listRoboticsConsumers: Handler<Deps, typeof messages.listRoboticsConsumers> = async (deps, request) => {
+  const { database } = deps;
   const { caller, filialId, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const rows = await sql.listRoboticsConsumers(database, { organizationId, filialId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(consumerOf), limit);
   return { consumers: page, hasMore };
-}
+};
 
 /**
  * Refuses with `permission_denied`, `not_found` (the filial), `conflict` (the filial is full), or `already_created`: the
  * credential is shown once.
  */
-export async function createRoboticsConsumer(
-  { database }: Deps,
-  { caller, filialId, name, mode, creation }: RequestOf<typeof messages.createRoboticsConsumer>,
-): Promise<ReplyOf<typeof messages.createRoboticsConsumer>> {
+export const createRoboticsConsumer: Handler<Deps, typeof messages.createRoboticsConsumer> = async (deps, request) => {
+  const { database } = deps;
+  const { caller, filialId, name, mode, creation } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const { credential, hash } = newCredential();
   const create = async (transaction: Transaction): Promise<sql.ConsumerRow> => {
@@ -63,16 +60,15 @@ export async function createRoboticsConsumer(
   };
   const consumer = await createOnce(database, creation, { create, idOf: (row) => row.consumer_id });
   return { consumer: consumerOf(consumer), credential };
-}
+};
 
 /**
  * Changes the name or the status. The consumer's open tasks stay; the owner can cancel them. A change to the current
  * values changes nothing. Refuses with `permission_denied` or `not_found`.
  */
-export async function changeRoboticsConsumer(
-  { database }: Deps,
-  { caller, consumerId, name, status }: RequestOf<typeof messages.changeRoboticsConsumer>,
-): Promise<ReplyOf<typeof messages.changeRoboticsConsumer>> {
+export const changeRoboticsConsumer: Handler<Deps, typeof messages.changeRoboticsConsumer> = async (deps, request) => {
+  const { database } = deps;
+  const { caller, consumerId, name, status } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const consumer = await database.begin(async (transaction) => {
     // Waits for an acceptance of the consumer that is under way; its later requests see the change.
@@ -94,13 +90,13 @@ export async function changeRoboticsConsumer(
     return await sql.changeRoboticsConsumer(transaction, consumerId, next);
   });
   return { consumer: consumerOf(consumer) };
-}
+};
 
 /** Replaces the credential; the old one is no longer valid. Refuses with `permission_denied` or `not_found`. */
-export async function resetRoboticsCredential(
-  { database }: Deps,
-  { caller, consumerId }: RequestOf<typeof messages.resetRoboticsCredential>,
-): Promise<ReplyOf<typeof messages.resetRoboticsCredential>> {
+export const resetRoboticsCredential: Handler<Deps, typeof messages.resetRoboticsCredential> = async (
+  { database },
+  { caller, consumerId },
+) => {
   const { organizationId } = requirePermission(caller, "organization.manage");
   const { credential, hash } = newCredential();
   const consumer = await database.begin(async (transaction) => {
@@ -116,13 +112,13 @@ export async function resetRoboticsCredential(
     return row;
   });
   return { consumer: consumerOf(consumer), credential };
-}
+};
 
 /** Reads PostgreSQL on every request, so that a reset or a suspension takes effect with its commit. */
-export async function authenticateConsumer(
-  { database, metrics }: Pick<RoboticsDeps, "database" | "metrics">,
-  { credentialHash }: RequestOf<typeof messages.authenticateConsumer>,
-): Promise<ReplyOf<typeof messages.authenticateConsumer>> {
+export const authenticateConsumer: Handler<
+  Pick<RoboticsDeps, "database" | "metrics">,
+  typeof messages.authenticateConsumer
+> = async ({ database, metrics }, { credentialHash }) => {
   const row = await sql.authenticateConsumer(database, Buffer.from(credentialHash, "hex"));
   const isKnown = row?.status === "active";
   metrics.credentialChecks.add({ result: isKnown ? "known" : "unknown" });
@@ -130,16 +126,14 @@ export async function authenticateConsumer(
   if (!isKnown) return { consumer: null, suspended: row !== undefined };
   const { consumer_id: consumerId, organization_id: organizationId, filial_id: filialId, name, mode } = row;
   return { consumer: { consumerId, name, organizationId, filialId, mode } };
-}
+};
 
 /**
  * Creates the sandbox's consumer, or sets its credential; a second run changes nothing. Refuses with `not_found` (the
  * filial).
  */
-export async function seedSandboxConsumer(
-  { database }: Deps,
-  request: RequestOf<typeof messages.seedSandboxConsumer>,
-): Promise<ReplyOf<typeof messages.seedSandboxConsumer>> {
+export const seedSandboxConsumer: Handler<Deps, typeof messages.seedSandboxConsumer> = async (deps, request) => {
+  const { database } = deps;
   const { organizationId, filialId } = request;
   const credentialHash = Buffer.from(request.credentialHash, "hex");
   const record = async (transaction: Transaction, action: string, id: number): Promise<void> => {
@@ -169,7 +163,7 @@ export async function seedSandboxConsumer(
     return id;
   });
   return { consumerId };
-}
+};
 
 /** `rc_` and 256 random bits. The credential is shown once; only its SHA-256 is stored (I9). */
 function newCredential(): { readonly credential: string; readonly hash: Buffer } {

@@ -8,7 +8,7 @@ import { requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/events.ts";
 import { flushOutbox } from "../bus/messages/outbox.ts";
 import type { RoboticsEvent } from "../bus/messages/robotics-events.ts";
-import { call, type ReplyOf, type RequestOf } from "../bus/operation.ts";
+import { call, type Handler } from "../bus/operation.ts";
 import { eventsOfPage } from "../bus/page.ts";
 import { filialKey, type OutboxRow } from "../db/outbox.ts";
 import * as auditLog from "../db/robotics-audit-log.ts";
@@ -57,7 +57,7 @@ export function filialEvent(facts: {
 }
 
 /** Asks the relay to deliver a filial's events now. */
-export type Announce = (filialId: number) => void;
+type Announce = (filialId: number) => void;
 
 /** The returned function does not wait for the relay. A relay that misses the call delivers the rows at its next poll. */
 export function announcer(nc: NatsConnection, log: Pick<Log, "warn">): Announce {
@@ -69,11 +69,11 @@ export function announcer(nc: NatsConnection, log: Pick<Log, "warn">): Announce 
 }
 
 /** The audit log, newest first. Refuses with `permission_denied`. */
-export async function listRoboticsEvents(
-  { database }: Pick<RoboticsDeps, "database">,
-  { caller, search, beforeId, limit = BOUNDS.listedUnlessAsked }: RequestOf<typeof messages.listRoboticsEvents>,
-): Promise<ReplyOf<typeof messages.listRoboticsEvents>> {
+export const listRoboticsEvents: Handler<Pick<RoboticsDeps, "database">, typeof messages.listRoboticsEvents> = async (
+  { database },
+  { caller, search, beforeId, limit = BOUNDS.listedUnlessAsked },
+) => {
   const { organizationId } = requirePermission(caller, "organization.manage");
   const found = await auditLog.listRoboticsEvents(database, { organizationId, search, beforeId, limit });
   return eventsOfPage(found.entries, limit, found.searchedThroughId);
-}
+};

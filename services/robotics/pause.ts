@@ -1,7 +1,7 @@
 /** Pauses and resumes the robotics of a filial. */
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/filial-robotics.ts";
-import type { ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { insertOutbox } from "../db/outbox.ts";
 import { personActor, recordRoboticsAction } from "../db/robotics-audit-log.ts";
@@ -14,15 +14,13 @@ type PauseRequest = RequestOf<typeof messages.pauseFilialRobotics>;
 type Reply = ReplyOf<typeof messages.getFilialRobotics>;
 
 /** Refuses with `permission_denied` or `not_found`. */
-export async function getFilialRobotics(
-  { database }: Deps,
-  { caller, filialId }: RequestOf<typeof messages.getFilialRobotics>,
-): Promise<Reply> {
+export const getFilialRobotics: Handler<Deps, typeof messages.getFilialRobotics> = async ({ database }, request) => {
+  const { caller, filialId } = request;
   requirePermission(caller, "organization.manage");
   const row = await sql.getFilialRobotics(database, { organizationId: caller.organizationId, filialId });
   if (row === undefined) throw new RefusedError({ code: "not_found" });
   return { robotics: roboticsOf(row) };
-}
+};
 
 export const pauseFilialRobotics = (deps: Deps, request: PauseRequest) => setPaused(deps, request, true);
 export const resumeFilialRobotics = (deps: Deps, request: PauseRequest) => setPaused(deps, request, false);

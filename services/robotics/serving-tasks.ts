@@ -42,15 +42,13 @@ export const listServingTasks: Handler<ReadDeps, typeof messages.listServingTask
 };
 
 /** Refuses with `permission_denied` or `not_found`. */
-export async function getServingTask(
-  { database }: ReadDeps,
-  { caller, taskId }: RequestOf<typeof messages.getServingTask>,
-): Promise<TaskReply> {
+export const getServingTask: Handler<ReadDeps, typeof messages.getServingTask> = async ({ database }, request) => {
+  const { caller, taskId } = request;
   requirePermission(caller, "organization.manage");
   const row = await sql.getServingTask(database, { organizationId: caller.organizationId, taskId });
   if (row === undefined) throw new RefusedError({ code: "not_found" });
   return { task: taskOf(row) };
-}
+};
 
 /** The consumer's tasks, oldest first. */
 export const listConsumerTasks: Handler<ReadDeps, typeof messages.listConsumerTasks> = async (deps, request) => {
@@ -68,15 +66,13 @@ export const listConsumerTasks: Handler<ReadDeps, typeof messages.listConsumerTa
 };
 
 /** Refuses with `not_found`, also for another consumer's task. */
-export async function getConsumerTask(
-  { database }: ReadDeps,
-  { consumer, taskId }: RequestOf<typeof messages.getConsumerTask>,
-): Promise<TaskReply> {
+export const getConsumerTask: Handler<ReadDeps, typeof messages.getConsumerTask> = async ({ database }, request) => {
+  const { consumer, taskId } = request;
   const { organizationId, consumerId } = consumer;
   const row = await sql.getServingTask(database, { organizationId, consumerId, taskId });
   if (row === undefined) throw new RefusedError({ code: "not_found" });
   return { task: taskOf(row) };
-}
+};
 
 /**
  * The filial is locked from the first read to the commit. So requests under one key run one after the other, and no
@@ -86,7 +82,8 @@ export async function getConsumerTask(
  * Refuses with `permission_denied`, `not_found` (the consumer), `idempotency_key_reused`, `robotics_paused`, `conflict`
  * (a suspended consumer) or `busy` (the consumer has too many open tasks).
  */
-export async function offerServingTask({ database, metrics }: Deps, request: OfferRequest): Promise<TaskReply> {
+export const offerServingTask: Handler<Deps, typeof messages.offerServingTask> = async (deps, request) => {
+  const { database, metrics } = deps;
   const { caller, consumerId, idempotencyKey } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const hash = requestHash(request);
@@ -121,7 +118,7 @@ export async function offerServingTask({ database, metrics }: Deps, request: Off
   });
   if (isNew) metrics.taskChanges.add({ status: "offered" });
   return { task: taskOf(task) };
-}
+};
 
 /** The hash of an offer's content. It distinguishes a repetition under one key from another request. */
 function requestHash({ consumerId, leg, manifest, destination, validForMs }: OfferRequest): Buffer {
@@ -150,10 +147,8 @@ async function requireRoom(transaction: Transaction, { caller, consumerId }: Off
  * Cancels also during a pause, and also the task of a suspended consumer. Returns a cancelled task as it is. Refuses
  * with `permission_denied`, `not_found` or `task_not_actionable` with the status.
  */
-export async function cancelServingTask(
-  deps: Deps,
-  { caller, taskId, reason }: RequestOf<typeof messages.cancelServingTask>,
-): Promise<TaskReply> {
+export const cancelServingTask: Handler<Deps, typeof messages.cancelServingTask> = async (deps, request) => {
+  const { caller, taskId, reason } = request;
   requirePermission(caller, "organization.manage");
   return await runMove(deps, async (transaction) => {
     const task = await sql.lockTask(transaction, { organizationId: caller.organizationId, taskId });
@@ -161,16 +156,14 @@ export async function cancelServingTask(
     if (task.status === "cancelled") return { task, events: [] };
     return await moveTask(transaction, task, { type: "CANCEL", actor: personActor(caller), reason });
   });
-}
+};
 
 /**
  * Holds the filial as well, so that no task is accepted after the answer to a pause. Refuses with `not_found`,
  * `task_expired`, `task_not_actionable` with the status, `robotics_paused`, or `permission_denied` (just suspended).
  */
-export async function acceptServingTask(
-  deps: Deps,
-  { consumer, taskId }: RequestOf<typeof messages.acceptServingTask>,
-): Promise<TaskReply> {
+export const acceptServingTask: Handler<Deps, typeof messages.acceptServingTask> = async (deps, request) => {
+  const { consumer, taskId } = request;
   return await runMove(deps, async (transaction) => {
     const { isPaused } = await holdFilial(transaction, consumer);
     const task = await holdTask(transaction, consumer, taskId);
@@ -180,22 +173,20 @@ export async function acceptServingTask(
     if (isPaused && moved.change === "accepted") throw new RefusedError({ code: "robotics_paused" });
     return moved;
   });
-}
+};
 
 /**
  * Completes also during a pause. Refuses with `not_found`, `task_not_actionable` with the status, or
  * `permission_denied` (just suspended).
  */
-export async function completeServingTask(
-  deps: Deps,
-  { consumer, taskId }: RequestOf<typeof messages.completeServingTask>,
-): Promise<TaskReply> {
+export const completeServingTask: Handler<Deps, typeof messages.completeServingTask> = async (deps, request) => {
+  const { consumer, taskId } = request;
   return await runMove(deps, async (transaction) => {
     const task = await holdTask(transaction, consumer, taskId);
     if (task.status === "completed") return { task, events: [] };
     return await moveTask(transaction, task, { type: "COMPLETE", actor: consumerActor(consumer) });
   });
-}
+};
 
 /** Locks the consumer first and then its task, as everywhere, so that two transactions never wait for each other. */
 async function holdTask(transaction: Transaction, consumer: ConsumerCaller, taskId: number): Promise<sql.TaskRow> {

@@ -30,7 +30,7 @@ export interface DiskWatch extends Disk {
   stop(): Promise<void>;
 }
 
-export interface DiskWatchOptions {
+interface DiskWatchOptions {
   /** Undefined: no disk is watched, and everything is allowed. */
   readonly folder: string | undefined;
   /** 0: the process measures the space, and everything is allowed. */

@@ -6,7 +6,7 @@
  * more slots than are free for all others: one group alone holds half of all slots, two groups a third each. Groups
  * have their turn first, then the keys in a group.
  */
-export interface FairSlotsOptions {
+interface FairSlotsOptions {
   /** The number of slots, and how many of them one key may hold. */
   readonly total: number;
   readonly perKey: number;

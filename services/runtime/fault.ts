@@ -11,7 +11,7 @@ interface Explanation {
 }
 
 /** An explained fault, with its code. */
-export interface Fault extends Explanation {
+interface Fault extends Explanation {
   readonly code: string;
   /** The file, the address or the host that the error names. */
   readonly place: string | undefined;

@@ -17,7 +17,7 @@ export interface SealedSecret {
 }
 
 /** The place of a secret, as one text: its kind, its owner and its name. It never changes for a stored secret. */
-export type SecretPlace = string;
+type SecretPlace = string;
 
 export interface Keyring {
   /** The key that encrypts. */

@@ -18,7 +18,7 @@ export type Sink = (text: string, done: (error: Error | null | undefined) => voi
 
 type Limits = Readonly<Record<"waitingCharacters" | "retryMs", number>>;
 
-export interface LogOutputOptions {
+interface LogOutputOptions {
   readonly sink: Sink;
   /** The line that reports how many lines were dropped. */
   readonly droppedLine: (count: number) => string;

@@ -39,7 +39,7 @@ export interface LineLog {
 }
 
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
+type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Fields whose values are redacted, at the top of a line and in two levels of objects below. `code` may be an enrollment code. */
 const SECRET_FIELDS = ["authorization", "cookie", "credential", "token", "password", "code", "secret"] as const;
@@ -176,7 +176,7 @@ function causesOf(error: Error): readonly Error[] {
 type Limits = Readonly<Record<keyof typeof LOG_LIMITS, number>>;
 
 /** Who caused a line: an unknown caller, a known caller (a person, a device or a consumer), or an internal fault. */
-export type Cause = "unknown_caller" | "known_caller" | "fault";
+type Cause = "unknown_caller" | "known_caller" | "fault";
 
 /** The properties by which a line is counted. Each has a closed list of values, except the caller's id. */
 export interface ErrorLine {

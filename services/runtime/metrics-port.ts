@@ -8,24 +8,21 @@ import { collectDefaultMetrics, Registry } from "prom-client";
 import { cannotBeUsed } from "./fault.ts";
 import { lostLogLines } from "./log.ts";
 import { addGauges, addReadCount, METRIC_PREFIX } from "./metrics.ts";
-import { createServer } from "./node-http.ts";
-import { UserError } from "./user-error.ts";
+import { createServer, type Listening, listen } from "./node-http.ts";
 import { VERSION } from "./version.ts";
 
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
 
-export interface MetricsSettings {
+interface MetricsSettings {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
 }
 
-export interface MetricsServer {
+export interface MetricsServer extends Listening {
   readonly registry: Registry;
-  readonly port: number;
   /** `/readyz` calls `missing` from now on. It returns the reasons why the process is not ready, and none while it is. */
   reportReadiness(missing: () => readonly string[]): void;
-  stop(): Promise<void>;
 }
 
 /**
@@ -57,25 +54,15 @@ export async function startMetrics(name: string, settings: MetricsSettings): Pro
     if (answer === undefined) response.writeHead(404).end();
     else answer(response);
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (cause) => {
-      const subject = `The metrics port ${settings.port} on ${settings.host} (METRICS_PORT, METRICS_HOST)`;
-      reject(new UserError(cannotBeUsed(subject, cause), { code: "metrics_port_taken", cause }));
-    });
-    server.listen(settings.port, settings.host, resolve);
-  });
-  const address = server.address();
+  const subject = `The metrics port ${settings.port} on ${settings.host} (METRICS_PORT, METRICS_HOST)`;
+  const sentence = (cause: Error): string => cannotBeUsed(subject, cause);
+  const listening = await listen(server, settings, { code: "metrics_port_taken", sentence });
   return {
+    ...listening,
     registry,
     reportReadiness: (readReasons) => {
       missing = readReasons;
     },
-    port: typeof address === "object" && address !== null ? address.port : settings.port,
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
   };
 }
 

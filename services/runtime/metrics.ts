@@ -10,7 +10,7 @@ import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 /** The prefix of every metric's name, so that one search finds all metrics of this product. */
 export const METRIC_PREFIX = "device_payments_";
 
-export interface MetricFacts<TLabel extends string> {
+interface MetricFacts<TLabel extends string> {
   /** Without the prefix, by Prometheus' conventions: base units, `_total` for counters, `_seconds` for durations. */
   readonly name: string;
   readonly help: string;
@@ -18,7 +18,7 @@ export interface MetricFacts<TLabel extends string> {
 }
 
 /** A counter or a duration. Each label has the list of all its values. */
-export interface CountFacts<TLabel extends string> extends Omit<MetricFacts<TLabel>, "labels"> {
+interface CountFacts<TLabel extends string> extends Omit<MetricFacts<TLabel>, "labels"> {
   readonly labels?: Readonly<Record<TLabel, readonly string[]>>;
   /** The series that can occur, where not all combinations of the labels' values can. */
   readonly series?: Iterable<Labels<TLabel>>;

@@ -97,7 +97,7 @@ export class DueTime {
   }
 }
 
-export interface BackOffLimits {
+interface BackOffLimits {
   readonly firstMs: number;
   readonly longestMs: number;
 }

@@ -6,7 +6,7 @@ import type { LineLog } from "./log.ts";
 import { type Repeated, repeat } from "./repeat.ts";
 
 /** Deletes up to `rows` rows and returns how many it has deleted. */
-export type Removal = (rows: number) => Promise<number>;
+type Removal = (rows: number) => Promise<number>;
 
 /** The rows that a service deletes. */
 export interface Retention<TName extends string = string> {

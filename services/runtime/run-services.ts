@@ -34,14 +34,14 @@ export type ReachDatabase = (
   },
 ) => Promise<ReachedDatabase | undefined>;
 
-export interface ReachedDatabase {
+interface ReachedDatabase {
   readonly installation: Installation;
   /** Throws UserError `database_older` when the database is older than the bus. */
   readonly checkPulse: (owner: OwnerOptions) => Promise<void>;
   readonly release: () => Promise<void>;
 }
 
-export interface RunOptions {
+interface RunOptions {
   readonly environment: NodeJS.ProcessEnv;
   /** Throws UserError `invalid_setting` for a setting of the named services that is missing or not usable. */
   readonly checkSettings: (names: readonly string[], environment: NodeJS.ProcessEnv) => Promise<void>;
@@ -179,7 +179,7 @@ const WANTED: Readonly<Record<string, Wanted>> = {
 /** The connection whose name shows how many the process may open (`db/connection-check.ts`). */
 const SHOWING_CONNECTIONS = 1;
 
-export interface ConnectionShares {
+interface ConnectionShares {
   /** All connections of the process. */
   readonly total: number;
   /** By service. A service without a database has no entry. */

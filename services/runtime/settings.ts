@@ -84,7 +84,7 @@ export function webAddress(example: string) {
  * A setting with the path of a file that the process can read. Its users read the file at each use, so a renewed file
  * takes effect.
  */
-export function readableFile(holds: (text: string) => boolean, rule: string) {
+function readableFile(holds: (text: string) => boolean, rule: string) {
   return z.string().check((context) => {
     const { value: path, issues } = context;
     try {

@@ -1,5 +1,5 @@
 /** The parts of a {@link UserError}, besides its sentence. */
-export interface UserErrorOptions {
+interface UserErrorOptions {
   /** Stable snake_case code for programs, e.g. `port_taken`. */
   code: string;
   /** Process exit code, 1–255; 1 when left out. */

@@ -24,7 +24,7 @@ import {
   takeDeciding,
 } from "./sql.ts";
 
-export type Decision = "paid" | "declined" | "cancelled" | "expired";
+type Decision = "paid" | "declined" | "cancelled" | "expired";
 
 /** The decision without a person; `wait` where the outcome stays unknown. */
 function scenarioDecision(payment: PaymentRow): Decision | "wait" {

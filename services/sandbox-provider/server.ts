@@ -11,8 +11,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { forRequest, isRequestId } from "../runtime/log.ts";
-import { createServer } from "../runtime/node-http.ts";
-import { UserError } from "../runtime/user-error.ts";
+import { createServer, type Listening, listen } from "../runtime/node-http.ts";
 import * as accounts from "./accounts.ts";
 import { decideAsGuest, refuseForeignPage, showGuestPage } from "./decisions.ts";
 import { ApiError, type Reply, type SandboxDeps } from "./deps.ts";
@@ -20,36 +19,17 @@ import { SANDBOX_LIMITS } from "./limits.ts";
 import { MAGIC_AMOUNTS } from "./magic-amounts.ts";
 import * as payments from "./payments.ts";
 
-interface HttpServer {
-  readonly port: number;
-  stop(): Promise<void>;
-}
-
 /** Throws UserError `sandbox_provider_port_taken`. */
 export async function startHttpServer(
   deps: SandboxDeps,
-  listen: { readonly host: string; readonly port: number },
-): Promise<HttpServer> {
+  at: { readonly host: string; readonly port: number },
+): Promise<Listening> {
   const server = createServer({ requestTimeout: SANDBOX_LIMITS.requestMs }, (request, response) => {
     void forRequest(requestIdOf(request), () => answer(deps, request, response));
   });
   server.maxConnections = SANDBOX_LIMITS.connections;
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (cause) => {
-      const sentence = `The sandbox provider cannot listen on port ${listen.port} of ${listen.host}; set SANDBOX_PROVIDER_PORT to a free one.`;
-      reject(new UserError(sentence, { code: "sandbox_provider_port_taken", cause }));
-    });
-    server.listen(listen.port, listen.host, resolve);
-  });
-  const address = server.address();
-  return {
-    port: typeof address === "object" && address !== null ? address.port : listen.port,
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  const sentence = `The sandbox provider cannot listen on port ${at.port} of ${at.host}; set SANDBOX_PROVIDER_PORT to a free one.`;
+  return await listen(server, at, { code: "sandbox_provider_port_taken", sentence: () => sentence });
 }
 
 /** The id that the providers service sends; undefined where there is none, and for one that the gateway would not take. */

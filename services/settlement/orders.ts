@@ -11,7 +11,7 @@ import { flushKeys } from "../bus/flush-outbox.ts";
 import type * as announce from "../bus/messages/announce.ts";
 import { type Barrier, type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as orders from "../bus/messages/orders.ts";
-import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
+import type { Handler, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
@@ -33,11 +33,11 @@ class KeyTakenError extends Error {}
  * `permission_denied`, `not_found` (the station), `station_suspended`, `station_closed`, `invalid_request` (an amount that
  * the contract cannot carry) or `idempotency_key_reused`.
  */
-export async function openOrder(deps: SettlementDeps, request: OpenOrder): Promise<ReplyOf<typeof orders.openOrder>> {
+export const openOrder: Handler<SettlementDeps, typeof orders.openOrder> = async (deps, request) => {
   requirePermission(request.caller, "payments.collect");
   const order = (await findOpening(deps, request)) ?? (await openNow(deps, request));
   return { order, barrier: await notifyStation(deps, order, request.caller) };
-}
+};
 
 async function openNow(deps: SettlementDeps, request: OpenOrder): Promise<orders.Order> {
   try {
@@ -264,10 +264,10 @@ async function notifyWithoutRelay(
  * The state of each station's orders, and of the intents that it has not ended, from the database. The relay requests it
  * when the bus has lost its newest data.
  */
-export async function announceOrders(
-  { database }: Pick<SettlementDeps, "database">,
-  { stations }: RequestOf<typeof announce.announceOrders>,
-): Promise<ReplyOf<typeof announce.announceOrders>> {
+export const announceOrders: Handler<Pick<SettlementDeps, "database">, typeof announce.announceOrders> = async (
+  { database },
+  { stations },
+) => {
   const stationIds = stations.map(({ stationId }) => stationId);
   const [believed, sales, lost] = await Promise.all([
     sql.selectBelievedOrders(database, { stationIds, orderIds: stations.flatMap(({ orderIds }) => orderIds) }),
@@ -284,4 +284,4 @@ export async function announceOrders(
       lost: lost.get(stationId) ?? null,
     })),
   };
-}
+};

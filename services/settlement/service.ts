@@ -4,7 +4,7 @@ import { announceOrders } from "../bus/messages/announce.ts";
 import { settlementHealth } from "../bus/messages/health.ts";
 import { findEndedIntent, prepareIntent, settleIntent } from "../bus/messages/intents.ts";
 import { changeOrder, getOrder, listOrders, openOrder, voidOrder } from "../bus/messages/orders.ts";
-import { serve } from "../bus/operation.ts";
+import { serve, serveWith } from "../bus/operation.ts";
 import { databaseHealth } from "../db/health.ts";
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import { requestClaims } from "../db/request-claims.ts";
@@ -49,15 +49,16 @@ export async function startSettlementService({
     claim: requestClaims(database),
     isSilent: databaseSilence(database),
   };
+  const on = serveWith(responder, deps);
   const serving = [
-    serve(responder, openOrder, (request) => orders.openOrder(deps, request)),
-    serve(responder, getOrder, (request) => orders.getOrder(deps, request)),
-    serve(responder, listOrders, (request) => orders.listOrders(deps, request)),
-    serve(responder, changeOrder, (request) => orders.changeOrder(deps, request)),
-    serve(responder, voidOrder, (request) => orders.voidOrder(deps, request)),
-    serve(responder, announceOrders, (request) => orders.announceOrders(deps, request)),
-    serve(responder, prepareIntent, (request) => intents.prepareIntent(deps, request)),
-    serve(responder, findEndedIntent, (request) => intents.findEndedIntent(deps, request)),
+    on(openOrder, orders.openOrder),
+    on(getOrder, orders.getOrder),
+    on(listOrders, orders.listOrders),
+    on(changeOrder, orders.changeOrder),
+    on(voidOrder, orders.voidOrder),
+    on(announceOrders, orders.announceOrders),
+    on(prepareIntent, intents.prepareIntent),
+    on(findEndedIntent, intents.findEndedIntent),
     serve(responder, settleIntent, async (request) => {
       const outcome = await seam.settleIntent(deps, request);
       settlements.add({ result: outcome.settled ? "settled" : outcome.code });

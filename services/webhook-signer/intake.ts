@@ -38,7 +38,7 @@ export interface EventFollower {
   stop(): Promise<void>;
 }
 
-export interface FollowOptions {
+interface FollowOptions {
   readonly bus: Bus;
   readonly log: Log;
   /** Stores events. When it rejects, the bus delivers them again. */
@@ -46,7 +46,7 @@ export interface FollowOptions {
 }
 
 /** An event with the id of the request that caused it. */
-export interface ArrivedEvent extends PublishedRoboticsEvent {
+interface ArrivedEvent extends PublishedRoboticsEvent {
   readonly requestId?: string | undefined;
 }
 
@@ -154,7 +154,7 @@ async function writeBatch(
   }
 }
 
-export interface EventsTaken {
+interface EventsTaken {
   readonly events: number;
   readonly deliveries: number;
   /** Owners with something to send. */

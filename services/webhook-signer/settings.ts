@@ -53,7 +53,7 @@ export const signerSettingsSchema = z.object({
     shared: true,
   }),
 });
-export type SignerSettings = z.infer<typeof signerSettingsSchema>;
+type SignerSettings = z.infer<typeof signerSettingsSchema>;
 
 /** Throws UserError `invalid_setting`, for what the sender cannot use as well. */
 export function readSignerSettings(environment: NodeJS.ProcessEnv): SignerSettings {

@@ -11,7 +11,7 @@ import { SIGNER_LIMITS } from "./limits.ts";
 import { listLiveSecrets, lockSecretsOfOtherKeys, resealSecret } from "./sql/endpoints.ts";
 
 /** One type and its payload, as the contract lists them. */
-export interface EnvelopeFacts {
+interface EnvelopeFacts {
   readonly deliveryId: number;
   readonly eventType: string;
   /** ISO 8601 with milliseconds, UTC. */

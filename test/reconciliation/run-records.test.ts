@@ -1,6 +1,6 @@
 /** What metrics show of runs, and how long the differences of runs are kept. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { deleteOldDifferences, endRun, findRun, insertRun } from "../../services/reconciliation/sql/runs.ts";
+import { deleteOldDifferences, endRun, getRun, insertRun } from "../../services/reconciliation/sql/runs.ts";
 import { summarizeStatements } from "../../services/reconciliation/sql/summary.ts";
 import { endDeadRuns } from "../../services/reconciliation/sql/wanted-runs.ts";
 import { FIRST_DAY, LAST_DAY, type RunDatabase, type RunWorld, startRunDatabase } from "./matching/run-world.ts";
@@ -73,7 +73,7 @@ describe("a run that counts as dead between its rollback and the record of its e
     const days = { fromDate: FIRST_DAY, toDate: LAST_DAY };
     const run = await insertRun(database, { organizationId, accountId, ...days, startedBy: 7 });
     const runId = run?.runId ?? 0;
-    const ended = async () => (await findRun(database, { organizationId, runId }))?.failure;
+    const ended = async () => (await getRun(database, { organizationId, runId }))?.failure;
     await database.begin((tx) => endDeadRuns(tx, "The process of the run has ended."));
     expect(await ended()).toBe("The process of the run has ended.");
     await endRun(database, runId, null);

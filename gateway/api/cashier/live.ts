@@ -73,7 +73,7 @@ const LIVE_DESCRIPTION = [
   "A plain GET answers the newest `state` once.",
 ].join("\n\n");
 
-export interface LiveFacts extends RoutesFacts {
+interface LiveFacts extends RoutesFacts {
   /** The user who reads the view: `mine` of a lease refers to this user. */
   readonly userId: number;
 }

@@ -109,7 +109,7 @@ export function routesJson(state: StationState, facts: RoutesFacts): z.infer<typ
 }
 
 /** Whether a companion would fetch a collection now: it sends heartbeats, and it polls its assignment. */
-export interface CompanionReadiness {
+interface CompanionReadiness {
   readonly readiness: (typeof READINESS)[number];
   /** When the readiness changes because time passes. Infinity when only new data changes it. */
   readonly validUntilMs: number;

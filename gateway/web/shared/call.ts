@@ -15,7 +15,7 @@ import type { ErrorBody, OperationName, ReplyOf, RequestOf } from "./operations.
 /** Longer than the gateway takes to answer (12 s at most), so that the page receives the gateway's error. */
 export const DEADLINE_MS = 15_000;
 
-export interface Success<T> {
+interface Success<T> {
   readonly ok: true;
   readonly reply: T;
 }

@@ -3,7 +3,7 @@ import type { ErrorBody, ErrorCode } from "./operations.ts";
 
 /** Failures without a readable answer. */
 export type NoAnswerCode = "offline" | "no_answer" | "answer_unreadable";
-export type FailureCode = ErrorCode | NoAnswerCode;
+type FailureCode = ErrorCode | NoAnswerCode;
 
 export interface Failure extends Partial<Omit<ErrorBody, "code" | "detail">> {
   readonly ok: false;

@@ -1,7 +1,7 @@
 /** A table. On a phone each row is a block with its titles beside its values, so that nothing is outside the screen. */
 import type { ComponentChildren } from "preact";
 
-interface Column<T> {
+export interface Column<T> {
   readonly title: string;
   readonly cell: (row: T) => ComponentChildren;
   readonly isNumber?: boolean;

@@ -22,7 +22,7 @@ interface Loaded<T> {
   readonly failure: Failure | null;
 }
 
-export interface LoadOptions {
+interface LoadOptions {
   readonly everyMs?: number | undefined;
   /** Keeps the data of the previous key, with `isOld`, until the data of the new key has loaded. */
   readonly keepsOld?: boolean;

@@ -22,7 +22,7 @@ export interface Place {
   readonly displayAddress: string;
 }
 
-export type Opening =
+type Opening =
   | { readonly step: "opening" | "used" | "no_link" }
   | { readonly step: "failed"; readonly failure: Failure }
   | { readonly step: "open"; readonly place: Place };

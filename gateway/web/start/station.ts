@@ -6,7 +6,7 @@ import { serverTime } from "../shared/clock.ts";
 import type { ReplyOf } from "../shared/operations.ts";
 
 type Live = Extract<ReplyOf<"GET /api/cashier/v1/stations/{station_id}/live/">, { readonly type: "state" }>;
-export type Companion = ReplyOf<"GET /api/backoffice/v1/devices/{device_id}/">;
+type Companion = ReplyOf<"GET /api/backoffice/v1/devices/{device_id}/">;
 
 /** Short enough that a person sees each change. */
 const POLL_MS = 1_000;

@@ -11,7 +11,7 @@ import type { Failure } from "../shared/failures.ts";
 import type { ReplyOf, RequestOf } from "../shared/operations.ts";
 import { returns, stationId } from "./session.ts";
 
-export type Order = ReplyOf<"GET /api/cashier/v1/orders/{order_id}/">;
+type Order = ReplyOf<"GET /api/cashier/v1/orders/{order_id}/">;
 type SentLine = RequestOf<"PUT /api/cashier/v1/orders/{order_id}/lines/">["body"]["lines"][number];
 export type Item = ReplyOf<"GET /api/cashier/v1/stations/{station_id}/catalogue-items/">["items"][number];
 

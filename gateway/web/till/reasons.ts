@@ -5,8 +5,8 @@ import type { ReplyOf } from "../shared/operations.ts";
 type Live = ReplyOf<"GET /api/cashier/v1/stations/{station_id}/live/">;
 export type LiveState = Extract<Live, { readonly type: "state" }>;
 export type Intent = NonNullable<LiveState["active_intent"]>;
-export type Withdrawal = NonNullable<LiveState["routes"][number]["reason"]>;
-export type Unclear = LiveState["unclear_collections"][number]["reason"];
+type Withdrawal = NonNullable<LiveState["routes"][number]["reason"]>;
+type Unclear = LiveState["unclear_collections"][number]["reason"];
 /** Without `money_may_have_moved`, for which the page shows `confirmation_needed`. */
 type Obstacle = Exclude<Intent["settle_obstacle"], "" | "money_may_have_moved">;
 

@@ -8,7 +8,7 @@ import { isSigningOut } from "../shared/session-ended.tsx";
 import { toastFailure } from "../shared/toasts.tsx";
 import { readAgain } from "../shared/use-load.ts";
 
-export type Session = ReplyOf<"GET /api/cashier/v1/session/">;
+type Session = ReplyOf<"GET /api/cashier/v1/session/">;
 export type Station = ReplyOf<"GET /api/cashier/v1/stations/">["stations"][number];
 
 /** Undefined until the first answer; null without a session. */

@@ -46,7 +46,7 @@ export const withdrawAttribution = repeatable(
 );
 
 /** Up to this amount, one person may attribute a payment alone. */
-export const attributionLimitSchema = z.object({
+const attributionLimitSchema = z.object({
   currency: z.string(),
   aloneUpToMinor: z.string().regex(AMOUNT_MINOR_PATTERN),
   /** Null for the default limit. */

@@ -16,7 +16,7 @@ const unitAmountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
 /** The heading on the cashier's screen; empty for none. */
 const category = z.union([z.literal(""), name]);
 
-export const catalogueItemSchema = z.object({
+const catalogueItemSchema = z.object({
   itemId: id,
   /** Null: every filial sells it. */
   filialId: id.nullable(),

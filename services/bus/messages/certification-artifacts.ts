@@ -50,7 +50,7 @@ export const deviceCheckSchema = z.object({
   duration_ms: z.int().min(0),
 });
 
-export const certificationRequestSchema = z.object({
+const certificationRequestSchema = z.object({
   sandboxId: id,
   deviceId: id,
   /** Who makes the device's software. */
@@ -67,7 +67,7 @@ export const certificationRequestSchema = z.object({
 });
 export type CertificationRequest = z.infer<typeof certificationRequestSchema>;
 
-export const certificationArtifactSchema = z.object({
+const certificationArtifactSchema = z.object({
   artifactId: id,
   sandboxId: id,
   deviceId: id,
@@ -92,7 +92,7 @@ export const certificationArtifactSchema = z.object({
 export type CertificationArtifact = z.infer<typeof certificationArtifactSchema>;
 
 /** A signed statement, and the proof that the log contains it. A verifier needs only the log's key besides. */
-export const provenStatementSchema = z.object({ envelope: z.string(), proof: z.string() });
+const provenStatementSchema = z.object({ envelope: z.string(), proof: z.string() });
 
 /**
  * Refuses with `conflict` and a reason of `CERTIFICATION_CONFLICTS`. A repetition for a recorded run gets the same

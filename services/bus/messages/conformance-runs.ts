@@ -32,7 +32,7 @@ export const conformanceCheckSchema = z.object({
 });
 export type ConformanceCheck = z.infer<typeof conformanceCheckSchema>;
 
-export const conformanceRunSchema = z.object({
+const conformanceRunSchema = z.object({
   runId: id,
   sandboxId: id,
   userId: id,

@@ -17,7 +17,7 @@ const credentialHash = z.string().regex(/^[0-9a-f]{64}$/);
 export const CONSUMER_MODES = ["test", "live"] as const;
 export const CONSUMER_STATUSES = ["active", "suspended"] as const;
 
-export const consumerSchema = z.object({
+const consumerSchema = z.object({
   consumerId: id,
   filialId: id,
   name: z.string(),

@@ -56,7 +56,7 @@ export const listEvents = repeatable(
 );
 
 /** One event that a station has committed. The events of one commit have the same version. */
-export const auditEventSchema = z.object({
+const auditEventSchema = z.object({
   stationId: id,
   version: id,
   ordinal: z.int(),
@@ -87,7 +87,7 @@ export const listStationEvents = repeatable(
 export const ROBOTICS_ACTOR_KINDS = [...ROLES, "robotics_consumer", "registry", "system"] as const;
 export const ROBOTICS_SUBJECTS = ["robotics_consumer", "serving_task", "filial_robotics", "webhook_endpoint"] as const;
 
-export const roboticsAuditEntrySchema = z.object({
+const roboticsAuditEntrySchema = z.object({
   eventId: id,
   atMs: z.number(),
   actor: z.object({ kind: z.enum(ROBOTICS_ACTOR_KINDS), id: z.int(), name: z.string() }),

@@ -11,4 +11,3 @@ export const heartbeatSchema = z.object({
   /** The summary that the device sent, at most 4 KiB and 8 levels (design §4, "heartbeat"). */
   summary: z.record(z.string(), z.unknown()),
 });
-export type Heartbeat = z.infer<typeof heartbeatSchema>;

@@ -256,7 +256,7 @@ export const issueCommentSchema = z.object({
 });
 export type IssueComment = z.infer<typeof issueCommentSchema>;
 /** A step of an issue's life cycle, from the audit log. `data` has the state before the step. */
-export const issueStepSchema = z.object({
+const issueStepSchema = z.object({
   eventId: id,
   atMs: z.number(),
   actor: actorSchema,
@@ -357,7 +357,7 @@ export const ISSUE_EVENT_TYPES = [
   "issues_closed",
 ] as const;
 /** An event for subscribers of the bus: the issues of one organization that one transaction has changed. */
-export const issueEventSchema = z.object({
+const issueEventSchema = z.object({
   type: z.enum(ISSUE_EVENT_TYPES),
   organizationId: id,
   issues: z.array(

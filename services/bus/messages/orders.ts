@@ -12,7 +12,7 @@ import { nameSchema } from "./name.ts";
 const id = z.int().positive();
 const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
 
-export const orderLineInputSchema = z.object({
+const orderLineInputSchema = z.object({
   name: nameSchema,
   quantity: z.int().min(1).max(BOUNDS.lineQuantity),
   unitAmountMinor: amountMinor,

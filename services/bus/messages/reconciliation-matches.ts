@@ -21,7 +21,7 @@ export const PAYMENT_SOURCES = ["transaction", "late_evidence", "payout", "batch
 /** The key of a payment side; it begins with its source. */
 const paymentKey = z.string().min(1).max(BOUNDS.paymentKeyCharacters);
 
-export const matchedLineSchema = z.object({
+const matchedLineSchema = z.object({
   lineId: id,
   kind: z.enum(LINE_KINDS),
   bookedOn: z.iso.date(),
@@ -32,7 +32,7 @@ export const matchedLineSchema = z.object({
 export type MatchedLine = z.infer<typeof matchedLineSchema>;
 
 /** A field is null when payments of this source do not have it. */
-export const matchedPaymentSchema = z.object({
+const matchedPaymentSchema = z.object({
   paymentKey,
   source: z.enum(PAYMENT_SOURCES),
   transactionId: id.nullable(),
@@ -64,7 +64,7 @@ export const matchSchema = z.object({
 });
 export type Match = z.infer<typeof matchSchema>;
 
-export const lineCandidatesSchema = z.object({
+const lineCandidatesSchema = z.object({
   line: matchedLineSchema,
   kind: z.enum(ISSUE_KINDS),
   issueId: id.nullable(),

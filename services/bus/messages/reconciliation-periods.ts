@@ -125,7 +125,7 @@ export const listClosings = repeatable(
   z.object({ closings: z.array(closingSchema), hasMore: z.boolean() }),
 );
 
-export const CLOSING_ITEMS = ["line", "issue"] as const;
+const CLOSING_ITEMS = ["line", "issue"] as const;
 
 /**
  * The lines of a closing by fingerprint, or its issues by id, each as canonical JSON. `after` is the key of the last
@@ -146,7 +146,7 @@ export const listClosingKeys = repeatable(
 
 const sum = z.object({ count, minor: signedMinor });
 /** The totals of one currency in a day. `reportDay` explains which sums are equal. */
-export const dayTotalsSchema = z.object({
+const dayTotalsSchema = z.object({
   currency: z.string(),
   settled: z.object({
     cash: sum,

@@ -25,7 +25,7 @@ export const STATEMENT_FILE_BYTES = 2 * 1_024 ** 3;
  * How to read a file: a format and an encoding, or a mapping, which has both. When all are left out, a person confirms
  * them later.
  */
-export const declarationSchema = z.object({
+const declarationSchema = z.object({
   format: z.string().optional(),
   encoding: z.enum(ENCODINGS).optional(),
   mappingId: id.optional(),

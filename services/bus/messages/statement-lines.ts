@@ -17,7 +17,7 @@ const position = z.int().positive();
 const limit = z.int().min(1).max(BOUNDS.listed);
 
 /** The fields of a statement line (`StatementLine` of services/reconciliation/formats). */
-export const statementLineShape = {
+const statementLineShape = {
   kind: z.enum(LINE_KINDS),
   providerType: z.string(),
   amountMinor: signedMinor,
@@ -102,7 +102,7 @@ export const listImportLines = repeatable(
   z.object({ lines: z.array(statementLineSchema.extend({ position })), hasMore: z.boolean() }),
 );
 
-export const listedMalformedRowSchema = malformedRowSchema.extend({ importId: id });
+const listedMalformedRowSchema = malformedRowSchema.extend({ importId: id });
 export type ListedMalformedRow = z.infer<typeof listedMalformedRowSchema>;
 
 /** By import and position, without withdrawn imports. Refuses with `not_found`. */

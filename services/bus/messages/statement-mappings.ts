@@ -16,7 +16,7 @@ const version = z.int().positive();
 const count = z.int().min(0);
 const signedMinor = z.string().regex(/^-?\d+$/);
 
-export const statementMappingSchema = z.object({
+const statementMappingSchema = z.object({
   mappingId: id,
   name: z.string(),
   version,
@@ -69,7 +69,7 @@ const refusal = z.object({ code: z.string(), detail: z.string() }).nullable();
 
 export const PREVIEW_ROWS = { unlessAsked: 20, most: 100 } as const;
 
-export const previewRowSchema = z.object({
+const previewRowSchema = z.object({
   position: z.int().positive(),
   /** The beginning of the row, as it is in the file. */
   raw: z.string(),

@@ -8,7 +8,7 @@ const id = z.int().positive();
 const moneyMoved = z.enum(["no", "yes", "maybe"]);
 export type MoneyMoved = z.infer<typeof moneyMoved>;
 
-export const timelineEntrySchema = z.object({
+const timelineEntrySchema = z.object({
   atMs: z.number(),
   type: z.string(),
   actor: actorSchema,

@@ -36,7 +36,7 @@ export async function listComments(sql: Queryable, { organizationId, issueId }: 
     where organization_id = ${organizationId} and issue_id = ${issueId} order by comment_id`;
 }
 
-export interface StepRow {
+interface StepRow {
   readonly event_id: number;
   readonly at: Date;
   readonly actor: ProviderActor;

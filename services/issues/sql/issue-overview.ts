@@ -3,7 +3,7 @@ import type { ISSUE_VIEWS } from "../../bus/messages/issue-overview.ts";
 import type { Queryable } from "../../db/pool.ts";
 import { type Filtered, ofFilter } from "./issues.ts";
 
-export interface IssueSumRow {
+interface IssueSumRow {
   readonly currency: string | null;
   readonly count: number;
   readonly amount_minor: string | null;

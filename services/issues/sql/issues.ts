@@ -39,7 +39,7 @@ export interface IssueRow {
   readonly proposal: Proposal | null;
 }
 
-export const issueColumns = (sql: Queryable) => sql`
+const issueColumns = (sql: Queryable) => sql`
   issue_id, organization_id, account_key, config_id, kind, status, source, subject_key, station_id, intent_id, order_id,
   amount_minor::text as amount_minor, currency, provider_reference, evidence, encode(evidence_hash, 'hex') as evidence_hash,
   assignee_id, supersedes_id, superseded_by, opened_at, last_seen_at, resolved_at, resolved_by, reason, transaction_id,
@@ -50,20 +50,16 @@ export interface IssueKey {
   readonly issueId: number;
 }
 
-export async function findIssue(sql: Queryable, key: IssueKey): Promise<IssueRow | undefined> {
+export async function getIssue(sql: Queryable, key: IssueKey, lock = sql``): Promise<IssueRow | undefined> {
   const [row] = await sql<IssueRow[]>`
     select ${issueColumns(sql)} from issues
-    where organization_id = ${key.organizationId} and issue_id = ${key.issueId}`;
+    where organization_id = ${key.organizationId} and issue_id = ${key.issueId} ${lock}`;
   return row;
 }
 
 /** The issue, locked until the transaction ends. */
-export async function lockIssue(sql: Transaction, key: IssueKey): Promise<IssueRow | undefined> {
-  const [row] = await sql<IssueRow[]>`
-    select ${issueColumns(sql)} from issues
-    where organization_id = ${key.organizationId} and issue_id = ${key.issueId} for update`;
-  return row;
-}
+export const lockIssue = async (tx: Transaction, key: IssueKey): Promise<IssueRow | undefined> =>
+  await getIssue(tx, key, tx`for update`);
 
 /** Those of the issues that are not about money, locked until the transaction ends. */
 export async function lockIssuesWithoutMoney(
@@ -125,7 +121,7 @@ export async function listUnresolved(
     order by issue_id limit ${page.limit}`;
 }
 
-export interface IssueResolution {
+interface IssueResolution {
   readonly status: "attributed" | "closed";
   readonly by: number;
   readonly reason: string;

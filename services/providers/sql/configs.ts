@@ -19,9 +19,9 @@ interface ConfigKey {
   readonly configId: number;
 }
 
-export async function findConfig(sql: Queryable, key: ConfigKey): Promise<ConfigRow | undefined> {
+export async function findConfig(sql: Queryable, key: ConfigKey, lock = sql``): Promise<ConfigRow | undefined> {
   const [row] = await sql<ConfigRow[]>`
-    select * from provider_configs where organization_id = ${key.organizationId} and config_id = ${key.configId}`;
+    select * from provider_configs where organization_id = ${key.organizationId} and config_id = ${key.configId} ${lock}`;
   return row;
 }
 
@@ -44,12 +44,8 @@ export async function listConfigIdsAfter(sql: Queryable, afterId: number, limit:
 }
 
 /** The config, locked until the transaction ends. */
-export async function lockConfig(sql: Transaction, key: ConfigKey): Promise<ConfigRow | undefined> {
-  const [row] = await sql<ConfigRow[]>`
-    select * from provider_configs
-    where organization_id = ${key.organizationId} and config_id = ${key.configId} for update`;
-  return row;
-}
+export const lockConfig = async (tx: Transaction, key: ConfigKey): Promise<ConfigRow | undefined> =>
+  await findConfig(tx, key, tx`for update`);
 
 /** The config, if this station may use it for a new payment now. */
 export async function findUsableConfig(

@@ -209,7 +209,7 @@ export interface FurtherEvidence {
 }
 
 /** `isNew`: something was stored or recorded. `isBack`: the issue had ended, and is open again. */
-export interface EvidenceOutcome {
+interface EvidenceOutcome {
   readonly isNew: boolean;
   readonly isBack: boolean;
 }

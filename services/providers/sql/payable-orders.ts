@@ -2,7 +2,7 @@
 import type { Queryable } from "../../db/pool.ts";
 import type { OrderPlace } from "./issues.ts";
 
-export interface PayableOrderRow {
+interface PayableOrderRow {
   readonly order_id: number;
   readonly display_number: number;
   readonly station_id: number;

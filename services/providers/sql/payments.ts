@@ -33,7 +33,7 @@ const columns = (sql: Queryable) => sql`
   amount_minor::text as amount_minor, currency, expires_at, status, asked_until, failure, qr_payload, provider_reference,
   paid_reference, withdrawn_at, ended_at, assertions, created_at`;
 
-export interface NewPayment {
+interface NewPayment {
   readonly intentId: number;
   readonly configId: number;
   readonly organizationId: number;

@@ -58,7 +58,7 @@ export async function insertProposal(
   return row.proposal_id;
 }
 
-export interface ProposalDecision {
+interface ProposalDecision {
   readonly status: Exclude<ProposalRow["status"], "waiting">;
   readonly by: number | null;
   readonly reason: string | null;

@@ -2,7 +2,7 @@
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import type { SealedSecret } from "../../runtime/keyring.ts";
 
-export interface SecretRow {
+interface SecretRow {
   readonly secret_id: number;
   readonly config_id: number;
   readonly name: string;

@@ -73,7 +73,7 @@ class SettlementDetails implements CsvReport {
     const batch = this.#value(row, "batchNumber");
     if (!this.#batches.add({ account, batch, currency: netCurrency }, netMinor)) return;
     const none = { fromDate: undefined, toDate: undefined };
-    yield headerRecord({ statementReference: batch, account, currency: netCurrency, ...none });
+    yield headerRecord({ account, currency: netCurrency, ...none });
   }
 
   *#check({ position }: CsvRow, sums: EntrySums): Generator<StatementRecord> {

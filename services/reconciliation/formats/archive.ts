@@ -13,7 +13,7 @@ import { FORMAT_LIMITS } from "./limits.ts";
 import { OFFICE_FILE, OFFICE_REFUSAL } from "./refused-files.ts";
 
 /** One file of an archive. Its bytes are read before the next file is asked for. */
-export interface ArchivedFile {
+interface ArchivedFile {
   readonly name: string;
   readonly bytes: AsyncIterable<Uint8Array>;
 }

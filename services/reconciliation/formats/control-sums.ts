@@ -38,7 +38,7 @@ function tooMany(): StatementRefusedError {
   return new StatementRefusedError("too_large", sentence);
 }
 
-export interface RowAmounts {
+interface RowAmounts {
   readonly position: number;
   readonly currency: string;
   readonly grossMinor: bigint;

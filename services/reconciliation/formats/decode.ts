@@ -8,7 +8,7 @@ import { StatementRefusedError } from "./format.ts";
 
 export { ENCODINGS, type Encoding } from "./encodings.ts";
 
-export interface EncodingCandidate {
+interface EncodingCandidate {
   readonly encoding: Encoding;
   /** For people. */
   readonly reason: string;

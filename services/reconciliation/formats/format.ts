@@ -71,7 +71,6 @@ export interface ControlTotal {
 
 /** What the header of a statement states about the whole: one for each `Stmt`, section or batch. */
 export interface StatementHeader {
-  readonly statementReference: string;
   readonly account: string;
   readonly currency: string | undefined;
   readonly fromDate: string | undefined;

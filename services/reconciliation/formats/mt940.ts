@@ -155,10 +155,9 @@ class Mt940Reader {
     if (statement.hasHeader) return;
     statement.hasHeader = true;
     const { account, currency, reference, number, openingField } = statement;
-    const statementReference = shownReference(statement);
     // Most banks write the same reference and number each day.
     if (this.#seen.has([reference, account, number, openingField])) yield NEXT_FILE;
-    yield headerRecord({ statementReference, account, currency, fromDate: undefined, toDate: undefined });
+    yield headerRecord({ account, currency, fromDate: undefined, toDate: undefined });
   }
 
   *#endEntry(statement: Statement): Generator<StatementRecord> {
@@ -221,12 +220,8 @@ function statementOf({ lines, position }: Field): Statement {
 }
 
 /** Most banks write the same :20: in each statement; only the number makes it unique. */
-function shownReference({ reference, number }: Statement): string {
-  return `${reference} ${number}`.trim();
-}
-
-function named(what: string, statement: Statement): string {
-  return `${what} ${shownReference(statement)}`;
+function named(what: string, { reference, number }: Statement): string {
+  return `${what} ${`${reference} ${number}`.trim()}`;
 }
 
 /** Known only at the end of the statement. */
@@ -234,8 +229,7 @@ function* daysRecords(statement: Statement, { on: closingOn }: Balance): Generat
   const { account, currency, opening, days } = statement;
   if (closingOn === undefined) return;
   const { from, to } = daysOfBalances(opening?.on, closingOn, days);
-  const statementReference = shownReference(statement);
-  yield headerRecord({ statementReference, account, currency, fromDate: from, toDate: to });
+  yield headerRecord({ account, currency, fromDate: from, toDate: to });
 }
 
 /** "C260302EUR1234,56". A date that is not in the calendar is reported, and the balance counts all the same. */

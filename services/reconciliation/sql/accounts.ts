@@ -21,7 +21,7 @@ const columns = (sql: Queryable) => sql`
   account_id, filial_id, provider, reference, name, currency, mode, config_id, settlement_delay_days, time_zone,
   last_day::text as last_day, created_at`;
 
-export interface AccountKey {
+interface AccountKey {
   readonly organizationId: number;
   readonly accountId: number;
 }
@@ -35,19 +35,19 @@ export async function listStatementAccounts(
     order by account_id limit ${page.limit}`;
 }
 
-export async function findAccount(sql: Queryable, key: AccountKey): Promise<AccountRow | undefined> {
+export async function getStatementAccount(
+  sql: Queryable,
+  key: AccountKey,
+  lock = sql``,
+): Promise<AccountRow | undefined> {
   const [row] = await sql<AccountRow[]>`
-    select ${columns(sql)} from statement_accounts where organization_id = ${key.organizationId} and account_id = ${key.accountId}`;
+    select ${columns(sql)} from statement_accounts where organization_id = ${key.organizationId} and account_id = ${key.accountId} ${lock}`;
   return row;
 }
 
 /** Locks the account until the transaction ends. Imports take the same lock, so that they are stored one after another. */
-export async function lockAccount(sql: Transaction, key: AccountKey): Promise<AccountRow | undefined> {
-  const [row] = await sql<AccountRow[]>`
-    select ${columns(sql)} from statement_accounts
-    where organization_id = ${key.organizationId} and account_id = ${key.accountId} for update`;
-  return row;
-}
+export const lockAccount = async (tx: Transaction, key: AccountKey): Promise<AccountRow | undefined> =>
+  await getStatementAccount(tx, key, tx`for update`);
 
 export async function countAccounts(sql: Queryable, organizationId: number): Promise<number> {
   const [row] = await sql<[{ count: number }]>`

@@ -29,7 +29,7 @@ const closings = (sql: Queryable) => sql`
         and string_to_array(i.evidence #>> '{statement,facts,closings}', ' ') @> array[c.closing_id::text]) as after_closing
   from period_closings c join closing_keys k using (key_id) join statement_accounts a using (account_id)`;
 
-export async function findClosing(
+export async function getClosing(
   sql: Queryable,
   key: { readonly organizationId: number; readonly closingId: number },
 ): Promise<ClosingRow | undefined> {
@@ -141,7 +141,7 @@ export async function lockForClose(
 }
 
 /** What a closing states about its lines and issues, in its canonical names; `through_line_id` is the newest line of the account. */
-export interface ClosingFacts {
+interface ClosingFacts {
   readonly closed_at: string;
   readonly through_line_id: number;
   readonly account: CanonicalObject;

@@ -83,7 +83,7 @@ export async function takeImport(
   return row;
 }
 
-export interface ImportProgress {
+interface ImportProgress {
   readonly readBytes: number;
   readonly records: number;
   readonly malformed: number;

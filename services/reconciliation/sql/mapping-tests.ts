@@ -39,7 +39,7 @@ export async function insertMappingTest(
   return row.test_id;
 }
 
-export interface MappingTestProgress {
+interface MappingTestProgress {
   readonly readBytes: number;
   readonly lines: number;
   readonly malformed: number;
@@ -76,7 +76,7 @@ export async function endMappingTest(sql: Queryable, testId: number, end: Mappin
     where test_id = ${testId} and status = 'running'`;
 }
 
-export async function findMappingTest(
+export async function getMappingTest(
   sql: Queryable,
   key: { readonly organizationId: number; readonly testId: number; readonly lostAfterMs: number },
 ): Promise<MappingTestRow | undefined> {

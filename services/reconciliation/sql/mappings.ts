@@ -37,7 +37,7 @@ export async function listStatementMappings(
     order by mapping_id limit ${page.limit}`;
 }
 
-export async function findMapping(
+export async function getStatementMapping(
   sql: Queryable,
   key: { readonly organizationId: number; readonly mappingId: number },
 ): Promise<MappingRow | undefined> {
@@ -85,7 +85,7 @@ export async function insertMapping(
   return row;
 }
 
-export interface UploadedFile {
+interface UploadedFile {
   readonly import_id: number;
   readonly object_name: string | null;
   readonly size_bytes: number;

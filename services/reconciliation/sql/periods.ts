@@ -27,13 +27,13 @@ export async function closedPeriodOf(
 }
 
 /** What is missing, how much of it, and since or until which day where that is known. */
-export interface MissingRow {
+interface MissingRow {
   readonly code: (typeof MISSING_CODES)[number];
   readonly count: number;
   readonly day: string | null;
 }
 
-export interface PeriodRow {
+interface PeriodRow {
   readonly account_id: number;
   readonly filial_id: number | null;
   readonly from_date: string;

@@ -155,7 +155,7 @@ async function nameMalformed(sql: Transaction, scope: RunScope): Promise<void> {
     ) each where of_import <= ${RUN_LIMITS.malformedOfImport}`;
 }
 
-export interface RunIssues {
+interface RunIssues {
   readonly raised: readonly RaisedIssue[];
   /** Those that the run has explained. */
   readonly ended: readonly {

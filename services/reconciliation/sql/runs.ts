@@ -14,7 +14,7 @@ export interface RunScope {
   readonly toDate: string;
 }
 
-export interface RunTotals {
+interface RunTotals {
   readonly currency: string;
   readonly lines: number;
   readonly totalMinor: string;
@@ -157,7 +157,7 @@ export async function endRun(sql: Queryable, runId: number, failure: string | nu
     where run_id = ${runId} and (status = 'running' or status = 'failed' and ${failure}::text is not null)`;
 }
 
-export async function findRun(
+export async function getRun(
   sql: Queryable,
   key: { readonly organizationId: number; readonly runId: number },
 ): Promise<RunRow | undefined> {
@@ -206,7 +206,7 @@ export async function countChanges(
   return { new: count("new"), gone: count("gone"), changed: count("changed"), unchanged: count("unchanged") };
 }
 
-export interface ComparedDifference {
+interface ComparedDifference {
   readonly issue_id: number;
   readonly kind: string;
   readonly change: RunChange;

@@ -1,7 +1,7 @@
 /** The values of statements and runs for the metrics. */
 import type { Queryable } from "../../db/pool.ts";
 
-export interface StatementSummary {
+interface StatementSummary {
   readonly lines: Readonly<Record<"matched" | "differs" | "rejected" | "not_run", number>>;
   readonly oldestWantedSeconds: number;
   readonly lagSeconds: number;

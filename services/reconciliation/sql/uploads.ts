@@ -33,7 +33,7 @@ export interface ImportRow {
   readonly withdrawn: ImportDecision;
 }
 
-export interface StoredTotal {
+interface StoredTotal {
   readonly name: string;
   readonly currency: string;
   readonly stated_minor: string;
@@ -120,7 +120,7 @@ const importOfObject = (
   select import_id from statement_imports
   where organization_id = ${organizationId} and account_id = ${accountId} and object_name = ${objectName}`;
 
-export async function findImport(sql: Queryable, key: ImportKey): Promise<ImportRow | undefined> {
+export async function getImport(sql: Queryable, key: ImportKey): Promise<ImportRow | undefined> {
   const [row] = await sql<ImportRow[]>`
     select ${columns(sql)} from statement_imports
     where organization_id = ${key.organizationId} and import_id = ${key.importId}`;

@@ -5,7 +5,7 @@
 import type { Fragment, Queryable, Transaction } from "../../db/pool.ts";
 import { RUN_LIMITS } from "../limits.ts";
 
-export interface WantedDays {
+interface WantedDays {
   readonly accountId: number;
   readonly fromDate: string;
   readonly toDate: string;
@@ -41,11 +41,11 @@ export async function wantRunsOfOpenDays(sql: Transaction, accountIds: readonly 
     select want_run(account_id, lower(open), upper(open) - 1, false) from days where not isempty(open) order by account_id`;
 }
 
-export interface WantedRun extends WantedDays {
+interface WantedRun extends WantedDays {
   readonly organizationId: number;
 }
 
-export interface WantedLimits {
+interface WantedLimits {
   readonly quietMs: number;
   readonly longestWaitMs: number;
   /** For followers: accounts that wait because of another account's import. */

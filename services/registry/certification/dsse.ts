@@ -1,7 +1,7 @@
 /** A signed statement (DSSE 1.0). The signature covers the bytes as they are stored, so a verifier need not normalize them. */
 export const STATEMENT_TYPE = "application/vnd.in-toto+json";
 
-export interface EnvelopeSigner {
+interface EnvelopeSigner {
   readonly keyId: string;
   /** 64 bytes of Ed25519. */
   sign(bytes: Uint8Array): Uint8Array;

@@ -48,7 +48,7 @@ export async function appendStatements(
   return indexes;
 }
 
-export interface ProvenStatement {
+interface ProvenStatement {
   readonly envelope: string;
   readonly proof: string;
 }

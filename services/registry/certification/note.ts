@@ -1,7 +1,7 @@
 /** Checkpoints of the log as signed notes, and proofs of inclusion as text (C2SP signed-note, tlog-checkpoint, tlog-proof). */
 import { createHash } from "node:crypto";
 
-export interface NoteSigner {
+interface NoteSigner {
   /** The log's name, without spaces and plus signs. */
   readonly name: string;
   /** 32 bytes of Ed25519. */

@@ -5,7 +5,7 @@
 import type { DeviceKind } from "../../../machines/station/state.ts";
 import type { CertifiedCapability } from "../../bus/messages/certification-artifacts.ts";
 
-export type CheckedCapability = "enrollment" | "presence" | CertifiedCapability;
+type CheckedCapability = "enrollment" | "presence" | CertifiedCapability;
 
 const OF_EVERY_DEVICE = {
   enrollment: [

@@ -10,7 +10,7 @@ const REVOCATION = "urn:device-payments:certificate-revocation:v1";
 
 export const sha256 = (text: string | Uint8Array): string => createHash("sha256").update(text).digest("hex");
 
-export interface PassedRun {
+interface PassedRun {
   readonly run: CertificationRequest;
   readonly capability: CertifiedCapability;
   readonly kind: DeviceKind;

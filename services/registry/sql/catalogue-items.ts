@@ -12,7 +12,7 @@ export interface CatalogueItemRow {
   readonly changed_at: Date;
 }
 
-export interface NewCatalogueItem {
+interface NewCatalogueItem {
   readonly organizationId: number;
   readonly filialId: number | null;
   readonly name: string;
@@ -60,22 +60,19 @@ export async function getCatalogueItem(
   sql: Queryable,
   organizationId: number,
   itemId: number,
+  lock = sql``,
 ): Promise<CatalogueItemRow | undefined> {
   const [row] = await sql<CatalogueItemRow[]>`
-    select * from catalogue_items where organization_id = ${organizationId} and item_id = ${itemId}`;
+    select * from catalogue_items where organization_id = ${organizationId} and item_id = ${itemId} ${lock}`;
   return row;
 }
 
 /** The organization's item, locked until the transaction ends, so that its changes are recorded one after another. */
-export async function lockCatalogueItem(
-  sql: Transaction,
+export const lockCatalogueItem = async (
+  tx: Transaction,
   organizationId: number,
   itemId: number,
-): Promise<CatalogueItemRow | undefined> {
-  const [row] = await sql<CatalogueItemRow[]>`
-    select * from catalogue_items where organization_id = ${organizationId} and item_id = ${itemId} for update`;
-  return row;
-}
+): Promise<CatalogueItemRow | undefined> => await getCatalogueItem(tx, organizationId, itemId, tx`for update`);
 
 export async function changeCatalogueItem(
   sql: Transaction,

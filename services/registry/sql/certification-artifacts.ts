@@ -34,7 +34,7 @@ const artifacts = (sql: Queryable) => sql`
     r.revoked_by_name, r.reason as revoked_because, r.leaf_index as revocation_index
   from certification_artifacts a left join certification_revocations r using (artifact_id)`;
 
-export interface NewArtifact {
+interface NewArtifact {
   readonly organizationId: number;
   readonly leafIndex: number;
   readonly run: SeenRun;

@@ -17,7 +17,7 @@ export async function listLeafHashes(sql: Queryable, size?: number): Promise<Buf
   return rows.map(({ leaf_hash: hash }) => hash);
 }
 
-export interface NewLeaf {
+interface NewLeaf {
   readonly leafIndex: number;
   readonly envelope: string;
   readonly leafHash: Uint8Array;
@@ -59,7 +59,7 @@ export async function addCertificationKey(
     insert into certification_keys (key_id, public_key) values (${keyId}, ${publicKey}) on conflict (key_id) do nothing`;
 }
 
-export interface CertificationKeyRow {
+interface CertificationKeyRow {
   readonly key_id: string;
   readonly public_key: Buffer;
   readonly first_used_at: Date;

@@ -16,7 +16,7 @@ export interface DeviceRow {
   readonly enrolled_at: Date | null;
 }
 
-export interface NewDevice {
+interface NewDevice {
   readonly organizationId: number;
   readonly stationId: number;
   readonly name: string;
@@ -57,22 +57,19 @@ export async function getDevice(
   sql: Queryable,
   organizationId: number,
   deviceId: number,
+  lock = sql``,
 ): Promise<DeviceRow | undefined> {
   const [row] = await sql<DeviceRow[]>`
-    select * from devices where organization_id = ${organizationId} and device_id = ${deviceId}`;
+    select * from devices where organization_id = ${organizationId} and device_id = ${deviceId} ${lock}`;
   return row;
 }
 
 /** The device, locked until the transaction ends. Only the holder of this lock changes its codes and credentials. */
-export async function lockDevice(
-  sql: Transaction,
+export const lockDevice = async (
+  tx: Transaction,
   organizationId: number,
   deviceId: number,
-): Promise<DeviceRow | undefined> {
-  const [row] = await sql<DeviceRow[]>`
-    select * from devices where organization_id = ${organizationId} and device_id = ${deviceId} for update`;
-  return row;
-}
+): Promise<DeviceRow | undefined> => await getDevice(tx, organizationId, deviceId, tx`for update`);
 
 /** The devices of a station that are not revoked; the caller has locked the station. */
 export async function countDevicesInUse(sql: Queryable, stationId: number): Promise<number> {
@@ -159,7 +156,7 @@ export async function revokeCredentials(sql: Transaction, deviceId: number): Pro
   return rows.map((row) => row.hash);
 }
 
-export interface AnnouncedCredentialRow {
+interface AnnouncedCredentialRow {
   readonly credential_id: number;
   readonly hash: string;
   readonly device_id: number;

@@ -34,24 +34,20 @@ export async function getFilial(
   sql: Queryable,
   organizationId: number,
   filialId: number,
+  lock = sql``,
 ): Promise<FilialRow | undefined> {
   const [row] = await sql<FilialRow[]>`
     select filial_id, name, created_at from filials
-    where organization_id = ${organizationId} and filial_id = ${filialId}`;
+    where organization_id = ${organizationId} and filial_id = ${filialId} ${lock}`;
   return row;
 }
 
 /** The organization's filial, locked until the transaction ends, so that renamings are recorded one after another. */
-export async function lockFilial(
-  sql: Transaction,
+export const lockFilial = async (
+  tx: Transaction,
   organizationId: number,
   filialId: number,
-): Promise<FilialRow | undefined> {
-  const [row] = await sql<FilialRow[]>`
-    select filial_id, name, created_at from filials
-    where organization_id = ${organizationId} and filial_id = ${filialId} for no key update`;
-  return row;
-}
+): Promise<FilialRow | undefined> => await getFilial(tx, organizationId, filialId, tx`for no key update`);
 
 export async function renameFilial(sql: Queryable, filialId: number, name: string): Promise<FilialRow> {
   const [row] = await sql<[FilialRow]>`

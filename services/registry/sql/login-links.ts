@@ -1,6 +1,6 @@
 import type { Transaction } from "../../db/pool.ts";
 
-export interface LoginLinkRow {
+interface LoginLinkRow {
   readonly organization_id: number;
   readonly station_id: number;
   readonly expires_at: Date;

@@ -17,7 +17,7 @@ export interface SandboxRow {
   readonly kept_settings: readonly KeptSettings[] | null;
 }
 
-export interface NewSandbox {
+interface NewSandbox {
   readonly organizationId: number;
   readonly stationId: number;
   readonly displayId: number;
@@ -57,24 +57,20 @@ export async function getSandbox(
   sql: Queryable,
   organizationId: number,
   sandboxId: number,
+  lock = sql``,
 ): Promise<SandboxRow | undefined> {
   const [row] = await sql<SandboxRow[]>`
     select * from sandboxes
-    where organization_id = ${organizationId} and sandbox_id = ${sandboxId} and deleted_at is null`;
+    where organization_id = ${organizationId} and sandbox_id = ${sandboxId} and deleted_at is null ${lock}`;
   return row;
 }
 
 /** The sandbox, locked until the transaction ends, so that its changes follow one another. */
-export async function lockSandbox(
-  sql: Transaction,
+export const lockSandbox = async (
+  tx: Transaction,
   organizationId: number,
   sandboxId: number,
-): Promise<SandboxRow | undefined> {
-  const [row] = await sql<SandboxRow[]>`
-    select * from sandboxes
-    where organization_id = ${organizationId} and sandbox_id = ${sandboxId} and deleted_at is null for update`;
-  return row;
-}
+): Promise<SandboxRow | undefined> => await getSandbox(tx, organizationId, sandboxId, tx`for update`);
 
 /** The devices are new where an earlier one was revoked. */
 export async function markReset(

@@ -71,9 +71,7 @@ export async function deleteOldSessions(sql: Queryable, { olderThanDays, rows }:
   return result.count;
 }
 
-export interface AnnouncedSessionRow
-  extends SessionRow,
-    Pick<UserRow, "user_id" | "organization_id" | "name" | "role"> {
+interface AnnouncedSessionRow extends SessionRow, Pick<UserRow, "user_id" | "organization_id" | "name" | "role"> {
   readonly hash: string;
   readonly is_open: boolean;
 }

@@ -13,7 +13,7 @@ export interface StationRow {
   readonly created_at: Date;
 }
 
-export interface NewStation {
+interface NewStation {
   readonly organizationId: number;
   readonly filialId: number;
   readonly name: string;
@@ -57,22 +57,19 @@ export async function getStation(
   sql: Queryable,
   organizationId: number,
   stationId: number,
+  lock = sql``,
 ): Promise<StationRow | undefined> {
   const [row] = await sql<StationRow[]>`
-    select * from stations where organization_id = ${organizationId} and station_id = ${stationId}`;
+    select * from stations where organization_id = ${organizationId} and station_id = ${stationId} ${lock}`;
   return row;
 }
 
 /** The station, locked until the transaction ends, so that its changes follow one another. */
-export async function lockStation(
-  sql: Transaction,
+export const lockStation = async (
+  tx: Transaction,
   organizationId: number,
   stationId: number,
-): Promise<StationRow | undefined> {
-  const [row] = await sql<StationRow[]>`
-    select * from stations where organization_id = ${organizationId} and station_id = ${stationId} for update`;
-  return row;
-}
+): Promise<StationRow | undefined> => await getStation(tx, organizationId, stationId, tx`for update`);
 
 /** The sandbox station of that seed, unless it was closed. */
 export async function getSeededStation(

@@ -12,7 +12,7 @@ export interface ConsumerRow {
   readonly created_at: Date;
 }
 
-export interface ConsumerKey {
+interface ConsumerKey {
   readonly organizationId: number;
   readonly consumerId: number;
 }
@@ -20,10 +20,10 @@ export interface ConsumerKey {
 /** All but the credential's hash, which is compared in SQL only. */
 const columns = (sql: Queryable) => sql`consumer_id, organization_id, filial_id, name, mode, status, created_at`;
 
-export async function findConsumer(sql: Queryable, key: ConsumerKey): Promise<ConsumerRow | undefined> {
+export async function findConsumer(sql: Queryable, key: ConsumerKey, lock = sql``): Promise<ConsumerRow | undefined> {
   const [row] = await sql<ConsumerRow[]>`
     select ${columns(sql)} from robotics_consumers
-    where organization_id = ${key.organizationId} and consumer_id = ${key.consumerId}`;
+    where organization_id = ${key.organizationId} and consumer_id = ${key.consumerId} ${lock}`;
   return row;
 }
 
@@ -35,20 +35,12 @@ export async function authenticateConsumer(sql: Queryable, credentialHash: Buffe
 }
 
 /** The consumer, locked for share: it is not suspended or changed until the transaction ends. */
-export async function holdConsumer(sql: Transaction, key: ConsumerKey): Promise<ConsumerRow | undefined> {
-  const [row] = await sql<ConsumerRow[]>`
-    select ${columns(sql)} from robotics_consumers
-    where organization_id = ${key.organizationId} and consumer_id = ${key.consumerId} for share`;
-  return row;
-}
+export const holdConsumer = async (tx: Transaction, key: ConsumerKey): Promise<ConsumerRow | undefined> =>
+  await findConsumer(tx, key, tx`for share`);
 
 /** The consumer, locked for a change; waits for transactions that hold it. */
-export async function lockConsumer(sql: Transaction, key: ConsumerKey): Promise<ConsumerRow | undefined> {
-  const [row] = await sql<ConsumerRow[]>`
-    select ${columns(sql)} from robotics_consumers
-    where organization_id = ${key.organizationId} and consumer_id = ${key.consumerId} for update`;
-  return row;
-}
+export const lockConsumer = async (tx: Transaction, key: ConsumerKey): Promise<ConsumerRow | undefined> =>
+  await findConsumer(tx, key, tx`for update`);
 
 export async function listRoboticsConsumers(
   sql: Queryable,

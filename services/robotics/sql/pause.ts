@@ -9,7 +9,7 @@ export interface FilialRow {
   readonly changed_by_name: string | null;
 }
 
-export interface FilialKey {
+interface FilialKey {
   readonly organizationId: number;
   readonly filialId: number;
 }

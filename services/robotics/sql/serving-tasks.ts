@@ -22,7 +22,7 @@ export interface TaskRow {
 }
 
 /** A task of an organization and, where a consumer asks, of that consumer. */
-export interface TaskKey {
+interface TaskKey {
   readonly organizationId: number;
   readonly consumerId?: number;
   readonly taskId: number;
@@ -32,18 +32,16 @@ const matches = (sql: Queryable, { organizationId, consumerId, taskId }: TaskKey
   organization_id = ${organizationId} and task_id = ${taskId}
   ${consumerId === undefined ? sql`` : sql`and consumer_id = ${consumerId}`}`;
 
-export async function getServingTask(sql: Queryable, key: TaskKey): Promise<TaskRow | undefined> {
-  const [row] = await sql<TaskRow[]>`select * from serving_tasks where ${matches(sql, key)}`;
+export async function getServingTask(sql: Queryable, key: TaskKey, lock = sql``): Promise<TaskRow | undefined> {
+  const [row] = await sql<TaskRow[]>`select * from serving_tasks where ${matches(sql, key)} ${lock}`;
   return row;
 }
 
 /**
  * The task, locked until the transaction ends: an acceptance, a cancellation and the deadline come one after another.
  */
-export async function lockTask(sql: Transaction, key: TaskKey): Promise<TaskRow | undefined> {
-  const [row] = await sql<TaskRow[]>`select * from serving_tasks where ${matches(sql, key)} for update`;
-  return row;
-}
+export const lockTask = async (tx: Transaction, key: TaskKey): Promise<TaskRow | undefined> =>
+  await getServingTask(tx, key, tx`for update`);
 
 /**
  * Compares with the present time and not with the transaction's start, because the transaction may have waited for a
@@ -71,7 +69,7 @@ export async function countOpenTasks(sql: Queryable, consumerId: number): Promis
   return row.count;
 }
 
-export interface NewTask {
+interface NewTask {
   readonly organizationId: number;
   readonly filialId: number;
   readonly consumerId: number;

@@ -14,7 +14,7 @@ export interface ComparedReference {
   readonly withinHours: number | undefined;
 }
 
-export type SeamAnswer =
+type SeamAnswer =
   | { readonly settledAs: number }
   /** `usedBy` is the transaction that has used the reference before. */
   | { readonly refusal: SettlementRefusal; readonly usedBy: number | null };

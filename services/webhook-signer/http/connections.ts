@@ -22,7 +22,7 @@ export interface Connection {
   destroy(): void;
 }
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   /** How long the connection waits for the next request before it ends. */
   readonly idleMs: number;
   /** Called once, when the connection has ended. */
@@ -80,7 +80,7 @@ export function createConnection(origin: string, socket: Socket, { idleMs, onClo
   return connection;
 }
 
-export interface IdleConnections {
+interface IdleConnections {
   /** Takes the connection used last, because the target is least likely to close it. Undefined when there is none. */
   take(origin: string): Connection | undefined;
   /** Keeps a connection, or ends it when it is too old; with too many, the one that has waited longest is ended. */
@@ -91,7 +91,7 @@ export interface IdleConnections {
 }
 
 /** The defaults are in `TARGET_LIMITS`. */
-export type IdleBounds = Readonly<Record<"connectionMs" | "idleConnections" | "idleConnectionsPerTarget", number>>;
+type IdleBounds = Readonly<Record<"connectionMs" | "idleConnections" | "idleConnectionsPerTarget", number>>;
 
 /**
  * A connection keeps the address that was checked when it was opened. When a host's name changes to a private address, reuse

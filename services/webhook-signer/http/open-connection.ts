@@ -7,7 +7,7 @@ import { connect as connectTls, type SecureContext, type TLSSocket } from "node:
 import { TARGET_LIMITS } from "../limits.ts";
 import { AttemptFailure } from "./send-result.ts";
 
-export interface ConnectionTarget {
+interface ConnectionTarget {
   /** The host as the certificate has it: a name, or an address without brackets. */
   readonly host: string;
   readonly port: number;
@@ -16,7 +16,7 @@ export interface ConnectionTarget {
   readonly addresses: readonly string[];
 }
 
-export interface ConnectionSettings {
+interface ConnectionSettings {
   /** The trusted authorities, and the oldest TLS version that is allowed. */
   readonly secureContext: SecureContext;
   /** How long TCP and TLS together may take. */

@@ -2,7 +2,7 @@
 import type { AttemptError } from "../../bus/messages/webhook-deliveries.ts";
 import type { LoopbackRule, TargetRefusal } from "../target/check-url.ts";
 
-export interface SendRequest {
+interface SendRequest {
   readonly url: string;
   /** The sender adds host, length, user agent, and the header that asks for an uncompressed answer. */
   readonly headers: Readonly<Record<string, string>>;
@@ -71,7 +71,7 @@ export const NOT_SENT: Omit<SendResult, "error"> = {
   retryAfterMs: null,
 };
 
-export type TargetCheck =
+type TargetCheck =
   | { readonly ok: true; readonly url: URL }
   | { readonly ok: false; readonly error: "target_refused"; readonly reason: TargetRefusal }
   | { readonly ok: false; readonly error: "dns_failed" };

@@ -17,14 +17,14 @@ export interface AttemptDeps {
   readonly random: () => number;
 }
 
-export interface Target {
+interface Target {
   readonly url: string;
   readonly mode: "test" | "live";
   readonly secrets: readonly string[];
 }
 
 /** What is sent, and under which conditions it may be sent. */
-export interface Message {
+interface Message {
   readonly body: string;
   readonly signal: AbortSignal;
   /** For an offer: when it expires, by `performance.now()`; nothing of it is sent from then on. */

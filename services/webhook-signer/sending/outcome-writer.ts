@@ -19,14 +19,14 @@ import {
 } from "../sql/outcomes.ts";
 import type { EndpointHealth } from "./endpoint-health.ts";
 
-export interface OutcomeWriterDeps {
+interface OutcomeWriterDeps {
   readonly database: Database;
   readonly log: Pick<Log, "warn" | "error">;
   /** The id under which this process holds owners. */
   readonly signerId: string;
 }
 
-export interface Ended {
+interface Ended {
   readonly decided: Decided;
   /** Of the request that caused the delivery. */
   readonly requestId: string | null;

@@ -19,7 +19,7 @@ export interface Owners {
   stop(): Promise<void>;
 }
 
-export interface OwnersDeps extends Omit<OwnerSenderDeps, "slots" | "inHand" | "writer" | "isLeaseValid"> {
+interface OwnersDeps extends Omit<OwnerSenderDeps, "slots" | "inHand" | "writer" | "isLeaseValid"> {
   readonly clock: Pick<Clock, "nowMs" | "compareIfMoved">;
 }
 

@@ -72,7 +72,7 @@ export class Slots {
   }
 }
 
-export interface SlotsShape {
+interface SlotsShape {
   readonly count: number;
   readonly keptForPrompt: number;
   readonly keptForUntried: number;

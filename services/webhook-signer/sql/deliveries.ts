@@ -1,7 +1,7 @@
 /** Deliveries and their attempts: reading them, one more attempt, and their end. */
 import type { DeliveryState, DeliveryStep, ScheduledState } from "../../../machines/webhook-delivery.ts";
 import type { AttemptError, Delivery, DeliveryStatus } from "../../bus/messages/webhook-deliveries.ts";
-import type { Database, Queryable, Transaction } from "../../db/pool.ts";
+import type { Database, ExpiredRows, Queryable, Transaction } from "../../db/pool.ts";
 import { currentRequestId } from "../../runtime/log.ts";
 
 export interface DeliveryRow {
@@ -15,14 +15,13 @@ export interface DeliveryRow {
   readonly status: DeliveryStatus;
   readonly attempts: number;
   readonly due_at: Date | null;
-  readonly lapses_at: Date | null;
   readonly created_at: Date;
   readonly delivered_at: Date | null;
 }
 
 const columns = (sql: Queryable) => sql`
   delivery_id, organization_id, consumer_id, endpoint_id, event_id, event_type, body, status, attempts,
-  due_at, lapses_at, created_at, delivered_at`;
+  due_at, created_at, delivered_at`;
 
 /** What the machine knows of a delivery. */
 export interface StepRow {
@@ -68,7 +67,7 @@ export const endedAs = (sql: Queryable, status: "failed" | "lapsed") => sql`
   status = case when delivered_at is null then ${status} else 'delivered' end,
   due_at = null, manual_of = null, planned_at = null, ended_at = now()`;
 
-export interface DeliveryFilters {
+interface DeliveryFilters {
   readonly eventType: string | undefined;
   readonly status: DeliveryStatus | undefined;
 }
@@ -88,7 +87,7 @@ export async function listConsumerWebhookDeliveries(
     order by delivery_id limit ${page.limit}`;
 }
 
-export interface OwnerPage extends DeliveryFilters {
+interface OwnerPage extends DeliveryFilters {
   readonly organizationId: number;
   readonly endpointId: number | undefined;
   readonly consumerId: number | undefined;
@@ -139,7 +138,7 @@ export async function lockEndpointOf(
   return row;
 }
 
-export interface LockedEndpointRow {
+interface LockedEndpointRow {
   readonly endpoint_id: number;
   readonly status: "active" | "paused" | "disabled";
 }
@@ -151,7 +150,7 @@ export async function openForProbe(sql: Transaction, endpointId: number): Promis
     where endpoint_id = ${endpointId} and open_until > now()`;
 }
 
-export interface RedeliverableRow extends DeliveryRow, Omit<StepRow, keyof DeliveryRow> {
+interface RedeliverableRow extends DeliveryRow, Omit<StepRow, keyof DeliveryRow> {
   /** PostgreSQL's time. */
   readonly now_ms: number;
   /** When the next delivery to the same endpoint is due, this one included. */
@@ -165,7 +164,7 @@ export async function lockForRedelivery(
 ): Promise<RedeliverableRow | undefined> {
   const [row] = await sql<RedeliverableRow[]>`
     select delivery_id, organization_id, consumer_id, endpoint_id, event_id, event_type, body, created_at, due_at,
-      lapses_at, delivered_at, ${stepColumns(sql)}, (extract(epoch from now()) * 1000)::float8 as now_ms,
+      delivered_at, ${stepColumns(sql)}, (extract(epoch from now()) * 1000)::float8 as now_ms,
       (select extract(epoch from min(due_at)) * 1000 from webhook_deliveries other
         where other.endpoint_id = d.endpoint_id and other.status = 'pending')::float8 as next_due_at_ms
     from webhook_deliveries d
@@ -243,10 +242,7 @@ export async function endPending(sql: Transaction, endpointIds: readonly number[
  * Deletes deliveries that ended long ago, and their attempts. Returns how many. No delivery ends before its event, so the
  * index by `created_at` finds them.
  */
-export async function deleteOldDeliveries(
-  sql: Database,
-  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
-): Promise<number> {
+export async function deleteOldDeliveries(sql: Database, { olderThanDays, rows }: ExpiredRows): Promise<number> {
   const result = await sql`
     with old as (
       delete from webhook_deliveries where delivery_id in (
@@ -263,10 +259,7 @@ export async function deleteOldDeliveries(
 }
 
 /** Fails deliveries that have waited longer than `olderThanDays` for a paused endpoint or a suspended consumer. Returns how many. */
-export async function endForgottenDeliveries(
-  sql: Database,
-  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
-): Promise<number> {
+export async function endForgottenDeliveries(sql: Database, { olderThanDays, rows }: ExpiredRows): Promise<number> {
   const result = await sql`
     update webhook_deliveries set ${endedAs(sql, "failed")}
     where delivery_id in (
@@ -283,10 +276,7 @@ export async function endForgottenDeliveries(
 /**
  * Deletes the records of taken events. A record stays while the outbox has its event, which would otherwise be taken again.
  */
-export async function deleteOldEvents(
-  sql: Database,
-  { olderThanDays, rows }: { readonly olderThanDays: number; readonly rows: number },
-): Promise<number> {
+export async function deleteOldEvents(sql: Database, { olderThanDays, rows }: ExpiredRows): Promise<number> {
   const result = await sql`
     delete from webhook_events where event_id in (
       select event_id from webhook_events e

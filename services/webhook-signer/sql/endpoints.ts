@@ -22,7 +22,7 @@ export interface EndpointRow {
   readonly created_at: Date;
 }
 
-export interface EndpointKey {
+interface EndpointKey {
   readonly organizationId: number;
   readonly endpointId: number;
 }
@@ -34,10 +34,11 @@ const columns = (sql: Queryable) => sql`
 export async function getWebhookEndpoint(
   sql: Queryable,
   { organizationId, endpointId }: EndpointKey,
+  lock = sql``,
 ): Promise<EndpointRow | undefined> {
   const [row] = await sql<EndpointRow[]>`
     select ${columns(sql)} from webhook_endpoints e join robotics_consumers c using (consumer_id)
-    where e.organization_id = ${organizationId} and e.endpoint_id = ${endpointId} and e.deleted_at is null`;
+    where e.organization_id = ${organizationId} and e.endpoint_id = ${endpointId} and e.deleted_at is null ${lock}`;
   return row;
 }
 
@@ -45,18 +46,10 @@ export async function getWebhookEndpoint(
  * The endpoint, locked until the transaction ends: rotations and changes of one endpoint run one after another, and no other
  * transaction stores a delivery to it meanwhile.
  */
-export async function lockEndpoint(
-  sql: Transaction,
-  { organizationId, endpointId }: EndpointKey,
-): Promise<EndpointRow | undefined> {
-  const [row] = await sql<EndpointRow[]>`
-    select ${columns(sql)} from webhook_endpoints e join robotics_consumers c using (consumer_id)
-    where e.organization_id = ${organizationId} and e.endpoint_id = ${endpointId} and e.deleted_at is null
-    for update of e`;
-  return row;
-}
+export const lockEndpoint = async (tx: Transaction, key: EndpointKey): Promise<EndpointRow | undefined> =>
+  await getWebhookEndpoint(tx, key, tx`for update of e`);
 
-export interface EndpointPage {
+interface EndpointPage {
   readonly organizationId: number;
   readonly consumerId: number | undefined;
   readonly sinceId: number;
@@ -72,7 +65,7 @@ export async function listWebhookEndpoints(sql: Queryable, page: EndpointPage): 
     order by e.endpoint_id limit ${page.limit}`;
 }
 
-export interface OwnedConsumerRow {
+interface OwnedConsumerRow {
   readonly consumer_id: number;
   readonly filial_id: number;
   readonly mode: "test" | "live";

@@ -27,7 +27,7 @@ export async function insertEvents(
   return new Set(inserted.map((row) => row.event_id));
 }
 
-export interface ConsumerRow {
+interface ConsumerRow {
   readonly consumer_id: number;
   readonly filial_id: number;
 }
@@ -47,7 +47,7 @@ export async function listConsumers(
     order by consumer_id`;
 }
 
-export interface TargetRow {
+interface TargetRow {
   readonly consumer_id: number;
   readonly endpoint_id: number;
   readonly status: "active" | "paused" | "disabled";
@@ -113,7 +113,7 @@ export async function insertDeliveries(sql: Transaction, deliveries: readonly Ne
       "eventType" text, body text, status text, "lapsesAt" timestamptz, "requestId" text)`;
 }
 
-export interface LostEventRow {
+interface LostEventRow {
   readonly outbox_id: number;
   readonly event: unknown;
   readonly request_id: string | null;

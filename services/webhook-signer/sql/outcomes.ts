@@ -130,7 +130,7 @@ async function store(sql: Transaction, decided: readonly Decided[]): Promise<num
 }
 
 /** What is written together. The endpoints come first, then the deliveries by id, as in every transaction that locks both. */
-export interface EndpointOutcomes {
+interface EndpointOutcomes {
   readonly endpoints: readonly EndpointOutcomeRow[];
   /** The id under which this process holds the owners; without it no endpoint's row is written. */
   readonly signerId?: string | null;
@@ -206,7 +206,7 @@ async function writeBreakers(sql: Transaction, { endpoints, signerId = null }: E
     where e.endpoint_id = i.endpoint_id and e.generation = i.generation and ${sql.unsafe(IS_LAST_HOLDER)}`;
 }
 
-export interface DisablingRow {
+interface DisablingRow {
   readonly endpoint_id: number;
   readonly generation: number;
   readonly disabled_reason: DisabledReason;

@@ -3,7 +3,7 @@ import type { Database } from "../../db/pool.ts";
 import { endedAs, type StepRow, stepColumns } from "./deliveries.ts";
 
 /** A process counts as alive for `leaseMs` after it renewed its leases; it renews several times in that time. */
-export interface LeaseTerms {
+interface LeaseTerms {
   readonly signerId: string;
   readonly leaseMs: number;
 }
@@ -56,7 +56,7 @@ export async function renewOwners(
   return { held: row.held, due: row.due, heldByAll: row.held_by_all, alive: row.alive };
 }
 
-export interface TakeRequest {
+interface TakeRequest {
   readonly limit: number;
   /** Takes only owners with greater ids; 0 for all. */
   readonly afterId: number;
@@ -162,7 +162,7 @@ export interface DueRow extends StepRow {
   readonly lapses_in_ms: number | null;
 }
 
-export interface DueRequest {
+interface DueRequest {
   /** How many deliveries to read for each endpoint. */
   readonly wanted: readonly { readonly endpointId: number; readonly count: number }[];
   /** Deliveries that this process already holds; the result does not contain them. */

@@ -42,9 +42,7 @@ export const TARGET_REFUSAL_SENTENCES: Readonly<Record<TargetRefusal, string>> =
  */
 export type LoopbackRule = "refused" | "allowed";
 
-export type UrlCheck =
-  | { readonly ok: true; readonly url: URL }
-  | { readonly ok: false; readonly reason: TargetRefusal };
+type UrlCheck = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly reason: TargetRefusal };
 
 /** `URL.port` is empty for the scheme's default port. */
 const PORTS: ReadonlySet<string> = new Set(["", "8443"]);

@@ -16,7 +16,7 @@ export interface ResolverSettings {
   readonly allows: (host: string, address: string) => boolean;
 }
 
-export type Resolution =
+type Resolution =
   | { readonly ok: true; readonly addresses: readonly string[] }
   | { readonly ok: false; readonly error: "target_refused"; readonly reason: TargetRefusal }
   | { readonly ok: false; readonly error: "dns_failed" };

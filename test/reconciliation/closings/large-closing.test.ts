@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Transaction } from "../../../services/db/pool.ts";
-import { findClosing, listClosingLines } from "../../../services/reconciliation/sql/closings.ts";
+import { getClosing, listClosingLines } from "../../../services/reconciliation/sql/closings.ts";
 import { type RunDatabase, type RunWorld, startRunDatabase } from "../matching/run-world.ts";
 
 let running: RunDatabase;
@@ -45,7 +45,7 @@ async function rowsRead(tx: Transaction): Promise<number> {
 test("a large closing: its pages have each line once, in order, and read the account's lines once", async () => {
   const world = await running.openWorld();
   const { database, organizationId } = world;
-  const closing = await findClosing(database, { organizationId, closingId: await closeMany(world) });
+  const closing = await getClosing(database, { organizationId, closingId: await closeMany(world) });
   if (closing === undefined) throw new Error("There is no closing.");
   let read = 0;
   const counting = new Proxy(database, {

@@ -51,7 +51,6 @@ describe("Adyen's settlement details report", () => {
       {
         type: "header",
         header: {
-          statementReference: "41",
           account: "BistroBasel",
           currency: "EUR",
           fromDate: undefined,

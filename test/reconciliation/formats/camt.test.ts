@@ -17,7 +17,6 @@ describe("camt.053 version 08", () => {
     const reading = await read(CAMT_053, V08);
     expect(reading.headers).toEqual([
       {
-        statementReference: "STMT-0042",
         account: "DE02120300000000202051",
         currency: "EUR",
         fromDate: "2026-03-02",
@@ -333,7 +332,7 @@ describe("camt statements that their file repeats", () => {
 describe("camt.054", () => {
   it("reads a notification in an envelope", async () => {
     const reading = await read(CAMT_054, sample("camt/notification-v08.xml"));
-    expect(reading.headers).toMatchObject([{ statementReference: "NTF-7", currency: undefined }]);
+    expect(reading.headers).toMatchObject([{ currency: undefined }]);
     expect(reading.lines).toMatchObject([
       {
         kind: "bank_credit",

@@ -16,7 +16,7 @@ import { shellWords } from "../shell/words.ts";
 import { Timeline } from "./timeline.tsx";
 import { words } from "./words.ts";
 
-export type Payment = ReplyOf<"GET /api/backoffice/v1/payments/">["payments"][number];
+type Payment = ReplyOf<"GET /api/backoffice/v1/payments/">["payments"][number];
 type Query = NonNullable<RequestOf<"GET /api/backoffice/v1/payments/">["query"]>;
 type Filter = Omit<Query, "limit" | "before_id">;
 

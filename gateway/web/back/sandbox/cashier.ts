@@ -6,7 +6,7 @@ import { newKey, type Result } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
 import type { ErrorBody, ReplyOf } from "../../shared/operations.ts";
 
-export interface CashierAccess {
+interface CashierAccess {
   readonly email: string;
   readonly password: string;
   readonly stationId: number;

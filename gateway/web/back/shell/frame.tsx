@@ -15,8 +15,8 @@ import { closeDialog, DialogPlace, showDialog } from "./dialogs.tsx";
 import { person, readSession, sessionFailure, signIn, signOut } from "./session.ts";
 import { shellWords } from "./words.ts";
 
-export type SectionName = keyof ReturnType<typeof shellWords>["nav"];
-export type GroupName = keyof ReturnType<typeof shellWords>["groups"];
+type SectionName = keyof ReturnType<typeof shellWords>["nav"];
+type GroupName = keyof ReturnType<typeof shellWords>["groups"];
 export interface SectionGroup {
   readonly group: GroupName;
   readonly sections: Readonly<Partial<Record<SectionName, FunctionComponent>>>;

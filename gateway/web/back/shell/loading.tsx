@@ -24,7 +24,7 @@ export interface Page<T> {
   readonly next: string | number | null;
 }
 
-export interface Pages<T> extends Loading<readonly T[]> {
+interface Pages<T> extends Loading<readonly T[]> {
   readonly hasMore: boolean;
   readonly more: () => Promise<void>;
   /** Repeats the read that has failed. */

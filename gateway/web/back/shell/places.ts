@@ -5,7 +5,7 @@ import { type Loading, useLoad } from "../../shared/use-load.ts";
 import { label } from "./labels.ts";
 import { allPages, LARGEST_PAGE, mapReply, pageOf } from "./loading.tsx";
 
-export type Filial = ReplyOf<"GET /api/backoffice/v1/filials/">["filials"][number];
+type Filial = ReplyOf<"GET /api/backoffice/v1/filials/">["filials"][number];
 export type Station = ReplyOf<"GET /api/backoffice/v1/stations/">["stations"][number];
 
 const allFilials = (): Promise<Result<readonly Filial[]>> =>

@@ -7,7 +7,7 @@ import type { ReplyOf } from "../../shared/operations.ts";
 import { isSigningOut } from "../../shared/session-ended.tsx";
 import { readAgain } from "../../shared/use-load.ts";
 
-export type Person = ReplyOf<"GET /api/backoffice/v1/session/">["user"];
+type Person = ReplyOf<"GET /api/backoffice/v1/session/">["user"];
 
 /** Undefined until the service has answered; null when no person is signed in. */
 export const person = signal<Person | null | undefined>(undefined);

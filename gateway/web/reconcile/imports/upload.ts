@@ -2,7 +2,7 @@
 import type { Failure } from "../../shared/failures.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 
-export type Import = ReplyOf<"GET /api/reconciliation/v1/imports/{import_id}/">;
+type Import = ReplyOf<"GET /api/reconciliation/v1/imports/{import_id}/">;
 type Result = { readonly ok: true; readonly reply: Import } | Failure;
 
 /** The service ends an upload that is slower than 4 KiB per second. This timeout is for an upload that never ends. */

@@ -15,7 +15,7 @@ const UNDONE_AT_ONCE = 200;
 /** How long the toast offers to undo. Later each issue has to be reopened by itself, so this is longer than for one closing. */
 const UNDO_SHOWN_MS = 30_000;
 
-export interface Seen {
+interface Seen {
   readonly filter: ReturnType<typeof bulkFilter>;
   readonly throughId: number;
 }

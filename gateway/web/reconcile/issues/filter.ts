@@ -2,7 +2,7 @@
 import { param } from "../address.ts";
 
 export const VIEWS = ["all_open", "needs_attention", "waiting", "missing", "stale", "decided"] as const;
-export type View = (typeof VIEWS)[number];
+type View = (typeof VIEWS)[number];
 /** The service's count of stale issues uses the same number of days. */
 const STALE_AFTER_DAYS = 7;
 

@@ -15,7 +15,7 @@ import { amountDetailsOf, type Details, referenceAt, type Transaction } from "./
 /** A line without its position. */
 type Line = Omit<LineFields, "position">;
 
-export interface Entry {
+interface Entry {
   readonly amountMinor: bigint;
   readonly currency: string;
   /** Whether it is in the booked balance: not when it is pending or for information. */
@@ -23,7 +23,7 @@ export interface Entry {
   readonly lines: readonly Line[];
 }
 
-export type EntryReading = Entry | { readonly column: string; readonly reason: string };
+type EntryReading = Entry | { readonly column: string; readonly reason: string };
 
 /** The common parts of the entry's lines. */
 interface EntryHead {
@@ -43,7 +43,7 @@ interface EntryHead {
 }
 
 /** What an entry takes from its statement. */
-export interface EntryStatement {
+interface EntryStatement {
   readonly account: string;
   /** The day on which the bank made the statement. */
   readonly createdOn: string | undefined;

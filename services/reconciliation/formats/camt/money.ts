@@ -7,7 +7,7 @@ export interface Money {
   readonly currency: string;
 }
 
-export type MoneyReading = Money | { readonly reason: string };
+type MoneyReading = Money | { readonly reason: string };
 
 /** The amount of an element `Amt`, without a sign: ISO 20022 has none there. */
 export function readMoney(amount: XmlElement | undefined): MoneyReading {

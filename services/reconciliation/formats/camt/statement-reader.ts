@@ -224,9 +224,9 @@ export class StatementReader {
   #header(statement: Statement): void {
     if (statement.hasHeader) return;
     statement.hasHeader = true;
-    const { id, account, currency, fromDate, toDate } = statement;
+    const { account, currency, fromDate, toDate } = statement;
     if (this.#seen.has(namesOf(statement))) this.#records.push(NEXT_FILE);
-    this.#records.push(headerRecord({ statementReference: id, account, currency, fromDate, toDate }));
+    this.#records.push(headerRecord({ account, currency, fromDate, toDate }));
   }
 
   #endStatement(statement: Statement): void {
@@ -241,13 +241,13 @@ export class StatementReader {
   }
 
   /** Many banks name no days: those of the balances count, which may be written after the entries. */
-  #days({ id, account, currency, fromDate, toDate, balances, days }: Statement): void {
+  #days({ account, currency, fromDate, toDate, balances, days }: Statement): void {
     const dated = balances.filter(({ date }) => date !== "").toSorted((a, b) => (a.date < b.date ? -1 : 1));
     const closing = dated.findLast(({ type }) => type === "CLBD");
     if (closing === undefined || (fromDate !== undefined && toDate !== undefined)) return;
     const opening = dated.find(({ type }) => type === "OPBD" || type === "PRCD");
     const { from, to } = daysOfBalances(opening?.date, closing.date, days);
-    this.#records.push(headerRecord({ statementReference: id, account, currency, fromDate: from, toDate: to }));
+    this.#records.push(headerRecord({ account, currency, fromDate: from, toDate: to }));
   }
 
   #malformed(column: string, reason: string, element: XmlElement): void {

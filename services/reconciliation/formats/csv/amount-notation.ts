@@ -6,7 +6,7 @@ import type { DecimalNotation } from "../amounts.ts";
 
 type Separator = DecimalNotation["decimalSeparator"];
 
-export interface NotationRules {
+interface NotationRules {
   /** Without groups of thousands each separator is the decimal one. */
   readonly grouped: boolean;
   /** The decimal separator until an amount decides. */

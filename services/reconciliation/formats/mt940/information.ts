@@ -3,7 +3,7 @@
  * sub-fields (`166?00…?20…?32…`), as banks in Germany, Austria, Poland and other countries write it.
  */
 
-export interface Information {
+interface Information {
   readonly text: string;
   /** EREF+ of the purpose: the EndToEndId; "" where there is none. */
   readonly endToEndId: string;

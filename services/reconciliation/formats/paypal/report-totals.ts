@@ -6,7 +6,7 @@ import { totalRecord } from "../records.ts";
 import type { BodySums } from "./body-rows.ts";
 
 /** All sums are positive, as in the report. */
-export interface FooterSums {
+interface FooterSums {
   readonly grossCredits: bigint;
   readonly grossDebits: bigint;
   readonly feeCredits: bigint;

@@ -176,7 +176,6 @@ class TypedReport {
     this.#sectionRows = 0;
     this.#totals.beginSection();
     return headerRecord({
-      statementReference: "",
       account: this.#account,
       currency: undefined,
       fromDate: paypalDate(from ?? "")?.date,
