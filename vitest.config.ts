@@ -1,6 +1,5 @@
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/support/longest-first.ts";
-import { workers } from "./test/support/workers.ts";
 
 const PURE = [
   "test/machines/**/*.test.ts",
@@ -28,7 +27,9 @@ export default defineConfig({
   test: {
     // No retries: a test that fails now and then is a defect in the test or in the product.
     retry: 0,
-    maxWorkers: workers(),
+    // The smallest machine on which the tests must pass has two cores. Tests wait much: three workers keep both cores busy, and with
+    // four a slow machine is too busy for tests that hold milliseconds against a bound.
+    maxWorkers: 3,
     pool: "forks",
     // A worker runs one file after the other: starting one and loading what most of them load costs as much as many a file.
     // Files share nothing but modules, so what a module of `test/support` opens, its user closes, and can open again.

@@ -63,9 +63,9 @@ export function createTransport(deps: { readonly baseUrl: string; readonly platf
         if (abort.signal.aborted) return noAnswer("The request was cancelled.");
         const late = new Promise<never>((_resolve, reject) => {
           timer = platform.setTimeout(() => {
-            abort.abort();
-            // A platform whose `fetch` ignores its signal must not stop the device.
+            // First, because the abort rejects, too. And a platform whose `fetch` ignores its signal must not stop the device.
             reject(new Error("The service did not answer in time."));
+            abort.abort();
           }, KIT_LIMITS.requestTimeoutMs);
           abort.signal.addEventListener("abort", () => reject(new Error("The request was cancelled.")));
         });

@@ -72,20 +72,28 @@ function serviceOf(options: Options): string {
   return baseUrl;
 }
 
+/** The sentences of `noAnswer` in this run, which need no further words. */
+const reasons = new Set<string>();
+
 function clientOf(options: Options) {
   const host = hostPlatform();
   const platform: Platform = {
     ...host,
     fetch: (url, init) =>
       host.fetch(url, init).catch((error: unknown) => {
-        throw new Error(noAnswer(url, error), { cause: error });
+        const reason = noAnswer(url, error);
+        reasons.add(reason);
+        throw new Error(reason, { cause: error });
       }),
   };
   return createDeviceClient(createTransport({ baseUrl: serviceOf(options), platform }));
 }
 
 function sentenceOf({ detail, code }: Failure): CommandError {
-  return new CommandError(code === "no_answer" ? detail : `${detail} (${code})`);
+  if (code !== "no_answer") return new CommandError(`${detail} (${code})`);
+  if (reasons.has(detail)) return new CommandError(detail);
+  const reason = detail.replace(/\.$/, "");
+  return new CommandError(`The service does not answer (${reason}); check --base-url and that it runs.`);
 }
 
 /** The folder, or its nearest existing parent: the storage creates the missing folders. */

@@ -180,7 +180,7 @@ interface Waiting {
   taken: number;
 }
 
-export interface UnsentLimits {
+interface UnsentLimits {
   readonly unsentBytesPerConnection: number;
   readonly unsentBytes: number;
   readonly unsentAnswers: number;

@@ -45,7 +45,7 @@ export function checkSession(deps: SessionCheckDeps, facts: RequestFacts, permis
   return findSession(deps, facts, permission, refuseForeignOrigin).session;
 }
 
-export interface UpgradingSession {
+interface UpgradingSession {
   readonly session: SessionEntry;
   /** The gateway finds the session again by this digest, for as long as the socket is open. */
   readonly digest: string;
@@ -240,7 +240,7 @@ function requireToken(name: string, rate: CredentialThrottle["rate"], retryAfter
   if (retryAfterMs > 0) throw new ApiError("throttled", { headers: throttleHeaders(name, rate, retryAfterMs) });
 }
 
-export interface DeviceCheckDeps {
+interface DeviceCheckDeps {
   readonly gate: DeviceGate;
   readonly views: ViewCache;
   nowMs(): number;

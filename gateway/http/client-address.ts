@@ -22,7 +22,7 @@ export interface ClientAddress {
   isTrustedProxy(address: string): boolean;
 }
 
-export interface ClientAddressSettings {
+interface ClientAddressSettings {
   /** Addresses and CIDR ranges of proxies, such as `10.0.0.0/8`. Empty: the server trusts no proxy. */
   readonly trustedProxies: readonly string[];
   /** Whether this server uses TLS. */

@@ -20,7 +20,7 @@ import { AddressCounts } from "./connection-counts.ts";
 /** The key under which the connections of all trusted proxies are counted, in place of an address. */
 const PROXIES = "trusted proxies";
 
-export interface ConnectionBounds {
+interface ConnectionBounds {
   readonly inAll: number;
   readonly perAddress: number;
 }

@@ -28,7 +28,7 @@ export const HTTP_ERROR_CODES = [
   "replica_stale",
   "internal_error",
 ] as const;
-export type HttpErrorCode = (typeof HTTP_ERROR_CODES)[number];
+type HttpErrorCode = (typeof HTTP_ERROR_CODES)[number];
 
 export const ERROR_CODES = [...HTTP_ERROR_CODES, ...BUS_REFUSAL_CODES] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
@@ -49,7 +49,7 @@ export const PUBLISHED_ERROR_CODES = ERROR_CODES.filter(
   (code): code is Exclude<ErrorCode, NotOverHttp> => !(NOT_OVER_HTTP as readonly string[]).includes(code),
 );
 
-export interface ErrorMeaning {
+interface ErrorMeaning {
   readonly status: number;
   /** One sentence for a person. It is the body's `detail` unless a service has a more exact one. */
   readonly sentence: string;

@@ -15,7 +15,7 @@ import { mayHideBody, type RequestFacts } from "./request-head.ts";
 import { type Answer, errorAnswer } from "./response.ts";
 import type { Route } from "./route.ts";
 
-export interface ExchangeDeps {
+interface ExchangeDeps {
   readonly isDraining: () => boolean;
   readonly connections: Pick<Connections, "isCrowded" | "unused">;
   readonly writer: AnswerWriter;

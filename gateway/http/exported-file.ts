@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Reply } from "./handler-context.ts";
 
 const FORMATS = ["csv", "json"] as const;
-export type ExportFormat = (typeof FORMATS)[number];
+type ExportFormat = (typeof FORMATS)[number];
 export const exportFormatSchema = z
   .enum(FORMATS)
   .meta({ id: "ExportFormat" })
@@ -29,7 +29,7 @@ export interface ExportColumns {
   readonly minor: readonly string[];
 }
 
-export interface ExportedFile {
+interface ExportedFile {
   /** The name of the file that a browser stores. */
   readonly name: string;
   readonly format: ExportFormat;

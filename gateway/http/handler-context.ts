@@ -211,3 +211,16 @@ export class ApiError extends Error {
     this.facts = facts;
   }
 }
+
+/** For an answer after something was done: undefined while the replica is stale. */
+export function freshView(
+  { deps, device }: Pick<DeviceContext, "deps" | "device">,
+  name: PollName,
+): Rendered | undefined {
+  try {
+    return deps.deviceView(name, device);
+  } catch (error) {
+    if (error instanceof ApiError && error.code === "replica_stale") return undefined;
+    throw error;
+  }
+}

@@ -23,7 +23,7 @@ import {
   MAX_PLACES,
 } from "../read-model/throttles.ts";
 
-export interface LogInAttempt {
+interface LogInAttempt {
   readonly email: string;
   readonly address: string;
   readonly browserTokens: readonly string[];

@@ -5,7 +5,7 @@ import { LIMITS } from "../limits.ts";
  * How many requests may wait for a service at once. A part of the slots is only for identified callers, so that the gateway
  * serves them during a flood of others.
  */
-export interface RequestSlotLimits {
+interface RequestSlotLimits {
   readonly requestsInFlight: number;
   readonly unknownRequestsInFlight: number;
 }
@@ -53,7 +53,7 @@ export interface UnreadBody {
   bytes: number;
 }
 
-export interface UnreadBodyBounds {
+interface UnreadBodyBounds {
   readonly inAll: number;
   readonly perAddress: number;
   readonly bytes: number;

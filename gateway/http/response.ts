@@ -91,7 +91,7 @@ function earlierOrderJson(sale: EarlierSale): NonNullable<ErrorBody["earlier_ord
   };
 }
 
-export interface RefusalOf {
+interface RefusalOf {
   readonly code: ErrorCode;
   readonly facts: ErrorFacts;
   /** True when the error is a fault of the program. The log then has the stack. */

@@ -90,8 +90,7 @@ interface RowFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema
 }
 
 /** What the contract says about a route. Becomes one operation of the OpenAPI document. */
-export interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema>
-  extends RowFacts<TBody, TQuery> {
+interface RouteFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema> extends RowFacts<TBody, TQuery> {
   readonly tag: Tag;
 }
 
@@ -132,17 +131,17 @@ export function refusesOtherQueries({ tag, query }: Pick<RouteFacts, "tag" | "qu
 type BodyOf<TBody> = TBody extends z.ZodType ? z.infer<TBody> : undefined;
 
 /** Anyone may call it. `cookie: true` marks a route that sets the session cookie: other origins get an error. */
-export interface AnyoneRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
+interface AnyoneRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
   readonly who: { readonly kind: "anyone"; readonly cookie?: boolean };
   readonly handler: Handler<BodyOf<TBody>, BodyOf<TQuery>>;
 }
 /** A person's session; `permission` null means any session. */
-export interface SessionRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
+interface SessionRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
   readonly who: { readonly kind: "session"; readonly permission: Permission | null };
   readonly handler: SessionHandler<BodyOf<TBody>, BodyOf<TQuery>>;
 }
 /** For the operator of the installation, who has the platform key. Without a configured key the path does not exist. */
-export interface PlatformRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
+interface PlatformRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
   readonly who: { readonly kind: "platform" };
   readonly handler: Handler<BodyOf<TBody>, BodyOf<TQuery>>;
 }
@@ -152,12 +151,12 @@ export interface PlatformRoute<TBody extends Schema, TQuery extends Schema> exte
  */
 export type Blocked = "answered" | "refused" | "forwarded";
 /** A device's credential with this scope. */
-export interface DeviceRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
+interface DeviceRoute<TBody extends Schema, TQuery extends Schema> extends RouteFacts<TBody, TQuery> {
   readonly who: { readonly kind: "device"; readonly scope: DeviceScope; readonly blocked: Blocked };
   readonly handler: DeviceHandler<BodyOf<TBody>, BodyOf<TQuery>>;
 }
 /** A robotics consumer's credential. The row has no body, because a service must identify the caller before a body is read. */
-export interface ConsumerRoute<TQuery extends Schema> extends RouteFacts<undefined, TQuery> {
+interface ConsumerRoute<TQuery extends Schema> extends RouteFacts<undefined, TQuery> {
   readonly who: { readonly kind: "consumer" };
   readonly handler: ConsumerHandler<BodyOf<TQuery>>;
 }
@@ -206,7 +205,7 @@ interface Untyped {
 }
 
 /** A row for an external sender that signs the raw body. A service checks the signature. */
-export interface RawBodyRoute extends RouteFacts<undefined, undefined> {
+interface RawBodyRoute extends RouteFacts<undefined, undefined> {
   readonly who: { readonly kind: "anyone" };
   readonly rawBody: true;
   readonly handler: Handler<Buffer | null>;
@@ -216,7 +215,7 @@ export interface RawBodyRoute extends RouteFacts<undefined, undefined> {
 export const rawBodyRoute = (row: RawBodyRoute): Route & Untyped => withId(row) as unknown as Route;
 
 /** A row that a person calls with a file as the body. */
-export interface FileBodyRoute<TQuery extends Schema> extends RouteFacts<undefined, TQuery> {
+interface FileBodyRoute<TQuery extends Schema> extends RouteFacts<undefined, TQuery> {
   readonly who: { readonly kind: "session"; readonly permission: Permission | null };
   readonly streamsBody: true;
   readonly handler: SessionHandler<AsyncIterable<Uint8Array>, BodyOf<TQuery>>;

@@ -19,7 +19,7 @@ export const SHUT_CODES: Readonly<Record<number, ErrorCode>> = {
 
 const BEARER_CHARACTERS = "Bearer ".length;
 
-export interface DeviceGateDeps {
+interface DeviceGateDeps {
   readonly table: CredentialTable;
   readonly isFresh: (nowMs: number) => boolean;
   readonly logs: StationLogs;

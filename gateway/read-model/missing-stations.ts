@@ -8,7 +8,7 @@ import { RefusedError } from "../../services/bus/refusals.ts";
 import type { GatewayBus } from "../http/handler-context.ts";
 import { LIMITS } from "../limits.ts";
 
-export type WhyNoStation = "not_found" | "replica_stale";
+type WhyNoStation = "not_found" | "replica_stale";
 
 export class MissingStations {
   readonly #bus: Pick<GatewayBus, "call">;

@@ -51,7 +51,7 @@ const COMMON_HEADERS = "Cache-Control: private, no-cache\r\nVary: Authorization\
 export const TAIL = '"}';
 
 /** The input of a view. */
-export interface RenderSource {
+interface RenderSource {
   readonly commit: Uint8Array;
   readonly switches: KillSwitches;
   readonly nowMs: number;

@@ -21,7 +21,7 @@ interface DeviceViews {
   assignment: Rendered | undefined;
 }
 
-export interface ViewCacheDeps {
+interface ViewCacheDeps {
   readonly stations: Pick<StationReplica, "cell">;
   switches(): KillSwitches;
   readonly maxDevices?: number;

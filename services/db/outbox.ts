@@ -15,8 +15,8 @@ import { lockInTurn } from "./lock-in-turn.ts";
 import type { Transaction } from "./pool.ts";
 
 /**
- * One row. The relay delivers rows with the same key in the order of their commits, and rows with different keys
- * concurrently. Hashes are SHA-256 in lower-case hex; a row never has the secret itself (I9).
+ * One row. The relay delivers rows with the same key in the order of their commits, but descriptions of a station first,
+ * and rows with different keys concurrently. Hashes are SHA-256 in lower-case hex; a row never has the secret itself (I9).
  */
 export type OutboxRow =
   | {

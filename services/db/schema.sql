@@ -356,6 +356,7 @@ create table intent_records (
   constraint intent_records_pkey PRIMARY KEY (intent_id)
 );
 CREATE UNIQUE INDEX intent_records_by_command ON intent_records USING btree (station_id, command_id) WHERE command_id IS NOT NULL;
+CREATE INDEX intent_records_by_station ON intent_records USING btree (station_id, created_at);
 CREATE INDEX intent_records_by_time ON intent_records USING brin (created_at);
 
 create table issue_comments (

@@ -95,7 +95,7 @@ export async function removeMarker({ jsm }: Pick<Writer, "jsm">, bucket: BucketD
   await jsm.streams.purge(streamOf(bucket), { filter: subjectOf(bucket, key) });
 }
 
-export interface SwitchWritten {
+interface SwitchWritten {
   /** The revision at which the bucket has this entry, or a newer one. */
   readonly sequence: number;
   /** False when the bucket had this or a newer entry already. */

@@ -20,6 +20,7 @@ import { forRequest } from "../runtime/log.ts";
 import { deleteEntry, putOnce, setSwitch } from "./buckets.ts";
 import type { RelayDeps } from "./deps.ts";
 import { RELAY_LIMITS } from "./limits.ts";
+import { lostOf } from "./recovery/lost-station.ts";
 import {
   type DeliveredRows,
   isStationRestored,
@@ -29,7 +30,7 @@ import {
 } from "./sql/outbox.ts";
 
 /** Where a row was stored, or why its receiver refused it for good. */
-export type Delivery =
+type Delivery =
   | { readonly stream: string; readonly sequence: number; readonly failedReason: null }
   | { readonly stream: null; readonly sequence: null; readonly failedReason: string };
 
@@ -63,10 +64,13 @@ async function deliverRow(deps: Pick<RelayDeps, "bus" | "logs" | "sql">, row: Pe
 }
 
 async function commandStation(
-  { bus, logs, sql }: Pick<RelayDeps, "bus" | "logs" | "sql">,
+  deps: Pick<RelayDeps, "bus" | "logs" | "sql">,
   row: Extract<PendingRow, { readonly kind: "station_command" }>,
 ): Promise<Delivery> {
-  const { stationId, actor, command } = row;
+  const { bus, logs, sql } = deps;
+  const { stationId, actor } = row;
+  const lost = row.command.type === "station_put" ? (row.command.lost ?? (await lostOf(deps, stationId))) : undefined;
+  const command = lost === undefined ? row.command : { ...row.command, lost };
   const request = { commandId: `outbox:${row.outboxId}`, actor, command };
   const ask = () => askStation(bus.nc, stationId, request, { timeoutMs: RELAY_LIMITS.stationTimeoutMs });
   try {

@@ -30,7 +30,7 @@ export interface Term {
   isCurrent(): boolean;
 }
 
-export interface ElectionOptions {
+interface ElectionOptions {
   readonly databaseUrl: string;
   readonly log: Pick<Log, "info" | "warn">;
   /** Whether the bus answers. Never rejects. */
@@ -39,7 +39,7 @@ export interface ElectionOptions {
   readonly lead: (term: Term) => Promise<void>;
 }
 
-export interface Election {
+interface Election {
   /** Resolves when the first attempt is over: this relay delivers, stands by, or could not reach a server yet. */
   readonly firstAttempt: Promise<void>;
   /** Ends the term, if there is one, and takes no lease any more. */

@@ -7,7 +7,7 @@ import type { PendingSummary } from "./sql/outbox.ts";
 
 /** `refused`: the receiver refused the row for good. `failed`: the relay will deliver the row again. */
 const DELIVERY_RESULTS = ["delivered", "refused", "failed"] as const;
-export type DeliveryResult = (typeof DELIVERY_RESULTS)[number];
+type DeliveryResult = (typeof DELIVERY_RESULTS)[number];
 
 export interface RelayMetrics {
   delivered(kind: OutboxRow["kind"], result: DeliveryResult): void;

@@ -25,7 +25,7 @@ export interface LedStream {
   readonly servers: readonly string[];
 }
 
-export interface Move {
+interface Move {
   readonly stream: string;
   readonly from: string;
   readonly to: string;

@@ -4,7 +4,7 @@ import { repeat } from "../runtime/repeat.ts";
 import type { RelayDeps } from "./deps.ts";
 import { RELAY_LIMITS } from "./limits.ts";
 
-export interface StreamWatch {
+interface StreamWatch {
   /** As of the last check that the bus answered. */
   isComplete(): boolean;
   stop(): Promise<void>;

@@ -19,14 +19,11 @@ export interface Retention<TName extends string = string> {
   readonly removals: Readonly<Record<TName, Removal>>;
 }
 
-/**
- * The first turn: by then the process has read what people wait for. A process that runs for less than two minutes removes
- * nothing.
- */
-const FIRST_MS = 60_000;
+/** The first turn: by then the process has read what people wait for. */
+const FIRST_MS = 5_000;
 
 /**
- * Runs the job within one to two minutes, so that processes that started together do not run it together, and then at each
+ * Runs the job within five to ten seconds, so that processes that started together do not run it together, and then at each
  * interval, until stopped. It logs a failure and tries again at the next turn.
  */
 export function startRetention(retention: Retention, log: LineLog): Repeated {

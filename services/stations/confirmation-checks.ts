@@ -23,7 +23,7 @@ import type { Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { HostCommand } from "./work.ts";
 
-export interface ConfirmationChecksDeps {
+interface ConfirmationChecksDeps {
   readonly nc: NatsConnection;
   readonly log: Pick<Log, "warn">;
   /** Applies the station's deadlines. */

@@ -48,7 +48,7 @@ function leasePlace({ name, leases }: StationLogDefinition, partitions: readonly
   return { stream: name, prefix: `${leases}.`, partitions, removedForMs: STATION_LIMITS.removedForMs };
 }
 
-export interface HostDeps {
+interface HostDeps {
   readonly bus: Bus;
   /** A connection only for leases: a server handles a connection in order, and a renewal must not wait for a read. */
   readonly leaseBus: Bus;

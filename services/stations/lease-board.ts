@@ -41,7 +41,7 @@ const recordSchema = z.object({
   count: z.number(),
 });
 
-export interface HostRecord {
+interface HostRecord {
   readonly hostId: string;
   readonly holds: ReadonlySet<number>;
   readonly isLeaving: boolean;

@@ -16,7 +16,7 @@ import type { Log } from "../runtime/log.ts";
 import { LeaseBoard, type LeasePlace } from "./lease-board.ts";
 import { STATION_LIMITS } from "./limits.ts";
 
-export interface LeaseDeps {
+interface LeaseDeps {
   readonly bus: Bus;
   readonly log: Log;
   readonly hostId: string;

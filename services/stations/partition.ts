@@ -30,7 +30,7 @@ import { type StationAnswer, UNAVAILABLE } from "./work.ts";
 /** The label of station commands in the count of late requests. */
 export const STATION_COMMAND = "station.command";
 
-export interface PartitionDeps {
+interface PartitionDeps {
   readonly nc: NatsConnection;
   readonly clock: Pick<BusClock, "nowMs">;
   readonly log: Log;

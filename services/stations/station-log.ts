@@ -16,14 +16,14 @@ export interface StoredCommit {
 }
 
 /** `unknown`: the append may or may not have taken effect; it has to be read back. */
-export type AppendOutcome =
+type AppendOutcome =
   | { readonly kind: "stored"; readonly sequence: number }
   | { readonly kind: "conflict" }
   /** `isInFlight`: certainly not stored, because another append on the subject was under way. */
   | { readonly kind: "unknown"; readonly cause: unknown; readonly isInFlight?: boolean };
 
 /** `outdated`: there is a newer commit, or one is being appended. */
-export type Confirmation = "newest" | "outdated" | "unknown";
+type Confirmation = "newest" | "outdated" | "unknown";
 
 const EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence";
 /** Names the subject that the expected sequence is of, where it is not the message's own. */

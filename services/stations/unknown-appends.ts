@@ -13,7 +13,7 @@ import { STATION_LIMITS } from "./limits.ts";
 import type { LocalCommands } from "./mailboxes.ts";
 import type { LocalCommand } from "./work.ts";
 
-export interface UnknownAppendsDeps {
+interface UnknownAppendsDeps {
   readonly log: Log;
   readonly localCommands: LocalCommands;
   /** Called when a station may take commands again. */

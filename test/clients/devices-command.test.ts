@@ -1,5 +1,8 @@
 /** `npm run cli -- devices`, as a person types it, against the whole system. */
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
 import { openTill } from "../support/people.ts";
@@ -82,6 +85,18 @@ test("an invalid code, an unusable file, or no service: exit code 1 and one sent
     1,
     "The service at http://127.0.0.1:9 does not answer (bad port); check --base-url and that it runs.\n",
   ]);
+  // A proxy in front of a service that is down.
+  const proxy = createServer((request, response) =>
+    request.resume().on("end", () => response.writeHead(502).end("<html>")),
+  );
+  await once(proxy.listen(0, "127.0.0.1"), "listening");
+  const { port } = proxy.address() as AddressInfo;
+  const down = devices("enroll", "--code", "AAAAA-AAAAA", "--file", file, "--base-url", `http://127.0.0.1:${port}`);
+  expect([await down.ended, down.output()]).toEqual([
+    1,
+    expect.stringMatching(/^The service does not answer \(HTTP 502 .*\); check --base-url and that it runs\.\n$/),
+  ]);
+  proxy.close();
   const full = devices("watch", "--file", join(noFolder, "device.json"), "--code", codeOf("customer_display", 1));
   await full.waitFor(/^storage: ENOTDIR: /m);
   full.process.kill("SIGTERM");

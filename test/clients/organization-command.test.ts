@@ -50,7 +50,7 @@ test("a certificate file that does not exist: the sentence names the setting", a
   const settings = { BASE_URL: `https://127.0.0.1:${port}`, GATEWAY_CERTIFICATE_FILE: "/there/is/none" };
   expect(await list(settings)).toEqual({
     code: 1,
-    output: "The file that GATEWAY_CERTIFICATE_FILE names does not exist; correct the path.\n",
+    output: "The certificate file /there/is/none does not exist; name the right one in GATEWAY_CERTIFICATE_FILE.\n",
   });
 });
 

@@ -33,6 +33,6 @@ for (const seed of upgradeFrom === undefined ? values.seeds.split(",") : ["1"]) 
   process.env["CLUSTER_STATIONS"] = values.stations;
   process.env["CLUSTER_SEED"] = seed;
   process.env["CLUSTER_TARGETS"] = values.targets;
-  const { code } = await runCommand("vitest", ["run", "--project", "timed", "test/cluster/trial.test.ts"]);
+  const { code } = await runCommand("vitest", ["run", "test/cluster/trial.test.ts"]);
   if (code !== 0) process.exitCode = 1;
 }

@@ -46,8 +46,12 @@ test("a lost key: the service names the recovery; after it, owners set their sec
     code: "conflict",
   });
   await world.ask(configMessages.changeProviderConfig, { caller: sandbox.owner, configId, status: "disabled" });
-  const another = await world.addSandboxConfig(sandbox);
-  expect(await world.askProvider(sandbox, another, await world.openIntent(sandbox, 1203))).toMatchObject({
+  // A disabled config without secrets is not used again.
+  const { caller, filialId } = { caller: sandbox.owner, filialId: sandbox.filialId };
+  const another = await world.ask(configMessages.ensureTestConfig, { caller, filialId });
+  expect(another).toMatchObject({ isNew: true });
+  expect(another.configId).not.toBe(configId);
+  expect(await world.askProvider(sandbox, another.configId, await world.openIntent(sandbox, 1203))).toMatchObject({
     created: true,
   });
 });

@@ -79,6 +79,17 @@ describe("the relay", () => {
     expect(await fixture.flush(stationKey(999))).toEqual({ positions: {} });
   });
 
+  test("a flush: has the position of a row that was delivered after the newer description of its station", async () => {
+    const key = stationKey(210);
+    await fixture.writeTogether(deviceRow(210, { deviceId: 1, revision: 1 }), stationRow(210, 1));
+    await fixture.flush(key);
+    await fixture.sql`
+      update outbox set delivered_at = delivered_at - interval '10 seconds'
+      where key = ${key} and payload #>> '{command,type}' = 'station_put'`;
+    const [, device] = await fixture.commits(210);
+    expect(await fixture.flush(key)).toEqual({ positions: { STATION_LOG_0: device?.sequence } });
+  });
+
   test("a flush: has the position of each stream, also when many rows of another stream have followed", async () => {
     const put = { kind: "credential_put", hash: hash("e"), entry: credentialEntry } as const;
     const later = Array.from({ length: 40 }, (_, index) => stationRow(201, 2 + index));

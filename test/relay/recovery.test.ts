@@ -15,7 +15,14 @@ import type { Mark, Noted } from "../../services/relay/sql/bus-state.ts";
 import { comeBackWith, copyData } from "../support/nats-data.ts";
 import { ONE_LOG, STATION_LOG, stationConfirmSubject } from "../support/one-log.ts";
 import { prepareBus } from "../support/prepared-bus.ts";
-import { deviceRow, type RelayFixture, sessionHash, sessionPut, startRelayFixture } from "./relay-fixture.ts";
+import {
+  deviceRow,
+  type RelayFixture,
+  sessionHash,
+  sessionPut,
+  startRelayFixture,
+  stationRow,
+} from "./relay-fixture.ts";
 
 const STREAM = `KV_${SESSIONS.name}`;
 let fixture: RelayFixture;
@@ -291,6 +298,25 @@ describe("a relay", () => {
     await fixture.delivered();
     const commits = await fixture.commits(stationId);
     expect(commits.at(-1)?.state).toMatchObject({ revision: 4, devices: [{ status: "suspended", revision: 4 }] });
+  });
+
+  test("a change of a station that the bus has lost: its first commit has what may have moved money", async () => {
+    const { organizationId, filialId } = await newOrganization();
+    const [{ station_id: stationId }] = await fixture.sql<[{ station_id: number }]>`
+      insert into stations (organization_id, filial_id, name, currency, revision)
+      values (${organizationId}, ${filialId}, 'Counter', 'EUR', 2) returning station_id`;
+    const lost = { unclear: [], reasons: [], unclearThrough: 7, nextIntentNumber: 3 };
+    await fixture.sql`
+      insert into audit_heads (station_id, version, stream_sequence, collections)
+      values (${stationId}, 5, 50, ${fixture.sql.json(lost)})`;
+    // An owner has renamed the station; the row is delivered before the relay announces stations.
+    await fixture.write(stationRow(stationId, 2));
+    await fixture.startAnnouncers();
+    await fixture.startStations();
+    await fixture.startRelay();
+    await fixture.delivered();
+    const [first] = await fixture.commits(stationId);
+    expect(first?.state).toMatchObject({ unclearForgottenThrough: 7, nextIntentNumber: 3 });
   });
 
   test("announces a waiting order that was changed and has left the known orders: the station shows its new amount", async () => {

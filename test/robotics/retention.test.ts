@@ -50,7 +50,7 @@ test("ended tasks past their retention: deleted; open tasks and the audit log: s
   expect(entries.some(({ subject }) => subject.kind === "serving_task" && subject.id === old.taskId)).toBe(true);
 });
 
-test("ROBOTICS_TASK_RETENTION_DAYS: validated, and applied at once by a service that starts", async () => {
+test("ROBOTICS_TASK_RETENTION_DAYS: validated, and applied by a service that starts", async () => {
   expect(parseSettings(roboticsSettingsSchema, {})).toEqual({ ROBOTICS_TASK_RETENTION_DAYS: 90 });
   expect(() => parseSettings(roboticsSettingsSchema, { ROBOTICS_TASK_RETENTION_DAYS: "0" })).toThrow(
     "The setting ROBOTICS_TASK_RETENTION_DAYS is not usable: it must be a whole number from 1 to 3650.",

@@ -69,7 +69,6 @@ const LONGEST = [
   "test/clients/sandbox-command.test.ts",
   "test/browser/day-long.test.ts",
   "test/gateway/people/webhooks.test.ts",
-  "test/conformance/two-runs.test.ts",
 ];
 
 /**
@@ -86,6 +85,7 @@ const TIMED = [
   "test/providers/isolation.test.ts",
   "test/relay/take-over.test.ts",
   "test/deploy/hanging-servers.test.ts",
+  "test/conformance/two-runs.test.ts",
   "test/webhook-signer/slots-of-owners.test.ts",
   "test/chaos/frozen-feed.test.ts",
   "test/stations/ownership.test.ts",
@@ -102,8 +102,8 @@ const TIMED = [
   "test/db/reach-database.test.ts",
 ];
 
-/** This many short files on one worker take as long as a timed file on the three others. */
-const SHORT_PER_TIMED = 5;
+/** This many short files on one worker take as long as a timed file on the two others. */
+const SHORT_PER_TIMED = 7;
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -130,7 +130,7 @@ export class LongestFirst extends BaseSequencer {
       ...long.filter((file) => !shares.has(file)),
       ...long.filter((file) => shares.has(file)),
       ...others.filter((file) => shares.has(file)),
-      // Timed files mostly wait: about three of them run at once, beside one worker with short files.
+      // Timed files mostly wait: about two of them run at once, beside one worker with short files.
       ...timed.flatMap((file, nth) => [file, ...short.slice(nth * SHORT_PER_TIMED, (nth + 1) * SHORT_PER_TIMED)]),
       ...short.slice(timed.length * SHORT_PER_TIMED),
       // A worker continues only with files of its project, so the files of a project follow one another.

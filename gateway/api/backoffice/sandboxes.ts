@@ -324,7 +324,7 @@ export const sandboxRoutes = [
     operation: "deleteSandbox",
     summary: "Delete a sandbox",
     description:
-      "Clears and closes the sandbox's station, revokes its devices and suspends its cashier. The audit log keeps its entries. If the service created the provider config for sandboxes and no other sandbox uses it, the service disables it, also when a repetition finds it active.",
+      "Clears and closes the sandbox's station, revokes its devices and suspends its cashier. The audit log keeps its entries. If the service created or activated the provider config for a sandbox and no other sandbox uses it, the service disables it, also when a repetition finds it active.",
     replies: { 204: { description: "It is deleted.", schema: null } },
     errors: ["not_found", "conflict", "busy"],
     awaitsEffect: true,

@@ -14,6 +14,7 @@ import {
   ApiError,
   type DeviceContext,
   type DeviceHandler,
+  freshView,
   ok,
   type Reply,
   type StationCommandRequest,
@@ -23,7 +24,7 @@ import { amountSchema, currencySchema, idSchema, timestampSchema, toTimestamp } 
 import { LIMITS } from "../../limits.ts";
 import { etagOf } from "../../read-model/etag.ts";
 import { serverTime } from "../../read-model/polls.ts";
-import { type Rendered, TAIL } from "../../read-model/rendered.ts";
+import { TAIL } from "../../read-model/rendered.ts";
 import { INTENT_ID_DESCRIPTION, intentStatusSchema, outcomeSchema } from "../cashier/intent-json.ts";
 
 const ASSIGNMENT_EXAMPLE = {
@@ -146,23 +147,13 @@ const fetchAssignment: DeviceHandler = async (context) => {
   // Another fetch of the same device may have presented it meanwhile.
   if (view.presents === null) return answer(context, view.head, view.etag);
   const presented = await present(context, view.presents);
-  const after = freshView(context);
+  const after = freshView(context, "assignment");
   if (after?.presents === null) return answer(context, after.head, after.etag);
   // The replica has not received the commit in time, so the device gets the state from the station's answer.
   const assignment = presented === null || isEnded(presented.status) ? null : assignmentView(presented);
   const text = JSON.stringify({ assignment });
   return answer(context, `${text.slice(0, -1)},"server_time":"`, etagOf(text));
 };
-
-/** Undefined while the replica is stale. */
-function freshView({ deps, device: caller }: DeviceContext): Rendered | undefined {
-  try {
-    return deps.deviceView("assignment", caller);
-  } catch (error) {
-    if (error instanceof ApiError && error.code === "replica_stale") return undefined;
-    throw error;
-  }
-}
 
 /** The intent after the fetch; null when this device may no longer collect it. */
 async function present(context: DeviceContext, intentId: number): Promise<PaymentIntent | null> {

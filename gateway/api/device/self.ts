@@ -1,6 +1,6 @@
 /** The device's snapshot: the device reads it, and gets it as the answer to a heartbeat (contract, "POST heartbeat"). */
 import { z } from "zod";
-import type { DeviceHandler } from "../../http/handler-context.ts";
+import { type DeviceHandler, freshView } from "../../http/handler-context.ts";
 import { deviceEvenBlocked, poll, route } from "../../http/route.ts";
 import { idSchema, timestampSchema } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
@@ -67,13 +67,14 @@ const heartbeatBodySchema = z
   .meta({ id: "Heartbeat", examples: [{ summary: { app_version: "4.2.0", battery_percent: 81 } }] });
 
 /**
- * Answers once the heartbeat is stored. The snapshot comes from memory, and before: with a stale replica, this request fails
- * while nothing is done.
+ * Answers once the heartbeat is stored. The snapshot comes from memory. It is read before, too: with a stale replica, this
+ * request fails while nothing is done, and a replica that becomes stale meanwhile does not hide that the heartbeat is stored.
  */
 const sendHeartbeat: DeviceHandler<z.infer<typeof heartbeatBodySchema>> = async (context) => {
   const { deps, device, body } = context;
-  const { head } = deps.deviceView("self", device);
+  const before = deps.deviceView("self", device);
   await deps.bus.heartbeat(device, { atMs: deps.nowMs(), summary: body.summary ?? {} });
+  const { head } = freshView(context, "self") ?? before;
   return { status: 200, ready: head + serverTime(deps.nowMs()) + TAIL };
 };
 

@@ -34,11 +34,11 @@ import { type LossDeps, startingPosition } from "./lost-commits.ts";
 import { paymentRow } from "./payment-rows.ts";
 import { batchRows, type Gap, intentRow, readCommit, type StreamedCommit } from "./rows.ts";
 
-export interface CopierDeps extends LossDeps {
+interface CopierDeps extends LossDeps {
   readonly metrics: CopierMetrics;
 }
 
-export interface Copier {
+interface Copier {
   /** Ends after the batch that is being written, or after `stopMs` when the database does not answer. */
   stop(): Promise<void>;
 }

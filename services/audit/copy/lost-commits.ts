@@ -31,7 +31,7 @@ export interface LossDeps extends AuditDeps {
   readonly eventRetentionDays: number;
 }
 
-export interface Start {
+interface Start {
   readonly log: StationLogDefinition;
   readonly hold: Hold;
   /** The sequence up to which everything is copied. */

@@ -163,7 +163,7 @@ function matching(sql: Transaction, search: string): Fragment {
   return /^\d{1,15}$/.test(search) ? sql`(${byReference} or p.order_display_number = ${Number(search)})` : byReference;
 }
 
-export interface LiveCounts {
+interface LiveCounts {
   readonly stations: number;
   readonly leasedStations: number;
   readonly devicesOnline: number;
@@ -196,7 +196,7 @@ export async function countLive(
   return row;
 }
 
-export interface HourOfRoute {
+interface HourOfRoute {
   /** Null for the whole day. */
   readonly hour: number | null;
   readonly route: string;

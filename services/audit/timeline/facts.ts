@@ -19,7 +19,7 @@ import {
 } from "../sql/timeline.ts";
 
 /** An intent in the audit copy. */
-export interface KnownIntent {
+interface KnownIntent {
   readonly intent: PaymentIntent;
   readonly stationId: number;
   /** False when the audit copy did not get the newest commits in time. */

@@ -73,8 +73,8 @@ export const changeProviderConfig = once(
 );
 /**
  * Returns the filial's active test config and announces it to the filial's stations (`barrier`). Without one it activates
- * the filial's disabled config of the sandbox provider, or creates one; then `isNew` is true. Refuses with `not_found` for another organization's filial, and with `unavailable`
- * or `conflict` when the sandbox provider opens no account.
+ * the filial's disabled config of the sandbox provider, or creates one; then `isNew` is true. Refuses with `not_found` for
+ * another organization's filial, and with `unavailable` or `conflict` when the sandbox provider opens no account.
  */
 export const ensureTestConfig = once(
   "providers.ensureTestConfig",

@@ -123,11 +123,15 @@ export async function findActiveConfig(
   return row;
 }
 
-/** The newest disabled config of the sandbox provider at the filial. */
+/** The newest disabled config of the sandbox provider at the filial that still has its secrets (a key may have been lost). */
 export async function findDisabledSandboxConfig(sql: Queryable, filialId: number): Promise<number | undefined> {
   const [row] = await sql<{ config_id: number }[]>`
-    select config_id from provider_configs
+    select config_id from provider_configs c
     where filial_id = ${filialId} and kind = 'sandbox' and mode = 'test' and status = 'disabled'
+      and 2 = (
+        select count(distinct s.name) from provider_secrets s
+        where s.config_id = c.config_id and s.name in ('api_key', 'callback_secret')
+          and (s.expires_at is null or s.expires_at > now()))
     order by config_id desc limit 1`;
   return row?.config_id;
 }

@@ -4,7 +4,6 @@
  * put once.
  */
 import { randomUUID } from "node:crypto";
-import { type Commit, decodeCommit } from "../../../machines/station/commit.ts";
 import type { OrderSnapshot, ShownOrder, StationState } from "../../../machines/station/state.ts";
 import * as messages from "../../bus/messages/announce.ts";
 import type { StationRequest } from "../../bus/messages/station-commands.ts";
@@ -16,13 +15,14 @@ import { deleteEntry, hasEntry, putFirst, setSwitch } from "../buckets.ts";
 import type { RelayDeps } from "../deps.ts";
 import { RELAY_LIMITS } from "../limits.ts";
 import { type AnnouncedPart, selectUncopiedLogs } from "../sql/bus-state.ts";
+import { askingForOpenOrders, type KnownOrders, type NewestCommit, newestCommit } from "./lost-station.ts";
 
 export interface AnnounceDeps extends Omit<RelayDeps, "metrics"> {
   /** Throws when another relay may deliver by now: what was read before a stall must not be written after it. */
   readonly requireLease: () => void;
 }
 
-export interface AnnouncedPage {
+interface AnnouncedPage {
   /** The newest id of the page. */
   readonly through: number;
   readonly hasMore: boolean;
@@ -86,7 +86,6 @@ async function restoreEntry(
 
 type AnnouncedStation = ReplyOf<typeof messages.announceStations>["stations"][number];
 type OpenWork = RequestOf<typeof messages.announceOrders>["stations"][number];
-type KnownOrders = ReplyOf<typeof messages.announceOrders>["stations"][number];
 type MissingCommand = Pick<StationRequest, "actor" | "command">;
 
 async function announceStations(deps: AnnounceDeps, sinceId: number): Promise<AnnouncedPage> {
@@ -113,17 +112,6 @@ async function announceStations(deps: AnnounceDeps, sinceId: number): Promise<An
   return { through: page.stations.at(-1)?.stationId ?? sinceId, hasMore: page.hasMore, restored };
 }
 
-type NewestCommit = Pick<Commit, "version" | "state"> & { readonly sequence: number };
-
-/** From the stream's leader: a replica may be behind what was lost. */
-async function newestCommit({ bus, logs }: AnnounceDeps, stationId: number): Promise<NewestCommit | null> {
-  const query = { last_by_subj: logs.subject(stationId) };
-  const stored = await bus.jsm.streams.getMessage(logs.of(stationId).name, query);
-  if (stored === null) return null;
-  const { version, state } = decodeCommit(stored.string());
-  return { version, sequence: stored.seq, state };
-}
-
 /** The open orders that the display shows, or will show when the shown one has ended. */
 const shownOrders = ({ order, waitingOrders }: StationState): readonly ShownOrder[] =>
   order === null ? waitingOrders : [order, ...waitingOrders];
@@ -143,14 +131,6 @@ function openWork(stationId: number, newest: NewestCommit | null): OpenWork {
     orderIds: [...new Set([...open, ...shown, ...collected])],
     intentIds: intent === null ? [] : [intent.intentId],
   };
-}
-
-/** The log has lost commits that were not copied, so every order that is open now asks for a confirmation. */
-function askingForOpenOrders(known: KnownOrders): KnownOrders {
-  const newest = Math.max(0, ...known.orders.filter(({ status }) => status === "open").map(({ orderId }) => orderId));
-  if (newest === 0) return known;
-  const lost = known.lost ?? { unclear: [], reasons: [], unclearThrough: 0, nextIntentNumber: 1 };
-  return { ...known, lost: { ...lost, unclearThrough: Math.max(lost.unclearThrough, newest) } };
 }
 
 /** The commands that bring the station to what PostgreSQL knows, in their order; none for a station that knows everything. */

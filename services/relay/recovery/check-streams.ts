@@ -57,7 +57,7 @@ export async function streamInfo(jsm: JetStreamManager, name: string): Promise<S
 }
 
 /** What a stream is known to have had. */
-export interface Known {
+interface Known {
   readonly mark: Mark | undefined;
   readonly noted: Noted | undefined;
   readonly logs: StationLogs;

@@ -42,7 +42,7 @@ import {
   watchedStreams,
 } from "./check-streams.ts";
 
-export interface RecoveryDeps extends AnnounceDeps {
+interface RecoveryDeps extends AnnounceDeps {
   /** Of this relay's term: it does not overwrite what another term writes. */
   readonly epoch: number;
 }

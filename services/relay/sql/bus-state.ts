@@ -76,6 +76,12 @@ export async function selectUncopiedLogs(sql: Database): Promise<ReadonlySet<str
   return new Set(rows.map(({ stream }) => stream));
 }
 
+/** Whether the audit copy has a commit of the station. A new station has none. */
+export async function hasCopiedCommit(sql: Database, stationId: number): Promise<boolean> {
+  const rows = await sql`select from audit_heads where station_id = ${stationId}`;
+  return rows.length > 0;
+}
+
 /** The newest row of the outbox that was delivered to a stream, and where it was stored. */
 export interface DeliveredRow {
   readonly row: OutboxRow;

@@ -27,9 +27,10 @@ export async function listPendingKeys(sql: Database, after: string, limit: numbe
 }
 
 /**
- * The key's next undelivered rows, in the order of delivery: descriptions of the station first, then the oldest. Removes the descriptions of orders that have a newer revision by
- * now: a station remembers its newest orders only, and would take a late description of a paid one for a new order. The station
- * has the newer revision from its own payment, or by a row behind this one.
+ * The key's next undelivered rows, in the order of delivery: descriptions of the station first, then the oldest. Removes the
+ * descriptions of orders that have a newer revision by now: a station remembers its newest orders only, and would take a late
+ * description of a paid one for a new order. The station has the newer revision from its own payment, or by a row behind this
+ * one.
  */
 export async function listPendingRows(sql: Database, key: string, limit: number): Promise<PendingRow[]> {
   const rows = await sql<{ outbox_id: number; kind: string; payload: object; request_id: string | null }[]>`
@@ -92,19 +93,20 @@ export interface DeliveredRows {
 
 /**
  * What was delivered of the key within the last `withinMs`, by kind and stream. Rows are delivered one after another, so it
- * goes back row by row and reads no older row.
+ * goes back row by row and reads no older row. Only descriptions of the station may be delivered before older rows.
  */
 export async function listDeliveredRows(sql: Database, key: string, withinMs: number): Promise<DeliveredRows[]> {
   return sql<DeliveredRows[]>`
     with recursive newest as (
-      (select outbox_id, kind, stream, sequence, delivered_at from outbox
+      (select outbox_id, kind, stream, sequence, delivered_at, payload from outbox
         where key = ${key} and delivered_at is not null order by outbox_id desc limit 1)
       union all
       select before.* from newest cross join lateral (
-        select outbox_id, kind, stream, sequence, delivered_at from outbox
+        select outbox_id, kind, stream, sequence, delivered_at, payload from outbox
         where key = ${key} and delivered_at is not null and outbox_id < newest.outbox_id
         order by outbox_id desc limit 1) before
       where newest.delivered_at > now() - ${withinMs}::float8 * interval '1 millisecond'
+        or newest.payload #>> '{command,type}' = 'station_put'
     )
     select kind, stream, max(sequence) as sequence from newest
     where delivered_at > now() - ${withinMs}::float8 * interval '1 millisecond' group by kind, stream`;
@@ -132,7 +134,7 @@ export async function deleteDeliveredRows(sql: Database, olderThanHours: number,
   return result.count;
 }
 
-export interface MarkedRow {
+interface MarkedRow {
   readonly outbox_id: number;
   /** The hash of the deleted credential, in hex; null for a failed row of another kind. */
   readonly deleted_hash: string | null;
