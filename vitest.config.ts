@@ -1,5 +1,6 @@
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/support/longest-first.ts";
+import { workers } from "./test/support/workers.ts";
 
 const PURE = [
   "test/machines/**/*.test.ts",
@@ -7,6 +8,36 @@ const PURE = [
   "test/deploy/lock-file.test.ts",
   "test/cluster/judge.test.ts",
   "test/mutants/mutants.test.ts",
+];
+/**
+ * What holds milliseconds against a bound: run after the long files, beside short ones (`longest-first.ts`). They wait much:
+ * each of them takes a fifth of a core on average, and all passed at a load of 16 on two cores. They run in this order, so
+ * that those that compute much (trial, sign-in-flood) do not meet.
+ */
+const TIMED = [
+  "test/cluster/trial.test.ts",
+  "test/cluster/majority.test.ts",
+  "test/cluster/electing-buckets.test.ts",
+  "test/cluster/server-links.test.ts",
+  "test/providers/isolation-by-provider.test.ts",
+  "test/providers/isolation.test.ts",
+  "test/relay/take-over.test.ts",
+  "test/deploy/hanging-servers.test.ts",
+  "test/conformance/two-runs.test.ts",
+  "test/webhook-signer/slots-of-owners.test.ts",
+  "test/chaos/frozen-feed.test.ts",
+  "test/stations/ownership.test.ts",
+  "test/chaos/service-faults.test.ts",
+  "test/gateway/missing-stations.test.ts",
+  "test/gateway/device-access.test.ts",
+  "test/gateway/people/sign-in-flood.test.ts",
+  "test/registry/login-throttle.test.ts",
+  "test/clients/pace.test.ts",
+  "test/gateway/live-promptness.test.ts",
+  "test/bus/redial.test.ts",
+  "test/bus/station-client.test.ts",
+  "test/db/dialing.test.ts",
+  "test/db/reach-database.test.ts",
 ];
 /** What holds a throughput against a bound, or computes much while it is timed: alone on the machine, at the end. */
 const ALONE = [
@@ -27,9 +58,7 @@ export default defineConfig({
   test: {
     // No retries: a test that fails now and then is a defect in the test or in the product.
     retry: 0,
-    // The smallest machine on which the tests must pass has two cores. Tests wait much: three workers keep both cores busy, and with
-    // four a slow machine is too busy for tests that hold milliseconds against a bound.
-    maxWorkers: 3,
+    maxWorkers: workers(),
     pool: "forks",
     // A worker runs one file after the other: starting one and loading what most of them load costs as much as many a file.
     // Files share nothing but modules, so what a module of `test/support` opens, its user closes, and can open again.
@@ -47,12 +76,16 @@ export default defineConfig({
           ...SERVERS,
           name: "services",
           include: ["test/**/*.test.ts"],
-          exclude: [...PURE, ...ALONE, "**/node_modules/**"],
+          exclude: [...PURE, ...TIMED, ...ALONE, "**/node_modules/**"],
         },
       },
       {
         extends: true,
         // In separate processes: otherwise the memory of other files would be measured as well.
+        test: { ...SERVERS, name: "timed", include: TIMED, isolate: true },
+      },
+      {
+        extends: true,
         test: { ...SERVERS, name: "alone", include: ALONE, isolate: true, maxWorkers: 1, sequence: { groupOrder: 1 } },
       },
     ],

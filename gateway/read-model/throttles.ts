@@ -12,13 +12,16 @@ export interface BucketRate {
   readonly burst: number;
 }
 
+/** The bus clock moves back by milliseconds when a process measures it again. More than this means that it was set back. */
+const SET_BACK_MS = 1_000;
+
 /**
- * The new moment at which the bucket is full, after taking one token; -1 when the bucket is empty. A bucket that lacks more
- * than it can hold is from before the clock was set back: it has one token, so that small steps back never fill it.
+ * The new moment at which the bucket is full, after taking one token; -1 when the bucket is empty. A bucket that lacks much more
+ * than it can hold is from before the clock was set back: it has one token.
  */
 export function takeToken(rate: BucketRate, fullAtMs: number, nowMs: number): number {
   const emptyUntilFullMs = rate.burst * rate.intervalMs;
-  if (fullAtMs - nowMs > emptyUntilFullMs) return nowMs + emptyUntilFullMs;
+  if (fullAtMs - nowMs > emptyUntilFullMs + SET_BACK_MS) return nowMs + emptyUntilFullMs;
   const next = (fullAtMs > nowMs ? fullAtMs : nowMs) + rate.intervalMs;
   return next - nowMs > emptyUntilFullMs ? -1 : next;
 }

@@ -46,7 +46,11 @@ describe("the token bucket", () => {
     expect(takeToken(rate, fullAtMs, 1e12)).toBe(-1);
   });
 
-  it.each([1, 5_000, 3_600_000])(
+  it.each([1, 999])("an empty bucket, and the clock moves back %d ms: it stays empty", (backMs) => {
+    expect(takeToken(rate, 1e12 + 10_000, 1e12 - backMs)).toBe(-1);
+  });
+
+  it.each([5_000, 3_600_000])(
     "an empty bucket, and the clock is set back %d ms: one token, then its rate",
     (backMs) => {
       const fullAtMs = takeToken(rate, 1e12 + 10_000, 1e12 - backMs);

@@ -71,45 +71,14 @@ const LONGEST = [
   "test/gateway/people/webhooks.test.ts",
 ];
 
-/**
- * What holds milliseconds against a bound: run after the long files, beside short ones. They wait much: each of them takes a
- * fifth of a core on average, and all passed at a load of 16 on two cores. They run in this order, so that those that compute
- * much (trial, sign-in-flood) do not meet.
- */
-const TIMED = [
-  "test/cluster/trial.test.ts",
-  "test/cluster/majority.test.ts",
-  "test/cluster/electing-buckets.test.ts",
-  "test/cluster/server-links.test.ts",
-  "test/providers/isolation-by-provider.test.ts",
-  "test/providers/isolation.test.ts",
-  "test/relay/take-over.test.ts",
-  "test/deploy/hanging-servers.test.ts",
-  "test/conformance/two-runs.test.ts",
-  "test/webhook-signer/slots-of-owners.test.ts",
-  "test/chaos/frozen-feed.test.ts",
-  "test/stations/ownership.test.ts",
-  "test/chaos/service-faults.test.ts",
-  "test/gateway/missing-stations.test.ts",
-  "test/gateway/device-access.test.ts",
-  "test/gateway/people/sign-in-flood.test.ts",
-  "test/registry/login-throttle.test.ts",
-  "test/clients/pace.test.ts",
-  "test/gateway/live-promptness.test.ts",
-  "test/bus/redial.test.ts",
-  "test/bus/station-client.test.ts",
-  "test/db/dialing.test.ts",
-  "test/db/reach-database.test.ts",
-];
-
-/** This many short files on one worker take as long as a timed file on the two others. */
-const SHORT_PER_TIMED = 7;
+/** This many short files on one worker take as long as a timed file on the three others. */
+const SHORT_PER_TIMED = 5;
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const missing = [...LONGEST, ...TIMED].filter((file) => !existsSync(join(CHECKOUT, file)));
+    const missing = LONGEST.filter((file) => !existsSync(join(CHECKOUT, file)));
     if (missing.length > 0)
-      throw new Error(`The lists of the order of tests name files that do not exist: ${missing.join(", ")}.`);
+      throw new Error(`The list of the longest tests names files that do not exist: ${missing.join(", ")}.`);
     // oxlint-disable-next-line unicorn/no-array-sort -- The sequencer's sort does not change its argument.
     const sorted = await super.sort(files);
     const shares = new Set(sorted.filter(({ moduleId }) => readFileSync(moduleId, "utf8").includes("sharedSystem(")));
@@ -120,21 +89,20 @@ export class LongestFirst extends BaseSequencer {
     const isIn = (name: string) => (file: TestSpecification) => file.project.name === name;
     const byPlace = (some: readonly TestSpecification[], places: readonly string[]) =>
       some.toSorted((a, b) => placeOf(a, places) - placeOf(b, places));
-    const services = byPlace(sorted.filter(isIn("services")), [...LONGEST, ...TIMED]);
-    const isOf = (places: readonly string[]) => (file: TestSpecification) => placeOf(file, places) < places.length;
-    const long = services.filter(isOf(LONGEST));
-    const timed = services.filter(isOf(TIMED));
-    const others = services.filter((file) => !long.includes(file) && !timed.includes(file));
-    const short = others.filter((file) => !shares.has(file));
+    const services = byPlace(sorted.filter(isIn("services")), LONGEST);
+    const isLong = (file: TestSpecification): boolean => placeOf(file, LONGEST) < LONGEST.length;
+    // A worker continues only with files of its project, so the files of a project follow one another.
+    const short = [...sorted.filter(isIn("pure")), ...services.filter((file) => !shares.has(file) && !isLong(file))];
+    const timed = sorted.filter(isIn("timed"));
     return [
-      ...long.filter((file) => !shares.has(file)),
-      ...long.filter((file) => shares.has(file)),
-      ...others.filter((file) => shares.has(file)),
-      // Timed files mostly wait: about two of them run at once, beside one worker with short files.
-      ...timed.flatMap((file, nth) => [file, ...short.slice(nth * SHORT_PER_TIMED, (nth + 1) * SHORT_PER_TIMED)]),
+      ...services.filter((file) => !shares.has(file) && isLong(file)),
+      ...services.filter((file) => shares.has(file)),
+      // Timed files mostly wait: about three of them run at once, beside one worker with short files.
+      ...byPlace(timed, timed[0]?.project.config.include ?? []).flatMap((file, nth) => [
+        file,
+        ...short.slice(nth * SHORT_PER_TIMED, (nth + 1) * SHORT_PER_TIMED),
+      ]),
       ...short.slice(timed.length * SHORT_PER_TIMED),
-      // A worker continues only with files of its project, so the files of a project follow one another.
-      ...sorted.filter(isIn("pure")),
       ...sorted.filter(isIn("alone")),
     ];
   }
