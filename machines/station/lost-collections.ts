@@ -77,7 +77,10 @@ export function restoreCollections(
   return { state: next, events: [{ type: "collections_restored", reasons, unclearThrough, nextIntentNumber }] };
 }
 
-/** Restores one reason of a collection that has ended: in the intent if the state still has it, or else among `olderReasons`. */
+/**
+ * Restores one reason of a collection that has ended: in the intent if the state still has it, or else among `olderReasons`. It
+ * replaces a silence, which a late report ends.
+ */
 function restoreReason(state: StationState, { orderId, intentId, reason, isAssumed }: LostReason): StationState {
   const intent = findIntent(state, intentId);
   if (intent === undefined) {
@@ -85,7 +88,9 @@ function restoreReason(state: StationState, { orderId, intentId, reason, isAssum
     return isKnown ? state : keepOlderReason(state, { orderId, intentId, reasonSinceEnd: "" }, reason);
   }
   const isUnpaid = intent.status === "cancelled" || intent.status === "expired";
-  if (!isUnpaid || intent.reasonSinceEnd !== "" || isAssumed === true) return state;
+  const { reasonSinceEnd: own } = intent;
+  const isKept = own !== "" && !(isSilence(own) && !isSilence(reason));
+  if (!isUnpaid || isKept || isAssumed === true) return state;
   const ended = state.ended.map((other) => (other === intent ? { ...other, reasonSinceEnd: reason } : other));
   return { ...state, ended };
 }

@@ -130,6 +130,15 @@ describe("a log that has lost its end", () => {
     expect(reasonsOf(counter)).toEqual([[1_001, "late_success"]]);
   });
 
+  it("an unknown outcome of a hand-off that ended in silence: a late decline does not end it", () => {
+    const unknown = [{ orderId: ORDER.orderId, intentId: 1_001, reason: "outcome_unknown" as const }];
+    const silent = aFetchedCounter().cancels();
+    expect(reasonsOf(silent)).toEqual([[1_001, "handoff_presented"]]);
+    const counter = restore(silent, { ...NOTHING, unclear: unknown, reasons: unknown }).reports("reported_declined");
+    expect(counter.station.ended[0]).toMatchObject({ reasonSinceEnd: "outcome_unknown" });
+    expect(reasonsOf(counter)).toEqual([[1_001, "outcome_unknown"]]);
+  });
+
   it("the order has another current collection: its attestation asks", () => {
     const lost: LostCollections = {
       ...NOTHING,
