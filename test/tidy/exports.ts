@@ -1,4 +1,4 @@
-/** What a file exports, another file imports: then a reader knows what may change without a look at other files. */
+/** What a file exports, another file imports: then a reader knows by the file alone what may change. */
 import { importsOf, isTest, masked, resolvedImport, type SourceFile } from "./source-file.ts";
 
 /** Others import what is in `clients/`. */
