@@ -34,7 +34,7 @@ export const SERVICES: Readonly<Record<string, ServiceEntry>> = {
     start: async (deps) => (await import("./providers/service.ts")).startProvidersService(deps),
   },
   "sandbox-provider": {
-    does: "A payment provider for sandboxes and tests; an installation that has real providers alone does not need it.",
+    does: "A payment provider for sandboxes and tests; an installation with only real providers does not need it.",
     settings: async () => (await import("./sandbox-provider/settings.ts")).sandboxProviderSettingsSchema,
     start: async (deps) => (await import("./sandbox-provider/service.ts")).startSandboxProviderService(deps),
   },
@@ -54,7 +54,7 @@ export const SERVICES: Readonly<Record<string, ServiceEntry>> = {
     start: async (deps) => (await import("./webhook-signer/service.ts")).startWebhookSignerService(deps),
   },
   relay: {
-    does: "Takes changes from PostgreSQL to the bus: one process of all delivers, the others stand by.",
+    does: "Delivers changes from PostgreSQL to the bus: one relay delivers, the others stand by.",
     start: async (deps) => (await import("./relay/service.ts")).startRelayService(deps),
   },
   stations: {

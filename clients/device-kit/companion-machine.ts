@@ -67,7 +67,7 @@ export interface CompanionState extends DeviceState {
 }
 
 type Timer = "poll" | "report" | "deadline";
-type CompanionOwnEvent =
+type CompanionWorkEvent =
   /** `assignment` is undefined when it has not changed. */
   | { readonly type: "polled"; readonly assignment?: Assignment | null; readonly server_time?: string }
   | { readonly type: "poll_failed"; readonly failure: Failure }
@@ -76,9 +76,9 @@ type CompanionOwnEvent =
   | { readonly type: "report_answered" }
   | { readonly type: "report_failed"; readonly failure: Failure }
   | { readonly type: "timer"; readonly timer: Timer };
-export type CompanionEvent = DeviceEvent | CompanionOwnEvent;
+export type CompanionEvent = DeviceEvent | CompanionWorkEvent;
 
-export type CompanionOwnEffect =
+export type CompanionWorkEffect =
   | { readonly type: "poll"; readonly fresh: boolean }
   | { readonly type: "launch"; readonly assignment: Assignment; readonly key: string }
   /** The launch, or the question for its outcome, must end now. */
@@ -87,7 +87,7 @@ export type CompanionOwnEffect =
   | { readonly type: "report"; readonly report: Report }
   /** This report is not sent again. `failure` is null when the service has recorded it. */
   | { readonly type: "ended"; readonly report: Report; readonly failure: Failure | null };
-export type CompanionEffect = DeviceEffect | CompanionOwnEffect;
+export type CompanionEffect = DeviceEffect | CompanionWorkEffect;
 
 export interface CompanionStep {
   readonly state: CompanionState;
@@ -126,12 +126,12 @@ export function companionStep(state: CompanionState, event: CompanionEvent, inpu
     deviceStep(draft, event);
     if (event.type === "start") resume(draft);
     if (event.type === "store_failed") attemptNotStored(draft, event.revision);
-  } else ownStep(draft, event);
+  } else workStep(draft, event);
   advance(draft);
   return { state: draft.state, effects: draft.effects };
 }
 
-function ownStep(draft: CompanionDraft, event: CompanionOwnEvent): void {
+function workStep(draft: CompanionDraft, event: CompanionWorkEvent): void {
   const { work, reporter } = draft.state;
   switch (event.type) {
     case "polled":

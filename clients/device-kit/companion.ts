@@ -2,8 +2,8 @@
 import { type Assignment, OUTCOMES, type Report } from "./client.ts";
 import {
   type CompanionEvent,
-  type CompanionOwnEffect,
   type CompanionState,
+  type CompanionWorkEffect,
   companionStep,
   firstCompanionState,
   type Outcome,
@@ -55,7 +55,7 @@ export function companion(options: CompanionOptions): Companion {
       .then(end)
       .catch(() => undefined);
   };
-  return runDevice<CompanionState, CompanionEvent, CompanionOwnEffect>(options, {
+  return runDevice<CompanionState, CompanionEvent, CompanionWorkEffect>(options, {
     first: firstCompanionState(status !== undefined),
     step: (state, event, platform) =>
       companionStep(state, event, { atMs: platform.nowMs(), random: platform.random(), key: newKey(platform) }),

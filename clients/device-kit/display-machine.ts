@@ -35,12 +35,12 @@ export interface DisplayMachineState extends DeviceState {
   readonly onScreen: string;
 }
 
-type DisplayOwnEvent =
+type DisplayWorkEvent =
   /** The display is undefined when it has not changed. */
   | { readonly type: "polled"; readonly display?: Shown }
   | { readonly type: "poll_failed"; readonly failure: Failure }
   | { readonly type: "timer"; readonly timer: "poll" | "stale" };
-export type DisplayEvent = DeviceEvent | DisplayOwnEvent;
+export type DisplayEvent = DeviceEvent | DisplayWorkEvent;
 
 export interface View {
   /** Null when the display has nothing that it may show. */
@@ -51,10 +51,10 @@ export interface View {
   readonly blockedReason: string;
   readonly needsCode: boolean;
 }
-export type DisplayOwnEffect =
+export type DisplayWorkEffect =
   | { readonly type: "poll" }
   | { readonly type: "render"; readonly view: View; readonly age_ms: number };
-export type DisplayEffect = DeviceEffect | DisplayOwnEffect;
+export type DisplayEffect = DeviceEffect | DisplayWorkEffect;
 
 interface DisplayDraft extends DeviceDraft {
   state: DisplayMachineState;
@@ -86,12 +86,12 @@ export function displayStep(
     onRequestsCancelled: () => change(draft, { work: "idle", pollFailures: 0, display: null }),
   };
   if (isDeviceEvent(event)) deviceStep(draft, event);
-  else ownStep(draft, event);
+  else workStep(draft, event);
   advance(draft);
   return { state: draft.state, effects: draft.effects };
 }
 
-function ownStep(draft: DisplayDraft, event: DisplayOwnEvent): void {
+function workStep(draft: DisplayDraft, event: DisplayWorkEvent): void {
   const { work } = draft.state;
   switch (event.type) {
     case "polled":

@@ -3,7 +3,7 @@ import type { DisplayState } from "./client.ts";
 import {
   type DisplayEvent,
   type DisplayMachineState,
-  type DisplayOwnEffect,
+  type DisplayWorkEffect,
   displayStep,
   firstDisplayState,
 } from "./display-machine.ts";
@@ -31,7 +31,7 @@ export type Display = Device<DisplayMachineState>;
 
 /** Starts a display. It runs until it is stopped. */
 export function display(options: DisplayOptions): Display {
-  return runDevice<DisplayMachineState, DisplayEvent, DisplayOwnEffect>(options, {
+  return runDevice<DisplayMachineState, DisplayEvent, DisplayWorkEffect>(options, {
     first: firstDisplayState(),
     step: (state, event, platform) => displayStep(state, event, { atMs: platform.nowMs(), random: platform.random() }),
     perform(effect, requests) {

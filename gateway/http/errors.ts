@@ -116,7 +116,7 @@ const httpErrors: Readonly<Record<HttpErrorCode, ErrorMeaning>> = {
     sentence: "The signature does not match this callback, or its time differs too much from the service's time.",
     ...no,
   },
-  throttled: { status: 429, sentence: "Too many requests; wait as long as Retry-After says.", ...again },
+  throttled: { status: 429, sentence: "Too many requests; wait as long as Retry-After requests.", ...again },
   replica_stale: {
     status: 503,
     sentence:
@@ -159,7 +159,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   },
   login_throttled: {
     status: 429,
-    sentence: "Too many attempts to log in; wait as long as Retry-After says.",
+    sentence: "Too many attempts to log in; wait as long as Retry-After requests.",
     ...again,
     cashierAction: "Wait as long as the answer says, or log in where you have logged in before.",
   },
@@ -228,7 +228,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   },
   route_not_offered: {
     status: 409,
-    sentence: "This route is not offered now; `reason` says why.",
+    sentence: "This route is not offered now; `reason` shows why.",
     ...no,
     cashierAction: "Choose another route, or put right what `reason` names, such as a companion that is switched off.",
   },
@@ -257,7 +257,7 @@ const busErrors: Readonly<Record<BusRefusalCode, ErrorMeaning>> = {
   intent_unknown: { status: 404, sentence: "There is no such intent here.", ...no },
   intent_not_actionable: {
     status: 409,
-    sentence: "The intent has ended; `status` says how.",
+    sentence: "The intent has ended; `status` shows how.",
     retryable: false,
     moneyMayHaveMoved: true,
     cashierAction:

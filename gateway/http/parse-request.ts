@@ -7,10 +7,12 @@ import { z } from "zod";
 import { type FieldErrorCode, FOR_FIELD_ERRORS, fieldErrors, pointerTo } from "../../services/bus/field-errors.ts";
 import { LIMITS } from "../limits.ts";
 import { ApiError } from "./handler-context.ts";
-import { type BodyType, type Route, refusesOtherQueries } from "./route.ts";
+import { type BodyType, bodyTypesOf, type Route, refusesOtherQueries } from "./route.ts";
 
 /** Throws `unsupported_media_type` for a type that the route does not accept, `invalid_request` for a body of another type. */
-export function parseBody(body: Buffer, contentType: string, accepted: readonly BodyType[]): unknown {
+export function parseBody(body: Buffer, contentType: string, route: Pick<Route, "formJsonField">): unknown {
+  const { formJsonField } = route;
+  const accepted = bodyTypesOf(route);
   const type = contentType.split(";")[0]?.trim().toLowerCase() as BodyType;
   if (!accepted.includes(type)) {
     throw new ApiError("unsupported_media_type", {
@@ -18,7 +20,9 @@ export function parseBody(body: Buffer, contentType: string, accepted: readonly 
       headers: { Accept: accepted.join(", ") },
     });
   }
-  return parseAs(type, body, contentType);
+  if (type === "multipart/form-data") return fromFields(multipartFields(body, contentType), formJsonField);
+  const text = decodeUtf8(body);
+  return type === "application/json" ? parseJson(text, "") : fromFields([...new URLSearchParams(text)], formJsonField);
 }
 
 /** Throws `invalid_request` for text that no service can store. */
@@ -26,12 +30,6 @@ export function requireStorableText(value: unknown): void {
   const broken = findBrokenText(value);
   if (broken !== undefined)
     throw invalid(broken, "not_text", "Text must not hold the character NUL or half a surrogate pair.");
-}
-
-function parseAs(type: BodyType, body: Buffer, contentType: string): unknown {
-  if (type === "multipart/form-data") return parseMultipart(body, contentType);
-  const text = decodeUtf8(body);
-  return type === "application/json" ? parseJson(text, "") : parseUrlEncoded(text);
 }
 
 function invalid(pointer: string, code: FieldErrorCode, detail: string): ApiError {
@@ -76,22 +74,18 @@ export function nestingOf(text: string): number {
   return deepest;
 }
 
-/** Parses a form. A field for an object contains JSON text. */
-function parseUrlEncoded(text: string): unknown {
-  return fromFields([...new URLSearchParams(text)]);
-}
+type FormField = readonly [name: string, text: string];
 
-function parseMultipart(body: Buffer, contentType: string): unknown {
+function multipartFields(body: Buffer, contentType: string): readonly FormField[] {
   const parts = getParts(body, contentType);
   if (parts === undefined) throw invalid("", "wrong_format", "Not a valid multipart body.");
-  return fromFields(parts.map((part) => [part.name ?? "", decodeUtf8(new Uint8Array(part.data))]));
+  return parts.map((part) => [part.name ?? "", decodeUtf8(new Uint8Array(part.data))]);
 }
 
-function fromFields(fields: readonly (readonly [string, string])[]): Record<string, unknown> {
+/** The fields of a form as one object. Only `jsonField` contains JSON text. */
+function fromFields(fields: readonly FormField[], jsonField: string | undefined): Record<string, unknown> {
   const value: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
-  for (const [name, text] of fields) {
-    value[name] = /^\s*[{[]/.test(text) ? parseJson(text, pointerTo([name])) : text;
-  }
+  for (const [name, text] of fields) value[name] = name === jsonField ? parseJson(text, pointerTo([name])) : text;
   return value;
 }
 

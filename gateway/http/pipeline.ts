@@ -161,7 +161,7 @@ async function takeBytes(route: Route, exchange: Exchange): Promise<Buffer | nul
 function bodyOf(route: Route, { headers }: RequestFacts, bytes: Buffer | null): unknown {
   if (route.rawBody === true || bytes === null) return bytes;
   if (bytes.length === 0 && route.bodyOptional === true) return {};
-  const value = parseBody(bytes, headers["content-type"] ?? "", route.bodyTypes ?? ["application/json"]);
+  const value = parseBody(bytes, headers["content-type"] ?? "", route);
   if (route.unstorableText !== "kept") requireStorableText(value);
   return value;
 }

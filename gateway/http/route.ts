@@ -64,8 +64,8 @@ interface RowFacts<TBody extends Schema = Schema, TQuery extends Schema = Schema
   readonly streamsBody?: boolean;
   /** The schema of a signed body, for the document only: the service that checks the signature also checks the body. */
   readonly signedBody?: z.ZodType;
-  /** JSON unless the contract says otherwise. */
-  readonly bodyTypes?: readonly BodyType[];
+  /** The body may also be a form. Then this field contains JSON text, and every other field is text. */
+  readonly formJsonField?: string;
   /** A `z.strictObject` of strings and `queryNumber`s. */
   readonly query?: TQuery;
   /** Request headers beyond authorization, as an object of optional strings. */
@@ -126,6 +126,12 @@ const OPEN_TO_QUERIES: readonly Tag[] = ["device", "provider", "service"];
 /** Whether the server answers an unknown query parameter with an error. */
 export function refusesOtherQueries({ tag, query }: Pick<RouteFacts, "tag" | "query">): boolean {
   return query !== undefined || !OPEN_TO_QUERIES.includes(tag);
+}
+
+/** The content types that a body may have. */
+export function bodyTypesOf({ formJsonField }: Pick<RouteFacts, "formJsonField">): readonly BodyType[] {
+  if (formJsonField === undefined) return ["application/json"];
+  return ["application/json", "application/x-www-form-urlencoded", "multipart/form-data"];
 }
 
 type BodyOf<TBody> = TBody extends z.ZodType ? z.infer<TBody> : undefined;

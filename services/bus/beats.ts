@@ -14,7 +14,7 @@
  * Each reader sends separate beats. The beat of one common writer would have the time of the writer's clock, which a
  * reader cannot compare with its clock. And all readers would be stale when that writer stalls.
  *
- * A beat has no data and a deletion marker. So a reader that does not know beats ignores it, as the deletion of an
+ * A beat is empty and has a deletion marker. So a reader that does not know beats ignores it, as the deletion of an
  * entry that never existed.
  */
 import { randomInt, randomUUID } from "node:crypto";
@@ -31,7 +31,7 @@ export const isBeat = (subject: string, beats: string | undefined): boolean =>
   beats !== undefined && subject.length > beats.length && subject.startsWith(beats) && subject[beats.length] === ".";
 
 /**
- * A random subject of a fixed number, so that readers that have ended leave a bounded number of beats. When two readers
+ * One of a fixed number of subjects, chosen at random, so that readers that have ended leave a bounded number of beats. When two readers
  * share a subject and the stream keeps only its newest message, some of their beats do not come back.
  */
 export const beatSubject = (beats: string): string => `${beats}.${randomInt(BUS_LIMITS.beatSubjects)}`;
@@ -99,7 +99,7 @@ export class Beats {
     if (reader === this.#reader && isNewer) this.#provedAt = { steadyMs: Number(steadyMs), wallMs: Number(wallMs) };
   }
 
-  /** How long ago the moment is up to which the reader has everything. */
+  /** The age of the newest moment up to which the reader has everything. */
   ageMs(): number {
     return ageOf(this.#provedAt);
   }

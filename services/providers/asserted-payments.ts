@@ -90,7 +90,7 @@ export async function decidePayment(
   const mismatch = payment === undefined ? undefined : mismatchOf(payment, money);
   const isTaken = payment !== undefined && payment.paid_reference === money.providerReference;
   if (isTaken && mismatch === undefined) return { outcome: "known", intentId, write: writeNothing };
-  // A person has resolved this money: a later assertion is evidence and pays nothing.
+  // A person has resolved this provider payment: a later assertion is evidence and pays nothing.
   const closed = resolutions.find(({ status }) => status === "closed");
   const attributed = resolutions.find(({ status }) => status === "attributed");
   const news =

@@ -111,7 +111,10 @@ function isOfSameTerms(payment: sql.PaymentRow, request: Request): boolean {
 }
 
 const otherTermsConflict = () =>
-  new RefusedError({ code: "conflict", detail: "This collection was asked of its provider on other terms." });
+  new RefusedError({
+    code: "conflict",
+    detail: "This collection was already requested from its provider with another station, config, amount or currency.",
+  });
 
 /**
  * Waits for another request that is under way. If its process has ended, the provider is asked again with the same
@@ -128,7 +131,7 @@ async function waitForAnswer(deps: ProvidersDeps, request: Request, deadlineMs: 
     if (performance.now() + PROVIDER_LIMITS.answerPollMs >= deadlineMs) {
       // Another process may still get an answer; the host asks again for it.
       if (payment.asked_until.getTime() > deps.bus.clock.nowMs()) throw new RefusedError({ code: "unavailable" });
-      return await settleAnswer(deps, payment, { failure: "provider_timed_out", mayHaveTakenEffect: true });
+      return await storeAnswer(deps, payment, { failure: "provider_timed_out", mayHaveTakenEffect: true });
     }
     const reply = await takeOver(deps, request, deadlineMs);
     if (reply !== undefined) return reply;
@@ -145,7 +148,7 @@ async function takeOver(deps: ProvidersDeps, request: Request, deadlineMs: numbe
   const config = payment === undefined ? undefined : await findConfig(deps.database, request);
   if (payment === undefined || config === undefined) return undefined;
   // The earlier request may have reached the provider, so what it may have made is withdrawn.
-  if (isForbidden) return await settleAnswer(deps, payment, { failure: "provider_frozen", mayHaveTakenEffect: true });
+  if (isForbidden) return await storeAnswer(deps, payment, { failure: "provider_frozen", mayHaveTakenEffect: true });
   return await ask(deps, { config, payment, callMs });
 }
 
@@ -168,8 +171,8 @@ async function ask(
   // A switch was set while the provider made the payment: this QR is not shown.
   const isStopped = "created" in answer && isSwitchOn(deps.switches.current(), { organizationId, stationId, configId });
   if (isStopped) await sql.keepProviderReference(deps.database, intentId, answer.created.providerReference);
-  const standing = isStopped ? ({ failure: "provider_frozen", mayHaveTakenEffect: true } as const) : answer;
-  const reply = await settleAnswer(deps, payment, standing);
+  const shown = isStopped ? ({ failure: "provider_frozen", mayHaveTakenEffect: true } as const) : answer;
+  const reply = await storeAnswer(deps, payment, shown);
   const outcome = reply.created ? "created" : reply.reason;
   const tookMs = Math.round(performance.now() - startedAtMs);
   deps.log.info({ intentId, configId, stationId, kind: config.kind, outcome, tookMs }, "a provider was asked");
@@ -195,9 +198,9 @@ async function answerOf(
 }
 
 /** Stores the answer and its tasks, unless an answer is stored already. Returns the stored answer. */
-async function settleAnswer(deps: ProvidersDeps, payment: sql.PaymentRow, answer: Answer): Promise<Reply> {
+async function storeAnswer(deps: ProvidersDeps, payment: sql.PaymentRow, answer: Answer): Promise<Reply> {
   const { intent_id: intentId } = payment;
-  const standing = await deps.database.begin(async (tx) => {
+  const stored = await deps.database.begin(async (tx) => {
     if ("created" in answer) {
       if (await sql.markReady(tx, intentId, answer.created)) {
         await moveUntakenTask(tx, { intentId, kind: "poll", dueInMs: PROVIDER_LIMITS.firstPollMs });
@@ -215,8 +218,8 @@ async function settleAnswer(deps: ProvidersDeps, payment: sql.PaymentRow, answer
     if (isLate) await armTask(tx, { intentId, kind: "withdraw", detail: {}, dueInMs: 0 });
     return found;
   });
-  if (standing === undefined) throw new Error("A registered payment is missing.");
-  return replyOf(standing);
+  if (stored === undefined) throw new Error("A registered payment is missing.");
+  return replyOf(stored);
 }
 
 function replyOf(payment: sql.PaymentRow): Reply {

@@ -1,6 +1,6 @@
 /**
  * The sandbox provider: an external party that runs inside the product. It has an API, a guest page, signed callbacks,
- * a status look-up and a statement, like a real provider. No other service imports it.
+ * a status inquiry and a statement, like a real provider. No other service imports it.
  */
 import { closeDatabase, openDatabase } from "../db/pool.ts";
 import type { Service, ServiceDeps } from "../runtime/service.ts";

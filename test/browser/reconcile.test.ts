@@ -103,7 +103,7 @@ const drop = (selector: string, name: string, content: Buffer) =>
   })()`);
 
 describe("the reconciliation", () => {
-  test("a person signs in; a wrong password says why", async () => {
+  test("a person signs in; a wrong password: the page shows why", async () => {
     await page.goto(`${system.baseUrl}/reconcile/`);
     await page.getByRole("button", { name: "Sign in" }).waitFor(SOON);
     await expectAccessible(page, "reconcile-sign-in");
@@ -225,7 +225,7 @@ describe("the reconciliation", () => {
     await page.unroute("**/imports/?*limit=50*");
   });
 
-  test("a change of an account: a wrong delay says why, and a last day is stored and removed again", async () => {
+  test("a change of an account: the page shows why a delay is wrong, and a last day is stored and removed again", async () => {
     await page.goto(`${system.baseUrl}/reconcile/?section=imports`);
     const change = page.getByRole("button", { name: "Change the account" });
     await change.click(SOON);
@@ -500,7 +500,7 @@ describe("the reconciliation", () => {
     await page.goto(`${system.baseUrl}/reconcile/?section=periods&from=${since}&to=${today}`);
     await expect.poll(() => page.locator("tbody tr").count(), SOON).toBe(2 * 61);
     await page.goto(`${system.baseUrl}/reconcile/?section=periods&from=2026-01-02&to=2026-01-01`);
-    // The page marks the field that the service refuses, and says why.
+    // The page marks the field that the service refuses, and shows why.
     await page.getByText("The end must not be before the beginning.").waitFor(SOON);
     expect(await page.getByLabel("To", { exact: true }).getAttribute("aria-invalid")).toBe("true");
     await page.goto(`${system.baseUrl}/reconcile/?section=periods&from=${closed}&to=${closed}`);

@@ -117,7 +117,7 @@ describe("the verifier in a browser", () => {
     for (const [nth, { refused }] of found.entries()) expect(refused, `byte ${nth * STEP_BYTES}`).toBeTypeOf("string");
     expect(
       found.every(({ refused }) => /^The |^A |^An /.test(refused ?? "")),
-      "each says why",
+      "each gives the reason",
     ).toBe(true);
   });
 

@@ -1,6 +1,6 @@
 /** The verifier of certificates: what it accepts, and that it detects each changed byte. */
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { generateKeyPairSync, sign } from "node:crypto";
+import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import { once } from "node:events";
 import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -96,6 +96,22 @@ describe("the verification of a certificate", () => {
     expect(await isValid({ logKeys: [verifierKey({ ...signer, publicKey: other })] })).toBe(false);
   });
 
+  test("a key of the log that is of another algorithm: not valid, although its id belongs to it", async () => {
+    const bytes = Buffer.concat([Buffer.of(2), signer.publicKey]);
+    const id = createHash("sha256").update(`${signer.name}\n`).update(bytes).digest("hex").slice(0, 8);
+    const logKeys = [`${signer.name}+${id}+${bytes.toString("base64")}`];
+    await expect(verifyCertificate({ ...certificate, logKeys })).rejects.toThrow(
+      "The key of the log is no Ed25519 key.",
+    );
+  });
+
+  test("an envelope that is JSON, but no object: not valid", async () => {
+    const proof = proofOf(0, [leafHash(Buffer.from("null"))]);
+    await expect(verifyCertificate({ ...certificate, envelope: "null", proof })).rejects.toThrow(
+      "The certificate is no signed statement.",
+    );
+  });
+
   test("a statement without the end of its validity: not valid", async () => {
     const endless = envelopeOf(statementOf("handoff_present", "for ever"));
     const proof = proofOf(0, [leafHash(Buffer.from(endless))]);
@@ -145,6 +161,12 @@ describe("the verification of a revoked certificate", () => {
     const found = await verifyCertificate({ ...rest, logKeys: [logKey], now });
     expect(found.revocation).toBeUndefined();
     expect(NOT_PROVEN.join()).toContain("a person who passes it on can remove the revocation");
+  });
+
+  test("a revocation that is no text: not valid", () => {
+    const { revocation: _, ...rest } = partsOf(file);
+    const text = JSON.stringify({ ...rest, revocation: { envelope: 1, proof: "" } });
+    expect(() => partsOf(text)).toThrow("The file is no certificate.");
   });
 
   test("the revocation of another certificate: not valid", async () => {
@@ -257,7 +279,11 @@ describe("the verifier as a program", () => {
     writeFileSync(proofFile, proofOf(1));
     const wrong = run(file, proofFile, "--key", logKey);
     expect([wrong.status, wrong.stderr]).toEqual([1, "Not valid: The certificate is not in the log.\n"]);
-    expect(run(file).status).toBe(1);
+    for (const args of [[file], [file, proofFile, "x", "--key", logKey], ["-x"]])
+      expect(run(...args)).toMatchObject({
+        status: 1,
+        stderr: expect.stringMatching(/^Use: verify-certificate\.mjs/) as string,
+      });
     const missing = run(join(folder.path, "none.json"), "--key", logKey);
     expect([missing.status, missing.stderr]).toEqual([1, expect.stringMatching(/^Not verified: ENOENT.*Name a file/)]);
   });

@@ -40,7 +40,7 @@ function runningParts(): string[] {
   return rows.filter((row) => Number.parseInt(row, 10) === process.pid && row.includes(SCRIPT));
 }
 
-/** Keeps a part running. Each word says how one start behaves. The last word applies to all later starts. */
+/** Keeps a part running. Each word describes how one start behaves. The last word applies to all later starts. */
 async function keep(
   lives: readonly string[],
   options: { readonly limits?: typeof QUICK; readonly disk?: Disk; readonly spaceIsShort?: boolean } = {},

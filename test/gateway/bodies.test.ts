@@ -216,10 +216,16 @@ describe("a JSON body", () => {
   it.each([
     ["NUL", "a\u0000b"],
     ["half a surrogate pair", "a\ud800b"],
-  ])("a text with %s: 400, because no database could store it", async (_name, text) => {
-    const answer = await beat({ note: text });
-    expect([answer.status, answer.body.errors?.map(({ pointer }) => pointer)]).toEqual([400, ["/summary/note"]]);
-    expect((await beat({ [text]: 1 })).status).toBe(400);
+  ])("a text with %s: 400, because no database could store it; a heartbeat's summary keeps it", async (_name, text) => {
+    const answer = await post(`${DEVICES}enroll/`, JSON.stringify({ code: text }), "application/json");
+    expect([answer.status, answer.body.errors?.map(({ pointer }) => pointer)]).toEqual([400, ["/code"]]);
+    expect((await post(`${DEVICES}enroll/`, JSON.stringify({ [text]: 1 }), "application/json")).status).toBe(400);
+    const summary = { note: text, [text]: 1 };
+    expect((await beat(summary)).status).toBe(200);
+    const stored = await world.bus.jsm.streams.getMessage("LIVENESS", {
+      last_by_subj: heartbeatSubject(1, station.companionId),
+    });
+    expect(stored?.json()).toMatchObject({ summary });
   });
 });
 
@@ -282,6 +288,10 @@ describe("a heartbeat", () => {
     ["a field of a later version", () => post(HEARTBEAT, '{"summary":{},"sequence":5}', "application/json")],
     ["a form", () => post(HEARTBEAT, new URLSearchParams({ summary }))],
     ["a form without a summary", () => post(HEARTBEAT, new URLSearchParams({ other: "x" }))],
+    [
+      "a form with another field that begins like JSON",
+      () => post(HEARTBEAT, new URLSearchParams({ signal: "[-71 dBm]" })),
+    ],
     ["a multipart form", () => post(HEARTBEAT, multipart({ summary }))],
   ])("a heartbeat with %s: accepted", async (_name, sendHeartbeat) => {
     const answer = await sendHeartbeat();

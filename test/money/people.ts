@@ -137,7 +137,7 @@ export class Playing {
     if (what === "voided") await this.#rewrite("void", nth);
     // The cashier does not wait for this, so the price is restored before or after the call of the seam.
     if (what === "changed_and_back") this.#guests.push(this.#rewrite("change_and_back", nth));
-    if (what === "paid_by_stray_money") {
+    if (what === "paid_by_unregistered_payment") {
       const { orderId, amountMinor } = this.#order(nth);
       const transactionId = await payStray({ scheme: this.#scheme, filial: this.#filial }, amountMinor);
       const { operator: caller } = this.#filial;
@@ -231,7 +231,7 @@ export class Playing {
     const other = this.#order(nth + 1).orderId;
     const attribute = (orderId: number) => this.#attribute(issue.issueId, orderId);
     const close = () => this.#close(issue.issueId);
-    if (act === "own_order") await attribute(itsOrder);
+    if (act === "its_order") await attribute(itsOrder);
     if (act === "other_order") await attribute(other);
     if (act === "two_orders_at_once") await Promise.all([attribute(itsOrder), attribute(other)]);
     if (act === "attribute_and_close") await Promise.all([attribute(itsOrder), close()]);

@@ -6,7 +6,7 @@ const PLAIN = { noNullPrototype: true } as const;
 
 const ROUTES = ["cash", "attested_terminal", "smart_pos", "dynamic_qr"] as const;
 
-const MEANWHILE = ["nothing", "voided", "changed_and_back", "paid_by_stray_money"] as const;
+const MEANWHILE = ["nothing", "voided", "changed_and_back", "paid_by_unregistered_payment"] as const;
 
 /** A step names an order by its index in the filial, and a collection by the number of later ones. */
 export type CashierStep = { readonly pauseMs: number } & (
@@ -60,7 +60,7 @@ export interface CompanionPlan {
 }
 
 const OPERATOR_ACTS = [
-  "own_order",
+  "its_order",
   "other_order",
   "two_orders_at_once",
   "attribute_and_close",
@@ -237,7 +237,7 @@ const collecting = { do: "collect", pauseMs: 0, confirms: true, afterMs: 100, me
 const byQr = { ...collecting, route: "dynamic_qr", lifetimeMs: 1_500, ending: "leave" } as const;
 const byHand = { ...collecting, lifetimeMs: 30_000, ending: "attest" } as const;
 const pays: readonly GuestStep[] = [{ act: "pays", afterMs: 0 }];
-const quiet = { currency: "EUR", amountsMinor: [700, 700, 700, 700], companion: [], operator: ["own_order"] } as const;
+const quiet = { currency: "EUR", amountsMinor: [700, 700, 700, 700], companion: [], operator: ["its_order"] } as const;
 
 /** The first run of the fixed seed: each route settles an order, and hosts are killed during a call of the seam. */
 export const STORY: Schedule = {

@@ -12,7 +12,7 @@ interface Lockfile {
 
 const EXACT = /^(?:npm:(?:@[\w.-]+\/)?[\w.-]+@)?\d+\.\d+\.\d+(?:-[\w.]+)?$/;
 
-/** Complaints about dependencies: each is pinned exactly, and CONTRIBUTING.md says why it is there. */
+/** Complaints about dependencies: each is pinned exactly, and CONTRIBUTING.md has the reason for it. */
 export function dependenciesArePinnedAndExplained(packageJson: string, contributing: string): readonly string[] {
   const { dependencies = {}, devDependencies = {} } = JSON.parse(packageJson) as PackageJson;
   const tableRows = contributing.split("\n").filter((line) => line.startsWith("|"));

@@ -47,18 +47,18 @@ async function load(healthy: readonly Fleet[], prefix: string): Promise<readonly
 
 test("a hundred targets that never answer, and a hundred healthy ones: deliveries to these arrive within a second", async () => {
   const healthy = await fleets("/healthy", TARGETS);
-  const pits = await fleets("/pit", TARGETS);
+  const hanging = await fleets("/pit", TARGETS);
   for (let at = 0; at < TARGETS; at += 1) world.receiver.behave(`/pit/${at}`, () => "hang");
   // Targets that have answered in time count as prompt.
   await world.emitMany(healthy, TARGETS);
   await waitFor("an answer of each", async () => (await world.countDelivered()) === TARGETS);
-  await world.emitMany(pits, TARGETS * 5);
+  await world.emitMany(hanging, TARGETS * 5);
   await waitFor(
-    "the tar-pits at work",
+    "the tar-hanging at work",
     () => world.receiver.received.filter((one) => one.path.startsWith("/pit/")).length >= TARGETS,
   );
   const beside = await load(healthy, "/healthy/");
   expect(beside.length).toBeGreaterThanOrEqual(TARGETS * SECONDS * 0.95);
   expect(beside[Math.ceil(beside.length * 0.99) - 1]).toBeLessThan(1_000);
-  await world.pauseEndpoints(pits);
+  await world.pauseEndpoints(hanging);
 });

@@ -91,7 +91,9 @@ export const selfRoutes = [
     who: deviceEvenBlocked("device:heartbeat"),
     body: heartbeatBodySchema,
     bodyOptional: true,
-    bodyTypes: ["application/json", "application/x-www-form-urlencoded", "multipart/form-data"],
+    // The summary never reaches PostgreSQL, and a device may not know how its text was cut.
+    unstorableText: "kept",
+    formJsonField: "summary",
     replies: { 200: { description: "The device's snapshot.", schema: deviceSnapshotSchema } },
     quiet: true,
     handler: sendHeartbeat,

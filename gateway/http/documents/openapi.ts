@@ -19,7 +19,7 @@ import {
 import { ERRORS, PUBLISHED_ERROR_CODES } from "../errors.ts";
 
 import { EFFECTIVE_HEADER } from "../response.ts";
-import { pathParameters, type ReplyFacts, type Route, TAGS, type Tag } from "../route.ts";
+import { bodyTypesOf, pathParameters, type ReplyFacts, type Route, TAGS, type Tag } from "../route.ts";
 import { errorBodySchema } from "../shared-schemas.ts";
 import { ErrorReplies } from "./error-replies.ts";
 
@@ -244,9 +244,7 @@ function operationOf(route: Route, errors: ErrorReplies): ZodOpenApiOperationObj
       : {
           requestBody: {
             required: route.bodyOptional !== true,
-            content: Object.fromEntries(
-              (route.bodyTypes ?? ["application/json"]).map((type) => [type, { schema: route.body as z.ZodType }]),
-            ),
+            content: Object.fromEntries(bodyTypesOf(route).map((type) => [type, { schema: route.body as z.ZodType }])),
           },
         }),
     responses: responsesOf(route, errors),

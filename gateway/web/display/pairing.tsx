@@ -1,4 +1,4 @@
-/** The screen where a person enters the code. It also says why the display needs a code. */
+/** The screen where a person enters the code. It also explains why the display needs a code. */
 import { LANGUAGE_NAMES, LANGUAGES } from "../shared/stored-language.ts";
 import type { Actions, View } from "./view.ts";
 import { chooseLanguage, chosenLanguage, words } from "./words.ts";

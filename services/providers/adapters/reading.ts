@@ -66,7 +66,7 @@ export function nameOfEvent(
   };
 }
 
-/** The provider's reference of the money, in the form in which equal references compare equal. */
+/** The provider's reference of the payment, normalized so that equal references are equal strings. */
 function nameOf(reference: unknown): string {
   const { providerReferenceCharacters } = PROVIDER_LIMITS;
   return textOf(comparableReference(textOf(reference, providerReferenceCharacters)), providerReferenceCharacters);

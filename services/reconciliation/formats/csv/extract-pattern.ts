@@ -25,7 +25,7 @@ const ATOM = /^(?:\\[dDwWsS]|\\[.\\+*?()[\]{}|^$/-]|\[\^?(?:\\[dDwWsS\\\]^-]|[^\
 const QUANTIFIER = /^(?:([*+?])|\{(\d{1,3})(?:,(\d{1,3}))?\})/;
 const GROUP = /^\((\?:)?/;
 
-/** The pattern, or one sentence that says why it is refused. */
+/** The pattern, or one sentence about why it is refused. */
 export function extractPattern(source: string, ignoreCase: boolean): ExtractPattern | { readonly reason: string } {
   const { patternCharacters } = EXTRACT_LIMITS;
   if (source === "" || source.length > patternCharacters)
