@@ -52,14 +52,14 @@ export const presenceChecks: readonly DeviceCheck[] = [
     id: "device.waits_when_throttled",
     capability,
     after: ["device.uses_credential"],
-    quotes: ["429 | `throttled` | wait as long as `Retry-After` says"],
+    quotes: ["429 | `throttled` | wait as long as `Retry-After` requests"],
     run: (world) => waitsAsAsked(world, 429, "throttled"),
   },
   {
     id: "device.waits_when_unavailable",
     capability,
     after: ["device.uses_credential"],
-    quotes: ["503 | `busy`, `storage_low`, `replica_stale` | nothing was done; wait as long as `Retry-After` says"],
+    quotes: ["503 | `busy`, `storage_low`, `replica_stale` | nothing was done; wait as long as `Retry-After` requests"],
     run: (world) => waitsAsAsked(world, 503, "busy"),
   },
 ];
