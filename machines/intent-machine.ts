@@ -46,7 +46,7 @@ import {
   type ReportedOutcome,
   type UnclearReason,
 } from "./payment-intent.ts";
-import { textOfReport, withinText } from "./report-text.ts";
+import { digestOfText, textOfReport, withinText } from "./report-text.ts";
 import { STATE_LIMITS } from "./settings.ts";
 
 export type IntentEvent =
@@ -107,7 +107,10 @@ function withReports(
   kept: readonly Report[],
 ): Pick<IntentRecord, "reports" | "formerReports"> {
   const dropped = all.filter((report) => !kept.includes(report));
-  const former = dropped.map(({ key, outcome, reportedAtMs }) => ({ key, outcome, reportedAtMs }));
+  const former = dropped.map((report) => {
+    const { key, outcome, reportedAtMs } = report;
+    return { key, outcome, reportedAtMs, textDigest: digestOfText(report) };
+  });
   return { reports: kept, formerReports: [...formerReports, ...former].slice(-STATE_LIMITS.formerReports) };
 }
 
