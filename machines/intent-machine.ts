@@ -27,7 +27,7 @@
  *
  * `settling` means that a settlement is committed: from there neither CANCEL nor EXPIRE is possible (I7). When the payment
  * seam refuses, the intent returns to `processing` if it has a report or a confirmation, else to the state from which the
- * cashier attested it. A report never ends an intent (I3).
+ * cashier attested it. An attested card payment is then marked. A report never ends an intent (I3).
  *
  * SETTLED outside `settling` is a race between two hosts: the seam refused one host's request, and later paid the other
  * host's earlier request. The seam's record decides, so an intent that has not ended succeeds.
@@ -46,7 +46,7 @@ import {
   type ReportedOutcome,
   type UnclearReason,
 } from "./payment-intent.ts";
-import { textOfReport, withinText } from "./report-text.ts";
+import { digestOfText, textOfReport, withinText } from "./report-text.ts";
 import { STATE_LIMITS } from "./settings.ts";
 
 export type IntentEvent =
@@ -107,7 +107,10 @@ function withReports(
   kept: readonly Report[],
 ): Pick<IntentRecord, "reports" | "formerReports"> {
   const dropped = all.filter((report) => !kept.includes(report));
-  const former = dropped.map(({ key, outcome, reportedAtMs }) => ({ key, outcome, reportedAtMs }));
+  const former = dropped.map((report) => {
+    const { key, outcome, reportedAtMs } = report;
+    return { key, outcome, reportedAtMs, textDigest: digestOfText(report) };
+  });
   return { reports: kept, formerReports: [...formerReports, ...former].slice(-STATE_LIMITS.formerReports) };
 }
 
@@ -128,6 +131,14 @@ function markedBy(marked: IntentRecord["moneyMayHaveMoved"], reason: UnclearReas
   if (reason === undefined || (reason === "outcome_unknown" && marked !== "")) return marked;
   if (reason === "late_evidence" && (marked === "success_reported" || marked === "late_success")) return marked;
   return reason;
+}
+
+/**
+ * Why money may have moved after the seam refused an attestation. The cashier attested a card payment, so the guest may have
+ * paid it. The cashier still holds the cash of a cash collection, and a QR has its provider's confirmation.
+ */
+function reasonOfRefusal({ route }: IntentRecord): UnclearReason | undefined {
+  return route === "attested_terminal" || route === "smart_pos" ? "outcome_unknown" : undefined;
 }
 
 /** The reason after the order was paid, voided or changed: if the intent was presented, the guest may have paid it. */
@@ -206,7 +217,11 @@ export const paymentIntentMachine = setup({
       const attestation = { ...attested, commandId, transactionId: event.transactionId, requestId: undefined };
       return { ...context, attestation, provider: confirmedOnRecord(context, event.attestation) };
     }),
-    withdrawAttestation: assign({ attestation: null }),
+    withdrawAttestation: assign(({ context }) => ({
+      ...context,
+      attestation: null,
+      moneyMayHaveMoved: markedBy(context.moneyMayHaveMoved, reasonOfRefusal(context)),
+    })),
     recordQr: assign(({ context, event }) =>
       event.type === "QR_READY" && context.provider !== null
         ? {

@@ -47,7 +47,10 @@ export interface Report {
 }
 
 /** A report whose text has left the state. The rest is enough to answer a repetition. */
-type FormerReport = Pick<Report, "key" | "outcome" | "reportedAtMs">;
+export interface FormerReport extends Pick<Report, "key" | "outcome" | "reportedAtMs"> {
+  /** The digest of reference and code. A report that an earlier version dropped has none. */
+  readonly textDigest?: string;
+}
 
 /** Why the providers service could not ask for a QR, or the provider did not return one. */
 const PROVIDER_FAILURES = [

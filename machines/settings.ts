@@ -56,7 +56,10 @@ export const STATE_LIMITS = {
   olderReportText: 4_096,
   /** Open orders besides the shown one. A station with more shows a forgotten order again when it changes. */
   waitingOrders: 8,
-  /** Orders whose newest revision the state keeps, so that the station recognises an older description that arrives late. */
+  /**
+   * Orders whose newest revision the state keeps, so that the station recognises an older description that arrives late. Paid
+   * and voided orders of collections in the state come in addition, one for each collection at most.
+   */
   knownOrders: 8,
   /**
    * Reasons why money may have moved without being settled. A reason ends when the order is paid or voided, or when the

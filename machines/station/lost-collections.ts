@@ -40,9 +40,9 @@ function activeReason(intent: PaymentIntent): readonly LostReason[] {
 export function reasonWhenLost(intent: PaymentIntent): UnclearReason | undefined {
   const known = reasonAtEnd(intent, "");
   if (known !== undefined) return known;
-  if (intent.route === "smart_pos") return "handoff_presented";
   if (intent.route === "dynamic_qr") return "qr_presented";
-  return intent.status === "settling" ? "outcome_unknown" : undefined;
+  if (intent.status === "settling") return "outcome_unknown";
+  return intent.route === "smart_pos" ? "handoff_presented" : undefined;
 }
 
 /** The station with the lost part, and the event about it. No event when the station already has everything. */

@@ -8,6 +8,7 @@ import { showOrder, takeOrderOff } from "./shown-orders.ts";
 import {
   type DeviceDescription,
   findDevice,
+  type KnownOrder,
   type OrderSnapshot,
   orderObstacle,
   type StationDescription,
@@ -121,14 +122,21 @@ export function putOrder(state: StationState, command: Command<"order_put">, atM
   };
 }
 
-/** The station with the newest description of this order. At the bound it forgets the oldest order. */
+/**
+ * The station with the newest description of this order. At the bound it forgets the oldest order, but no paid or voided one
+ * while the state has a collection of it: late evidence about that collection must not make the order unclear.
+ */
 export function rememberOrder(
   state: StationState,
   order: Pick<OrderSnapshot, "orderId" | "revision" | "status">,
 ): StationState {
   const { orderId, revision, status } = order;
   const others = state.knownOrders.filter((other) => other.orderId !== orderId);
-  return { ...state, knownOrders: [...others, { orderId, revision, status }].slice(-STATE_LIMITS.knownOrders) };
+  const all = [...others, { orderId, revision, status }];
+  const collected = new Set([state.intent, ...state.ended].map((intent) => intent?.orderId));
+  const firstNew = all.length - STATE_LIMITS.knownOrders;
+  const isNeeded = (known: KnownOrder): boolean => known.status !== "open" && collected.has(known.orderId);
+  return { ...state, knownOrders: all.filter((known, index) => index >= firstNew || isNeeded(known)) };
 }
 
 // These functions copy only the known fields of JSON descriptions, so that the state stays bounded.

@@ -4,11 +4,14 @@
  */
 import { digestOf } from "../digest.ts";
 import type { PaymentIntent, Report } from "../payment-intent.ts";
+import { digestOfText } from "../report-text.ts";
 import type { StationCommandType } from "./command.ts";
 import { leaseReply, repeatAcquisition } from "./lease-steps.ts";
 import { type Command, namedIntent, type StepInput } from "./outcome.ts";
 import type { StationReply } from "./reply.ts";
-import type { StationState } from "./state.ts";
+import type { StationState, StoredReply } from "./state.ts";
+
+const NO_TEXT = { providerReference: "", providerCode: "" } as const;
 
 /** The earlier answer. Undefined when the command is new, or so old that no trace of it is left. */
 export function earlierReply(state: StationState, input: StepInput): StationReply | undefined {
@@ -17,7 +20,10 @@ export function earlierReply(state: StationState, input: StepInput): StationRepl
 
 /** The values by which the station recognises a repetition. */
 interface Repetition extends Pick<StepInput, "commandId" | "actor" | "atMs"> {
-  readonly command: Command<"lease_acquire"> | { readonly type: Exclude<StationCommandType, "lease_acquire"> };
+  readonly command:
+    | Command<"lease_acquire">
+    | Command<"intent_attest">
+    | { readonly type: Exclude<StationCommandType, "lease_acquire" | "intent_attest"> };
 }
 
 /** The kept answer to a command. The answer to a lease command shows the current lease. */
@@ -27,7 +33,15 @@ export function keptReply(state: StationState, input: Repetition): StationReply 
   const { command } = input;
   if (command.type === "lease_acquire")
     return repeatAcquisition(state, kept, { ...input, requestDigest: command.requestDigest });
+  if (command.type === "intent_attest" && isOtherReference(kept, command))
+    return { ok: false, code: "idempotency_key_reused" };
   return command.type === "lease_release" || command.type === "lease_break" ? leaseReply(state) : kept.reply;
+}
+
+/** Whether the refused attestation had another reference. A reference that is left out is not compared. */
+function isOtherReference({ requestDigest }: StoredReply, { reference }: Command<"intent_attest">): boolean {
+  if (requestDigest === undefined || reference === undefined) return false;
+  return requestDigest !== digestOf(reference.trim());
 }
 
 function replyOfIntent(state: StationState, input: StepInput): StationReply | undefined {
@@ -53,7 +67,10 @@ function replyOfIntent(state: StationState, input: StepInput): StationReply | un
   return undefined;
 }
 
-/** A report whose text has left the state. The repetition has the same text. */
+/**
+ * A report whose text has left the state. A repetition has the same text. Under the same key with another text, the answer has
+ * no text, because the station did not record this one.
+ */
 function formerReport(
   intent: PaymentIntent,
   { providerReference, providerCode }: Command<"intent_report">,
@@ -61,5 +78,8 @@ function formerReport(
   deviceId: number,
 ): Report | undefined {
   const former = intent.deviceId === deviceId ? intent.formerReports.find((report) => report.key === key) : undefined;
-  return former && { ...former, deviceId, providerReference, providerCode };
+  if (former === undefined) return undefined;
+  const { textDigest, ...kept } = former;
+  const isSame = textDigest === undefined || textDigest === digestOfText({ providerReference, providerCode });
+  return { ...kept, deviceId, ...(isSame ? { providerReference, providerCode } : NO_TEXT) };
 }

@@ -8,6 +8,7 @@ import {
   ATTESTERS,
   type Attestation,
   END_REASONS,
+  type FormerReport,
   INTENT_STATES,
   type PaymentIntent,
   type ProviderPayment,
@@ -92,7 +93,13 @@ export type IntentRow = readonly [
   reasonSinceEnd: Word | null,
 ];
 
-type FormerReportRow = readonly [key: string, outcome: Word, reportedAfterMs: number];
+type FormerReportRow = readonly [
+  key: string,
+  outcome: Word,
+  reportedAfterMs: number,
+  /** Left out for a report that an earlier version dropped. */
+  textDigest?: string,
+];
 
 export function writeIntent(intent: PaymentIntent): IntentRow {
   const { createdAtMs, attestation, provider, endReason, moneyMayHaveMoved, reasonSinceEnd } = intent;
@@ -122,11 +129,7 @@ export function writeIntent(intent: PaymentIntent): IntentRow {
     moneyMayHaveMoved === "" ? null : UNCLEAR_REASONS.indexOf(moneyMayHaveMoved),
     intent.orderRevision,
     intent.cancelKey,
-    intent.formerReports.map(({ key, outcome, reportedAtMs }) => [
-      key,
-      REPORTED_OUTCOMES.indexOf(outcome),
-      reportedAtMs - createdAtMs,
-    ]),
+    intent.formerReports.map((report) => writeFormerReport(report, createdAtMs)),
     reasonSinceEnd === "" ? null : UNCLEAR_REASONS.indexOf(reasonSinceEnd),
   ];
 }
@@ -160,11 +163,7 @@ export function readIntent(row: IntentRow): PaymentIntent {
     moneyMayHaveMoved: row[21] === null ? "" : word(UNCLEAR_REASONS, row[21]),
     reasonSinceEnd: row[25] === null ? "" : word(UNCLEAR_REASONS, row[25]),
     cancelKey: row[23],
-    formerReports: row[24].map(([key, outcome, afterMs]) => ({
-      key,
-      outcome: word(REPORTED_OUTCOMES, outcome),
-      reportedAtMs: createdAtMs + afterMs,
-    })),
+    formerReports: row[24].map((report) => readFormerReport(report, createdAtMs)),
   };
 }
 
@@ -177,6 +176,16 @@ function readReport(row: ReportRow, sinceMs: number): Report {
   const [deviceId, outcome, providerReference, providerCode, reportedAfterMs, key] = row;
   const reportedAtMs = sinceMs + reportedAfterMs;
   return { deviceId, outcome: word(REPORTED_OUTCOMES, outcome), providerReference, providerCode, reportedAtMs, key };
+}
+
+function writeFormerReport({ key, outcome, reportedAtMs, textDigest }: FormerReport, sinceMs: number): FormerReportRow {
+  const row = [key, REPORTED_OUTCOMES.indexOf(outcome), reportedAtMs - sinceMs] as const;
+  return textDigest === undefined ? row : [...row, textDigest];
+}
+
+function readFormerReport([key, outcome, afterMs, textDigest]: FormerReportRow, sinceMs: number): FormerReport {
+  const report = { key, outcome: word(REPORTED_OUTCOMES, outcome), reportedAtMs: sinceMs + afterMs };
+  return textDigest === undefined ? report : { ...report, textDigest };
 }
 
 function writeAttestation(attestation: Attestation, sinceMs: number): AttestationRow {

@@ -1,5 +1,6 @@
 /** The steps after the payment seam's answer (design §2.4): the seam decides, and the station follows. */
-import { type EarlierSale, isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
+import { digestOf } from "../digest.ts";
+import { type EarlierSale, isAttestedDirectly, isEnded, type PaymentIntent, wireStatus } from "../payment-intent.ts";
 import { applyDeadlines } from "./deadlines.ts";
 import type { StationEvent } from "./event.ts";
 import { endOvertaken, moveIntent } from "./intent-move.ts";
@@ -7,7 +8,7 @@ import { ACCEPTED, type Command, keepReply, type Outcome, type StepInput } from 
 import { rememberOrder } from "./registry-steps.ts";
 import type { StationReply } from "./reply.ts";
 import { takeOrderOff } from "./shown-orders.ts";
-import { findIntent, orderObstacle, type StationState } from "./state.ts";
+import { findIntent, orderObstacle, type StationState, type StoredReply } from "./state.ts";
 import { dropUnclear } from "./unclear-collections.ts";
 
 /** The seam has settled: the intent succeeds, the order leaves the display, and the attestation gets its reply. */
@@ -92,6 +93,12 @@ function answerAttestation(
 ): Outcome {
   const commandId = intent.attestation?.commandId;
   // A success needs no stored reply, because the intent shows it.
-  const replies = commandId === undefined || reply.ok ? state.replies : keepReply(state, { commandId, reply });
-  return { state: { ...state, replies }, events, reply };
+  if (commandId === undefined || reply.ok) return { state, events, reply };
+  const stored: StoredReply = { commandId, ...requestDigestOf(intent), reply };
+  return { state: { ...state, replies: keepReply(state, stored) }, events, reply };
+}
+
+/** The digest of the reference that the cashier entered. On other routes, the device or the provider may have supplied it. */
+function requestDigestOf({ route, attestation }: PaymentIntent): Pick<StoredReply, "requestDigest"> {
+  return isAttestedDirectly(route) && attestation !== null ? { requestDigest: digestOf(attestation.reference) } : {};
 }

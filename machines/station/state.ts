@@ -123,7 +123,10 @@ export interface EndedSession {
 
 export interface StoredReply {
   readonly commandId: string;
-  /** Only for a `lease_acquire` with an idempotency key. For other commands the intent shows the body, or there is no body. */
+  /**
+   * Of the request of a `lease_acquire` with an idempotency key, or of the reference of an attestation that the seam refused.
+   * For other commands the intent shows the body, or there is no body.
+   */
   readonly requestDigest?: string;
   readonly reply: StationReply;
 }
@@ -137,7 +140,7 @@ export interface StationState extends StationDescription {
   readonly order: ShownOrder | null;
   /** The other open orders, newest last. When `order` is paid or voided, the display shows the newest of these. */
   readonly waitingOrders: readonly ShownOrder[];
-  /** Newest last. */
+  /** The newest orders, and the paid and voided ones of the collections that the state has. Newest last. */
   readonly knownOrders: readonly KnownOrder[];
   readonly provider: ProviderChoice;
   /** One per intent and reason, newest last. */

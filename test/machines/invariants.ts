@@ -51,7 +51,9 @@ function checkBounds(state: StationState): void {
   const open = [state.order, ...state.waitingOrders].flatMap((order) => order?.orderId ?? []);
   quickExpect(new Set(open).size, "an open order is shown or waits").toBe(open.length);
   if (state.order === null) quickExpect(state.waitingOrders, "nothing waits behind an empty display").toEqual([]);
-  quickExpect(state.knownOrders.length, "M9: known orders").toBeLessThanOrEqual(STATE_LIMITS.knownOrders);
+  quickExpect(state.knownOrders.length, "M9: known orders").toBeLessThanOrEqual(
+    STATE_LIMITS.knownOrders + STATE_LIMITS.endedIntents + 1,
+  );
   quickExpect(state.ended.length, "M9: ended intents").toBeLessThanOrEqual(STATE_LIMITS.endedIntents);
   quickExpect(state.replies.length, "M9: replies").toBeLessThanOrEqual(STATE_LIMITS.replies);
   quickExpect(state.intent?.reports.length ?? 0, "M9: reports").toBeLessThanOrEqual(STATE_LIMITS.activeReports);

@@ -6,6 +6,7 @@ import { aFetchedCounter, aQrCounter, aServedCounter, type Scenario } from "./sc
 
 const EARLIER = { intentId: 1_001 };
 const asked = (reason: string) => ({ ok: false, code: "money_may_have_moved", reason, earlierIntentId: 1_001 });
+const PAID = { status: "paid", revision: 2 } as const;
 const inCash = (counter: Scenario): Scenario => counter.picks("cash", { confirms: true });
 const paidInCash = (counter: Scenario): Scenario => inCash(counter.cancels()).attests().settles();
 const shown = (): Scenario => aQrCounter().picks("dynamic_qr").givesQr();
@@ -111,6 +112,21 @@ describe("a further payment after the cashier's confirmation", () => {
     const { length } = counter.reports("reported_success", { ...EARLIER, reference: "A" }).commits;
     for (const reference of "BCDEFG") counter.reports("reported_success", { ...EARLIER, reference });
     expect(counter.commits).toHaveLength(length);
+  });
+});
+
+describe("a paid order that eight other orders have followed", () => {
+  it.each([
+    ["its earlier collection has ended", (counter: Scenario) => paidInCash(counter)],
+    ["its collection ends later", (counter: Scenario) => counter.reports("reported_declined").order(PAID)],
+  ])("%s: a late success is named there, and the order is not unclear", (_what, pay) => {
+    const counter = pay(aFetchedCounter());
+    for (let turn = 1; turn <= STATE_LIMITS.knownOrders; turn += 1) counter.order({ orderId: 600 + turn });
+    if (counter.station.intent !== null) counter.cancels();
+    counter.reports("reported_success", EARLIER);
+    expect([unclear(counter), counter.station.unclearCollections]).toEqual([[[1_001, "late_success"]], []]);
+    collectsOthers(counter, STATE_LIMITS.knownOrders + 1);
+    expect(counter.station.knownOrders.map(({ orderId }) => orderId)).not.toContain(501);
   });
 });
 

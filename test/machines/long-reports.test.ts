@@ -78,6 +78,23 @@ describe("a repetition of a report whose text has left the state", () => {
     expect([counter.repeated, counter.state]).toEqual([true, before]);
   });
 
+  it("another text under its key: the first outcome without a text, because the station has not recorded this one", () => {
+    const counter = aServedCounter().picks("smart_pos");
+    const first = report(counter, 1).reply;
+    for (let turn = 2; turn <= 9; turn += 1) report(counter, turn);
+    counter.cancels().reports("reported_success", { reference: "RRN-2", code: "00", key: "report:1" });
+    const { key, reportedAtMs } = counter.intent?.formerReports[0] ?? expect.unreachable();
+    const texts = { providerReference: "", providerCode: "" };
+    expect(first).toMatchObject({ report: { key, reportedAtMs } });
+    expect(counter.reply).toEqual({
+      ok: true,
+      type: "report",
+      intentId: 1_001,
+      report: { key, deviceId: 701, outcome: "reported_unknown", reportedAtMs, ...texts },
+    });
+    expect(counter.repeated).toBe(true);
+  });
+
   it("more such reports than the bound: the station knows as many as the bound allows", () => {
     const counter = aServedCounter().picks("smart_pos");
     for (let turn = 1; turn <= 50; turn += 1) report(counter, turn);

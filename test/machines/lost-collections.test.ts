@@ -43,6 +43,11 @@ describe("a log that is lost completely", () => {
     ["a QR that was shown and cancelled", () => shown().cancels(), "qr_presented"],
     ["a QR that is shown", shown, "qr_presented"],
     ["a QR that is being asked for", () => aQrCounter().picks("dynamic_qr"), "qr_presented"],
+    [
+      "a declined hand-off that is being settled",
+      () => aFetchedCounter().reports("reported_declined").attests(),
+      "outcome_unknown",
+    ],
     ["cash that is being settled", () => aServedCounter().picks("cash").attests(), "outcome_unknown"],
   ])("%s: the next collection asks, with the next number", (_what, before, reason) => {
     const counter = afterLoss(before());

@@ -109,6 +109,8 @@ interface Reports {
   byProvider: boolean;
   shown: boolean;
   confirmed: boolean;
+  /** The seam refused the attestation of a card payment. */
+  refused: boolean;
   /** The log had lost the evidence. */
   restored: boolean;
   ended: boolean;
@@ -161,6 +163,7 @@ export class MoneyWitness {
       byProvider: false,
       shown: false,
       confirmed: false,
+      refused: false,
       restored: false,
       ended: false,
     };
@@ -177,6 +180,8 @@ export class MoneyWitness {
       if (event.type === "outcome_reported" || event.blockedReason === "") reports.silent = false;
     }
     if (event.type === "intent_presented") reports.silent = true;
+    const route = intentsOf(state).find((intent) => intent.intentId === intentId)?.route;
+    if (event.type === "settlement_refused") reports.refused ||= route !== "cash" && route !== "dynamic_qr";
     if (event.type === "money_differs" || event.type === "late_money_kept") reports.byProvider = true;
     if (event.type === "qr_presented") reports.shown = true;
     if (event.type === "provider_confirmed") reports.confirmed = true;
@@ -214,8 +219,8 @@ export class MoneyWitness {
   }
 }
 
-function mayHaveMoved({ confirmed, byDevice, silent, byProvider, shown, restored }: Reports): boolean {
-  return confirmed || byDevice || silent || byProvider || shown || restored;
+function mayHaveMoved({ confirmed, byDevice, silent, byProvider, shown, refused, restored }: Reports): boolean {
+  return confirmed || byDevice || silent || byProvider || shown || refused || restored;
 }
 
 /** When an unclear collection leaves the state because of the bound, its order still needs a confirmation. */

@@ -1,6 +1,7 @@
 /** A reason why money may have moved stays after later events: differing payments, displaced reports, blocked devices. */
 import { describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
+import { unclearReason } from "../../machines/station/unclear-collections.ts";
 import {
   aQrCounter,
   aServedCounter,
@@ -136,6 +137,46 @@ describe("a report that money may have moved", () => {
     for (let made = 0; made <= STATE_LIMITS.activeReports; made += 1) counter.reports("reported_declined");
     expect(counter.intent?.reports.map((report) => report.outcome)).not.toContain(outcome);
     expect(reasonsOf(counter.cancels())).toEqual([[1_001, reason]]);
+  });
+});
+
+describe("an attestation that the seam refused", () => {
+  const slip = (): Scenario => aServedCounter().picks("attested_terminal").attests({ reference: "T-0042" });
+  const declined = (): Scenario =>
+    aServedCounter().picks("smart_pos").fetches().reports("reported_declined").attests({ reference: "T-0042" });
+  const UNKNOWN = [[1_001, "outcome_unknown"]];
+
+  it.each([
+    ["a slip, the order has changed", () => slip().refusesToSettle("order_changed").cancels()],
+    [
+      "a slip, its reference has settled another order",
+      () => slip().refusesToSettle("reference_already_used").cancels(),
+    ],
+    ["a slip, the deadline passes first", () => slip().waits(180_000).refusesToSettle("order_changed").leased()],
+    ["a slip after a reported decline", () => declined().refusesToSettle("order_changed").cancels()],
+    ["the same, and a late decline", () => declined().refusesToSettle().cancels().reports("reported_declined")],
+  ])("%s: the next collection of the order needs a confirmation", (_what, build) => {
+    const counter = build();
+    expect(reasonsOf(counter)).toEqual(UNKNOWN);
+    expect(counter.picks("cash").reply).toMatchObject({ code: "money_may_have_moved", reason: "outcome_unknown" });
+  });
+
+  it.each(["order_voided", "order_already_paid"] as const)("a slip, %s: the collection keeps the reason", (code) => {
+    const counter = slip().order({ status: code === "order_voided" ? "voided" : "paid", revision: 2 });
+    expect(counter.refusesToSettle(code).intent).toMatchObject({ reasonSinceEnd: "outcome_unknown", endReason: code });
+    expect(reasonsOf(counter)).toEqual([]);
+  });
+
+  it("a slip after a reported success: the stronger reason stays", () => {
+    const counter = aServedCounter().picks("smart_pos").reports("reported_success").attests().refusesToSettle();
+    expect(reasonsOf(counter.cancels())).toEqual([[1_001, "success_reported"]]);
+  });
+
+  it("cash, and a slip that is settled later: the order is not unclear", () => {
+    expect(reasonsOf(aServedCounter().picks("cash").attests().refusesToSettle().cancels())).toEqual([]);
+    const counter = slip().refusesToSettle().attests({ reference: "T-0042" }).settles();
+    expect([counter.intent?.status, reasonsOf(counter)]).toEqual(["succeeded", []]);
+    expect(unclearReason(counter.intent ?? expect.unreachable(), counter.station)).toBe("");
   });
 });
 

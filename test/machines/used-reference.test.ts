@@ -31,6 +31,25 @@ describe("an attestation whose reference has settled an order before", () => {
     expect([counter.repeated, counter.reply]).toEqual([true, { ...REFUSAL, status: "created" }]);
   });
 
+  it.each([
+    ["another reference", "attested_terminal", { reference: "SLIP-9" }],
+    ["a reference where there was none", "cash", {}],
+  ] as const)("its key comes with %s: refused, and nothing happens", (_what, route, body) => {
+    const key = "31:attest:a";
+    const counter = aServedCounter()
+      .picks(route)
+      .attests({ ...body, key })
+      .refusesToSettle();
+    const { reply } = counter;
+    expect(counter.attests({ reference: "SLIP-8", key }).reply).toEqual({ ok: false, code: "idempotency_key_reused" });
+    expect([counter.happened, counter.attests({ ...body, key }).reply]).toEqual([[], reply]);
+  });
+
+  it("its key comes without the reference, or with spaces around it: the same answer", () => {
+    for (const body of [{}, { reference: " SLIP-9 " }])
+      expect(refused().attests({ ...body, key: "31:attest:a" }).reply).toEqual({ ...REFUSAL, status: "created" });
+  });
+
   it("the cashier confirms it: the seam is asked with the confirmation, which the audit log keeps", () => {
     const counter = refused().attests({ reference: "SLIP-9", confirms: true });
     expect(counter.commits.at(-1)?.events).toEqual([

@@ -8,7 +8,8 @@ import { idSchema } from "../../http/shared-schemas.ts";
 
 /** The meaning of each reason for a cashier. A missing one does not compile. */
 const REASON_MEANINGS: Readonly<Record<UnclearReason, string>> = {
-  outcome_unknown: "a device reported that it does not know the outcome",
+  outcome_unknown:
+    "a device reported that it does not know the outcome, or the cashier attested a payment by card and the service refused to settle it",
   success_reported: "a device reported a success",
   qr_presented: "its QR was shown and it ended unpaid",
   provider_confirmed: "the provider confirmed the payment, and the service could not settle it",

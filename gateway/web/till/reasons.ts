@@ -49,7 +49,7 @@ export const withdrawalText = (reason: string): string =>
 
 const unclear: Readonly<Record<"en" | "de", Readonly<Record<Unclear, string>>>> = {
   en: {
-    outcome_unknown: "The device does not know the outcome.",
+    outcome_unknown: "It is not known whether the guest has paid.",
     success_reported: "The device reported an approval.",
     qr_presented: "The QR code was shown to the guest.",
     provider_confirmed: "The provider confirmed the payment, but it could not be settled.",
@@ -60,7 +60,7 @@ const unclear: Readonly<Record<"en" | "de", Readonly<Record<Unclear, string>>>> 
     handoff_presented: "The device had it and reported nothing.",
   },
   de: {
-    outcome_unknown: "Das Gerät kennt das Ergebnis nicht.",
+    outcome_unknown: "Es ist nicht bekannt, ob der Gast bezahlt hat.",
     success_reported: "Das Gerät hat eine Genehmigung gemeldet.",
     qr_presented: "Der QR-Code wurde dem Gast gezeigt.",
     provider_confirmed: "Der Anbieter hat die Zahlung bestätigt, sie konnte aber nicht gebucht werden.",

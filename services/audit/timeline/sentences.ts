@@ -183,8 +183,9 @@ export function describeStep(event: AuditEvent, facts: TimelineFacts): StepDescr
     }
     case "intent_overtaken": {
       const twice = step.reason === "order_already_paid" ? " twice" : "";
+      const what = intent.route === "attested_terminal" ? "attested" : "handed over";
       const consequence = step.moneyMayHaveMoved
-        ? `; it had been handed over already, so money may have moved${twice}`
+        ? `; it had been ${what} already, so money may have moved${twice}`
         : "";
       return {
         sentence: `The collection ended, because ${END_REASONS[step.reason]}${consequence}.`,
