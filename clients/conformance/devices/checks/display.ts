@@ -20,7 +20,7 @@ const SLOW_BODY_MS = 4_000;
 const NEVER_PAID = [{ name: "Soup of the day", quantity: 1, unit_amount: "12.03" }];
 
 const STALE =
-  "A display that got no answer three times in a row says so, and shows neither a QR code nor `paid` any longer.";
+  "A display that got no answer three times in a row shows that it is offline, and shows neither a QR code nor `paid` any longer.";
 
 /** Reads the display until the state is right. The suite asks a person only once, because the person waits. */
 async function shows(world: DeviceWorld, what: string, isRight: (shown: Shown) => boolean): Promise<Shown> {
