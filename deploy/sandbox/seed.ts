@@ -9,7 +9,7 @@ import { connectBus } from "../../services/bus/connection.ts";
 import { seedSandboxConsumer } from "../../services/bus/messages/consumers.ts";
 import { createLoginLink } from "../../services/bus/messages/login-links.ts";
 import { seedSandboxProvider } from "../../services/bus/messages/provider-configs.ts";
-import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
+import { seedSandbox } from "../../services/bus/messages/sandbox-organization.ts";
 import { call } from "../../services/bus/operation.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
 import type { ApplicationContext } from "../application-context.ts";

@@ -32,7 +32,7 @@ import { lineIdentity } from "./line-identity.ts";
 import { LineWriter, type WritableLine, writableLine } from "./line-writer.ts";
 import { isSameAccount } from "./same-account.ts";
 import { isDiskFull } from "./space.ts";
-import * as sql from "./sql/imports.ts";
+import * as sql from "./sql/import-work.ts";
 import { lockAccountOfImport, searchByIndex } from "./sql/store-lines.ts";
 
 export interface ImportDeps {

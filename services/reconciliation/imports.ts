@@ -16,8 +16,8 @@ import { type Candidates, detectCandidates } from "./detection.ts";
 import { FORMAT_LIMITS } from "./formats/limits.ts";
 import { STATEMENT_FORMATS, statementFormat } from "./formats/registry.ts";
 import { getStatementAccount } from "./sql/accounts.ts";
+import * as sql from "./sql/imports.ts";
 import { getStatementMapping } from "./sql/mappings.ts";
-import * as sql from "./sql/uploads.ts";
 
 interface UploadDeps extends Pick<ReconciliationDeps, "database"> {
   /** The bytes of an uploaded file, from the beginning. */

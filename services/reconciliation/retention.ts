@@ -4,9 +4,9 @@ import { deleteFile, listOldFiles } from "../bus/statement-files.ts";
 import type { Retention } from "../runtime/retention.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { IMPORT_LIMITS, MAPPING_LIMITS, RUN_LIMITS } from "./limits.ts";
+import { clearFile, listEndedFiles, listUnknownFiles } from "./sql/imports.ts";
 import { removeMappingTests } from "./sql/mapping-tests.ts";
 import { deleteOldDifferences } from "./sql/runs.ts";
-import { clearFile, listEndedFiles, listUnknownFiles } from "./sql/uploads.ts";
 
 type Names = "differences" | "mapping_tests" | "files" | "orphans";
 

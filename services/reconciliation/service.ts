@@ -25,7 +25,7 @@ import { createSigningKey } from "../runtime/signing-key.ts";
 import * as accounts from "./accounts.ts";
 import { startAutomaticRuns } from "./automatic-runs.ts";
 import * as closings from "./closings.ts";
-import { reportDay } from "./day-close.ts";
+import { reportDay } from "./day-report.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { statementFormat } from "./formats/registry.ts";
 import * as decisions from "./import-decisions.ts";

@@ -5,7 +5,7 @@ import { insertOutboxRows, sessionKey } from "../db/outbox.ts";
 import { flush, type RegistryHandler } from "./deps.ts";
 import { ownerEvent } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
-import { SANDBOX_PEOPLE } from "./sandbox.ts";
+import { SANDBOX_PEOPLE } from "./sandbox-organization.ts";
 import { hashSecret, mintLinkToken } from "./secrets.ts";
 import { mintSession } from "./sessions.ts";
 import { recordEvent } from "./sql/events.ts";

@@ -12,7 +12,7 @@ import { personActor, type RoboticsAction, recordRoboticsAction } from "../db/ro
 import type { RoboticsDeps } from "./deps.ts";
 import { ROBOTICS_LIMITS } from "./limits.ts";
 import * as sql from "./sql/consumers.ts";
-import { lockFilial } from "./sql/pause.ts";
+import { lockFilial } from "./sql/filial-robotics.ts";
 
 type Deps = Pick<RoboticsDeps, "database">;
 

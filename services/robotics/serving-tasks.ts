@@ -19,7 +19,7 @@ import type { RoboticsDeps } from "./deps.ts";
 import { taskEvent } from "./events.ts";
 import { ROBOTICS_LIMITS } from "./limits.ts";
 import { findConsumer, holdConsumer } from "./sql/consumers.ts";
-import { getFilialRobotics, holdFilial, lockFilial, takeDisplayNumber } from "./sql/pause.ts";
+import { getFilialRobotics, holdFilial, lockFilial, takeDisplayNumber } from "./sql/filial-robotics.ts";
 import * as sql from "./sql/serving-tasks.ts";
 
 type Deps = Pick<RoboticsDeps, "database" | "metrics">;

@@ -1,6 +1,6 @@
 /** The user in whose name a bench works, with all permissions that it needs at the seeded organization. */
 import type { Caller } from "../../services/bus/messages/caller.ts";
-import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
+import { seedSandbox } from "../../services/bus/messages/sandbox-organization.ts";
 import { call } from "../../services/bus/operation.ts";
 import type { BenchWorld } from "./bench-world.ts";
 

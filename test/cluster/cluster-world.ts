@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { vi } from "vitest";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
-import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
+import { seedSandbox } from "../../services/bus/messages/sandbox-organization.ts";
 import { call } from "../../services/bus/operation.ts";
 import { StationLogs } from "../../services/bus/streams.ts";
 import { migrateInstallation } from "../../services/db/migrate-installation.ts";

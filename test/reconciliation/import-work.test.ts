@@ -12,8 +12,8 @@ import { paypalTrr } from "../../services/reconciliation/formats/paypal/typed-re
 import { type ImportDeps, importNext } from "../../services/reconciliation/import-work.ts";
 import { createImport } from "../../services/reconciliation/imports.ts";
 import { IMPORT_LIMITS } from "../../services/reconciliation/limits.ts";
-import { removeLines } from "../../services/reconciliation/sql/imports.ts";
-import { confirmImportFormat, insertImport } from "../../services/reconciliation/sql/uploads.ts";
+import { removeLines } from "../../services/reconciliation/sql/import-work.ts";
+import { confirmImportFormat, insertImport } from "../../services/reconciliation/sql/imports.ts";
 import { currentRequestId, forRequest } from "../../services/runtime/log.ts";
 import { operator } from "./closings/closing-world.ts";
 import { oneChunk } from "./formats/chunks.ts";

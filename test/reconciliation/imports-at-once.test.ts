@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { withdrawImport } from "../../services/reconciliation/import-decisions.ts";
 import { importNext } from "../../services/reconciliation/import-work.ts";
-import { takeImport } from "../../services/reconciliation/sql/imports.ts";
+import { takeImport } from "../../services/reconciliation/sql/import-work.ts";
 import { QUIET } from "../support/quiet-log.ts";
 import { operator } from "./closings/closing-world.ts";
 import { type ImportWorld, pausingFormat, startImportWorld, statementOf } from "./import-world.ts";

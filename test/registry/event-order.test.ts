@@ -5,7 +5,7 @@ import { issueEnrollmentCode } from "../../services/bus/messages/enrollment-code
 import { listEvents } from "../../services/bus/messages/events.ts";
 import { createFilial, listFilials } from "../../services/bus/messages/filials.ts";
 import { createOrganization } from "../../services/bus/messages/organizations.ts";
-import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
+import { seedSandbox } from "../../services/bus/messages/sandbox-organization.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
 import { renameStation } from "../../services/bus/messages/stations.ts";
 import { OPERATOR } from "../../services/registry/events.ts";

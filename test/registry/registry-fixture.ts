@@ -9,7 +9,7 @@ import type { Caller } from "../../services/bus/messages/caller.ts";
 import { type Device, registerDevice } from "../../services/bus/messages/devices.ts";
 import { enrollDevice, issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";
 import { createFilial, listFilials } from "../../services/bus/messages/filials.ts";
-import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
+import { seedSandbox } from "../../services/bus/messages/sandbox-organization.ts";
 import { createStation, type Station } from "../../services/bus/messages/stations.ts";
 import { call, type Operation, type ReplyOf } from "../../services/bus/operation.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";

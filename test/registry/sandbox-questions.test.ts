@@ -18,7 +18,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "services/providers/sql/configs.ts": "chooses the provider: test or live",
   "services/providers/sql/issues.ts": "keeps test money and real money apart when a person attributes it",
   "services/providers/sql/payable-orders.ts": "keeps test money and real money apart when a person attributes it",
-  "services/reconciliation/sql/day-close.ts": "keeps test money and real money apart in a report",
+  "services/reconciliation/sql/day-report.ts": "keeps test money and real money apart in a report",
   "services/reconciliation/sql/periods.ts": "keeps test money and real money apart in a closing",
   "services/registry/organizations.ts": "shows it to the operator of the installation",
   "services/registry/stations.ts": "shows it to people",

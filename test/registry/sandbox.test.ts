@@ -2,7 +2,7 @@ import { verify } from "@node-rs/argon2";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { listDevices, moveDevice } from "../../services/bus/messages/devices.ts";
 import { enrollDevice } from "../../services/bus/messages/enrollment-codes.ts";
-import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
+import { seedSandbox } from "../../services/bus/messages/sandbox-organization.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
 import { listStations, moveStation, renameStation, type Station } from "../../services/bus/messages/stations.ts";
 import {

@@ -6,7 +6,7 @@ import { startServiceProcess } from "../../deploy/service-process.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { moveDevice } from "../../services/bus/messages/devices.ts";
 import { enrollDevice, issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";
-import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
+import { seedSandbox } from "../../services/bus/messages/sandbox-organization.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
 import * as users from "../../services/bus/messages/users.ts";
 import { call } from "../../services/bus/operation.ts";

@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { flushKeys } from "../../services/bus/flush-outbox.ts";
 import { seedSandboxProvider } from "../../services/bus/messages/provider-configs.ts";
-import { seedSandbox } from "../../services/bus/messages/sandbox.ts";
+import { seedSandbox } from "../../services/bus/messages/sandbox-organization.ts";
 import { call, type ReplyOf } from "../../services/bus/operation.ts";
 import type { BusLayout } from "../../services/bus/stream-config.ts";
 import { migrate } from "../../services/db/migrate.ts";

@@ -4,10 +4,10 @@ import type { ImportStatus } from "../../bus/messages/import-decisions.ts";
 import type { Queryable, Transaction } from "../../db/pool.ts";
 import { endIssues } from "../../issues/sql/ending.ts";
 import { currentRequestId } from "../../runtime/log.ts";
-import { removeLines } from "./imports.ts";
+import { removeLines } from "./import-work.ts";
+import type { ImportKey } from "./imports.ts";
 import { removeMatches } from "./match-removal.ts";
 import { rowPlace, rowSubject } from "./run-issues.ts";
-import type { ImportKey } from "./uploads.ts";
 
 export interface DecidedRow {
   readonly import_id: number;

@@ -1,197 +1,188 @@
-/** Imports of statement files, and what they store. */
-import type { Json, Queryable, Transaction } from "../../db/pool.ts";
-import { storedText } from "../../db/stored-text.ts";
+/** Uploaded files and their imports. Each query is confined to an organization, unless it says otherwise. */
+import type { ImportDecision, ImportStatus } from "../../bus/messages/import-decisions.ts";
+import type { Queryable } from "../../db/pool.ts";
+import { currentRequestId } from "../../runtime/log.ts";
 import type { Encoding } from "../formats/encodings.ts";
-import type { MalformedLine } from "../formats/format.ts";
 
-export interface AttemptKey {
-  readonly importId: number;
-  readonly attempt: string;
-}
-
-/** An import that an attempt of this process carries out. */
-export interface TakenImport {
+export interface ImportRow {
   readonly import_id: number;
-  readonly organization_id: number;
   readonly account_id: number;
-  readonly object_name: string;
+  readonly file_name: string;
+  readonly size_bytes: number;
+  readonly sha256: string;
+  /** Null once the bytes are deleted. */
+  readonly object_name: string | null;
+  readonly format: string | null;
+  readonly encoding: Encoding | null;
+  readonly mapping_id: number | null;
+  readonly status: ImportStatus;
+  readonly status_code: string | null;
+  readonly status_detail: string | null;
+  readonly uploaded_by: number;
+  readonly uploaded_at: Date;
+  readonly ended_at: Date | null;
+  readonly read_bytes: number;
+  readonly records: number;
+  readonly lines_new: number;
+  readonly lines_known: number;
+  readonly malformed: number;
+  readonly totals: readonly StoredTotal[];
+  readonly from_date: string | null;
+  readonly to_date: string | null;
+  readonly released: ImportDecision;
+  readonly withdrawn: ImportDecision;
+}
+
+interface StoredTotal {
+  readonly name: string;
+  readonly currency: string;
+  readonly stated_minor: string;
+  readonly computed_minor: string;
+}
+
+export interface ImportKey {
+  readonly organizationId: number;
+  readonly importId: number;
+}
+
+/** How a file is read, as it is stored. */
+export interface ReadAs {
   readonly format: string;
+  readonly formatVersion: number;
   readonly encoding: Encoding;
-  readonly mapping: unknown;
-  /** An operator has released it although its totals do not balance. */
-  readonly is_released: boolean;
-  /** This one included. */
-  readonly attempts: number;
-  /** Of the request that made it wait. */
-  readonly request_id: string | null;
-  /** Of its account. */
-  readonly reference: string;
-  readonly currency: string | null;
-  readonly time_zone: string | null;
+  readonly mappingId: number | null;
 }
 
-/** Whether an import waits, or its attempt reports no progress. Cheaper than `takeImport`, a transaction of four statements. */
-export async function hasWaitingImport(sql: Queryable): Promise<boolean> {
-  const rows = await sql`
-    select from statement_imports
-    where status in ('waiting', 'importing') and (status = 'waiting' or leased_until < now()) limit 1`;
-  return rows.count > 0;
-}
+const columns = (sql: Queryable) => sql`
+  import_id, account_id, file_name, size_bytes, encode(sha256, 'hex') as sha256, object_name, format, encoding, mapping_id, status,
+  status_code, status_detail, uploaded_by, uploaded_at, ended_at, read_bytes, records, lines_new, lines_known, malformed, totals,
+  from_date::text as from_date, to_date::text as to_date,
+  case when released_by is not null then jsonb_build_object('by', released_by, 'reason', release_reason,
+    'atMs', floor(extract(epoch from released_at) * 1000)) end as released,
+  case when withdrawn_by is not null then jsonb_build_object('by', withdrawn_by, 'reason', withdrawal_reason,
+    'atMs', floor(extract(epoch from withdrawn_at) * 1000)) end as withdrawn`;
 
-/**
- * Takes the next import that waits, or whose attempt reports no progress: the oldest of the organization that has the fewest
- * under way; of several such organizations, of the one that was served the longest ago. So an organization with hundreds of
- * files does not delay the others, and two such organizations do not starve a third one. Undefined when there is none.
- */
-export async function takeImport(
-  sql: Transaction,
-  { attempt, leaseMs }: { readonly attempt: string; readonly leaseMs: number },
-): Promise<TakenImport | undefined> {
-  // A separate statement for the lock: the next process then counts the import that this one has taken.
-  await sql`select pg_advisory_xact_lock(hashtextextended('next statement import', 0))`;
-  const [row] = await sql<TakenImport[]>`
-    with recursive organizations as (
-      select min(organization_id) as organization_id from statement_imports where status in ('waiting', 'importing')
-      union all
-      select (select min(i.organization_id) from statement_imports i
-          where i.status in ('waiting', 'importing') and i.organization_id > o.organization_id)
-        from organizations o where o.organization_id is not null
-    ), turns as (
-      select o.organization_id,
-          (select count(*) from statement_imports i where i.organization_id = o.organization_id
-            and i.status = 'importing' and i.leased_until >= now()) as under_way,
-          (select max(i.taken_at) from statement_imports i where i.organization_id = o.organization_id) as served_at
-        from organizations o where o.organization_id is not null
-        order by under_way, served_at nulls first, organization_id
-    ), next as (
-      select oldest.import_id from turns t cross join lateral (
-        select i.import_id from statement_imports i
-          where i.organization_id = t.organization_id
-            and (i.status = 'waiting' or (i.status = 'importing' and i.leased_until < now()))
-          order by i.import_id limit 1 for update skip locked) oldest
-        limit 1
-    )
-    update statement_imports i set status = 'importing', leased_by = ${attempt},
-        leased_until = now() + ${leaseMs}::float8 * interval '1 ms', read_bytes = 0, records = 0, malformed = 0,
-        attempts = attempts + 1, taken_at = clock_timestamp()
-      from next, statement_accounts a
-      where i.import_id = next.import_id and a.account_id = i.account_id
-      returning i.import_id, i.organization_id, i.account_id, i.object_name, i.format, i.encoding, i.attempts, i.request_id,
-        i.released_at is not null as is_released,
-        (select m.definition from statement_mappings m where m.mapping_id = i.mapping_id) as mapping,
-        a.reference, a.currency, a.time_zone`;
+/** Undefined when the account has an import of these bytes already, or the request is repeated. */
+export async function insertImport(
+  sql: Queryable,
+  file: {
+    readonly organizationId: number;
+    readonly accountId: number;
+    readonly sha256: string;
+    readonly fileName: string;
+    readonly sizeBytes: number;
+    readonly objectName: string;
+    readonly uploadedBy: number;
+    readonly readAs: ReadAs | undefined;
+    /** Why it is refused at once. */
+    readonly refusal: { readonly code: string; readonly detail: string } | null;
+  },
+): Promise<ImportRow | undefined> {
+  const { readAs, refusal } = file;
+  const status = refusal === null ? (readAs === undefined ? "needs_format" : "waiting") : "refused";
+  const [row] = await sql<ImportRow[]>`
+    insert into statement_imports (organization_id, account_id, sha256, file_name, size_bytes, object_name, uploaded_by, status,
+        status_code, status_detail, ended_at, format, format_version, encoding, mapping_id, request_id)
+      select ${file.organizationId}, ${file.accountId}, decode(${file.sha256}, 'hex'), ${file.fileName}, ${file.sizeBytes},
+        ${file.objectName}, ${file.uploadedBy}, ${status},
+        ${refusal?.code ?? null}, ${refusal?.detail ?? null}, case when ${refusal !== null} then now() end,
+        ${readAs?.format ?? null}, ${readAs?.formatVersion ?? null}, ${readAs?.encoding ?? null}, ${readAs?.mappingId ?? null},
+        ${currentRequestId() ?? null}
+      where not exists (${importOfObject(sql, file)})
+      on conflict (account_id, sha256) where status not in ('refused', 'withdrawn') do nothing
+      returning ${columns(sql)}`;
   return row;
 }
 
-interface ImportProgress {
-  readonly readBytes: number;
-  readonly records: number;
-  readonly malformed: number;
+interface UploadedBytes {
+  readonly organizationId: number;
+  readonly accountId: number;
+  readonly sha256: string;
+  readonly objectName: string;
 }
 
-/** Renews the lease and stores the progress of the import; false when another attempt has taken it, or it was withdrawn. */
-export async function keepImport(
+/** The import that this request has created before, else the import of these bytes that is neither refused nor withdrawn. */
+export async function findImportOfFile(sql: Queryable, file: UploadedBytes): Promise<ImportRow | undefined> {
+  const [row] = await sql<ImportRow[]>`
+    select ${columns(sql)} from statement_imports
+    where import_id in (${importOfObject(sql, file)} union all
+      select import_id from statement_imports
+      where account_id = ${file.accountId} and sha256 = decode(${file.sha256}, 'hex') and status not in ('refused', 'withdrawn'))
+    order by object_name = ${file.objectName} desc nulls last limit 1`;
+  return row;
+}
+
+/** A request that is repeated names the same bytes in the object store, also when the import was refused meanwhile. */
+const importOfObject = (
   sql: Queryable,
-  key: AttemptKey & { readonly leaseMs: number },
-  { readBytes, records, malformed }: ImportProgress,
-): Promise<boolean> {
-  const kept = await sql`
-    update statement_imports set leased_until = now() + ${key.leaseMs}::float8 * interval '1 ms', read_bytes = ${readBytes},
-        records = ${records}, malformed = ${malformed}
-      where import_id = ${key.importId} and leased_by = ${key.attempt} and status = 'importing'`;
-  return kept.count === 1;
+  { organizationId, accountId, objectName }: Omit<UploadedBytes, "sha256">,
+) => sql`
+  select import_id from statement_imports
+  where organization_id = ${organizationId} and account_id = ${accountId} and object_name = ${objectName}`;
+
+export async function getImport(sql: Queryable, key: ImportKey): Promise<ImportRow | undefined> {
+  const [row] = await sql<ImportRow[]>`
+    select ${columns(sql)} from statement_imports
+    where organization_id = ${key.organizationId} and import_id = ${key.importId}`;
+  return row;
 }
 
-/** Makes the import wait again, for example because the process of its attempt stops. This counts as no attempt. */
-export async function returnImport(sql: Queryable, { importId, attempt }: AttemptKey): Promise<void> {
-  await sql`
-    update statement_imports set status = 'waiting', leased_by = null, leased_until = null, attempts = attempts - 1
-      where import_id = ${importId} and leased_by = ${attempt} and status = 'importing'`;
-}
-
-/** The attempt has failed, but not because of the file. It does not count; the import begins again when its lease expires. */
-export async function uncountAttempt(sql: Queryable, { importId, attempt }: AttemptKey): Promise<void> {
-  await sql`
-    update statement_imports set attempts = attempts - 1
-      where import_id = ${importId} and leased_by = ${attempt} and status = 'importing'`;
-}
-
-/** Locks the import. False when another attempt has taken it, or it was withdrawn. */
-export async function lockImport(sql: Transaction, { importId, attempt }: AttemptKey): Promise<boolean> {
-  const rows = await sql`
-    select from statement_imports
-      where import_id = ${importId} and leased_by = ${attempt} and status = 'importing' for update`;
-  return rows.count === 1;
-}
-
-export interface ImportEnd {
-  readonly status: "held" | "imported" | "refused";
-  /** Why it is held or refused. */
-  readonly code: string | null;
-  readonly detail: string | null;
-  readonly totals: readonly Json[];
-  readonly fromDate: string | null;
-  readonly toDate: string | null;
-  /** The banks where the payouts arrive get a run as well. */
-  readonly hasPayouts: boolean;
-  readonly formatVersion: number;
-  readonly linesNew: number;
-  readonly linesKnown: number;
-}
-
-export async function endImport(sql: Transaction, { importId }: AttemptKey, end: ImportEnd): Promise<void> {
-  await sql`
-    update statement_imports i set status = ${end.status}, status_code = ${end.code}, status_detail = ${end.detail},
-        totals = ${sql.json(end.totals)}, format_version = ${end.formatVersion}, lines_new = ${end.linesNew},
-        lines_known = ${end.linesKnown}, from_date = ${end.fromDate}::date, to_date = ${end.toDate}::date,
-        has_payouts = ${end.hasPayouts},
-        malformed = (select count(*) from statement_malformed m where m.import_id = i.import_id),
-        leased_by = null, leased_until = null, ended_at = now()
-      where import_id = ${importId}`;
-  // Malformed rows have a day too: that of the import.
-  await sql`
-    select want_run(account_id, ended_at::date, ended_at::date, false) from statement_imports
-    where import_id = ${importId} and status = 'imported' and from_date is null and malformed > 0`;
-}
-
-/**
- * Removes what only this import has: its lines that no other file has, and its malformed rows. The caller has locked the
- * import and its account.
- */
-export async function removeLines(sql: Transaction, importId: number): Promise<number> {
-  await sql`
-    create temporary table withdrawn_lines on commit drop as
-      select distinct line_id from statement_line_sources where import_id = ${importId}`;
-  await sql`delete from statement_line_sources where import_id = ${importId}`;
-  await sql`delete from statement_malformed where import_id = ${importId}`;
-  const removed = await sql`
-    delete from statement_lines l using withdrawn_lines w
-      where l.line_id = w.line_id
-        and not exists (select from statement_line_sources s where s.line_id = l.line_id)`;
-  return removed.count;
-}
-
-export async function insertMalformed(
+/** Undefined when the import does not wait for its format. */
+export async function confirmImportFormat(
   sql: Queryable,
-  importId: number,
-  malformed: readonly MalformedLine[],
-): Promise<void> {
-  const rows = malformed.map(({ position, column, reason, raw }) => ({
-    import_id: importId,
-    position,
-    column_name: storedText(column),
-    reason: storedText(reason),
-    raw: storedText(raw),
-  }));
-  await sql`
-    insert into statement_malformed (import_id, position, column_name, reason, raw)
-    select import_id, position, column_name, reason, raw
-      from jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb)
-        as row (import_id bigint, position bigint, column_name text, reason text, raw text)
-    on conflict (import_id, position) do nothing`;
+  { organizationId, importId }: ImportKey,
+  { format, formatVersion, encoding, mappingId }: ReadAs,
+): Promise<ImportRow | undefined> {
+  const [row] = await sql<ImportRow[]>`
+    update statement_imports set status = 'waiting', format = ${format}, format_version = ${formatVersion},
+      encoding = ${encoding}, mapping_id = ${mappingId}, request_id = ${currentRequestId() ?? null}
+    where organization_id = ${organizationId} and import_id = ${importId} and status = 'needs_format'
+    returning ${columns(sql)}`;
+  return row;
 }
 
-/** Removes the malformed rows that earlier attempts have stored. */
-export async function clearMalformed(sql: Queryable, importId: number): Promise<void> {
-  await sql`delete from statement_malformed where import_id = ${importId}`;
+/** Newest first. */
+export async function listImports(
+  sql: Queryable,
+  wanted: {
+    readonly organizationId: number;
+    readonly accountId: number | undefined;
+    readonly status: ImportStatus | undefined;
+    readonly beforeId: number | undefined;
+    readonly limit: number;
+  },
+): Promise<readonly ImportRow[]> {
+  const { accountId = null, status = null, beforeId = null } = wanted;
+  return await sql<ImportRow[]>`
+    select ${columns(sql)} from statement_imports
+    where organization_id = ${wanted.organizationId}
+      and (${accountId}::bigint is null or account_id = ${accountId})
+      and (${status}::text is null or status = ${status})
+      and (${beforeId}::bigint is null or import_id < ${beforeId})
+    order by import_id desc limit ${wanted.limit}`;
+}
+
+/** Files of imports that ended longer ago than this, of all organizations. */
+export async function listEndedFiles(
+  sql: Queryable,
+  { olderThanHours, limit }: { readonly olderThanHours: number; readonly limit: number },
+): Promise<readonly { readonly import_id: number; readonly object_name: string }[]> {
+  return await sql<{ import_id: number; object_name: string }[]>`
+    select import_id, object_name from statement_imports
+    where object_name is not null and status in ('imported', 'refused', 'withdrawn')
+      and coalesce(withdrawn_at, ended_at) < now() - ${olderThanHours}::float8 * interval '1 hour'
+    order by import_id limit ${limit}`;
+}
+
+/** Records that the bytes are deleted. */
+export async function clearFile(sql: Queryable, importId: number): Promise<void> {
+  await sql`update statement_imports set object_name = null where import_id = ${importId}`;
+}
+
+/** The names among these that no import of any organization has. */
+export async function listUnknownFiles(sql: Queryable, names: readonly string[]): Promise<readonly string[]> {
+  const rows = await sql<{ name: string }[]>`
+    select name from unnest(${names}::text[]) as name
+    where not exists (select from statement_imports i where i.object_name = name)`;
+  return rows.map((row) => row.name);
 }

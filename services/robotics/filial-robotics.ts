@@ -7,7 +7,7 @@ import { insertOutbox } from "../db/outbox.ts";
 import { personActor, recordRoboticsAction } from "../db/robotics-audit-log.ts";
 import type { RoboticsDeps } from "./deps.ts";
 import { filialEvent } from "./events.ts";
-import * as sql from "./sql/pause.ts";
+import * as sql from "./sql/filial-robotics.ts";
 
 type Deps = Pick<RoboticsDeps, "database">;
 type PauseRequest = RequestOf<typeof messages.pauseFilialRobotics>;

@@ -2,7 +2,7 @@
 import type { Actor } from "../../machines/actor.ts";
 import type { DeviceKind } from "../../machines/station/state.ts";
 import type { Role } from "../bus/messages/caller.ts";
-import type * as sandbox from "../bus/messages/sandbox.ts";
+import type * as sandbox from "../bus/messages/sandbox-organization.ts";
 import type { ReplyOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { insertOutboxRows, type OutboxKey, type OutboxRow, stationKey } from "../db/outbox.ts";

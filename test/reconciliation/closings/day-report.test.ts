@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { DayTotals } from "../../../services/bus/messages/reconciliation-periods.ts";
-import { reportDay } from "../../../services/reconciliation/day-close.ts";
+import { reportDay } from "../../../services/reconciliation/day-report.ts";
 import { DAY, type RunDatabase, type RunWorld, startRunDatabase } from "../matching/run-world.ts";
 import { operator, refusalOf } from "./closing-world.ts";
 

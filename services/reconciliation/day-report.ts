@@ -8,7 +8,7 @@ import { existing, RefusedError } from "../bus/refusals.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { isTimeZone } from "./formats/local-time.ts";
 import { wordIn } from "./matches.ts";
-import * as sql from "./sql/day-close.ts";
+import * as sql from "./sql/day-report.ts";
 
 /** For filials whose accounts name no time zone, or several. */
 const DEFAULT_TIME_ZONE = "UTC";
