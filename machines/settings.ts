@@ -31,6 +31,9 @@ export const ENDED_SESSION_KEPT_MS = 60_000;
 /** A display shows `paid` for this long after success (design §4, "display"). */
 export const PAID_SHOWN_MS = 8_000;
 
+/** The bus clock moves back by milliseconds when a process measures it again. More than this means that it was set back. */
+export const SET_BACK_MS = 1_000;
+
 /** Bounds of a station's committed state, so that one commit stays small (design §2.1). */
 export const STATE_LIMITS = {
   /** Devices of one station: a station is one counter. */

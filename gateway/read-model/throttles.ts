@@ -1,4 +1,5 @@
 /** Throttles: the rates (design §4, "throttle"; a sandbox has the same as production) and token buckets by key. */
+import { SET_BACK_MS } from "../../machines/settings.ts";
 import { addressBlock } from "../../services/bus/address-block.ts";
 
 /**
@@ -11,9 +12,6 @@ export interface BucketRate {
   /** Tokens of a full bucket. */
   readonly burst: number;
 }
-
-/** The bus clock moves back by milliseconds when a process measures it again. More than this means that it was set back. */
-const SET_BACK_MS = 1_000;
 
 /**
  * The new moment at which the bucket is full, after taking one token; -1 when the bucket is empty. A bucket that lacks much more

@@ -2,11 +2,17 @@
 import { STATE_LIMITS } from "../settings.ts";
 import type { ShownOrder, StationState } from "./state.ts";
 
-/** The station with this order on its display. The order that was shown before waits. */
+/**
+ * The station with this order on its display. The order that was shown before waits. It is shown later than the newest
+ * collection was paid, also while the station's time stands still, so it ends the `paid` of that collection.
+ */
 export function showOrder(state: StationState, order: ShownOrder): StationState {
   const before = state.order === null ? state.waitingOrders : [...state.waitingOrders, state.order];
   const waitingOrders = without(before, order.orderId).slice(-STATE_LIMITS.waitingOrders);
-  return { ...state, order, waitingOrders };
+  const [newest] = state.ended;
+  const paidAtMs = newest?.status === "succeeded" ? (newest.endedAtMs ?? 0) : 0;
+  const shownAtMs = Math.max(order.shownAtMs, paidAtMs + 1);
+  return { ...state, order: { ...order, shownAtMs }, waitingOrders };
 }
 
 /** The station without this order. If the display showed it, the newest waiting order is shown from `atMs` on. */

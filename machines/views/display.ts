@@ -1,7 +1,7 @@
 /** What a customer display shows (contract, "Display state"; design §4, "display"), without `server_time`. */
 import { formatAmount } from "../currency.ts";
 import { type PaymentIntent, type ProviderPayment, wireStatus } from "../payment-intent.ts";
-import { PAID_SHOWN_MS } from "../settings.ts";
+import { PAID_SHOWN_MS, SET_BACK_MS } from "../settings.ts";
 import { blockedReason, type KillSwitches } from "../standing.ts";
 import type { StationDevice, StationState } from "../station/state.ts";
 import { unclearToConfirm } from "../station/unclear-collections.ts";
@@ -40,7 +40,8 @@ export function displayView(state: StationState, nowMs: number, rendersQr: boole
     (order === null || order.shownAtMs <= paid.endedAtMs)
   ) {
     const shownUntilMs = paid.endedAtMs + PAID_SHOWN_MS;
-    if (nowMs < shownUntilMs) {
+    // A payment that is ahead of the clock is from before the clock was set back: it may be old.
+    if (nowMs >= paid.endedAtMs - SET_BACK_MS && nowMs < shownUntilMs) {
       const view = totalView(paid.orderDisplayNumber, paid.amountMinor, paid.currency, "succeeded");
       return { view: { ...view, state: "paid" }, validUntilMs: shownUntilMs };
     }

@@ -48,6 +48,19 @@ describe("the display", () => {
     ["it is paid", () => paid(), "paid 7 12.50 EUR 'succeeded'", "until"],
     ["it was paid 7.999 s ago", () => paid().waits(7_999), "paid 7 12.50 EUR 'succeeded'", "until"],
     ["it was paid 8 s ago", () => paid().waits(8_000), "idle 0 0.00 EUR ''", "always"],
+    ["it was paid, and the clock was set back", () => paid().waits(-7_200_000), "idle 0 0.00 EUR ''", "always"],
+    [
+      "it was paid, and the clock moved back a second",
+      () => paid().waits(-1_000),
+      "paid 7 12.50 EUR 'succeeded'",
+      "until",
+    ],
+    [
+      "an order follows the payment while the time of the station stands still",
+      () => paid().order(SECOND_ORDER),
+      "total 8 7.00 EUR ''",
+      "always",
+    ],
     [
       "the newest of two open orders is voided",
       () =>
