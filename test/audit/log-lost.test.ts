@@ -119,6 +119,31 @@ describe("a log that has lost its end", () => {
 });
 
 describe("an intent that only the lost commits had", () => {
+  test("when its settlement was copied without an end, and it has a transaction: it is succeeded, for filters too", async () => {
+    const station = await world.openStation();
+    await world.untilCopied();
+    const copy = copyData(world.nats);
+    const kept = station.snapshot();
+    await station.collect(403, orderSnapshot(403), "cash");
+    await station.do({ type: "intent_attest", intentId: 403 }, station.cashier, "attest:403");
+    await world.untilCopied();
+    const { stationId, organizationId } = station.facts;
+    await world.database`
+      with o as (
+        insert into orders (organization_id, station_id, display_number, status, currency, total_minor, opened_by)
+        values (${organizationId}, ${stationId}, 403, 'paid', 'EUR', 1250, 7) returning order_id
+      )
+      insert into transactions (organization_id, order_id, station_id, intent_id, route, amount_minor, currency, reference, attested_by)
+      select ${organizationId}, order_id, ${stationId}, 403, 'cash', 1250, 'EUR', '', 7 from o`;
+
+    await lose(copy);
+    station.restore(kept);
+    await station.companionSilence();
+    await world.untilCopied();
+    const { payments } = await world.ask(listPayments, { caller: world.ownerOf(station), status: "succeeded" });
+    expect(payments.map(({ intentId, status }) => [intentId, status])).toEqual([[403, "succeeded"]]);
+  });
+
   test("when paid, it is succeeded; when not, it is expired, and its timeline has the loss", async () => {
     const station = await world.openStation();
     await world.untilCopied();

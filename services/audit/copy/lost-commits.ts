@@ -22,7 +22,7 @@ import {
   selectStationsBehind,
   upsertIntents,
 } from "../sql/copy.ts";
-import { expireLostPayments, upsertPayments } from "../sql/payments.ts";
+import { endLostPayments, upsertPayments } from "../sql/payments.ts";
 import { paymentRow } from "./payment-rows.ts";
 import { intentRow, intentsOf, readCommit } from "./rows.ts";
 
@@ -168,7 +168,7 @@ async function recordLoss(deps: AuditDeps, { hold, position }: Start, lost: Comm
     );
     const payments = state === undefined ? [] : intents.map((intent) => paymentRow(place, intent, state));
     await upsertPayments(sql, payments);
-    await expireLostPayments(sql, lost, atMs);
+    await endLostPayments(sql, lost, atMs);
   });
 }
 

@@ -64,8 +64,18 @@ export async function selectMissingEnds(
   return rows.map(({ ended }) => readIntent(ended));
 }
 
-/** Expires the open payments that only lost commits have. The caller has already stored those that the log still has. */
-export async function expireLostPayments(sql: Transaction, lost: CommitRange, atMs: number): Promise<void> {
+/**
+ * Ends the open payments that only lost commits have: one with a transaction succeeded, and any other expired. The caller has
+ * already stored those that the log still has.
+ */
+export async function endLostPayments(sql: Transaction, lost: CommitRange, atMs: number): Promise<void> {
+  await sql`
+    update payments p set status = 'succeeded', ended_at = t.settled_at, money_may_have_moved = '',
+      reference = left(t.reference, ${AUDIT_LIMITS.paymentReferenceCharacters})
+    from transactions t
+    where t.intent_id = p.intent_id and p.organization_id = ${lost.organizationId} and p.station_id = ${lost.stationId}
+      and p.version between ${lost.fromVersion} and ${lost.toVersion}
+      and p.status in ('created', 'presented', 'processing')`;
   const rows = await sql<{ intent: string }[]>`
     select h.intent from payments p join intent_history h using (intent_id)
     where p.organization_id = ${lost.organizationId} and p.station_id = ${lost.stationId}
