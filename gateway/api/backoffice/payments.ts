@@ -26,7 +26,7 @@ import {
 import { intentStatusSchema, moneyMayHaveMovedSchema, paymentRouteSchema } from "../cashier/intent-json.ts";
 
 export const FRESHNESS =
-  "The list is about a second behind the stations. While the audit service is late (`copy_late` at `/readyz`), the list is as old as the audit copy. A settled payment is `succeeded` at once.";
+  "The list is about a second behind the stations. While the audit service is late (`copy_late` at `/readyz`), the list is as old as the audit copy, and so are filters and the export. In a row, a settled payment that the copy has is `succeeded` at once.";
 
 const paymentSchema = z
   .object({
