@@ -31,8 +31,8 @@ export const isBeat = (subject: string, beats: string | undefined): boolean =>
   beats !== undefined && subject.length > beats.length && subject.startsWith(beats) && subject[beats.length] === ".";
 
 /**
- * One of a fixed number of subjects, chosen at random, so that readers that have ended leave a bounded number of beats. When two readers
- * share a subject and the stream keeps only its newest message, some of their beats do not come back.
+ * One of a fixed number of subjects, chosen at random, so that readers that have ended leave a bounded number of beats.
+ * When two readers share a subject and the stream keeps only its newest message, some of their beats do not come back.
  */
 export const beatSubject = (beats: string): string => `${beats}.${randomInt(BUS_LIMITS.beatSubjects)}`;
 

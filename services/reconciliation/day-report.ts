@@ -1,4 +1,4 @@
-/** The close of a filial's day in sums that add up: what was settled, what the statements booked, and what is open. */
+/** The report of a filial's day, in sums that add up: what was settled, what the statements booked, and what is open. */
 import { UNKNOWN_TIME_ZONE } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import { ISSUE_KINDS } from "../bus/messages/issues.ts";

@@ -1,4 +1,4 @@
-/** Imports of statement files, and what they store. */
+/** The work on an import: which one is next, its attempt, and what it stores. */
 import type { Json, Queryable, Transaction } from "../../db/pool.ts";
 import { storedText } from "../../db/stored-text.ts";
 import type { Encoding } from "../formats/encodings.ts";

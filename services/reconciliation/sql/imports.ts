@@ -1,4 +1,4 @@
-/** Uploaded files and their imports. Each query is confined to an organization, unless it says otherwise. */
+/** Uploaded files and their imports. Each query is limited to one organization, except those of retention. */
 import type { ImportDecision, ImportStatus } from "../../bus/messages/import-decisions.ts";
 import type { Queryable } from "../../db/pool.ts";
 import { currentRequestId } from "../../runtime/log.ts";
