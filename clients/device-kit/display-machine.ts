@@ -1,6 +1,6 @@
 /**
- * The machine of a customer display (SPEC.md, "The display"): it polls, shows the service's state unchanged, and reports when
- * the state is stale. Pure, like `device-machine.ts`.
+ * The machine of a customer display (SPEC.md, "The display"): it polls, shows the service's state or hides it, and reports
+ * when the state is stale. Pure, like `device-machine.ts`.
  */
 import type { DisplayState as Shown } from "./client.ts";
 import {
@@ -146,7 +146,10 @@ function advance(draft: DisplayDraft): void {
   draft.effects.push({ type: "render", view, age_ms: state.display === null ? 0 : input.atMs - state.answeredAtMs });
 }
 
-/** Hides a state that is no longer certain: a QR code could be paid twice, and `paid` may belong to the previous guest. */
+/**
+ * Hides everything while the device is blocked, and a state that is no longer certain: a QR code could be paid twice, and
+ * `paid` may belong to the previous guest.
+ */
 function viewOf({ display, isStale, blockedReason, phase }: DisplayMachineState): View {
   const isHidden = blockedReason !== "" || (isStale && (display?.state === "qr" || display?.state === "paid"));
   return { display: isHidden ? null : display, isStale, blockedReason, needsCode: phase === "needs_code" };

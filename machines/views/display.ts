@@ -23,7 +23,7 @@ interface TimedDisplayView {
 
 /**
  * A collection under way comes first, then a recent payment, then the open order. A new order ends the `paid` view.
- * `rendersQr`: whether this display may show a QR payload (`rendersQrOn`). A display that may not shows the total.
+ * `rendersQr`: whether this display may show a QR payload (`rendersQrOn`). Otherwise the display shows the total.
  */
 export function displayView(state: StationState, nowMs: number, rendersQr: boolean): TimedDisplayView {
   const { intent, order } = state;
@@ -40,7 +40,7 @@ export function displayView(state: StationState, nowMs: number, rendersQr: boole
     (order === null || order.shownAtMs <= paid.endedAtMs)
   ) {
     const shownUntilMs = paid.endedAtMs + PAID_SHOWN_MS;
-    // A payment that is ahead of the clock is from before the clock was set back: it may be old.
+    // When the payment's end is ahead of the clock, the clock was set back after it: the payment may be old.
     if (nowMs >= paid.endedAtMs - SET_BACK_MS && nowMs < shownUntilMs) {
       const view = totalView(paid.orderDisplayNumber, paid.amountMinor, paid.currency, "succeeded");
       return { view: { ...view, state: "paid" }, validUntilMs: shownUntilMs };

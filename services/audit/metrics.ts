@@ -40,6 +40,6 @@ export function addLagMetrics(
       });
     });
   add("audit_copy_position", "Sequence of the log up to which all is copied.", ({ position }) => position);
-  add("audit_copy_behind_commits", "Messages of the log behind that position.", ({ behind }) => behind);
+  add("audit_copy_behind_commits", "Messages of the log that are not copied yet.", ({ behind }) => behind);
   add("audit_copy_lag_seconds", "Age of the oldest commit that is not copied.", ({ lateMs }) => lateMs / 1_000);
 }

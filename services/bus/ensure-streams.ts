@@ -29,7 +29,7 @@ import { INSTALLATION, STATEMENT_FILES } from "./streams.ts";
 const NO_SUITABLE_PEERS = 10_005;
 /** The stream has more than one copy, and the server has no cluster. */
 const NO_CLUSTER = 10_074;
-/** The account's streams, its share of the disk and the memory, or the server's are used up. */
+/** The account or the server has no more streams, disk or memory left. */
 const NO_SPACE_CODES: ReadonlySet<number> = new Set([10_002, 10_023, 10_027, 10_028, 10_047]);
 /** Errors that no longer occur when the cluster has elected its leaders and all its servers have joined. */
 const PASSING_CODES: ReadonlySet<number> = new Set([
@@ -43,15 +43,15 @@ const PASSING_CODES: ReadonlySet<number> = new Set([
   10_058,
 ]);
 
-/** `migrate` creates this stream before all others. As every stream it has the layout in its metadata. */
+/** `migrate` creates this stream before all others. Like every stream it has the layout in its metadata. */
 const FIRST = `KV_${INSTALLATION.name}`;
 const FILES = `OBJ_${STATEMENT_FILES.name}`;
 
 export interface EnsureOptions extends BusLayout, Pick<InsistOptions, "signal" | "withinMs"> {}
 
 /**
- * Creates or updates all streams and buckets. Resolves when each has a leader and all its copies are complete. Throws
- * UserError `nats_storage`, `nats_incomplete` or `nats_no_quorum` with the next step.
+ * Creates or updates all streams and buckets. Resolves when each has a leader and all its copies are complete. Throws what
+ * `insist` throws.
  */
 export async function ensureStreams(bus: Bus, options: EnsureOptions): Promise<void> {
   await ensureConfigs(bus, wantedConfigs(options), options);
@@ -64,8 +64,8 @@ export async function ensureInstallationBucket(bus: Bus, options: EnsureOptions)
 
 /**
  * The layout that `migrate` has written earlier; undefined for a new bus. A bus may have lost any of its streams, and the
- * others still have the layout. The files do not count: they outlive an emptied bus (`emptyBus`). Throws UserError
- * `nats_no_quorum`.
+ * others still have the layout. The files do not count: they outlive an emptied bus (`emptyBus`). Throws what
+ * `insist` throws.
  */
 export async function readLayout(
   bus: Bus,
@@ -96,7 +96,7 @@ async function streamInfo(bus: Pick<Bus, "jsm">, name: string): Promise<StreamIn
   });
 }
 
-/** Whether the error shows that no quorum answers now, and not that the request is wrong. */
+/** Whether a later attempt may succeed, because the request itself is not wrong. */
 function isPassing(error: unknown): boolean {
   if (error instanceof JetStreamApiError) return PASSING_CODES.has(error.code);
   return error instanceof IncompleteError || error instanceof errors.TimeoutError || error instanceof BusDownError;
@@ -143,8 +143,8 @@ interface InsistOptions {
 }
 
 /**
- * Repeats an attempt that fails because no quorum answers. Throws UserError `nats_storage`, `nats_incomplete` or
- * `nats_no_quorum`.
+ * Repeats an attempt while a later one may succeed. Throws UserError `nats_storage`, `nats_incomplete`, `nats_no_quorum` or,
+ * of a single server, `nats_stores_nothing`.
  */
 export async function insist<T>(
   bus: Bus,
@@ -209,8 +209,8 @@ export async function missingStreams(bus: Pick<Bus, "jsm">, logs: number): Promi
 export type CheckOptions = Pick<InsistOptions, "signal" | "log">;
 
 /**
- * Returns the layout of the bus. Waits a while for a cluster that elects. Throws UserError `bus_not_migrated` with the next
- * step, `nats_no_quorum` or `nats_storage`.
+ * Returns the layout of the bus. Waits for a cluster that elects: for `checkStreamsMs`, and without a limit when `log` is set.
+ * Throws UserError `bus_not_migrated` with the next step, or what `insist` throws.
  */
 export async function checkStreams(bus: Bus, options: CheckOptions = {}): Promise<MigratedLayout> {
   return await insist(bus, FIRST, { ...options, withinMs: BUS_LIMITS.checkStreamsMs }, () => check(bus));

@@ -1,6 +1,6 @@
 /**
- * The messages between a caller and the processes of a service, besides the request and its answer. The processes send
- * all of them to the inbox of the request.
+ * All messages of one request between a caller and the processes of a service. The processes send theirs to the inbox of the
+ * request.
  *
  *   caller ── request, to one process of the queue group
  *          ◄── {working}                 after 150 ms, and again and again until the answer
@@ -173,8 +173,8 @@ class Exchange {
   }
 
   /**
-   * Before the first probe: the bus has delivered the request to no process. After a probe, the process with the
-   * request may have ended.
+   * The server found no receiver. Before the first probe, no process has received the request. After a probe, the process with
+   * the request may have ended, and the caller waits on.
    */
   #foundNone(): void {
     if (this.#probes === 0) this.fail(new errors.NoRespondersError(this.#asked.subject));

@@ -1,5 +1,5 @@
 /**
- * Failures of work that many requests or stations do, and that each of them repeats. An outage of NATS, of PostgreSQL or
+ * Failures of work that each request or station repeats. An outage of NATS, of PostgreSQL or
  * of another service makes all of it fail at once, many times a second. Its reason is known, so its log lines need no
  * stack, and one line a minute for each reason is enough. Any other failure is logged each time, with its stack.
  */
@@ -45,10 +45,10 @@ const OUTAGE_CODES: ReadonlySet<string> = new Set([
   "57P03",
 ]);
 
-/** What other services answer while they depend on something that is away. */
+/** What other services answer while they depend on something that is unavailable. */
 const OUTAGE_REFUSALS: readonly string[] = ["unavailable", "busy", "storage_low"];
 
-/** The reason in plain words when the error comes of an outage; undefined for an unexpected error. */
+/** The reason in plain words when the error results from an outage; undefined for an unexpected error. */
 export function outageReason(error: unknown): string | undefined {
   if (error instanceof errors.TimeoutError) return "the NATS server does not answer in time";
   if (isNoResponders(error)) return "no process answers";
@@ -56,7 +56,7 @@ export function outageReason(error: unknown): string | undefined {
   if (error instanceof JetStreamApiError) return NO_JETSTREAM_LEADER.has(error.code) ? error.message : undefined;
   if (error instanceof RefusedError) {
     const { code } = error.refusal;
-    return OUTAGE_REFUSALS.includes(code) ? `the asked service answers ${code}` : undefined;
+    return OUTAGE_REFUSALS.includes(code) ? `the called service answers ${code}` : undefined;
   }
   if (error instanceof UnavailableError && isProgramError(error.cause)) return undefined;
   const code = errorCode(error);

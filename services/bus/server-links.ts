@@ -8,9 +8,9 @@
  *
  * To check the links, a process connects to each server of NATS_URL, and sends a message from each to each. So a server
  * without processes, a stalled host and an election do not count as a cut. The relay that delivers checks all the time.
- * Every other process checks in three cases: another process knows a cut; a bucket does not answer, because its leader may
- * be at a server that is cut off; no report arrives from a server for 1.5 s, where one process at each server, and
- * each that knows a cut, reports twice a second that it is there.
+ * Every other process checks in three cases: another process reports a cut; a bucket does not answer, because its leader may
+ * be at a server that is cut off; no report from a server has arrived for 1.5 s. One process at each server reports twice a
+ * second that it is there, and so does each process that knows a cut.
  *
  * Then the processes at A and at B go to C, because from there they reach each other and all leaders. The relay moves the
  * leaders of all streams to C too (`services/relay/spread-leaders.ts`).
@@ -59,8 +59,10 @@ export function detoursOf(links: Links): readonly Detour[] {
   return names.flatMap((one) =>
     names.flatMap((other): readonly Detour[] => {
       if (one >= other || areLinked(one, other)) return [];
-      const least = Math.max(reach(one), reach(other));
-      const through = byReach.find((third) => reach(third) > least && areLinked(third, one) && areLinked(third, other));
+      const exceeded = Math.max(reach(one), reach(other));
+      const through = byReach.find(
+        (third) => reach(third) > exceeded && areLinked(third, one) && areLinked(third, other),
+      );
       return through === undefined ? [] : [{ between: [one, other], through }];
     }),
   );
@@ -129,7 +131,7 @@ export class ServerLinks {
     this.#stopChecks = every(BUS_LIMITS.processHereMs, () => this.#turn());
   }
 
-  /** The process is connected to a server again, perhaps to another one. */
+  /** Forgets the received reports: after a reconnect or a stall of this process, and while NATS is down. */
   begin(): void {
     this.#receivedAtMs.clear();
     this.#receivedHere = 0;
@@ -151,7 +153,7 @@ export class ServerLinks {
     };
   }
 
-  /** A leader did not answer. */
+  /** Requests a check at the next turn. */
   checkSoon(): void {
     this.#checkAtMs = Math.min(this.#checkAtMs, performance.now());
   }
@@ -207,7 +209,7 @@ export class ServerLinks {
       const links = await checkLinks(byName);
       const found = detoursOf(links);
       const areAllDialled = others.length + 1 === nc.getServers().length;
-      this.#learn(found, areAllDialled && [...links].every(([name, reached]) => reached.has(name)));
+      this.#note(found, areAllDialled && [...links].every(([name, reached]) => reached.has(name)));
       const detour = found.find(({ between }) => between.includes(server));
       if (detour !== undefined && nc.getServer() === address && isUp() && !this.#isStopped) this.#go(detour, byName);
     } catch {
@@ -221,7 +223,7 @@ export class ServerLinks {
   }
 
   /** A check that has not reached every server does not prove the end of a cut that was found a moment ago. */
-  #learn(found: readonly Detour[], isWhole: boolean): void {
+  #note(found: readonly Detour[], isWhole: boolean): void {
     const nowMs = performance.now();
     if (found.length === 0 && !isWhole && nowMs - this.#foundAtMs < BUS_LIMITS.cutUnprovedMs) return;
     if (found.length > 0) this.#foundAtMs = nowMs;

@@ -34,31 +34,37 @@ export async function askStation(
   const headers = deadlineHeaders(nc, timeoutMs);
   let pauseMs: number = BUS_LIMITS.askPauseMs;
   let mayBeDone = false;
-  const underWay = new Set<Promise<StationResponse | Failure>>();
+  const underWay = new Set<Promise<Failure | undefined>>();
+  // Of any attempt. It may come together with the failure of another one.
+  let response: StationResponse | undefined;
   for (;;) {
     const leftMs = Math.max(1, deadlineMs - performance.now());
-    const one: Promise<StationResponse | Failure> = attempt(nc, { subject, payload, headers }, leftMs).finally(() =>
-      underWay.delete(one),
-    );
+    const one: Promise<Failure | undefined> = attempt(nc, { subject, payload, headers }, leftMs)
+      .then((answer) => {
+        if (!("reply" in answer)) return answer;
+        response ??= answer;
+        return undefined;
+      })
+      .finally(() => underWay.delete(one));
     underWay.add(one);
-    const answer = await firstOf(underWay, Math.min(leftMs, BUS_LIMITS.askAgainMs), host);
-    if (answer === undefined) {
+    const failure = await firstOf(underWay, Math.min(leftMs, BUS_LIMITS.askAgainMs), host);
+    if (response !== undefined) return response;
+    if (failure === undefined) {
       mayBeDone = true;
       if (performance.now() >= deadlineMs)
         throw new UnavailableError(subject, new Error("There was no answer in time."));
       continue;
     }
-    if ("reply" in answer) return answer;
-    if (!mayBeDone) throwIfRefused(answer);
-    mayBeDone ||= isOutcomeUnknown(answer);
+    if (!mayBeDone) throwIfRefused(failure);
+    mayBeDone ||= isOutcomeUnknown(failure);
     // A pause with a random part: during a hand-over of a partition, its hundreds of callers must not all repeat at the
     // same time.
     const waitMs = pauseMs * (0.5 + Math.random());
     if (performance.now() + waitMs >= deadlineMs)
-      throw new UnavailableError(subject, "cause" in answer ? answer.cause : answer);
+      throw new UnavailableError(subject, "cause" in failure ? failure.cause : failure);
     // The answer to an earlier attempt may come meanwhile.
-    const late = await firstOf(underWay, waitMs);
-    if (late !== undefined && "reply" in late) return late;
+    await firstOf(underWay, waitMs);
+    if (response !== undefined) return response;
     pauseMs = Math.min(pauseMs * 2, BUS_LIMITS.askLongestPauseMs);
   }
 }
@@ -79,12 +85,15 @@ function isOutcomeUnknown(answer: Failure): boolean {
   return !isNoResponders(answer.cause);
 }
 
-/** The first result of these attempts; undefined when none comes in time, or soon after the host has closed the partition. */
+/**
+ * The first failure of these attempts. Undefined when one is answered, when none ends in time, or soon after the host has closed
+ * the partition.
+ */
 function firstOf(
-  attempts: ReadonlySet<Promise<StationResponse | Failure>>,
+  attempts: ReadonlySet<Promise<Failure | undefined>>,
   withinMs: number,
   host?: { readonly nc: NatsConnection; readonly partition: number },
-): Promise<StationResponse | Failure | undefined> {
+): Promise<Failure | undefined> {
   return new Promise((resolve, reject) => {
     const end = (): void => {
       clearTimeout(timer);

@@ -21,8 +21,8 @@ interface MigrateInstallationOptions {
   /** How the command identifies itself to the bus. */
   readonly natsAccess?: ServerAccess;
   /**
-   * A member left out keeps its value. Without a value, each is 1 on one server, and a cluster requires it: the replicas of a
-   * new bus, and the logs of a new installation.
+   * An omitted member keeps its stored value. Where none is stored, it is 1 on a single server. A cluster then requires it:
+   * `replicas` for a new bus, `logs` for a new installation.
    */
   readonly layout: Partial<BusLayout>;
   /** The database was restored from a backup and is now the valid state, so the migration empties the bus (`pulse.ts`). */

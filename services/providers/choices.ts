@@ -75,9 +75,7 @@ function rowFor(station: MarkedStation, choices: readonly ChoiceRow[]): OutboxRo
   ];
 }
 
-/**
- * Notifies the stations of a changed config and asks the relay to deliver, so that the caller then reads the change.
- */
+/** Notifies the stations of a changed config. Returns the barrier with which the caller's next read shows the change. */
 export async function announceConfig(
   deps: ProvidersDeps,
   config: Pick<ConfigRow, "config_id" | "filial_id" | "mode">,

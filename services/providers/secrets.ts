@@ -94,7 +94,7 @@ async function resealSome(database: Database, keyring: Keyring): Promise<number>
     for (const { secret_id, config_id: configId, name, key_id: keyId, nonce, sealed } of rows) {
       if (!keyring.has(keyId)) {
         const sentence =
-          'The database holds provider secrets that PROVIDER_SECRETS_KEY does not open: set the key they were written with, or put it into PROVIDER_SECRETS_OLD_KEYS; where that key is lost, follow "When a secret is lost" in docs/operations.md.';
+          'PROVIDER_SECRETS_KEY does not open some provider secrets in the database. Set the key that sealed them, or add it to PROVIDER_SECRETS_OLD_KEYS. Where that key is lost, follow "When a secret is lost" in docs/operations.md.';
         throw new UserError(sentence, { code: "provider_secrets_key_unknown" });
       }
       const place = providerSecretPlace({ configId, name });

@@ -88,7 +88,7 @@ async function resealSome(database: Database, keyring: Keyring): Promise<number>
     for (const { secret_id: secretId, endpoint_id: endpointId, key_id: keyId, nonce, sealed } of rows) {
       if (!keyring.has(keyId)) {
         const sentence =
-          'The database holds webhook secrets that WEBHOOK_SECRETS_KEY does not open: set the key they were written with, or put it into WEBHOOK_SECRETS_OLD_KEYS; where that key is lost, follow "When a secret is lost" in docs/operations.md.';
+          'WEBHOOK_SECRETS_KEY does not open some webhook secrets in the database. Set the key that sealed them, or add it to WEBHOOK_SECRETS_OLD_KEYS. Where that key is lost, follow "When a secret is lost" in docs/operations.md.';
         throw new UserError(sentence, { code: "webhook_secrets_key_unknown" });
       }
       const place = secretPlace(endpointId);

@@ -1,6 +1,7 @@
+import { execFileSync } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Msg, Subscription } from "nats";
-import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Bus } from "../../services/bus/connection.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
 import type { StationFailure, StationRequest, StationResponse } from "../../services/bus/messages/station-commands.ts";
@@ -81,6 +82,26 @@ describe("asking a station", () => {
     await pause(BUS_LIMITS.askAgainMs + 3 * BUS_LIMITS.askLongestPauseMs);
     message.respond(JSON.stringify(DONE));
     expect(await asked).toEqual(DONE);
+  });
+
+  it("an answer comes together with the report that no host has the partition: the client accepts it", async () => {
+    const first = Promise.withResolvers<Msg>();
+    owner = bus.nc.subscribe(stationCommandSubject(1), {
+      max: 1,
+      callback: (_error, message) => first.resolve(message),
+    });
+    const asked = askStation(bus.nc, 1, REQUEST);
+    const message = await first.promise;
+    const request = bus.nc.request.bind(bus.nc);
+    const spy = vi.spyOn(bus.nc, "request").mockImplementationOnce((...again) => {
+      const report = request(...again);
+      message.respond(JSON.stringify(DONE));
+      // Both messages arrive meanwhile, so that the client receives them at once.
+      setImmediate(() => void execFileSync("sleep", ["0.1"]));
+      return report;
+    });
+    expect(await asked).toEqual(DONE);
+    spy.mockRestore();
   });
 
   it("the station refuses: the client returns the refusal as an answer", async () => {

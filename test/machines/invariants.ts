@@ -1,5 +1,5 @@
 /**
- * Invariants of every single step, after any earlier steps (machines/SPEC.md, M1–M13, M19–M24). The scenario language checks them
+ * Invariants of every single step, after any earlier steps (machines/SPEC.md, M1–M13, M19–M24, M26, M47, M54 and M60). The scenario language checks them
  * after each sentence, and the property tests after each random command. So every test of the station checks them.
  */
 import { expect } from "vitest";
@@ -140,21 +140,29 @@ function checkCollections(before: StationState | null, input: StepInput, after: 
   }
 }
 
-/** An ended intent stays as it is, except that late evidence changes the reason why its money may have moved. */
+/**
+ * An ended intent stays as it is, except that late evidence, or a restore of what the log has lost, changes the reason why its
+ * money may have moved.
+ */
 function checkEnded(intent: PaymentIntent, was: PaymentIntent, { command }: StepInput): void {
   const { reasonSinceEnd } = intent;
   quickExpect(intent, "M4: an ended intent never changes but for its reason").toEqual({ ...was, reasonSinceEnd });
   if (reasonSinceEnd === was.reasonSinceEnd) return;
-  expect(was.status, "M4: of an unpaid intent").not.toBe("succeeded");
+  expect(was.status, "M4: only an unpaid intent's reason changes").not.toBe("succeeded");
   if (command.type === "station_put") {
     const restored = command.lost?.reasons.find((lost) => lost.intentId === intent.intentId)?.reason;
-    return quickExpect(reasonSinceEnd, "M4: by what its log has lost").toBe(restored);
+    return quickExpect(reasonSinceEnd, "M4: the restored reason is the lost one").toBe(restored);
   }
-  quickExpect(command, "M4: by evidence about it").toMatchObject({ intentId: intent.intentId });
+  quickExpect(command, "M4: only evidence about the intent changes its reason").toMatchObject({
+    intentId: intent.intentId,
+  });
   const byProvider = ["provider_confirm", "provider_cleared", "provider_money_differs"];
-  expect(intent.route === "dynamic_qr" ? byProvider : ["intent_report"], "M4: by its own side").toContain(command.type);
+  expect(
+    intent.route === "dynamic_qr" ? byProvider : ["intent_report"],
+    "M4: the provider changes a QR intent's reason, a report any other",
+  ).toContain(command.type);
   if (reasonSinceEnd === "" && intent.route !== "dynamic_qr")
-    quickExpect(was.reasonSinceEnd, "M4: only silence is taken back").toBe("handoff_presented");
+    quickExpect(was.reasonSinceEnd, "M4: a report removes no reason but `handoff_presented`").toBe("handoff_presented");
 }
 
 /** Who cancels an intent. The end of an order comes from order truth or from the seam. */

@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 const LOST =
-  'The database holds provider secrets that PROVIDER_SECRETS_KEY does not open: set the key they were written with, or put it into PROVIDER_SECRETS_OLD_KEYS; where that key is lost, follow "When a secret is lost" in docs/operations.md.';
+  'PROVIDER_SECRETS_KEY does not open some provider secrets in the database. Set the key that sealed them, or add it to PROVIDER_SECRETS_OLD_KEYS. Where that key is lost, follow "When a secret is lost" in docs/operations.md.';
 
 test("a lost key: the service names the recovery; after it, owners set their secrets again and payments work", async () => {
   const [sandbox, emvco] = [await world.openPlace(), await world.openPlace()];

@@ -212,7 +212,7 @@ describe("limits of robotics", () => {
 });
 
 describe("a pause of robotics", () => {
-  test("offers and acceptances are refused; running tasks are completed, cancelled, or expire", async () => {
+  test("offers and acceptances are refused, accepted tasks can end, and offers expire", async () => {
     const own = await world.openPlace();
     const robots = await world.addFleet(own);
     const [underWay, other, open, overdue] = [

@@ -215,7 +215,8 @@ export function detectEncoding(head: Uint8Array): readonly EncodingCandidate[] {
   const mark = markOf(head);
   if (mark !== undefined) return [candidate(mark, "The file begins with its byte order mark.", head)];
   const wide = wideEncoding(head);
-  if (wide !== undefined) return [candidate(wide, "Every second byte is zero, and there is no byte order mark.", head)];
+  if (wide !== undefined)
+    return [candidate(wide, "In most byte pairs the same byte is zero, and there is no byte order mark.", head)];
   if (head.includes(0)) return [];
   const declared = xmlEncoding(head);
   if (declared !== undefined && isText(declared, head)) return [candidate(declared, "The XML declares it.", head)];

@@ -6,12 +6,12 @@ export interface Days {
 }
 
 const DAY_MS = 24 * 3_600_000;
-/** Of a longer time only the day of the closing balance and those of the entries count. */
+/** If the balances are further apart, only the day of the closing balance and the days of the entries count. */
 const LONGEST_MS = 366 * DAY_MS;
 
 /**
- * The days after the opening balance, which is the closing balance of the statement before it, up to the closing balance; and
- * those of the entries.
+ * The days after the opening balance up to the closing balance, and the days of the entries. The opening balance is the
+ * closing balance of the previous statement.
  */
 export function daysOfBalances(opening: string | undefined, closing: string, entries: Days | undefined): Days {
   const afterMs = opening === undefined ? Number.NaN : Date.parse(opening) + DAY_MS;

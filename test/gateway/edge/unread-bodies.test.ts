@@ -1,4 +1,7 @@
-/** Bodies that have not arrived do not count as running requests. Above their limit, the gateway closes the oldest one. */
+/**
+ * Bodies that have not arrived do not count as running requests. Above their limit, the gateway closes the oldest one of an
+ * unknown caller, then the oldest one.
+ */
 
 import { connect, type Socket } from "node:net";
 import { Registry } from "prom-client";
@@ -58,7 +61,7 @@ describe("the limits of bodies that have not arrived", () => {
     expect([closed, unread.size]).toEqual([[], 0]);
   });
 
-  it("above the limit of bytes: the oldest bodies are closed until the bytes are below it", () => {
+  it("above the limit of bytes: the oldest bodies are closed until the bytes are no longer above it", () => {
     const { unread, begin } = bodies({ bytes: 100 });
     const [first, second, third] = ["first", "second", "third"].map((name) => begin(name, name));
     unread.add(first as UnreadBody, 60);
@@ -72,7 +75,7 @@ describe("the limits of bodies that have not arrived", () => {
     expect(unread.size).toBe(1);
   });
 
-  it("the default limits: half of all connections, and for one address as many as its connections", () => {
+  it("the default limits: half of all connections, from 1 to 16,384, and for one address as many as its connections", () => {
     const bytes = 64 * 1_024 * 1_024;
     expect(unreadBodyBounds({ inAll: 19_744, perAddress: 1_024 })).toEqual({ inAll: 9_872, perAddress: 1_024, bytes });
     expect(unreadBodyBounds({ inAll: 100_000, perAddress: 1_024 })).toMatchObject({ inAll: 16_384 });

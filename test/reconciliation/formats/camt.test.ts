@@ -182,7 +182,7 @@ describe("camt.053 versions 02 and 04", () => {
       amountMinor: 700n,
       bookedOn: "2026-03-02",
       providerReference: "",
-      details: { NtryDtls: "2, whose amounts do not add up to the entry" },
+      details: { NtryDtls: "2, not split into lines" },
     });
     expect(lines).toHaveLength(2);
   });

@@ -1,6 +1,6 @@
 /**
- * One entry (`Ntry`) as lines: one line, or one for each transaction of a batch, when their amounts add up exactly to the
- * entry's. The entry's own amount is what the bank booked: where it is missing the entry is malformed, whatever is
+ * One entry (`Ntry`) as lines: one line, or one for each transaction of a booked batch, when their amounts add up exactly to
+ * the entry's. The entry's own amount is what the bank booked: where it is missing the entry is malformed, whatever is
  * written in its transactions.
  */
 import { isoDate, isoInstant } from "../dates.ts";
@@ -114,7 +114,7 @@ function readDates(
   return { bookedOn: date, valueOn, occurredAt: isoInstant(booked) };
 }
 
-/** A batch is split only when every transaction has an amount and nothing is left over. */
+/** A batch is split only when every transaction has an amount in the entry's currency and nothing is left over. */
 function isSplit(head: EntryHead, transactions: readonly Transaction[]): boolean {
   if (transactions.length < 2) return false;
   const amounts = transactions.map((transaction) => signedAmount(head, transaction));
@@ -169,8 +169,7 @@ function wholeLine(head: EntryHead, transactions: readonly Transaction[]): Line 
     transaction,
     providerReference: head.reference === "" ? (transaction?.bankReferences[0] ?? "") : head.reference,
     payoutReference: head.batchReference,
-    details:
-      transactions.length > 1 ? [["NtryDtls", `${transactions.length}, whose amounts do not add up to the entry`]] : [],
+    details: transactions.length > 1 ? [["NtryDtls", `${transactions.length}, not split into lines`]] : [],
   });
 }
 
@@ -240,7 +239,7 @@ function grossAndFee(head: EntryHead, transaction: Transaction | undefined, amou
   return { amountMinor: grossMinor, feeMinor, netMinor: amountMinor };
 }
 
-/** Of a credit: the creditor's reference that the payer repeated, when it is one; else the id that went end to end. */
+/** For a credit with exactly one creditor reference: that reference, which the payer repeated. Otherwise the end-to-end id. */
 function merchantReferenceOf(transaction: Transaction | undefined, amountMinor: bigint): string {
   if (transaction === undefined) return "";
   const [reference, another] = transaction.creditorReferences;

@@ -150,7 +150,7 @@ export class StatementReader {
     if (isTooLarge && element.name !== "Ntry")
       throw new StatementRefusedError(
         "line_too_long",
-        `A statement's ${element.name} has more than ${FORMAT_LIMITS.entryCharacters} characters, as none has.`,
+        `A statement's ${element.name} has more than ${FORMAT_LIMITS.entryCharacters} characters, more than any real statement has.`,
       );
     this.#readPart(this.#statement, element, isTooLarge);
     this.#transactions = [];
@@ -199,7 +199,7 @@ export class StatementReader {
     if (statement.balances.length > FORMAT_LIMITS.statementBalances)
       throw new StatementRefusedError(
         "too_large",
-        `A statement has more than ${FORMAT_LIMITS.statementBalances} balances, as none has.`,
+        `A statement has more than ${FORMAT_LIMITS.statementBalances} balances, more than any real statement has.`,
       );
   }
 
@@ -240,7 +240,7 @@ export class StatementReader {
     this.#statement = undefined;
   }
 
-  /** Many banks name no days: those of the balances count, which may be written after the entries. */
+  /** Many banks state no period. Then the days of the balances count; a file may have the balances after the entries. */
   #days({ account, currency, fromDate, toDate, balances, days }: Statement): void {
     const dated = balances.filter(({ date }) => date !== "").toSorted((a, b) => (a.date < b.date ? -1 : 1));
     const closing = dated.findLast(({ type }) => type === "CLBD");

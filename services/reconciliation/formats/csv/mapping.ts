@@ -44,7 +44,8 @@ function* dateProblems(formats: readonly string[]): Iterable<Problem> {
   if (areAmbiguous(formats))
     yield {
       path: ["dateFormats"],
-      message: "Two of the formats have the day, the month or a short year in each other's place.",
+      message:
+        "Two of the formats differ only in the order of day, month or short year, so one text could mean two dates.",
     };
 }
 

@@ -1,6 +1,7 @@
 /**
  * The column headers (rows CH) of PayPal's settlement report and transaction detail report. Versions add columns, each
- * section has its own header, and early versions have the names in one word; all columns that are not named here become details.
+ * section has its own header, and early versions have the names in one word. Columns that are not named here become details, except those with personal
+ * data (`PAYPAL_PERSONAL`).
  */
 import type { HeaderDictionary } from "../csv/dictionary.ts";
 

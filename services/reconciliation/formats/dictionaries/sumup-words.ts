@@ -6,7 +6,7 @@
 export type SumupType = "Sale" | "Payout" | "Refund" | "Chargeback";
 export type SumupOutcome = "done" | "planned" | "pending" | "cancelled" | "failed" | "refunded" | "offset";
 
-/** What SumUp calls it in English is the line's type in each language: the same file in another language has the same lines. */
+/** A line's type is SumUp's English word, so that the same file in another language gives the same lines. */
 export const SUMUP_TYPES = {
   Sale: "umsatz|zahlung|verkauf|sale|payment|vente|paiement|encaissement|vendita|pagamento|incasso".split("|"),
   Payout: "auszahlung|payout|versement|virement|reversement|accredito|versamento|bonifico".split("|"),

@@ -112,7 +112,7 @@ export class FieldReader {
     if (this.#characters > FORMAT_LIMITS.lineCharacters)
       throw new StatementRefusedError(
         "line_too_long",
-        `The field :${this.#open.tag}: before line ${number} has more than ${FORMAT_LIMITS.lineCharacters} characters, as none has.`,
+        `The field :${this.#open.tag}: before line ${number} has more than ${FORMAT_LIMITS.lineCharacters} characters, more than any real statement has.`,
       );
     this.#open.lines.push(text);
   }

@@ -14,13 +14,13 @@ const SLASHES = /^(\d{1,2})\/(\d{1,2})\/\d{4}$/;
 export class DateOrder {
   #first: keyof typeof ORDERS | undefined;
   #hasSlashes = false;
-  #isAmbiguous = false;
+  #isOrderSignificant = false;
 
   see(date: string): void {
     const [, one, two] = SLASHES.exec(date) ?? [];
     if (one === undefined || two === undefined) return;
     this.#hasSlashes = true;
-    if (one !== two) this.#isAmbiguous = true;
+    if (one !== two) this.#isOrderSignificant = true;
     if (Number(one) > 12) this.#first ??= "day";
     else if (Number(two) > 12) this.#first ??= "month";
   }
@@ -30,9 +30,9 @@ export class DateOrder {
     return this.#hasSlashes && this.#first === undefined;
   }
 
-  /** Whether the order matters: 5 May is the same day in both orders. */
-  get isAmbiguous(): boolean {
-    return this.#isAmbiguous;
+  /** Whether a date has two different first parts, so that their order matters: 5 May is the same day in both orders. */
+  get isOrderSignificant(): boolean {
+    return this.#isOrderSignificant;
   }
 
   read(text: string): ReadDate | undefined {
