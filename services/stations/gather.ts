@@ -4,7 +4,7 @@ import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
 import { ABOUT_OLD_INTENTS, type StepInput } from "../../machines/station/outcome.ts";
 import { findIntent, type StationState } from "../../machines/station/state.ts";
-import { findEndedIntent, prepareIntent } from "../bus/messages/intents.ts";
+import { ENDED_SENT, findEndedIntent, prepareIntent } from "../bus/messages/intents.ts";
 import type { StationResponse } from "../bus/messages/station-commands.ts";
 import { call, type ReplyOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
@@ -62,15 +62,15 @@ function droppedIntentOf(state: StationState, command: HostCommand): number | un
 }
 
 /**
- * Each creation sends the newest ended intent along. A station ends at most one intent between two creations, so the
- * settlement service stores each ended intent before the state drops it.
+ * Each creation sends the newest two ended intents along, so that the settlement service stores each ended intent before the
+ * state drops it. Two, because a creation can expire an intent after it has sent these, and then its own intent ends.
  */
 async function prepare(
   nc: NatsConnection,
-  { stationId, ended: [ended] }: StationState,
+  { stationId, ended }: StationState,
   creation: { readonly orderId: number; readonly commandId?: string },
 ): Promise<ReplyOf<typeof prepareIntent> | { readonly refusal: "order_unknown" | "idempotency_key_reused" }> {
-  const request = { stationId, ...creation, ...(ended === undefined ? {} : { ended: { ...ended } }) };
+  const request = { stationId, ...creation, ended: ended.slice(0, ENDED_SENT).map((intent) => ({ ...intent })) };
   return await call(nc, prepareIntent, request, STATION_LIMITS.gatherMs).catch((error: unknown) => {
     if (!(error instanceof RefusedError)) throw error;
     const { code } = error.refusal;

@@ -1,7 +1,10 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { setDisk } from "../../services/bus/disk-gate.ts";
+import { findEndedIntent } from "../../services/bus/messages/intents.ts";
 import type { StationResponse } from "../../services/bus/messages/station-commands.ts";
+import { call } from "../../services/bus/operation.ts";
 import { deviceActor, type StationWorld, startStationWorld } from "./station-world.ts";
 
 const withoutSequence = ({ reply, intent }: StationResponse) => ({ reply, intent });
@@ -88,6 +91,30 @@ describe("the same command again (I6)", () => {
     const created = await countOf(stationId, "intent_created");
     expect(withoutSequence(await create(stationId, "create:7:33:key", orderId))).toEqual(withoutSequence(first));
     expect(await countOf(stationId, "intent_created")).toBe(created);
+  });
+
+  it("a creation whose collection expires in the next creation: its end is stored with the creation after that", async () => {
+    const stationId = await world.openStation();
+    const [expiring, next] = [await world.openOrder(stationId), await world.openOrder(stationId)];
+    const lifetimeMs = 800;
+    const first = await world.ask(stationId, { type: "intent_create", route: "cash", orderId: expiring, lifetimeMs });
+    const intentId = first.intent?.intentId ?? 0;
+    // The settlement service answers the next creation after the deadline of the first collection.
+    const creating = await world.database().begin(async (tx) => {
+      await tx`lock table intent_records in exclusive mode`;
+      const asked = create(stationId, "create:7:41:key", next);
+      await pause(lifetimeMs);
+      return { asked };
+    });
+    const second = await creating.asked;
+    expect((await world.newest(stationId)).events.map(({ type }) => type)).toEqual([
+      "intent_expired",
+      "intent_created",
+    ]);
+    await cancel(stationId, second);
+    await cancel(stationId, await create(stationId, "create:7:42:key", next));
+    const found = await call(world.bus.nc, findEndedIntent, { stationId, intentId });
+    expect(found.intent).toMatchObject({ intentId, status: "expired" });
   });
 
   it("a creation on a full disk: a repetition gets its answer, and no other collection begins", async () => {

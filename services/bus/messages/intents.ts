@@ -22,10 +22,13 @@ const endedIntentSchema = z.looseObject({
   deviceId: z.int().nullable(),
 });
 
+/** How many ended intents a creation sends. */
+export const ENDED_SENT = 2;
+
 /**
  * Returns the order for a new intent, as stored now, and the intent's id. The same command gets the same id for as long
  * as its key is stored. Refuses an order of another station with `not_found`, and another order under the same key with
- * `idempotency_key_reused`. The caller is the actor host. It also sends the station's newest ended intent, so that the
+ * `idempotency_key_reused`. The caller is the actor host. It also sends the station's newest ended intents, so that the
  * service stores each one before the station's bounded state drops it.
  */
 export const prepareIntent = repeatable(
@@ -35,7 +38,8 @@ export const prepareIntent = repeatable(
     orderId: id,
     /** Present when the creation has an idempotency key. */
     commandId: z.string().min(1).max(BOUNDS.commandIdCharacters).optional(),
-    ended: endedIntentSchema.optional(),
+    /** Between two creations two can end: one that expires in the first creation, and the one that it creates. */
+    ended: z.array(endedIntentSchema).max(ENDED_SENT).optional(),
   }),
   z.object({
     intentId: id,

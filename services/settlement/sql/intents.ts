@@ -16,12 +16,12 @@ interface PreparedIntent {
   readonly order: OrderSnapshot | undefined;
 }
 
-/** Prepares the intent for a creation and stores how the station's newest ended intent ended. One round trip. */
+/** Prepares the intent for a creation and stores how the station's newest intents ended. One round trip. */
 export async function prepareIntent(
   database: Database,
   request: RequestOf<typeof intents.prepareIntent>,
 ): Promise<PreparedIntent> {
-  const { stationId, orderId, commandId, ended } = request;
+  const { stationId, orderId, commandId, ended = [] } = request;
   const key = commandId === undefined ? null : keyText(commandId);
   const [row] = await database<
     [
@@ -39,8 +39,9 @@ export async function prepareIntent(
   >`
     with passed_on as (
       insert into intent_records as known (intent_id, station_id, ended)
-      select ${ended?.intentId ?? null}::bigint, ${stationId}, ${ended === undefined ? null : JSON.stringify(ended)}
-      where ${ended !== undefined}::boolean
+      select e.intent_id, ${stationId}, e.ended
+      from unnest(${ended.map(({ intentId }) => intentId)}::bigint[], ${ended.map((each) => JSON.stringify(each))}::text[])
+        as e (intent_id, ended)
       on conflict (intent_id) do update set ended = excluded.ended
       where known.ended is null and known.station_id = excluded.station_id
     ), known as (
