@@ -23,17 +23,17 @@ import { BUS_LIMITS } from "./limits.ts";
 import type { WatchDeps } from "./quorum.ts";
 import { PROCESS_HERE } from "./subjects.ts";
 
-const hereSchema = z.object({
+const reportSchema = z.object({
   cluster: z.string(),
   server: z.string(),
-  /** The process knows a cut. */
+  /** Whether the process that reports knows a cut. */
   isCut: z.boolean(),
 });
 
-/** Undefined for a message that no process of this version has sent. */
-function processOf(message: Msg): z.infer<typeof hereSchema> | undefined {
+/** The report that a process is at a server. Undefined for a message that no process of this version has sent. */
+function reportIn(message: Msg): z.infer<typeof reportSchema> | undefined {
   try {
-    return hereSchema.safeParse(message.json()).data;
+    return reportSchema.safeParse(message.json()).data;
   } catch {
     return undefined;
   }
@@ -107,7 +107,7 @@ export class ServerLinks {
   #turnAtMs = performance.now();
   /** Messages of processes at the same server since the last turn, with those of this process. */
   #receivedHere = 0;
-  #hasSent = false;
+  #hasReported = false;
   #isChecking = false;
   #isWatching = false;
   #isStopped = false;
@@ -135,7 +135,7 @@ export class ServerLinks {
   begin(): void {
     this.#receivedAtMs.clear();
     this.#receivedHere = 0;
-    this.#hasSent = false;
+    this.#hasReported = false;
     this.#checkAtMs = this.#detours.length > 0 ? performance.now() : Number.POSITIVE_INFINITY;
   }
 
@@ -166,11 +166,11 @@ export class ServerLinks {
 
   #receive(message: Msg): void {
     const { server_name: here, cluster } = this.#deps.nc.info ?? {};
-    const process = processOf(message);
-    if (process === undefined || process.cluster !== cluster) return;
-    if (process.isCut && this.#detours.length === 0) this.checkSoon();
-    if (process.server === here) this.#receivedHere += 1;
-    else this.#receivedAtMs.set(process.server, performance.now());
+    const report = reportIn(message);
+    if (report === undefined || report.cluster !== cluster) return;
+    if (report.isCut && this.#detours.length === 0) this.checkSoon();
+    if (report.server === here) this.#receivedHere += 1;
+    else this.#receivedAtMs.set(report.server, performance.now());
   }
 
   #turn(): void {
@@ -181,19 +181,27 @@ export class ServerLinks {
     this.#turnAtMs = nowMs;
     const { server_name: server, cluster } = nc.info ?? {};
     if (!isUp() || wasStalled || server === undefined || cluster === undefined) return this.begin();
+    this.#forgetMissedServers(nowMs);
+    const mayCheck = nowMs >= this.#checkAtMs && nowMs - this.#checkedAtMs >= BUS_LIMITS.checkLinksMs;
+    if (!this.#isChecking && (mayCheck || this.#isWatching)) void this.#check(server);
+    this.#report(cluster, server);
+  }
+
+  #forgetMissedServers(nowMs: number): void {
     for (const [name, receivedAtMs] of this.#receivedAtMs) {
       if (nowMs - receivedAtMs < BUS_LIMITS.serverMissedMs) continue;
       this.#receivedAtMs.delete(name);
       this.checkSoon();
     }
-    const mayCheck = nowMs >= this.#checkAtMs && nowMs - this.#checkedAtMs >= BUS_LIMITS.checkLinksMs;
-    if (!this.#isChecking && (mayCheck || this.#isWatching)) void this.#check(server);
-    // One process at each server is enough, however many are connected to it; each that knows a cut reports it.
-    const others = this.#receivedHere - Number(this.#hasSent);
+  }
+
+  /** One process at each server is enough, however many are connected to it; each that knows a cut reports it. */
+  #report(cluster: string, server: string): void {
+    const others = this.#receivedHere - Number(this.#hasReported);
     const isCut = this.#detours.length > 0;
     this.#receivedHere = 0;
-    this.#hasSent = others < BUS_LIMITS.processesHere || isCut;
-    if (this.#hasSent) nc.publish(PROCESS_HERE, JSON.stringify({ cluster, server, isCut }));
+    this.#hasReported = others < BUS_LIMITS.processesHere || isCut;
+    if (this.#hasReported) this.#deps.nc.publish(PROCESS_HERE, JSON.stringify({ cluster, server, isCut }));
   }
 
   async #check(server: string): Promise<void> {
