@@ -1,5 +1,6 @@
 /** When companions poll for their assignment: each gateway publishes a note of a poll, and all gateways read it. */
 import type { NatsConnection } from "nats";
+import type { BusClock } from "../../services/bus/bus-clock.ts";
 import { LIVENESS } from "../../services/bus/streams.ts";
 import { POLLS_ALL, parseHeartbeatSubject, pollSubject } from "../../services/bus/subjects.ts";
 import { turnPublisher } from "../../services/bus/turn-publisher.ts";
@@ -41,11 +42,16 @@ export class PollNotes {
 export class PollReplica implements FeedTarget {
   readonly stream = LIVENESS.name;
   readonly filter = POLLS_ALL;
+  readonly #clock: Pick<BusClock, "nowMs">;
   /** One entry per companion that has polled: the stream keeps one message of each. */
   readonly #polledAtMs = new Map<number, number>();
   readonly #listeners = new Set<(stationId: number) => void>();
 
-  /** Null when the device has never polled. */
+  constructor(clock: Pick<BusClock, "nowMs">) {
+    this.#clock = clock;
+  }
+
+  /** Null when the device has never polled. A time ahead of the clock is from before the clock was set back. */
   polledAtMs(deviceId: number): number | null {
     return this.#polledAtMs.get(deviceId) ?? null;
   }
@@ -61,7 +67,8 @@ export class PollReplica implements FeedTarget {
 
   apply(subject: string, _data: Uint8Array, storedAtMs: number): void {
     const { stationId, deviceId } = parseHeartbeatSubject(subject);
-    this.#polledAtMs.set(deviceId, Math.floor(storedAtMs));
+    // The clock of the server that stores the notes may be ahead of the time of the bus.
+    this.#polledAtMs.set(deviceId, Math.min(Math.floor(storedAtMs), this.#clock.nowMs()));
     for (const listener of this.#listeners) listener(stationId);
   }
 }

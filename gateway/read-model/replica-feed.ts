@@ -137,7 +137,9 @@ export class ReplicaFeed {
     this.#checkedAt = now();
     if (wasStalled || isSilent) this.#isUnconfirmed = true;
     else if (this.#isUnconfirmed && !this.#isConfirming) void this.#confirm();
-    if (!isSilent && this.#feed.behind() === 0) this.#completeAtMs = nowMs;
+    const isComplete = !isSilent && this.#feed.behind() === 0;
+    // Never ahead of the clock, which may have been set back.
+    this.#completeAtMs = isComplete ? nowMs : Math.min(this.#completeAtMs, nowMs);
   }
 
   /** A late check means that the process was stalled, or its machine slept: what it has read since then may be old. */
