@@ -31,14 +31,16 @@ export class PollNotes {
     // Another gateway may have published a note of this device already.
     const notedForMs = nowMs - (this.#noted.polledAtMs(deviceId) ?? 0);
     if (notedForMs >= 0 && notedForMs < LIMITS.pollNoteMs) return;
-    turnPublisher(this.#nc).publish(pollSubject(table.stationId(slot), deviceId), "");
+    turnPublisher(this.#nc).publish(pollSubject(table.stationId(slot), deviceId), String(nowMs));
   }
 }
 
 /**
- * When each companion last polled for its assignment, from the notes of all gateways in LIVENESS. The times are of the
- * bus server's clock, so all gateways answer the same about a device, whichever of them the device polls.
+ * When each companion last polled for its assignment, from the notes of all gateways in LIVENESS. A note is the time of the bus
+ * as text, so all gateways answer the same about a device, whichever of them the device polls.
  */
+const TEXT = new TextDecoder();
+
 export class PollReplica implements FeedTarget {
   readonly stream = LIVENESS.name;
   readonly filter = POLLS_ALL;
@@ -65,10 +67,10 @@ export class PollReplica implements FeedTarget {
     this.#polledAtMs.clear();
   }
 
-  apply(subject: string, _data: Uint8Array, storedAtMs: number): void {
+  apply(subject: string, data: Uint8Array): void {
     const { stationId, deviceId } = parseHeartbeatSubject(subject);
-    // The clock of the server that stores the notes may be ahead of the time of the bus.
-    this.#polledAtMs.set(deviceId, Math.min(Math.floor(storedAtMs), this.#clock.nowMs()));
+    // The clocks of two processes differ by milliseconds, and a note from before the clock was set back is ahead of it.
+    this.#polledAtMs.set(deviceId, Math.min(Number(TEXT.decode(data)), this.#clock.nowMs()));
     for (const listener of this.#listeners) listener(stationId);
   }
 }

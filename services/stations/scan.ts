@@ -9,6 +9,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
 import { type FeedMessage, openFeed } from "../bus/feed.ts";
+import { heartbeatAtMs } from "../bus/messages/heartbeat.ts";
 import { SequenceWait } from "../bus/sequence-wait.ts";
 import { LIVENESS, type StationLogDefinition, type StationLogs } from "../bus/streams.ts";
 import { HEARTBEATS_ALL, parseHeartbeatSubject, parseStationId, partitionHeartbeatsSubject } from "../bus/subjects.ts";
@@ -105,7 +106,7 @@ export async function scanHeartbeats(
     filterOf: partitionHeartbeatsSubject,
     receive: (message) => {
       const { stationId, deviceId } = parseHeartbeatSubject(message.subject);
-      deps.partition(partitionOf(stationId))?.presence.noteStoredHeartbeat(stationId, deviceId, message.storedAtMs);
+      deps.partition(partitionOf(stationId))?.presence.noteStoredHeartbeat(stationId, deviceId, heartbeatAtMs(message));
     },
   });
 }

@@ -64,9 +64,9 @@ describe("a companion's readiness", () => {
     expect(readinessAt(idle, NOW_MS + 1_000), "the clocks of two processes differ a little").toBe("ready");
   });
 
-  it("a note of a server whose clock is ahead: polled when the note arrived", () => {
+  it("a note of a process whose clock is ahead: polled when the note arrived", () => {
     const replica = new PollReplica({ nowMs: () => NOW_MS });
-    replica.apply(pollSubject(3, 5), new Uint8Array(), NOW_MS + 7_200_000);
+    replica.apply(pollSubject(3, 5), Buffer.from(String(NOW_MS + 7_200_000)));
     expect(replica.polledAtMs(5)).toBe(NOW_MS);
   });
 
@@ -131,7 +131,7 @@ describe("notes of polls", () => {
       const noteAt = async (table: CredentialTable, nowMs: number): Promise<number> => {
         notes.note(table, slot, nowMs);
         const seq = await storedNote();
-        replica.apply(subject, new Uint8Array(), nowMs);
+        replica.apply(subject, Buffer.from(String(nowMs)));
         return seq;
       };
       const startMs = 1_700_000_000_000;
