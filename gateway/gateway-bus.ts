@@ -6,6 +6,7 @@ import { JetStreamApiError } from "@nats-io/jetstream";
 import { z } from "zod";
 import type { Bus } from "../services/bus/connection.ts";
 import { type Barrier, barrierSchema } from "../services/bus/messages/caller.ts";
+import { heartbeatHeaders } from "../services/bus/messages/heartbeat.ts";
 import { call, type Operation } from "../services/bus/operation.ts";
 import { RefusedError, UnavailableError } from "../services/bus/refusals.ts";
 import { deleteFile, storeFile } from "../services/bus/statement-files.ts";
@@ -96,8 +97,9 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
       const { stationId, deviceId } = device;
       const subject = heartbeatSubject(stationId, deviceId);
       const body = JSON.stringify(heartbeat);
+      const headers = heartbeatHeaders(heartbeat);
       try {
-        await bus.js.publish(subject, body, { timeout: LIMITS.heartbeatStoredMs, retries: 1 });
+        await bus.js.publish(subject, body, { headers, timeout: LIMITS.heartbeatStoredMs, retries: 1 });
       } catch (error) {
         if (isElecting(bus, error)) return bus.nc.publish(storedHeartbeatSubject(stationId, deviceId), body);
         failures.add({ operation: HEARTBEAT_OPERATION, failure: "no_answer" });

@@ -62,8 +62,10 @@ interface LiveSocketFacts {
 
 export class LiveSocket {
   readonly facts: LiveSocketFacts;
-  /** By `performance.now()`, like all times here but `validUntilMs`: a change of the system clock must not end a socket. */
+  /** By `performance.now()`, like all times here but the two of the sent state: a change of the system clock must not end a socket. */
   readonly openedAtMs: number = performance.now();
+  /** The time of the sent state: after the clock was set back, a state from a later time may be wrong. */
+  madeAtMs = 0;
   /** When the sent state becomes wrong because time passes, for example at a deadline. */
   validUntilMs = 0;
   sentCount = 0;

@@ -5,7 +5,7 @@
  *   commit, kill switch, poll note ──► dirty ──► once per turn: one decoded state per station, one message per socket
  *   every 200 ms ──► session ended ────────────────────────────► the socket is ended
  *                    replica stale, or session or station lost ─► `stale`, never an old state
- *                    deadline passed ──────────────────────────► dirty
+ *                    deadline passed, or clock set back ───────► dirty
  *                    nothing sent for 3 s ─────────────────────► `current`: the last state is still correct
  */
 import type { StationState } from "../../machines/station/state.ts";
@@ -126,7 +126,8 @@ export class LiveSockets {
         return socket.end(CLOSE_CODES.sessionEnded, "session_invalid");
       }
       const isLost = this.#replicas.stations.cell(socket.facts.stationId) === undefined;
-      if (socket.isSentStale || isLost || nowMs >= socket.validUntilMs) this.mark(socket);
+      const isOutdated = nowMs < socket.madeAtMs || nowMs >= socket.validUntilMs;
+      if (socket.isSentStale || isLost || isOutdated) this.mark(socket);
       else if (socket.isQuiet(performance.now())) socket.sendCurrent(messageOf("current", nowMs));
     });
   }
@@ -170,6 +171,7 @@ export class LiveSockets {
     const polledAtMs = (deviceId: number): number | null => polls.polledAtMs(deviceId);
     const facts = { switches: switches.current(), polledAtMs, nowMs, userId: socket.facts.userId };
     const view = liveJson(state, facts);
+    socket.madeAtMs = nowMs;
     socket.validUntilMs = liveValidUntilMs(state, facts);
     socket.send(JSON.stringify(view), liveIdentity(view), false);
   }

@@ -1,5 +1,6 @@
 /** When companions poll for their assignment: each gateway publishes a note of a poll, and all gateways read it. */
 import type { NatsConnection } from "nats";
+import type { BusClock } from "../../services/bus/bus-clock.ts";
 import { LIVENESS } from "../../services/bus/streams.ts";
 import { POLLS_ALL, parseHeartbeatSubject, pollSubject } from "../../services/bus/subjects.ts";
 import { turnPublisher } from "../../services/bus/turn-publisher.ts";
@@ -30,22 +31,29 @@ export class PollNotes {
     // Another gateway may have published a note of this device already.
     const notedForMs = nowMs - (this.#noted.polledAtMs(deviceId) ?? 0);
     if (notedForMs >= 0 && notedForMs < LIMITS.pollNoteMs) return;
-    turnPublisher(this.#nc).publish(pollSubject(table.stationId(slot), deviceId), "");
+    turnPublisher(this.#nc).publish(pollSubject(table.stationId(slot), deviceId), String(nowMs));
   }
 }
 
 /**
- * When each companion last polled for its assignment, from the notes of all gateways in LIVENESS. The times are of the
- * bus server's clock, so all gateways answer the same about a device, whichever of them the device polls.
+ * When each companion last polled for its assignment, from the notes of all gateways in LIVENESS. A note is the time of the bus
+ * as text, so all gateways answer the same about a device, whichever of them the device polls.
  */
+const TEXT = new TextDecoder();
+
 export class PollReplica implements FeedTarget {
   readonly stream = LIVENESS.name;
   readonly filter = POLLS_ALL;
+  readonly #clock: Pick<BusClock, "nowMs">;
   /** One entry per companion that has polled: the stream keeps one message of each. */
   readonly #polledAtMs = new Map<number, number>();
   readonly #listeners = new Set<(stationId: number) => void>();
 
-  /** Null when the device has never polled. */
+  constructor(clock: Pick<BusClock, "nowMs">) {
+    this.#clock = clock;
+  }
+
+  /** Null when the device has never polled. A time ahead of the clock is from before the clock was set back. */
   polledAtMs(deviceId: number): number | null {
     return this.#polledAtMs.get(deviceId) ?? null;
   }
@@ -59,9 +67,10 @@ export class PollReplica implements FeedTarget {
     this.#polledAtMs.clear();
   }
 
-  apply(subject: string, _data: Uint8Array, storedAtMs: number): void {
+  apply(subject: string, data: Uint8Array): void {
     const { stationId, deviceId } = parseHeartbeatSubject(subject);
-    this.#polledAtMs.set(deviceId, Math.floor(storedAtMs));
+    // The clocks of two processes differ by milliseconds, and a note from before the clock was set back is ahead of it.
+    this.#polledAtMs.set(deviceId, Math.min(Number(TEXT.decode(data)), this.#clock.nowMs()));
     for (const listener of this.#listeners) listener(stationId);
   }
 }

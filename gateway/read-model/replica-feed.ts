@@ -40,7 +40,7 @@ export interface FeedTarget {
   /**
    * Empty `data` is a deletion. Copy what you keep: `data` is a view of the socket's memory. `storedAtMs` is the server's clock.
    */
-  apply(subject: string, data: Uint8Array, storedAtMs: number): void;
+  apply(subject: string, data: Uint8Array): void;
 }
 
 export class ReplicaFeed {
@@ -72,7 +72,7 @@ export class ReplicaFeed {
         target.reset();
       },
       onMessage: (message) => {
-        if (this.#completeness?.take(message) !== true) target.apply(message.subject, message.data, message.storedAtMs);
+        if (this.#completeness?.take(message) !== true) target.apply(message.subject, message.data);
         if (message.pending === 0) this.#completeAtMs = this.#bus.clock.nowMs();
         this.#sequence.reached(message.sequence);
       },
@@ -137,7 +137,9 @@ export class ReplicaFeed {
     this.#checkedAt = now();
     if (wasStalled || isSilent) this.#isUnconfirmed = true;
     else if (this.#isUnconfirmed && !this.#isConfirming) void this.#confirm();
-    if (!isSilent && this.#feed.behind() === 0) this.#completeAtMs = nowMs;
+    const isComplete = !isSilent && this.#feed.behind() === 0;
+    // Never ahead of the clock, which may have been set back.
+    this.#completeAtMs = isComplete ? nowMs : Math.min(this.#completeAtMs, nowMs);
   }
 
   /** A late check means that the process was stalled, or its machine slept: what it has read since then may be old. */

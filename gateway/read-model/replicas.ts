@@ -53,7 +53,7 @@ export async function startReplicas(bus: Bus, logs: StationLogs, log: LineLog): 
   const stations = new StationReplica(logs);
   const credentials = new CredentialReplica(log);
   const sessions = new SessionReplica(log, bus.clock);
-  const polls = new PollReplica();
+  const polls = new PollReplica(bus.clock);
   const pollFeed = new ReplicaFeed(bus, log, polls);
   const feeds = {
     stations: stations.targets.map((target) => new ReplicaFeed(bus, log, target)),

@@ -7,8 +7,10 @@ import { findDevice, type StationDevice, type StationState } from "./state.ts";
 
 export function markDeviceSeen(state: StationState, command: Command<"device_seen">, atMs: number): Outcome {
   const { deviceId } = command;
-  // When a gateway's clock is ahead, a device must not count as seen in the future.
-  const seenAtMs = Math.min(command.seenAtMs, atMs);
+  // A device must not count as seen in the future. But a heartbeat that is newer than the last one stays newer, also while the
+  // station's time stands still.
+  const lastSeenAtMs = findDevice(state, deviceId)?.liveness.lastSeenAtMs ?? 0;
+  const seenAtMs = Math.min(command.seenAtMs, Math.max(atMs, lastSeenAtMs + 1));
   return moveLiveness(state, deviceId, { type: "SEEN", seenAtMs }, { type: "device_online", deviceId, seenAtMs });
 }
 

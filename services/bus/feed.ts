@@ -203,6 +203,7 @@ class RunningFeed {
       this.#serverId = this.#bus.nc.info?.server_id;
       this.#options.onReset();
     }
+    if (this.#isStopped) return;
     // The stream may have lost beats after the last content, and have other messages in their place.
     if (!this.#isReplicated || state.last_seq < this.#sequence) this.#sequence = this.#lastContent.sequence;
     const inbox = createInbox();

@@ -23,7 +23,7 @@ import type { HostMetrics } from "./metrics.ts";
 import { type LogPlace, Ownership } from "./ownership.ts";
 import { Partition, STATION_COMMAND } from "./partition.ts";
 import { ProviderSaga } from "./provider-saga.ts";
-import { type ScanDeps, scanHeartbeats, scanStations } from "./scan.ts";
+import { LateWaits, type ScanDeps, scanHeartbeats, scanStations } from "./scan.ts";
 import type { StationsSettings } from "./settings.ts";
 import { SettlementSaga } from "./settlement-saga.ts";
 import { type KnownStation, StateCache } from "./state-cache.ts";
@@ -83,6 +83,7 @@ export class StationHost {
   readonly #stopListening: () => void;
   /** By station: the sequence of the newest commit that came after a scan and may be of the previous host. */
   readonly #lateCommits = new Map<number, number>();
+  readonly #lateWaits = new LateWaits();
   /** The server from which this host has read the known states. Each start of a server makes a new id. */
   #serverId: string | undefined;
 
@@ -306,6 +307,7 @@ export class StationHost {
       log: this.#deps.log,
       logs: this.#deps.logs,
       partition: (index) => this.#partitions.get(index),
+      lateWaits: this.#lateWaits,
       onLateCommit: (stationId, sequence) => void this.#lateCommits.set(stationId, sequence),
     };
   }

@@ -1,10 +1,11 @@
 /**
  * Which devices of a partition send heartbeats. Heartbeats stay in memory here (and in LIVENESS); only a change between
  * online and offline becomes a command. The host uses the time of the bus, so that no wrong clock can make a
- * device silent.
+ * device silent. After the clock was set back, earlier times are ahead of it. No device waits until it has come so far again.
  *
  *   a heartbeat, not online ──► device_seen       online, silent for too long, none stored ──► device_silent
  */
+import { SET_BACK_MS } from "../../machines/settings.ts";
 import { findDevice, type StationState } from "../../machines/station/state.ts";
 import type { BusClock } from "../bus/bus-clock.ts";
 import { DeadlineQueue } from "./deadline-queue.ts";
@@ -31,6 +32,8 @@ export class Presence {
   #early: Map<number, { readonly stationId: number; readonly atMs: number }> | undefined = new Map();
   /** Before the stored heartbeats are read, no device counts as silent: this host has missed heartbeats. */
   #detectsSilence = false;
+  /** The time of the last check for due silences. */
+  #checkedAtMs: number;
   #isClosed = false;
 
   constructor(deps: {
@@ -40,6 +43,7 @@ export class Presence {
     readonly storedHeartbeats: Pick<StoredHeartbeats, "newestAtMs">;
   }) {
     this.#clock = deps.clock;
+    this.#checkedAtMs = deps.clock.nowMs();
     this.#storedHeartbeats = deps.storedHeartbeats;
     this.#localCommands = deps.localCommands;
     this.#silenceMs = deps.deviceSilenceMs;
@@ -57,11 +61,12 @@ export class Presence {
     }
   }
 
-  /** Notes a heartbeat that was stored before this host listened; one that is too old does not make a device online. */
+  /** Notes a heartbeat that was stored before this host listened; one that is too old, or may be, does not make a device online. */
   noteStoredHeartbeat(stationId: number, deviceId: number, storedAtMs: number): void {
     const nowMs = this.#clock.nowMs();
     const atMs = Math.min(storedAtMs, nowMs);
-    if (storedAtMs + this.#silenceMs > nowMs) this.noteHeartbeat(stationId, deviceId, atMs);
+    const isNew = storedAtMs + this.#silenceMs > nowMs && !isBeforeSetBack(storedAtMs, nowMs);
+    if (isNew) this.noteHeartbeat(stationId, deviceId, atMs);
     const device = this.#devices.get(deviceId);
     if (device?.isOnline !== true) return;
     device.heartbeatAtMs = Math.max(device.heartbeatAtMs, atMs);
@@ -103,10 +108,12 @@ export class Presence {
   }
 
   isDue(nowMs: number): boolean {
+    this.#noteTime(nowMs);
     return this.#detectsSilence && this.#silences.isDue(nowMs);
   }
 
   tick(nowMs: number): void {
+    this.#noteTime(nowMs);
     if (!this.#detectsSilence) return;
     for (const deviceId of this.#silences.takeDue(nowMs, STATION_LIMITS.dueAtOnce)) {
       const device = this.#devices.get(deviceId);
@@ -121,9 +128,22 @@ export class Presence {
     this.#isClosed = true;
   }
 
-  #setOnline(stationId: number, deviceId: number, heartbeatAtMs: number): void {
+  /** After the clock was set back, no heartbeat and no silence may wait until the clock has come so far again. */
+  #noteTime(nowMs: number): void {
+    if (isBeforeSetBack(this.#checkedAtMs, nowMs)) {
+      for (const [deviceId, device] of this.#devices) {
+        device.heartbeatAtMs = Math.min(device.heartbeatAtMs, nowMs);
+        if (device.isOnline) this.#silences.set(deviceId, device.heartbeatAtMs + this.#silenceMs);
+      }
+    }
+    this.#checkedAtMs = nowMs;
+  }
+
+  #setOnline(stationId: number, deviceId: number, seenAtMs: number): void {
+    const nowMs = this.#clock.nowMs();
+    const heartbeatAtMs = Math.min(seenAtMs, nowMs);
     this.#devices.set(deviceId, { stationId, heartbeatAtMs, isOnline: true });
-    this.#silences.set(deviceId, Math.max(heartbeatAtMs + this.#silenceMs, this.#clock.nowMs()));
+    this.#silences.set(deviceId, Math.max(heartbeatAtMs + this.#silenceMs, nowMs));
   }
 
   #forget(deviceId: number): void {
@@ -138,7 +158,12 @@ export class Presence {
       stationId,
       commandId: `seen:${deviceId}:${atMs}`,
       isVoid: () => this.#isClosed,
-      command: () => ({ type: "device_seen", deviceId, seenAtMs: device.heartbeatAtMs }),
+      command: (state) => {
+        const committedAtMs = findDevice(state, deviceId)?.liveness.lastSeenAtMs ?? 0;
+        // This heartbeat is newer than the committed one, although its time is earlier.
+        const isAfterSetBack = isBeforeSetBack(committedAtMs, this.#clock.nowMs());
+        return { type: "device_seen", deviceId, seenAtMs: isAfterSetBack ? committedAtMs + 1 : device.heartbeatAtMs };
+      },
       done: (answer) => {
         // A commit has replaced the entry by one that is online. Otherwise the device is unknown, or nothing was committed.
         if (this.#devices.get(deviceId) !== device) return;
@@ -153,7 +178,8 @@ export class Presence {
     const storedAtMs = await this.#storedHeartbeats.newestAtMs(device.stationId, deviceId);
     if (this.#devices.get(deviceId) !== device || !device.isOnline) return;
     const nowMs = this.#clock.nowMs();
-    device.heartbeatAtMs = Math.max(device.heartbeatAtMs, Math.min(storedAtMs ?? 0, nowMs));
+    if (storedAtMs !== undefined && !isBeforeSetBack(storedAtMs, nowMs))
+      device.heartbeatAtMs = Math.max(device.heartbeatAtMs, Math.min(storedAtMs, nowMs));
     const dueMs = device.heartbeatAtMs + this.#silenceMs;
     if (dueMs > nowMs) this.#silences.set(deviceId, dueMs);
     else if (storedAtMs === undefined) this.#silences.set(deviceId, nowMs + STATION_LIMITS.retryMs);
@@ -186,4 +212,9 @@ export class Presence {
       if (!this.#isClosed) again();
     }, STATION_LIMITS.retryMs);
   }
+}
+
+/** Whether the clock was set back after this time. */
+function isBeforeSetBack(atMs: number, nowMs: number): boolean {
+  return atMs > nowMs + SET_BACK_MS;
 }

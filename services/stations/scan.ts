@@ -9,6 +9,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { partitionOf } from "../../machines/partition.ts";
 import type { Bus } from "../bus/connection.ts";
 import { type FeedMessage, openFeed } from "../bus/feed.ts";
+import { heartbeatAtMs } from "../bus/messages/heartbeat.ts";
 import { SequenceWait } from "../bus/sequence-wait.ts";
 import { LIVENESS, type StationLogDefinition, type StationLogs } from "../bus/streams.ts";
 import { HEARTBEATS_ALL, parseHeartbeatSubject, parseStationId, partitionHeartbeatsSubject } from "../bus/subjects.ts";
@@ -33,8 +34,37 @@ export interface ScanDeps {
   readonly logs: StationLogs;
   /** The partition while this host holds it; messages of other partitions are skipped. */
   readonly partition: (index: number) => Partition | undefined;
+  readonly lateWaits: LateWaits;
   /** A commit of any host that came after the scan. */
   readonly onLateCommit: (stationId: number, sequence: number) => void;
+}
+
+/**
+ * The waits for late commits, by filter. A scan of stations for which another scan waits already makes that wait longer, so
+ * consumers do not accumulate: a log has at most one of the whole log, and one per partition.
+ */
+export class LateWaits {
+  readonly #lateCommitsMs: number;
+  readonly #ends = new Map<string, number>();
+
+  constructor(lateCommitsMs: number = STATION_LIMITS.lateCommitsMs) {
+    this.#lateCommitsMs = lateCommitsMs;
+  }
+
+  /** Whether this scan has to wait. If not, the feed of an earlier scan receives the same commits, and now does so for longer. */
+  begin(filter: string, wholeFilter: string): boolean {
+    const waiting = [wholeFilter, filter].find((each) => this.#ends.has(each));
+    this.#ends.set(waiting ?? filter, performance.now() + this.#lateCommitsMs);
+    return waiting === undefined;
+  }
+
+  leftMs(filter: string): number {
+    return (this.#ends.get(filter) ?? 0) - performance.now();
+  }
+
+  end(filter: string): void {
+    this.#ends.delete(filter);
+  }
 }
 
 /**
@@ -76,7 +106,7 @@ export async function scanHeartbeats(
     filterOf: partitionHeartbeatsSubject,
     receive: (message) => {
       const { stationId, deviceId } = parseHeartbeatSubject(message.subject);
-      deps.partition(partitionOf(stationId))?.presence.noteStoredHeartbeat(stationId, deviceId, message.storedAtMs);
+      deps.partition(partitionOf(stationId))?.presence.noteStoredHeartbeat(stationId, deviceId, heartbeatAtMs(message));
     },
   });
 }
@@ -89,7 +119,7 @@ interface Source {
   readonly wholeFrom: number;
   readonly filterOf: (partition: number) => string;
   readonly receive: (message: FeedMessage) => void;
-  /** What is stored after the scan, for `lateCommitsMs`; without it the scan ends with what there is. */
+  /** What is stored after the scan (`LateWaits`); without it the scan ends with what there is. */
   readonly receiveLate?: (message: FeedMessage) => void;
 }
 
@@ -109,6 +139,8 @@ async function readAll(deps: ScanDeps, signal: AbortSignal, source: Source, filt
   signal.throwIfAborted();
   const { stream, receiveLate } = source;
   const handled = new SequenceWait();
+  const ended = new AbortController();
+  const end = (): void => ended.abort();
   let { receive } = source;
   const feed = openFeed(deps.bus, {
     stream,
@@ -121,15 +153,18 @@ async function readAll(deps: ScanDeps, signal: AbortSignal, source: Source, filt
       handled.reached(message.sequence);
       receive(message);
     },
-    onReset: () => handled.reached(0),
+    onReset: () => {
+      handled.reached(0);
+      // From now on the feed reads the newest commits of all stations, and they are not late.
+      if (receive === receiveLate) end();
+    },
     log: deps.log,
   });
-  const stop = (): void => feed.stop();
-  signal.addEventListener("abort", stop, { once: true });
-  const end = (): void => {
-    signal.removeEventListener("abort", stop);
+  signal.addEventListener("abort", end, { once: true });
+  ended.signal.addEventListener("abort", () => {
+    signal.removeEventListener("abort", end);
     feed.stop();
-  };
+  });
   const requireNewest = async (): Promise<void> => {
     // One server has the only copy.
     if (deps.bus.nc.info?.cluster === undefined) return;
@@ -145,20 +180,32 @@ async function readAll(deps: ScanDeps, signal: AbortSignal, source: Source, filt
     end();
     throw error;
   }
-  if (receiveLate === undefined) return end();
+  if (receiveLate === undefined || !deps.lateWaits.begin(filter, source.wholeFilter)) return end();
   receive = receiveLate;
-  void receiveLateCommits(requireNewest, signal).finally(end);
+  void waitForLateCommits(deps.lateWaits, filter, requireNewest, ended.signal).finally(end);
 }
 
 /** Resolves when late commits are over and received: a copy that lags sends them later. */
-async function receiveLateCommits(requireNewest: () => Promise<void>, signal: AbortSignal): Promise<void> {
-  const options = { ref: false, signal };
-  await delay(STATION_LIMITS.lateCommitsMs, undefined, options).catch(() => undefined);
-  while (!signal.aborted) {
+async function waitForLateCommits(
+  waits: LateWaits,
+  filter: string,
+  requireNewest: () => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const pause = (ms: number) => delay(ms, undefined, { ref: false, signal }).catch(() => undefined);
+  let isOver = false;
+  while (!isOver && !signal.aborted) {
+    const leftMs = waits.leftMs(filter);
+    if (leftMs > 0) {
+      await pause(leftMs);
+      continue;
+    }
     try {
-      return await requireNewest();
+      await requireNewest();
+      isOver = waits.leftMs(filter) <= 0;
     } catch {
-      await delay(STATION_LIMITS.scanRetryMs, undefined, options).catch(() => undefined);
+      await pause(STATION_LIMITS.scanRetryMs);
     }
   }
+  waits.end(filter);
 }

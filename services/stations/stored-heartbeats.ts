@@ -4,6 +4,7 @@
  * it receives commands. Before a device counts as silent, the host asks the leader.
  */
 import type { Bus } from "../bus/connection.ts";
+import { heartbeatAtMs } from "../bus/messages/heartbeat.ts";
 import { LIVENESS } from "../bus/streams.ts";
 import { heartbeatSubject } from "../bus/subjects.ts";
 import { within } from "../runtime/repeat.ts";
@@ -18,7 +19,7 @@ export class StoredHeartbeats {
   }
 
   /**
-   * When the server stored it, by the server's clock; 0 when none is stored. Undefined without an answer, or while
+   * When its gateway received it, by the time of the bus; 0 when none is stored. Undefined without an answer, or while
    * `heartbeatReadsAtOnce` others are under way: the caller asks again later. Never rejects.
    */
   async newestAtMs(stationId: number, deviceId: number): Promise<number | undefined> {
@@ -27,7 +28,8 @@ export class StoredHeartbeats {
     try {
       const query = { last_by_subj: heartbeatSubject(stationId, deviceId) };
       const stored = await within(this.#bus.jsm.streams.getMessage(LIVENESS.name, query), STATION_LIMITS.loadMs);
-      return stored === null ? 0 : stored?.time.getTime();
+      if (stored === undefined) return undefined;
+      return stored === null ? 0 : heartbeatAtMs({ headers: stored.header });
     } catch {
       return undefined;
     } finally {

@@ -3,6 +3,7 @@ import type { Actor } from "../../machines/actor.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { registerDevice } from "../../services/bus/messages/devices.ts";
 import { listFilials } from "../../services/bus/messages/filials.ts";
+import { heartbeatHeaders } from "../../services/bus/messages/heartbeat.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { createStation } from "../../services/bus/messages/stations.ts";
@@ -57,7 +58,9 @@ export async function makeStations(
         actor,
         command: { type: "device_put", device: description },
       });
-      await js.publish(heartbeatSubject(stationId, deviceId), JSON.stringify({ atMs: Date.now(), summary: {} }));
+      const heartbeat = { atMs: Date.now(), summary: {} };
+      const headers = heartbeatHeaders(heartbeat);
+      await js.publish(heartbeatSubject(stationId, deviceId), JSON.stringify(heartbeat), { headers });
       const orderIds: number[] = [];
       const lines = [{ name: "Soup", quantity: 2, unitAmountMinor: "625" }];
       for (let n = 0; n < plan.ordersAt(index); n += 1) {

@@ -1,4 +1,5 @@
 /** The scan of a host on three NATS servers, of which one lags: the scan misses no commit that a majority has stored. */
+import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { partitionOf } from "../../machines/partition.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
@@ -10,7 +11,7 @@ import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import type { Partition } from "../../services/stations/partition.ts";
-import { type ScanDeps, scanStations } from "../../services/stations/scan.ts";
+import { LateWaits, type ScanDeps, scanStations } from "../../services/stations/scan.ts";
 import { StationLog } from "../../services/stations/station-log.ts";
 import { ONE_LOG, STATION_LOG } from "../support/one-log.ts";
 import { allFollow, allStreams, moveLeaders } from "./leaders.ts";
@@ -82,7 +83,7 @@ interface Seen {
   readonly late: number[];
 }
 
-function scanDeps(scanBus: Bus): ScanDeps & Seen {
+function scanDeps(scanBus: Bus, lateCommitsMs = 0): ScanDeps & Seen {
   const [wakes, late]: number[][] = [[], []];
   const partition = { noteWake: (stationId: number) => void wakes?.push(stationId) } as unknown as Partition;
   return {
@@ -90,6 +91,7 @@ function scanDeps(scanBus: Bus): ScanDeps & Seen {
     log: SILENT,
     logs: ONE_LOG,
     partition: () => partition,
+    lateWaits: new LateWaits(lateCommitsMs),
     onLateCommit: (stationId) => void late?.push(stationId),
     wakes: wakes ?? [],
     late: late ?? [],
@@ -115,14 +117,53 @@ test("the scan reads a copy that lags: it fails, and the repeated scan has the n
 
 test("the copy lags after the scan: a late commit is received when the copy has it", async () => {
   const stationId = 12;
-  const deps = scanDeps(busWithConsumerAt(LAGGING, async () => undefined));
+  const lateCommitsMs = 300;
+  const deps = scanDeps(
+    busWithConsumerAt(LAGGING, async () => undefined),
+    lateCommitsMs,
+  );
   const ended = new AbortController();
   await scanStations(deps, STATION_LOG, [partitionOf(stationId)], ended.signal);
   cluster.lag(LAGGING);
   await putStation(stationId);
-  await new Promise((resolve) => setTimeout(resolve, STATION_LIMITS.lateCommitsMs + 1_000));
+  await pause(2 * lateCommitsMs);
   expect(deps.late).toEqual([]);
   cluster.reunite(LAGGING);
   await vi.waitFor(() => expect(deps.late).toEqual([stationId]), WAIT);
   ended.abort();
+}, 60_000);
+
+/** From this many partitions on, a scan has one consumer of the whole log. */
+const WHOLE = Array.from({ length: STATION_LIMITS.scanWholeFrom }, (_, partition) => partition);
+
+async function consumerCount(): Promise<number> {
+  const { state } = await bus.jsm.streams.info(STATION_LOG.name);
+  return state.consumer_count;
+}
+
+test("scans while an earlier one waits for late commits: one consumer, which waits for all of them", async () => {
+  const stationId = 13;
+  const lateCommitsMs = 3_000;
+  const deps = scanDeps(bus, lateCommitsMs);
+  const { signal } = new AbortController();
+  await scanStations(deps, STATION_LOG, WHOLE, signal);
+  await pause(500);
+  const scannedAt = performance.now();
+  for (const partitions of [[partitionOf(stationId)], WHOLE]) await scanStations(deps, STATION_LOG, partitions, signal);
+  await vi.waitFor(async () => expect(await consumerCount()).toBe(1), { timeout: 1_500, interval: 50 });
+  await putStation(stationId);
+  await vi.waitFor(() => expect(deps.late).toEqual([stationId]), WAIT);
+  await vi.waitFor(async () => expect(await consumerCount()).toBe(0), WAIT);
+  expect(performance.now() - scannedAt).toBeGreaterThan(lateCommitsMs);
+}, 60_000);
+
+test("the log is made again while a scan waits for late commits: the wait ends, and no commit is late", async () => {
+  const deps = scanDeps(bus, 60_000);
+  await scanStations(deps, STATION_LOG, WHOLE, new AbortController().signal);
+  await bus.jsm.streams.delete(STATION_LOG.name);
+  await vi.waitFor(() => ensureStreams(bus, { replicas: 3, logs: 1 }), WAIT);
+  await putStation(14);
+  await vi.waitFor(() => expect(deps.lateWaits.leftMs(STATION_LOG.commits)).toBeLessThan(0), WAIT);
+  await vi.waitFor(async () => expect(await consumerCount()).toBe(0), WAIT);
+  expect(deps.late).toEqual([]);
 }, 60_000);

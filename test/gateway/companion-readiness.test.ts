@@ -1,15 +1,21 @@
 /** When the gateway reports a companion as ready for a collection, and how often it publishes a note of a companion's poll. */
+import type { WebSocket } from "uWebSockets.js";
 import { describe, expect, it } from "vitest";
 import { readinessOf } from "../../gateway/api/cashier/routes.ts";
 import { LIMITS } from "../../gateway/limits.ts";
+import { LiveSocket, type SocketData } from "../../gateway/live/live-socket.ts";
+import { LiveSockets } from "../../gateway/live/live-sockets.ts";
 import { CredentialTable } from "../../gateway/read-model/credential-replica.ts";
 import { PollNotes, PollReplica } from "../../gateway/read-model/poll-notes.ts";
+import type { Replicas } from "../../gateway/read-model/replicas.ts";
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
+import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import { connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { LIVENESS } from "../../services/bus/streams.ts";
 import { heartbeatSubject, pollSubject } from "../../services/bus/subjects.ts";
+import { aCounter, START_MS } from "../machines/scenario.ts";
 import { startNats } from "../support/servers.ts";
 import { SILENT } from "./gateway-world.ts";
 
@@ -49,6 +55,52 @@ describe("a companion's readiness", () => {
     const unfetched = { intent: null, ended: [intent({ status: "expired", endedAtMs: NOW_MS, presentedAtMs: null })] };
     expect(readinessAt(unfetched, polledAtMs)).toBe("not_polling");
   });
+
+  it("after the clock was set back: polls and collections from before do not count", () => {
+    const beforeMs = NOW_MS + 7_200_000;
+    const ended = { intent: null, ended: [intent({ status: "succeeded", endedAtMs: beforeMs })] };
+    expect(readinessAt(ended, beforeMs)).toBe("not_polling");
+    expect(readinessAt(ended, NOW_MS - 1)).toBe("ready");
+    expect(readinessAt(idle, NOW_MS + 1_000), "the clocks of two processes differ a little").toBe("ready");
+  });
+
+  it("a note of a process whose clock is ahead: polled when the note arrived", () => {
+    const replica = new PollReplica({ nowMs: () => NOW_MS });
+    replica.apply(pollSubject(3, 5), Buffer.from(String(NOW_MS + 7_200_000)));
+    expect(replica.polledAtMs(5)).toBe(NOW_MS);
+  });
+
+  it("the clock is set back while a live socket is open: the socket gets the readiness by the new time", async () => {
+    let nowMs = START_MS;
+    const nothing = (): void => undefined;
+    const replicas = {
+      stations: { onChange: nothing, state: () => aCounter().station, cell: () => "a commit" },
+      polls: { onChange: nothing, polledAtMs: () => START_MS },
+      switches: { onChange: nothing, current: () => NO_KILL_SWITCHES },
+      sessions: { findDigest: () => "a session" },
+      nowMs: () => nowMs,
+      areSwitchesFresh: () => true,
+      areSessionsFresh: () => true,
+      isStationFresh: () => true,
+    } as unknown as Replicas;
+    const sockets = new LiveSockets({ replicas, missing: { whyNone: async () => "not_found" }, log: SILENT });
+    const socket = new LiveSocket({ stationId: 3, userId: 1, sessionId: 2, sessionDigest: "", requestId: "test" });
+    const sent: string[] = [];
+    socket.open({
+      cork: (write: () => void) => write(),
+      send: (message: string) => {
+        const { companions = [] } = JSON.parse(message) as { companions?: readonly { readonly readiness: string }[] };
+        sent.push(...companions.map(({ readiness }) => readiness));
+      },
+      ping: (payload: string) => socket.ponged(payload),
+      end: nothing,
+    } as unknown as WebSocket<SocketData>);
+    sockets.add(socket);
+    await expect.poll(() => sent).toEqual(["ready"]);
+    nowMs -= 7_200_000;
+    await expect.poll(() => sent).toEqual(["ready", "not_polling"]);
+    sockets.stop();
+  });
 });
 
 describe("notes of polls", () => {
@@ -63,7 +115,7 @@ describe("notes of polls", () => {
         table.set("x".repeat(32), 31, 3, 0xff);
         return table;
       };
-      const replica = new PollReplica();
+      const replica = new PollReplica(bus.clock);
       const notes = new PollNotes(bus.nc, replica);
       const [here, there] = [tableOf(), tableOf()];
       const slot = here.find("x".repeat(32));
@@ -79,7 +131,7 @@ describe("notes of polls", () => {
       const noteAt = async (table: CredentialTable, nowMs: number): Promise<number> => {
         notes.note(table, slot, nowMs);
         const seq = await storedNote();
-        replica.apply(subject, new Uint8Array(), nowMs);
+        replica.apply(subject, Buffer.from(String(nowMs)));
         return seq;
       };
       const startMs = 1_700_000_000_000;

@@ -2,11 +2,13 @@
 
 import { hash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Msg } from "nats";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type { z } from "zod";
 import type { readinessSchema } from "../../gateway/api/meta/health.ts";
 import { ReplicaFeed } from "../../gateway/read-model/replica-feed.ts";
 import { CREDENTIAL_RATE } from "../../gateway/read-model/throttles.ts";
+import type { Bus } from "../../services/bus/connection.ts";
 import { Link } from "../cluster/link.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { startGatewayProcess } from "./gateway-process.ts";
@@ -152,6 +154,44 @@ describe("a credential and a session that only another gateway has received", ()
     } finally {
       await gateway.stop();
       await link.close();
+    }
+  });
+});
+
+describe("a replica that is behind when the clock of the bus is set back", () => {
+  it("behind for too long: not fresh", async () => {
+    const { bus } = world;
+    let isBehind = false;
+    const setBackMs = (): number => (isBehind ? 7_200_000 : 0);
+    const nowMs = (): number => bus.clock.nowMs() - setBackMs();
+    /** The server reports with the first message that another one follows, and that one does not arrive. */
+    const subscribe: Bus["nc"]["subscribe"] = (subject, options) =>
+      bus.nc.subscribe(subject, {
+        ...options,
+        callback(error, message) {
+          const { data, headers, reply = "" } = message;
+          const place = isBehind && reply.startsWith("$JS.ACK.") ? reply.replace(/\.0$/, ".1") : reply;
+          const passed = { subject: message.subject, data, headers, reply: place, respond: () => message.respond() };
+          void options?.callback?.(error, passed as Msg);
+        },
+      });
+    const nc = { subscribe, publish: bus.nc.publish.bind(bus.nc), flush: bus.nc.flush.bind(bus.nc), info: bus.nc.info };
+    const applied: string[] = [];
+    const feed = new ReplicaFeed({ ...bus, nc, clock: { nowMs } } as unknown as Bus, SILENT, {
+      stream: "KV_SESSIONS",
+      filter: "$KV.SESSIONS.behind.*",
+      reset: () => undefined,
+      apply: (subject) => void applied.push(subject),
+    });
+    try {
+      await feed.loaded();
+      expect(feed.isFresh(nowMs())).toBe(true);
+      isBehind = true;
+      await bus.js.publish("$KV.SESSIONS.behind.1", "");
+      await expect.poll(() => applied.length).toBe(1);
+      await expect.poll(() => feed.isFresh(nowMs())).toBe(false);
+    } finally {
+      feed.stop();
     }
   });
 });

@@ -303,6 +303,13 @@ describe("heartbeats and silences out of order", () => {
     expect(counter.device()?.liveness.lastSeenAtMs).toBe(counter.atMs);
   });
 
+  it("a heartbeat after a silence in the same moment, because the time of the station stands still, sets the device online", () => {
+    const counter = aCounter();
+    counter.noticesSilence(COMPANION, counter.atMs);
+    expect(counter.receivesHeartbeat(COMPANION, counter.atMs).happened).toEqual([]);
+    expect(counter.receivesHeartbeat(COMPANION, counter.atMs + 1).happened).toEqual(["device_online"]);
+  });
+
   it("a device that must enroll again is offline, and its heartbeats do not count until it is active", () => {
     const counter = aCounter().describesDevice({ ...COMPANION_DEVICE, status: "pending", revision: 2 });
     expect(counter.device()?.liveness.state).toBe("offline");

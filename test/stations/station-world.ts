@@ -11,6 +11,7 @@ import type { DeviceDescription } from "../../machines/station/state.ts";
 import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
+import { heartbeatHeaders } from "../../services/bus/messages/heartbeat.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";
 import type { RequestedCommand, StationResponse } from "../../services/bus/messages/station-commands.ts";
 import { call } from "../../services/bus/operation.ts";
@@ -79,7 +80,8 @@ export interface StationWorld {
   openQrStation(): Promise<number>;
   /** A companion of a station that has just sent a heartbeat. */
   addCompanion(stationId: number): Promise<number>;
-  heartbeat(stationId: number, deviceId: number): Promise<void>;
+  /** A heartbeat that a gateway receives at this time of the bus, by default now. */
+  heartbeat(stationId: number, deviceId: number, atMs?: number): Promise<void>;
   /** An open order over EUR 12.50. */
   openOrder(stationId: number): Promise<number>;
   /** A station's newest commit. */
@@ -216,8 +218,10 @@ export async function startStationWorld(
       await eventually(async () => (await livenessOf(world, stationId, deviceId)) === "online");
       return deviceId;
     },
-    async heartbeat(stationId, deviceId) {
-      await bus.js.publish(heartbeatSubject(stationId, deviceId), JSON.stringify({ atMs: Date.now(), summary: {} }));
+    async heartbeat(stationId, deviceId, atMs = bus.clock.nowMs()) {
+      const heartbeat = { atMs, summary: {} };
+      const headers = heartbeatHeaders(heartbeat);
+      await bus.js.publish(heartbeatSubject(stationId, deviceId), JSON.stringify(heartbeat), { headers });
     },
     async openOrder(stationId) {
       const caller = { userId: 7, name: "Ana", organizationId: await organizationOf(present(database), stationId) };

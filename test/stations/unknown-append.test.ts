@@ -76,7 +76,7 @@ function holdAppends(
   return { held, letPass: () => (nc.publish = publish) };
 }
 
-/** Ends the ten seconds after a scan in which a host also finds late commits of the previous host. */
+/** Ends the wait after a scan in which a host also finds late commits of the previous host. */
 const endScan = ({ scanBus }: RunningHost): Promise<void> => scanBus.close();
 
 const typesAfter = async (sequence: number): Promise<string[]> =>

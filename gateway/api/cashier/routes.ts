@@ -1,6 +1,7 @@
 /** The routes that a station offers now, the reason for each one that it does not, and the companions for `smart_pos`. */
 import { z } from "zod";
 import type { PaymentIntent } from "../../../machines/payment-intent.ts";
+import { SET_BACK_MS } from "../../../machines/settings.ts";
 import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
 import { WITHDRAWAL_REASONS } from "../../../machines/station/reply.ts";
 import type { StationDevice, StationState } from "../../../machines/station/state.ts";
@@ -130,8 +131,10 @@ export function readinessOf(
   if (isCollecting) return { readiness: "ready", validUntilMs: Number.POSITIVE_INFINITY };
   // A companion that has never polled is not ready, even if the station has collected.
   if (polledAtMs === null) return { readiness: "not_polling", validUntilMs: Number.POSITIVE_INFINITY };
-  const busyUntilMs = Math.max(0, ...state.ended.filter(wasFetchedBy(device)).map(({ endedAtMs }) => endedAtMs ?? 0));
-  const dueMs = Math.max(polledAtMs, busyUntilMs) + LIMITS.pollSilenceMs;
+  const endedAtMs = state.ended.filter(wasFetchedBy(device)).map((intent) => intent.endedAtMs ?? 0);
+  // A time ahead of the clock is from before the clock was set back: it may be long ago.
+  const known = [polledAtMs, ...endedAtMs].filter((atMs) => atMs <= nowMs + SET_BACK_MS);
+  const dueMs = Math.max(0, ...known) + LIMITS.pollSilenceMs;
   return dueMs > nowMs
     ? { readiness: "ready", validUntilMs: dueMs }
     : { readiness: "not_polling", validUntilMs: Number.POSITIVE_INFINITY };

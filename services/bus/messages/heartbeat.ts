@@ -1,13 +1,31 @@
 /** A heartbeat as the gateway stores it in LIVENESS, one message per device (subject: `heartbeatSubject`). */
+import { headers, type MsgHdrs } from "nats";
 import { z } from "zod";
 
+const AT_HEADER = "Heartbeat-At-Ms";
+
 /**
- * The host uses only the time at which a heartbeat arrives, never its content. So the wrong clock of a gateway cannot make
- * a device count as silent. The registry reads the newest heartbeat with this schema, to show its summary to the owner.
+ * The host reads the headers of stored heartbeats only. They have the time of the bus at which the gateway received the heartbeat:
+ * the server that stores it notes its own time, and its clock may be wrong.
+ */
+export function heartbeatHeaders({ atMs }: Pick<Heartbeat, "atMs">): MsgHdrs {
+  const made = headers();
+  made.set(AT_HEADER, String(atMs));
+  return made;
+}
+
+/** When the gateway received a stored heartbeat, by the time of the bus. */
+export function heartbeatAtMs(stored: { readonly headers?: MsgHdrs | undefined }): number {
+  return Number(stored.headers?.get(AT_HEADER) ?? 0);
+}
+
+/**
+ * The host uses only the time of a heartbeat, never its content. The registry reads the newest heartbeat with this schema, to show its summary to the owner.
  */
 export const heartbeatSchema = z.object({
-  /** When the gateway received the heartbeat. */
+  /** When the gateway received the heartbeat, by the time of the bus. */
   atMs: z.number(),
   /** The summary that the device sent, at most 4 KiB and 8 levels (design §4, "heartbeat"). */
   summary: z.record(z.string(), z.unknown()),
 });
+export type Heartbeat = z.infer<typeof heartbeatSchema>;
