@@ -12,6 +12,9 @@
  *          ── the same request, to the first that offers
  *          ◄── {claimed}                 another process carries it out, and may carry it out only once
  *
+ * A process that does not reach what it needs answers {refusal, cutOff: subject}: another one may reach it. The caller
+ * then sends a probe at once, and takes no offer of that process. Without another offer it takes the refusal.
+ *
  * This file is the caller's side; `serve` in `operation.ts` is the other side. The queue group alone is not enough: a
  * server prefers a process that is connected to it, even a stalled one.
  */
@@ -24,7 +27,10 @@ import { BUS_LIMITS } from "./limits.ts";
 import type { BusRefusal } from "./refusals.ts";
 
 export type Interim = { readonly working: true } | { readonly offer: string } | { readonly claimed: true };
-export type Answer = { readonly reply: unknown } | { readonly refusal: BusRefusal };
+export type Answer =
+  | { readonly reply: unknown }
+  /** `cutOff` is the process that is cut off from what it needs, by the subject of its offers. */
+  | { readonly refusal: BusRefusal; readonly cutOff?: string };
 
 /** Where the processes that serve an operation receive probes. */
 export const probeSubject = (subject: string): string => `again.${subject}`;
@@ -129,6 +135,9 @@ class Exchange {
   #isProbing = false;
   #repetitions = 0;
   #isClaimed = false;
+  /** The processes that are cut off, and the answer of the last one. */
+  readonly #cutOff = new Set<string>();
+  #refused: Answer | undefined;
   #timer: NodeJS.Timeout | undefined;
   #resolve!: (exchanged: Exchanged) => void;
   #reject!: (error: unknown) => void;
@@ -161,10 +170,13 @@ class Exchange {
     if ("working" in body) this.#received();
     else if ("offer" in body) this.#take(body.offer);
     else if ("claimed" in body) this.#foundClaimed();
-    else {
-      clearTimeout(this.#timer);
-      this.#resolve({ answer: body, isRepeated: this.#repetitions > 0 });
-    }
+    else if ("cutOff" in body && body.cutOff !== undefined) this.#foundCutOff(body, body.cutOff);
+    else this.#end(body);
+  }
+
+  #end(answer: Answer): void {
+    clearTimeout(this.#timer);
+    this.#resolve({ answer, isRepeated: this.#repetitions > 0 });
   }
 
   fail(error: unknown): void {
@@ -186,13 +198,26 @@ class Exchange {
     this.#received();
   }
 
+  #foundCutOff(answer: Answer, subject: string): void {
+    this.#cutOff.add(subject);
+    this.#refused = answer;
+    if (!this.#isRefusedByAll()) return;
+    if (!this.#mayProbe()) this.#end(answer);
+    else if (!this.#isProbing) this.#probe(performance.now());
+  }
+
+  /** Whether each process that has received the request is cut off. */
+  #isRefusedByAll(): boolean {
+    return this.#cutOff.size > this.#repetitions;
+  }
+
   #received(): void {
     this.#isProbing = false;
     this.#silentAtMs = performance.now() + (this.#isClaimed ? BUS_LIMITS.claimedSilenceMs : BUS_LIMITS.silenceMs);
   }
 
   #take(offer: string): void {
-    if (!this.#isProbing) return;
+    if (!this.#isProbing || this.#cutOff.has(offer)) return;
     this.#received();
     this.#repetitions += 1;
     this.#onRepeated();
@@ -220,11 +245,11 @@ class Exchange {
 
   #check(): void {
     const nowMs = performance.now();
-    if (nowMs >= this.#deadlineMs) return this.fail(new errors.TimeoutError());
-    if (nowMs >= this.#silentAtMs) {
-      if (this.#isClaimed) return this.fail(new errors.TimeoutError());
-      if (this.#mayProbe()) this.#probe(nowMs);
-    }
+    const isLate = nowMs >= this.#deadlineMs;
+    if (!isLate && nowMs < this.#silentAtMs) return this.#wait(nowMs);
+    if (this.#refused !== undefined && this.#isRefusedByAll()) return this.#end(this.#refused);
+    if (isLate || this.#isClaimed) return this.fail(new errors.TimeoutError());
+    if (this.#mayProbe()) this.#probe(nowMs);
     this.#wait(nowMs);
   }
 

@@ -7,6 +7,7 @@ import { BUS_LIMITS } from "./limits.ts";
 import type { Barrier } from "./messages/caller.ts";
 import { flushOutbox } from "./messages/outbox.ts";
 import { call } from "./operation.ts";
+import { failuresOf } from "./outage.ts";
 import { isNoResponders, RefusedError, UnavailableError } from "./refusals.ts";
 
 interface FlushDeps {
@@ -45,7 +46,7 @@ async function flushKey({ nc, log, timeoutMs }: FlushDeps, key: string): Promise
       if (!(error instanceof UnavailableError) && !(error instanceof RefusedError)) throw error;
       const hasTime = performance.now() + BUS_LIMITS.flushPauseMs < deadlineMs;
       if (!hasTime || !isNoResponders(error.cause)) {
-        log.warn({ key, reason: error.message }, "answered before the relay delivered");
+        failuresOf(log, "answered before the relay delivered").failed(error, { key });
         return { positions: {}, isUndelivered: true };
       }
     }

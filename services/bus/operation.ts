@@ -94,10 +94,10 @@ export interface ServeDeps {
    */
   readonly claim?: ClaimRequest;
   /**
-   * Whether this process cannot reach what its handlers need. It then reports neither progress nor failure and offers
-   * to take no request, so that the caller asks another process.
+   * Whether this process cannot reach what its handlers need. It then reports no progress and offers to take no
+   * request, so that the caller asks another process. With the error of a failed request: whether that is the reason.
    */
-  readonly isSilent?: () => boolean;
+  readonly isSilent?: (error?: unknown) => boolean;
   /**
    * The handler claims the request itself, before its first change. So a refused request costs no claim: for operations
    * that need no session.
@@ -128,6 +128,8 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
   const { nc, log, queue, claim, handlerClaims = false, requestsInFlight = BUS_LIMITS.requestsInFlight } = deps;
   const { isSilent = () => false } = deps;
   const { subject, repetition } = operation;
+  // Only this process receives messages on this subject.
+  const direct = `${probeSubject(subject)}.${nuid.next()}`;
   if (repetition !== "repeatable" && claim === undefined) {
     throw new Error(`${subject} may be carried out once only: its service must claim its requests.`);
   }
@@ -136,16 +138,18 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
   const running = new RunningRequests((inbox) => {
     if (!isSilent()) publish(nc, inbox, { working: true });
   });
-  /** Undefined when the request failed while this process is silent: another process may reach what it needs. */
-  const answer = async (message: Msg): Promise<Answer | Interim | undefined> => {
+  const answer = async (message: Msg): Promise<Answer | Interim> => {
+    let hasClaimed = false;
     try {
       const parsed = operation.request.safeParse(message.json(), FOR_FIELD_ERRORS);
       if (!parsed.success) return { refusal: invalidRequest(parsed.error) };
       const { reply: id } = message;
       let mustClaim = id !== undefined && needsClaim(repetition, parsed.data);
       const claimNow = async (): Promise<void> => {
-        if (mustClaim && !(await claim?.(id as string))) throw new ClaimedElsewhereError();
+        if (!mustClaim) return;
+        if (!(await claim?.(id as string))) throw new ClaimedElsewhereError();
         mustClaim = false;
+        hasClaimed = true;
       };
       if (!handlerClaims) await claimNow();
       const reply = await handler(parsed.data, claimNow);
@@ -155,8 +159,9 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
       if (error instanceof ClaimedElsewhereError) return { claimed: true };
       if (error instanceof RefusedError) return { refusal: refusalOf(error) };
       failures.failed(error, { subject });
-      if (isSilent()) return undefined;
-      return { refusal: { code: "unavailable", retryAfterMs: 1_000 } };
+      const refusal = { code: "unavailable", retryAfterMs: 1_000 } as const;
+      // No other process may carry out what this one has claimed.
+      return !hasClaimed && isSilent(error) ? { refusal, cutOff: direct } : { refusal };
     }
   };
   const receive = (message: Msg): void => {
@@ -165,14 +170,9 @@ export function serve<TRequest extends z.ZodType, TReply extends z.ZodType>(
     if (mustWait(nc, subject)) return publish(nc, message.reply, { refusal: STORAGE_LOW });
     if (running.size >= requestsInFlight)
       return publish(nc, message.reply, { refusal: { code: "busy", retryAfterMs: 1_000 } });
-    running.run(message.reply, async () => {
-      const body = await answer(message);
-      if (body !== undefined) publish(nc, message.reply, body);
-    });
+    running.run(message.reply, async () => publish(nc, message.reply, await answer(message)));
   };
   const receiveForRequest = (message: Msg): void => forRequest(requestIdOf(message), () => receive(message));
-  // Only this process receives messages on this subject.
-  const direct = `${probeSubject(subject)}.${nuid.next()}`;
   const probed = (message: Msg): void => {
     if (isSilent()) return;
     if (running.has(message.reply)) publish(nc, message.reply, { working: true });

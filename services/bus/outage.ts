@@ -13,14 +13,8 @@ import { isNoResponders, RefusedError, UnavailableError } from "./refusals.ts";
 /** JetStream has no leader, or the stream has none. */
 const NO_JETSTREAM_LEADER: ReadonlySet<number> = new Set([10_008, 10_009, 10_118]);
 
-/** The codes of errors during an outage: of the bus, of connections, and of PostgreSQL. */
-const OUTAGE_CODES: ReadonlySet<string> = new Set([
-  "bus_down",
-  "copy_lags",
-  "no_copy_answers",
-  "no_stream_leader",
-  "settlement_not_committed",
-  "unavailable",
+/** The codes of a connection that cannot be made or is lost, and of a statement without an answer. */
+export const CONNECTION_CODES: ReadonlySet<unknown> = new Set([
   "database_deadline",
   "database_ended",
   "CONNECTION_CLOSED",
@@ -37,8 +31,22 @@ const OUTAGE_CODES: ReadonlySet<string> = new Set([
   "ENOTFOUND",
   "EPIPE",
   "ETIMEDOUT",
-  // PostgreSQL can only be read, has too many connections, or is starting or stopping.
+]);
+
+/** The codes of other errors during an outage: of the bus and of PostgreSQL. */
+const OUTAGE_CODES: ReadonlySet<string> = new Set([
+  "bus_down",
+  "copy_lags",
+  "no_copy_answers",
+  "no_stream_leader",
+  "settlement_not_committed",
+  "station_not_restored",
+  "unavailable",
+  // PostgreSQL can only be read, refuses the log-in, has too many connections, or is starting or stopping.
   "25006",
+  "28000",
+  "28P01",
+  "3D000",
   "53300",
   "57P01",
   "57P02",
@@ -60,7 +68,7 @@ export function outageReason(error: unknown): string | undefined {
   }
   if (error instanceof UnavailableError && isProgramError(error.cause)) return undefined;
   const code = errorCode(error);
-  if (!OUTAGE_CODES.has(code)) return undefined;
+  if (!OUTAGE_CODES.has(code) && !CONNECTION_CODES.has(code)) return undefined;
   const fault = faultOf(error);
   if (fault !== undefined) return `${fault.because} (${fault.code})`;
   return error instanceof Error ? error.message : code;
@@ -69,6 +77,21 @@ export function outageReason(error: unknown): string | undefined {
 /** An answer that is no JSON, or a subject that the server denies. */
 function isProgramError(cause: unknown): boolean {
   return cause instanceof SyntaxError || cause instanceof errors.PermissionViolationError;
+}
+
+const failuresOfLogs = new WeakMap<WarnLog, Map<string, Failures>>();
+
+interface WarnLog {
+  warn(fields: object, message: string): void;
+}
+
+/** The failures of work that has nothing in common but the log and the message. */
+export function failuresOf(log: WarnLog, message: string): Failures {
+  const known = failuresOfLogs.get(log) ?? new Map<string, Failures>();
+  failuresOfLogs.set(log, known);
+  const failures = known.get(message) ?? new Failures((...line) => log.warn(...line), message);
+  known.set(message, failures);
+  return failures;
 }
 
 /** What `Failures` writes to. */
@@ -85,10 +108,10 @@ export class Failures {
     this.#message = message;
   }
 
-  /** Of an outage, `facts` are those of the first failure in a minute. */
+  /** Of an outage, `facts` are those of the first failure in a minute. `next` is what a person can do about it. */
   failed(error: unknown, facts: object): void {
     const reason = outageReason(error);
     if (reason === undefined) this.#write({ err: error, ...facts }, this.#message);
-    else if (this.#logged.isDue(reason)) this.#write({ reason, ...facts }, this.#message);
+    else if (this.#logged.isDue(reason)) this.#write({ reason, next: faultOf(error)?.next, ...facts }, this.#message);
   }
 }

@@ -8,6 +8,9 @@ import type { StationFailure, StationRequest, StationResponse } from "./messages
 import { AskedServiceRefused, isNoResponders, UnavailableError } from "./refusals.ts";
 import { stationCommandSubject } from "./subjects.ts";
 
+/** In the sentence of an error. It is the same for all stations, so that the log has one line about all (`outage.ts`). */
+const ACTOR = "the station's actor";
+
 /**
  * Asks the actor of a station and returns its answer, which may be a refusal (`reply.ok` false).
  *
@@ -51,8 +54,7 @@ export async function askStation(
     if (response !== undefined) return response;
     if (failure === undefined) {
       mayBeDone = true;
-      if (performance.now() >= deadlineMs)
-        throw new UnavailableError(subject, new Error("There was no answer in time."));
+      if (performance.now() >= deadlineMs) throw new UnavailableError(ACTOR, new Error("There was no answer in time."));
       continue;
     }
     if (!mayBeDone) throwIfRefused(failure);
@@ -61,7 +63,7 @@ export async function askStation(
     // same time.
     const waitMs = pauseMs * (0.5 + Math.random());
     if (performance.now() + waitMs >= deadlineMs)
-      throw new UnavailableError(subject, "cause" in failure ? failure.cause : failure);
+      throw new UnavailableError(ACTOR, "cause" in failure ? failure.cause : failure);
     // The answer to an earlier attempt may come meanwhile.
     await firstOf(underWay, waitMs);
     if (response !== undefined) return response;
@@ -133,7 +135,7 @@ async function attempt(
       headers: asked.headers,
     });
   } catch (cause) {
-    if (cause instanceof errors.ClosedConnectionError) throw new UnavailableError(asked.subject, cause);
+    if (cause instanceof errors.ClosedConnectionError) throw new UnavailableError(ACTOR, cause);
     return { cause };
   }
   return message.json<StationResponse | StationFailure>();

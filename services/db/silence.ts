@@ -1,45 +1,40 @@
 /**
- * Whether this process reaches PostgreSQL. A network may lose what one process sends to PostgreSQL while
+ * Whether this process reaches PostgreSQL. A network may lose or refuse what one process sends to PostgreSQL while
  * another process reaches it. So a process that gets no answer from PostgreSQL does not report that it works on a
  * request, and its caller asks another process (`bus/exchange.ts`).
  */
+import { CONNECTION_CODES } from "../bus/outage.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
 import { answeredAtMs, type Database } from "./pool.ts";
 
 /**
- * The error codes of a statement or a dial without an answer. Any other error is an answer, of PostgreSQL or of its
- * machine.
+ * The returned function checks whether PostgreSQL has not answered on this pool for `probeMs`, or whether the last probe
+ * had no connection. Each call starts a probe when none is under way. A pool that answers other statements is busy and
+ * not silent. With the error of a request, it is also true when this request had no connection.
  */
-const NO_ANSWER: ReadonlySet<unknown> = new Set([
-  "database_deadline",
-  "CONNECT_TIMEOUT",
-  "CONNECTION_DESTROYED",
-  "CONNECTION_ENDED",
-  "ETIMEDOUT",
-]);
-
-/**
- * The returned function checks whether PostgreSQL has not answered on this pool for `probeMs`. Each call starts a probe
- * when none is under way. A pool that answers other statements is busy and not silent.
- */
-export function databaseSilence(database: Database): () => boolean {
+export function databaseSilence(database: Database): (error?: unknown) => boolean {
+  /** When the first of the probes without an answer began. */
   let askedAtMs: number | undefined;
+  let hasFailed = false;
   let isUnderWay = false;
   const ask = async (): Promise<void> => {
     isUnderWay = true;
     askedAtMs ??= performance.now();
-    try {
-      await database`select 1`;
-      askedAtMs = undefined;
-    } catch (error) {
-      if (!NO_ANSWER.has((error as { readonly code?: unknown }).code)) askedAtMs = undefined;
-    } finally {
-      isUnderWay = false;
-    }
+    await database`select 1`.catch(() => undefined);
+    hasFailed = answeredAtMs(database) < askedAtMs;
+    if (!hasFailed) askedAtMs = undefined;
+    isUnderWay = false;
   };
-  return () => {
+  return (error) => {
     if (!isUnderWay) void ask();
+    if (isWithoutConnection(error)) return true;
     const sinceMs = Math.max(askedAtMs ?? Number.POSITIVE_INFINITY, answeredAtMs(database));
-    return performance.now() - sinceMs > DATABASE_LIMITS.probeMs;
+    return (hasFailed && sinceMs === askedAtMs) || performance.now() - sinceMs > DATABASE_LIMITS.probeMs;
   };
+}
+
+/** PostgreSQL refuses a session, or ends it, with a higher severity than that of a refused statement. */
+function isWithoutConnection(error: unknown): boolean {
+  const { code, severity = "ERROR" } = (error ?? {}) as { readonly code?: unknown; readonly severity?: unknown };
+  return severity !== "ERROR" || CONNECTION_CODES.has(code);
 }

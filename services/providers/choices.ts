@@ -6,6 +6,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { flushKeys } from "../bus/flush-outbox.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
+import { failuresOf } from "../bus/outage.ts";
 import { insertOutboxRows, type OutboxRow, stationKey } from "../db/outbox.ts";
 import type { Database } from "../db/pool.ts";
 import type { ProvidersDeps } from "./deps.ts";
@@ -88,10 +89,8 @@ export async function announceConfig(
     if (stationIds.length > flushedStations) return await deliveryToAll(deps, place);
     return await flushKeys({ nc: deps.bus.nc, log: deps.log, timeoutMs }, stationIds.map(stationKey));
   } catch (error) {
-    deps.log.warn(
-      { reason: String(error), configId: config.config_id },
-      "stations are notified of a provider with a delay",
-    );
+    const failures = failuresOf(deps.log, "stations are notified of a provider with a delay");
+    failures.failed(error, { configId: config.config_id });
     return { positions: {}, isUndelivered: true };
   }
 }

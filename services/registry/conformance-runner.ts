@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { z } from "zod";
 import { type ConformanceCheck, conformanceCheckSchema } from "../bus/messages/conformance-runs.ts";
+import { failuresOf } from "../bus/outage.ts";
 import type { Conformance, RegistryDeps, StartedRun } from "./deps.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 import * as sql from "./sql/conformance-runs.ts";
@@ -98,6 +99,7 @@ export class ConformanceRunner implements Conformance {
     });
     let isEndAsked = false;
     let stored = 0;
+    const unrenewed = failuresOf(this.#deps.log, "a conformance run could not be renewed");
     const tick = async (): Promise<void> => {
       const checks = [...seen.checks];
       const goesOn = await sql.renewRun(this.#deps.sql, run.runId, {
@@ -115,9 +117,7 @@ export class ConformanceRunner implements Conformance {
     try {
       while (code === "goes on") {
         // While the database does not answer, only the stored checks are late.
-        await tick().catch((error: unknown) =>
-          this.#deps.log.warn({ err: error, runId: run.runId }, "a conformance run could not be renewed"),
-        );
+        await tick().catch((error: unknown) => unrenewed.failed(error, { runId: run.runId }));
         code = await Promise.race([closed, pause(LIMITS.tickMs)]);
       }
     } finally {
@@ -139,7 +139,7 @@ export class ConformanceRunner implements Conformance {
         return await write();
       } catch (error) {
         if (attempt === LIMITS.endAttempts || this.#isStopping) throw error;
-        this.#deps.log.warn({ err: error, runId }, "the end of a conformance run could not be stored");
+        failuresOf(this.#deps.log, "the end of a conformance run could not be stored").failed(error, { runId });
         await pause(LIMITS.tickMs);
       }
     }

@@ -12,6 +12,7 @@ import { requestHeaders } from "../bus/deadline.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
 import type { PublishedIssueEvent } from "../bus/messages/issues.ts";
 import type { PublishedRoboticsEvent } from "../bus/messages/robotics-events.ts";
+import { failuresOf } from "../bus/outage.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
 import { CREDENTIALS, ISSUE_EVENTS, ROBOTICS_EVENTS, SESSIONS, SWITCHES } from "../bus/streams.ts";
@@ -80,13 +81,21 @@ async function commandStation(
       // asks again after the check, because the recovery may have ended in between.
       const isRestored = await isStationRestored(sql, row.key);
       ({ reply, sequence } = await ask());
-      if (!isRestored && isStationUnknown(reply)) throw new Error("The bus does not have this station again yet.");
+      if (!isRestored && isStationUnknown(reply)) throw new NotRestoredError();
     }
     return reply.ok ? stored(logs.of(stationId).name, sequence) : refused(reply.code);
   } catch (error) {
     // A command that a host does not understand stays invalid, and must not block the rows behind it.
     if (error instanceof RefusedError && error.refusal.code === "invalid_request") return refused("invalid_request");
     throw error;
+  }
+}
+
+class NotRestoredError extends Error {
+  readonly code = "station_not_restored";
+  constructor() {
+    super("The bus does not have this station again yet.");
+    this.name = "NotRestoredError";
   }
 }
 
@@ -216,10 +225,9 @@ export class KeyDeliverer {
       const { retryPauseMs, longestRetryPauseMs } = RELAY_LIMITS;
       state.retryPauseMs = Math.min(state.retryPauseMs * 2 || retryPauseMs, longestRetryPauseMs);
       state.retryAtMs = performance.now() + state.retryPauseMs;
-      const facts = { key, err: error, retryInMs: state.retryPauseMs };
-      forRequest(state.requestId, () => {
-        this.#deps.log.warn(facts, "the relay could not deliver an outbox key and will retry it");
-      });
+      const failures = failuresOf(this.#deps.log, "the relay could not deliver an outbox key and will retry it");
+      const facts = { key, retryInMs: state.retryPauseMs };
+      forRequest(state.requestId, () => failures.failed(error, facts));
       return false;
     } finally {
       this.#busy[lane] -= 1;

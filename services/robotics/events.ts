@@ -9,6 +9,7 @@ import type * as messages from "../bus/messages/events.ts";
 import { flushOutbox } from "../bus/messages/outbox.ts";
 import type { RoboticsEvent } from "../bus/messages/robotics-events.ts";
 import { call, type Handler } from "../bus/operation.ts";
+import { Failures } from "../bus/outage.ts";
 import { eventsOfPage } from "../bus/page.ts";
 import { filialKey, type OutboxRow } from "../db/outbox.ts";
 import * as auditLog from "../db/robotics-audit-log.ts";
@@ -61,9 +62,10 @@ type Announce = (filialId: number) => void;
 
 /** The returned function does not wait for the relay. A relay that misses the call delivers the rows at its next poll. */
 export function announcer(nc: NatsConnection, log: Pick<Log, "warn">): Announce {
+  const failures = new Failures((...line) => log.warn(...line), "the relay did not deliver at once");
   return (filialId) => {
     call(nc, flushOutbox, { key: filialKey(filialId) }, ROBOTICS_LIMITS.flushTimeoutMs).catch((error: unknown) => {
-      log.warn({ reason: String(error), filialId }, "the relay did not deliver at once");
+      failures.failed(error, { filialId });
     });
   };
 }

@@ -83,7 +83,7 @@ export const FAULTS: Readonly<Record<string, Explanation>> = {
   },
   bus_down: {
     because: "the connection to NATS is down",
-    next: "start it again, and check the NATS servers if it is down then too",
+    next: "check the NATS servers, and start a process again that has ended",
   },
   // Files and the machine
   EACCES: FORBIDDEN,

@@ -10,6 +10,7 @@
  *   GET  /v1/statement.json, /v1/statement.csv         ?after=&limit=    paid payments in the order of their lines
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { Failures } from "../bus/outage.ts";
 import { forRequest, isRequestId } from "../runtime/log.ts";
 import { createServer, type Listening, listen } from "../runtime/node-http.ts";
 import * as accounts from "./accounts.ts";
@@ -24,8 +25,10 @@ export async function startHttpServer(
   deps: SandboxDeps,
   at: { readonly host: string; readonly port: number },
 ): Promise<Listening> {
+  const failures = new Failures((...line) => deps.log.error(...line), "a request to the sandbox provider failed");
+  const using = { ...deps, failures };
   const server = createServer({ requestTimeout: SANDBOX_LIMITS.requestMs }, (request, response) => {
-    void forRequest(requestIdOf(request), () => answer(deps, request, response));
+    void forRequest(requestIdOf(request), () => answer(using, request, response));
   });
   server.maxConnections = SANDBOX_LIMITS.connections;
   const sentence = `The sandbox provider cannot listen on port ${at.port} of ${at.host}; set SANDBOX_PROVIDER_PORT to a free one.`;
@@ -38,13 +41,17 @@ function requestIdOf({ headers }: IncomingMessage): string | undefined {
   return typeof id === "string" && isRequestId(id) ? id : undefined;
 }
 
-async function answer(deps: SandboxDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(
+  deps: SandboxDeps & { readonly failures: Failures },
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   let reply: Reply;
   if (request.method === "POST") deps.activity.lastPostAtMs = performance.now();
   try {
     reply = await route(deps, request);
   } catch (error) {
-    if (!(error instanceof ApiError)) deps.log.error({ err: error }, "a request to the sandbox provider failed");
+    if (!(error instanceof ApiError)) deps.failures.failed(error, {});
     const known = error instanceof ApiError ? error : new ApiError(500, "unexpected", "This should not have happened.");
     reply = known.reply();
   }

@@ -1,5 +1,6 @@
 /** What the sandbox provider does without a request: decides payments, delivers callbacks, and deletes old payments. */
 import type { Agent } from "undici";
+import { failuresOf } from "../bus/outage.ts";
 import { forRequest } from "../runtime/log.ts";
 import { DueTime, type Repeated, repeat, within } from "../runtime/repeat.ts";
 import { type Retention, startRetention } from "../runtime/retention.ts";
@@ -71,7 +72,8 @@ async function deliver(deps: SandboxDeps, agent: Agent, callback: CallbackRow): 
     deps.log.info({ callbackId: callback.callback_id, attempts: callback.attempts, answer }, "sandbox callback");
   } catch (error) {
     // The callback is due again when its claim is over.
-    deps.log.warn({ err: error, callbackId: callback.callback_id }, "a sandbox callback could not be processed");
+    const failures = failuresOf(deps.log, "a sandbox callback could not be processed");
+    failures.failed(error, { callbackId: callback.callback_id });
   }
 }
 

@@ -12,6 +12,7 @@ import type * as announce from "../bus/messages/announce.ts";
 import { type Barrier, type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as orders from "../bus/messages/orders.ts";
 import type { Handler, RequestOf } from "../bus/operation.ts";
+import { failuresOf } from "../bus/outage.ts";
 import { readPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
@@ -236,7 +237,7 @@ async function notifyStation(deps: SettlementDeps, order: orders.Order, caller: 
   try {
     return (await notifyWithoutRelay(deps, order, caller)) ?? barrier;
   } catch (error) {
-    log.warn({ stationId: order.stationId, reason: String(error) }, "the station learns of an order from the relay");
+    failuresOf(log, "the station gets an order from the relay").failed(error, { stationId: order.stationId });
     return barrier;
   }
 }

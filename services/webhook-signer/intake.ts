@@ -14,6 +14,7 @@ import {
   publishedRoboticsEventSchema,
   roboticsEventSchema,
 } from "../bus/messages/robotics-events.ts";
+import { failuresOf } from "../bus/outage.ts";
 import { ROBOTICS_EVENTS } from "../bus/streams.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import type { Log } from "../runtime/log.ts";
@@ -149,7 +150,8 @@ async function writeBatch(
     await take(batch.map(({ published }) => published));
     for (const { message } of batch) message.ack();
   } catch (error) {
-    log.warn({ err: error, events: batch.length }, "events cannot be stored now; the bus delivers them again");
+    const failures = failuresOf(log, "events cannot be stored now; the bus delivers them again");
+    failures.failed(error, { events: batch.length });
     for (const { message } of batch) message.nak(SIGNER_LIMITS.eventPauseMs);
   }
 }

@@ -11,11 +11,13 @@ import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import type { StationState } from "../../machines/station/state.ts";
 import type { Bus } from "../../services/bus/connection.ts";
 import { call, repeatable, serve } from "../../services/bus/operation.ts";
-import { outageReason } from "../../services/bus/outage.ts";
+import { failuresOf, outageReason } from "../../services/bus/outage.ts";
 import { UnavailableError } from "../../services/bus/refusals.ts";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { addProviderMetrics } from "../../services/providers/metrics.ts";
 import { startTaskRunner } from "../../services/providers/task-runner.ts";
+import { KeyDeliverer } from "../../services/relay/delivery.ts";
+import type { RelayDeps } from "../../services/relay/deps.ts";
 import { CommandRunner, type CommandRunnerDeps } from "../../services/stations/command-runner.ts";
 import { ConfirmationChecks } from "../../services/stations/confirmation-checks.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
@@ -172,6 +174,26 @@ test("tasks of the providers service while PostgreSQL and the hosts are away: on
   ]);
   for (const failure of failures) expect(failure).not.toHaveProperty("err");
   expect(lines.filter(({ msg }) => msg === "provider task")).toHaveLength(REQUESTS);
+});
+
+test("outbox rows while PostgreSQL is away: one line for all keys and attempts, no stack", async () => {
+  const sql = openDatabase({ url: `postgres://payments@127.0.0.1:${await freePort()}/none` });
+  const deliverer = new KeyDeliverer({ sql, log: LOG } as unknown as RelayDeps, () => true);
+  const keys = Array.from({ length: TIMES }, (_, index) => `station.${index + 1}`);
+  for (let attempt = 0; attempt < 2; attempt += 1) {
+    expect(await Promise.all(keys.map((key) => deliverer.deliver(key)))).toEqual(keys.map(() => false));
+  }
+  await closeDatabase(sql);
+  const reason = "nothing listens at that address (ECONNREFUSED)";
+  const next = "start the server, or correct host and port";
+  expect(lines).toMatchObject([{ msg: expect.stringContaining("could not deliver an outbox key"), reason, next }]);
+  expect(lines[0]).not.toHaveProperty("err");
+});
+
+test("the same work of several callers: one line for each message and log", () => {
+  for (const message of ["a", "b", "a"]) failuresOf(LOG, message).failed(new UnavailableError("x", undefined), {});
+  failuresOf(pino({ enabled: false }), "a").failed(new UnavailableError("x", undefined), {});
+  expect(lines.map(({ msg }) => msg)).toEqual(["a", "b"]);
 });
 
 describe("a host's commands", () => {

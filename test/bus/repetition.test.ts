@@ -242,6 +242,56 @@ describe("a request that may be carried out once", () => {
   });
 });
 
+describe("a request at a process that is cut off from what it needs", () => {
+  /** Requests that each process has received. */
+  let received: string[] = [];
+  const serveAt = async (bus: Bus, by: string, operation: Served, isCutOff: boolean): Promise<void> => {
+    const isSilent = (error?: unknown): boolean => isCutOff && error !== undefined;
+    const deps = { nc: bus.nc, log: QUIET, queue: "test", claim: async () => true, isSilent };
+    const handler = async (): Promise<{ by: string }> => {
+      received.push(by);
+      if (isCutOff) throw new Error("It is cut off.");
+      return { by };
+    };
+    serving.push(serve(deps, operation, handler));
+    await bus.nc.flush();
+  };
+  afterEach(() => {
+    received = [];
+  });
+  const within = async (limitMs: number, work: () => Promise<unknown>): Promise<void> => {
+    const startedAtMs = performance.now();
+    await work();
+    expect(performance.now() - startedAtMs).toBeLessThan(limitMs);
+  };
+
+  it("another process reaches it: that one carries out the request, before a silence would count", async () => {
+    await serveAt(first, "first", read, true);
+    await serveAt(second, "second", read, false);
+    for (let count = 0; count < 10; count += 1) {
+      await within(BUS_LIMITS.silenceMs, async () => expect(await call(caller.nc, read, {})).toEqual({ by: "second" }));
+    }
+    expect(received).toContain("first");
+  });
+
+  it("each other process is cut off, too: each gets the request once, and the caller gets `unavailable` soon", async () => {
+    await serveAt(first, "first", read, true);
+    await serveAt(second, "second", read, true);
+    await within(2.5 * BUS_LIMITS.silenceMs, async () => {
+      await expect(call(caller.nc, read, {})).rejects.toMatchObject({ refusal: { code: "unavailable" } });
+    });
+    expect(received.toSorted()).toEqual(["first", "second"]);
+  });
+
+  it("it has claimed the request before: no other process gets it, and the caller gets `unavailable` at once", async () => {
+    await serveAt(first, "first", create, true);
+    await within(BUS_LIMITS.silenceMs, async () => {
+      await expect(call(caller.nc, create, {})).rejects.toMatchObject({ refusal: { code: "unavailable" } });
+    });
+    expect(received).toEqual(["first"]);
+  });
+});
+
 describe("serve: drained while a handler runs", () => {
   it("resolves when the handler has answered, and takes no request after that", async () => {
     const begun = Promise.withResolvers<void>();

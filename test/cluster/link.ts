@@ -20,6 +20,7 @@ export class Link {
   readonly #cutDirections = new Set<Direction>();
   #isLagging = false;
   #delayMs = 0;
+  #refusedPort: number | undefined;
 
   private constructor(targetPort: number) {
     this.#targetPort = targetPort;
@@ -72,6 +73,17 @@ export class Link {
   /** Ends every connection. New connections pass. */
   reset(): void {
     for (const pipe of this.#pipes) pipe.end();
+  }
+
+  /** Ends every connection and refuses new ones, until `accept`. */
+  async refuse(): Promise<void> {
+    this.#refusedPort = this.port;
+    await this.close();
+  }
+
+  async accept(): Promise<void> {
+    this.#server.listen(this.#refusedPort, "127.0.0.1");
+    await once(this.#server, "listening");
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,8 @@
-/** A network that loses all bytes between one of two processes and PostgreSQL: the other process answers its requests. */
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+/**
+ * A network that loses all bytes between one of two processes and PostgreSQL, or refuses its connections: the other process
+ * answers its requests.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { call, once, repeatable, serve } from "../../services/bus/operation.ts";
@@ -16,6 +19,8 @@ const write = once("test.silence.write", z.object({}), z.object({ copy: z.int() 
 /** The longest answer of another process when one stalls (docs/operations.md, "When something fails"). */
 const OTHER_ANSWERS_MS = 3_000;
 const CONNECTIONS = 3;
+/** The longest answer when both are refused: the longest pause between two dials, and the caller's wait for another process. */
+const BOTH_REFUSED_MS = 2_000;
 /** The time in which the test uses the second pool of the process, which cannot connect either. */
 const REPLACED_MS = 1_500;
 /** Longer than the pool needs to notice the silence, and shorter than the time-out of a statement. */
@@ -108,6 +113,56 @@ test.each([
     expect(new Set(asked)).toContain(1);
   },
 );
+
+describe("connections are refused", () => {
+  const whileRefused = async (copies: readonly number[], work: () => Promise<void>): Promise<void> => {
+    const links = processes.filter((_, copy) => copies.includes(copy)).map(({ link }) => link);
+    for (const link of links) await link.refuse();
+    try {
+      await work();
+    } finally {
+      for (const link of links) await link.accept();
+    }
+  };
+  const each = [read, write, read, write, read, write];
+
+  test("those of one process: each request is answered by the other one in time, from the first on", async () => {
+    await whileRefused([0], async () => {
+      for (const operation of [...each, ...each]) {
+        const startedAtMs = performance.now();
+        expect(await call(caller.nc, operation, {})).toEqual({ copy: 1 });
+        expect(performance.now() - startedAtMs).toBeLessThan(OTHER_ANSWERS_MS);
+      }
+    });
+  });
+
+  test("those of both processes: each request is answered `unavailable`, long before its deadline", async () => {
+    await whileRefused([0, 1], async () => {
+      for (const operation of each) {
+        const startedAtMs = performance.now();
+        await expect(call(caller.nc, operation, {})).rejects.toMatchObject({ refusal: { code: "unavailable" } });
+        expect(performance.now() - startedAtMs).toBeLessThan(BOTH_REFUSED_MS);
+      }
+    });
+  });
+
+  test("the log-in is refused: the failed statement shows it, and then the state of the pool", async () => {
+    const url = new URL(target.url);
+    url.password = "wrong";
+    const database = openDatabase({ url: url.href });
+    const isSilent = databaseSilence(database);
+    expect(isSilent()).toBe(false);
+    expect(isSilent(await database`select 1`.catch((error: unknown) => error))).toBe(true);
+    await expect.poll(() => isSilent()).toBe(true);
+    await closeDatabase(database);
+  });
+
+  test("a statement is refused: PostgreSQL has answered", async () => {
+    const { database } = processes[0] as (typeof processes)[number];
+    const isSilent = databaseSilence(database);
+    expect(isSilent(await database`select nothing`.catch((error: unknown) => error))).toBe(false);
+  });
+});
 
 test("the process that lost PostgreSQL reaches it again: it answers again", async () => {
   processes[1]?.link.cut();

@@ -4,6 +4,7 @@
  * rounds (RELAY_ROUNDS).
  */
 import { pino } from "pino";
+import { Registry } from "prom-client";
 import { describe, expect, type TestContext, test, vi } from "vitest";
 import { switchKeyOf } from "../../services/bus/messages/kill-switches.ts";
 import { type BucketDefinition, CREDENTIALS, ROBOTICS_EVENTS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
@@ -308,24 +309,31 @@ describe.concurrent("writes of a relay that has lost the lease", () => {
 
 /** This group does not run concurrently, because it measures a second. */
 describe("stations without a host", () => {
-  test("only their rows wait; other rows are delivered within a second", async (context) => {
+  test("only their rows wait, with one log line; other rows are delivered within a second", async (context) => {
     const fixture = await fixtureOf(context);
-    let failures = 0;
-    const log = pino({ level: "warn" }, { write: () => void (failures += 1) });
-    await fixture.startRelay({ log });
+    const lines: string[] = [];
+    const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
+    const metrics = new Registry();
+    await fixture.startRelay({ log, metrics });
+    const failed = /relay_deliveries_total\{kind="station_command",result="failed"\} (\d+)/;
+    const failures = async (): Promise<number> => Number(failed.exec(await metrics.metrics())?.[1]);
     // These are more stations than the relay sends commands to at once, some with several changes.
     for (let stationId = 1; stationId <= 100; stationId += 1) await fixture.write(stationRow(stationId, 1));
     const revisions = [1, 2, 3, 4, 5, 6];
     for (const revision of revisions.slice(1)) {
       for (const stationId of STATIONS) await fixture.write(stationRow(stationId, revision));
     }
-    await expect.poll(() => failures).toBeGreaterThanOrEqual(RELAY_LIMITS.stationKeysAtOnce);
+    await expect.poll(failures).toBeGreaterThanOrEqual(RELAY_LIMITS.stationKeysAtOnce);
     await fixture.write(sessionPut(1, 1));
     const startedAtMs = Date.now();
     expect(await fixture.flush(sessionKey(1))).toMatchObject({ positions: { KV_SESSIONS: expect.any(Number) } });
     expect(Date.now() - startedAtMs).toBeLessThan(1_000);
     expect((await refusalOf(fixture.flush(stationKey(1)))).code).toBe("unavailable");
     expect(await fixture.outstanding()).toBe(100 + 5 * STATIONS.length);
+    // One line about all stations and attempts.
+    expect(lines.filter((line) => line.includes("could not deliver"))).toEqual([
+      expect.stringContaining(`"reason":"No answer came from the station's actor in time."`),
+    ]);
 
     await fixture.startStations();
     await fixture.delivered(30_000);

@@ -30,6 +30,11 @@ export interface Addresses {
   readonly databaseUrl: string;
 }
 
+interface RelayOptions extends Pick<ServiceDeps, "fail" | "metrics"> {
+  readonly by?: Addresses;
+  readonly log?: Log;
+}
+
 export type RelayFixture = Awaited<ReturnType<typeof startRelayFixture>>;
 export type RelayProcess = Awaited<ReturnType<RelayFixture["startRelayProcess"]>>;
 
@@ -60,9 +65,16 @@ export async function startRelayFixture() {
     bus,
     sql,
     /** Starts a relay in this process. `by` has other addresses of its servers. */
-    async startRelay({ by, log: relayLog = log, fail }: { by?: Addresses; log?: Log; fail?: () => void } = {}) {
+    async startRelay({ by, log: relayLog = log, fail, metrics }: RelayOptions = {}) {
       const relayBus = by === undefined ? bus : await connectBus({ url: by.natsUrl, name: "relay", log });
-      const own: ServiceDeps = { ...deps, bus: relayBus, log: relayLog, settings: { ...settings, ...by }, fail };
+      const own: ServiceDeps = {
+        ...deps,
+        bus: relayBus,
+        log: relayLog,
+        settings: { ...settings, ...by },
+        fail,
+        metrics,
+      };
       const service = await startRelayService(own);
       const relay = stoppable({
         stop: async () => {

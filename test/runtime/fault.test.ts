@@ -123,7 +123,7 @@ describe("the words for a code", () => {
     expect(cannotBeUsed("The file", coded("EXDEV"))).toBe("The file cannot be used: the error is EXDEV.");
     expect(cannotGoOn("registry", new TypeError("x"))).toBeUndefined();
     expect(cannotGoOn("relay", new BusDownError())).toBe(
-      "relay cannot go on: the connection to NATS is down (bus_down); start it again, and check the NATS servers if it is down then too.",
+      "relay cannot go on: the connection to NATS is down (bus_down); check the NATS servers, and start a process again that has ended.",
     );
   });
 });

@@ -4,6 +4,7 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { NoCopyAnswersError, readNext } from "../../bus/direct-reader.ts";
+import { failuresOf } from "../../bus/outage.ts";
 import type { StationLogDefinition } from "../../bus/streams.ts";
 import type { AuditDeps } from "../deps.ts";
 import { AUDIT_LIMITS } from "../limits.ts";
@@ -19,7 +20,7 @@ export async function waitUntilCopied(deps: AuditDeps, stationId?: number): Prom
   const waited = await Promise.all(
     logs.map((log) =>
       waitForLog(deps, log, { stationId, deadlineMs }).catch((error: unknown) => {
-        deps.log.warn({ reason: String(error), stream: log.name }, "the end of the station log is unknown");
+        failuresOf(deps.log, "the end of the station log is unknown").failed(error, { stream: log.name });
         return false;
       }),
     ),

@@ -28,4 +28,4 @@ export const heartbeatSchema = z.object({
   /** The summary that the device sent, at most 4 KiB and 8 levels (design §4, "heartbeat"). */
   summary: z.record(z.string(), z.unknown()),
 });
-export type Heartbeat = z.infer<typeof heartbeatSchema>;
+type Heartbeat = z.infer<typeof heartbeatSchema>;

@@ -8,6 +8,7 @@ import type { OrderSnapshot, ShownOrder, StationState } from "../../../machines/
 import * as messages from "../../bus/messages/announce.ts";
 import type { StationRequest } from "../../bus/messages/station-commands.ts";
 import { call, type ReplyOf, type RequestOf } from "../../bus/operation.ts";
+import { failuresOf } from "../../bus/outage.ts";
 import { askStation } from "../../bus/station-client.ts";
 import { type BucketDefinition, CREDENTIALS, SESSIONS } from "../../bus/streams.ts";
 import { insertOutbox, stationKey } from "../../db/outbox.ts";
@@ -185,8 +186,8 @@ async function commandStation(
       if (!reply.ok) log.error({ ...facts, code: reply.code }, "a station refused an announcement");
     } catch (error) {
       const left = missing.slice(index);
-      const facts = { err: error, stationId, left: left.length };
-      log.warn(facts, "a station did not take an announcement; the outbox will deliver it");
+      const failures = failuresOf(log, "a station did not take an announcement; the outbox will deliver it");
+      failures.failed(error, { stationId, left: left.length });
       await sql.begin(async (tx) => {
         for (const row of left) {
           await insertOutbox(tx, { key: stationKey(stationId), kind: "station_command", stationId, ...row });

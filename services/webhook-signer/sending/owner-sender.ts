@@ -8,6 +8,7 @@
  * No other process sends for the owner, so only the memory has the deliveries in hand. A delivery is in hand from its read
  * until its outcome is written, and is not read again meanwhile. To release an unsent delivery, the process forgets it.
  */
+import { failuresOf } from "../../bus/outage.ts";
 import type { Database } from "../../db/pool.ts";
 import type { Log } from "../../runtime/log.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
@@ -110,6 +111,7 @@ export class OwnerSender {
 
   async #run(): Promise<void> {
     let hasWarned = false;
+    const failures = failuresOf(this.#deps.log, "due deliveries cannot be read now");
     while (!this.#stopped) {
       let pauseMs: number = SIGNER_LIMITS.longestPauseMs;
       this.#woken = Promise.withResolvers<void>();
@@ -119,7 +121,7 @@ export class OwnerSender {
         hasWarned = false;
       } catch (error) {
         pauseMs = SIGNER_LIMITS.pollRetryMs;
-        if (!hasWarned && !this.#stopped) this.#deps.log.warn({ err: error }, "due deliveries cannot be read now");
+        if (!hasWarned && !this.#stopped) failures.failed(error, { organizationId: this.organizationId });
         hasWarned = true;
       }
       await this.#wakeOr(pauseMs);

@@ -5,6 +5,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import { failuresOf } from "../../bus/outage.ts";
 import type { Clock } from "../clock.ts";
 import { SIGNER_LIMITS } from "../limits.ts";
 import { deleteSigners, type OwnersRenewed, releaseOwners, renewOwners, takeOwners } from "../sql/owners.ts";
@@ -44,6 +45,7 @@ export function startOwners(deps: OwnersDeps): Owners {
   const writer = new OutcomeWriter({ ...deps, signerId });
   const using: OwnerSenderDeps = { ...deps, isLeaseValid, slots, inHand: { count: 0 }, writer };
 
+  const unreleased = failuresOf(deps.log, "releasing an owner failed; its lease will lapse");
   /** Stops the sender and releases its owner. Callers do not wait for it: it may take as long as an attempt. */
   const release = (sender: OwnerSender): Promise<void> => {
     const { organizationId } = sender;
@@ -51,7 +53,7 @@ export function startOwners(deps: OwnersDeps): Owners {
     const released = sender
       .stop()
       .then(() => releaseOwners(deps.database, { signerId, organizationIds: [organizationId] }))
-      .catch((error: unknown) => deps.log.warn({ err: error }, "releasing an owner failed; its lease will lapse"))
+      .catch((error: unknown) => unreleased.failed(error, { organizationId }))
       .finally(() => ending.delete(organizationId));
     ending.set(organizationId, { sender, released });
     return released;
