@@ -45,8 +45,13 @@ export const STATION_LIMITS = {
    * earlier when the log reports a new leader: the earlier leader loses appends that have just reached it.
    */
   appendMs: 500,
-  /** How often the host checks for appends that exceed `appendMs`. */
+  /** How often the host checks for appends and confirmations that take too long. */
   appendSweepMs: 100,
+  /**
+   * A confirmation that a state is the newest has failed when the log does not acknowledge it by then: nothing can be read
+   * back in its place. A slow log takes less, and a request to a station waits for 4 s.
+   */
+  confirmMs: 1_500,
   /** Attempts of the identical append while its outcome is unknown. After that the requester repeats the command. */
   appendAttempts: 3,
   /** First and longest pause between checks of an append with unknown outcome: its station takes no commands meanwhile. */
