@@ -9,6 +9,9 @@
  * A host measures the silence of others by its clock, between its renewals as they come back: a record that was
  * stored before one of them would have come first. Time in which nothing could be stored does not count as silence, so that
  * no host counts as dead because of an election.
+ *
+ * Renewals may overlap: the host sends another one while an earlier one is late. Both replace the same record, so at most one
+ * of them is stored, and its acknowledgement counts however late it comes.
  */
 import { headers, type MsgHdrs } from "nats";
 import { z } from "zod";
@@ -49,6 +52,8 @@ interface HostRecord {
   readonly storedAtMs: number;
   /** The board's `#measuredMs` when the record came. */
   readonly fromMs: number;
+  /** When the record came, by this host's monotonic clock: after its host has sent it. */
+  readonly receivedAtMs: number;
 }
 
 interface OwnRecord {
@@ -80,6 +85,8 @@ export class LeaseBoard {
   #seenSentAtMs = Number.NEGATIVE_INFINITY;
   /** The sequence of the record that this host wrote last, which the next one replaces. */
   #ownSequence = 0;
+  /** The newest renewal, until its answer comes. */
+  #waiting: { readonly replaces: number; readonly sentAtMs: number } | undefined;
   /** The sum of the times between this host's renewals that have come back, each up to `countedGapMs`. */
   #measuredMs = 0;
   readonly #removalFailures: Failures;
@@ -146,7 +153,7 @@ export class LeaseBoard {
   /** Removes hosts that have been silent for too long, unless they renew at this moment. */
   removeSilent(): void {
     for (const record of this.others()) {
-      if (this.#silenceOf(record) < STATION_LIMITS.takeOverMs || this.#removing.has(record.hostId)) continue;
+      if (!this.#isDead(record) || this.#removing.has(record.hostId)) continue;
       this.#removing.add(record.hostId);
       void this.#remove(record);
     }
@@ -157,30 +164,50 @@ export class LeaseBoard {
     return this.#removing.size > 0;
   }
 
+  /** Whether a renewal that can still be stored waits for its answer, and is not late yet. */
+  isRenewing(): boolean {
+    if (this.#waiting === undefined || this.#waiting.replaces !== this.#ownSequence) return false;
+    return performance.now() - this.#waiting.sentAtMs < STATION_LIMITS.renewAgainMs;
+  }
+
   /**
    * Writes this host's record. `removed`: another host has removed the previous one, and may hold this host's partitions.
-   * Rejects when the server does not acknowledge the record in time; the record may still be stored.
+   * `overtaken`: an earlier renewal was stored late, so this one was not; the next one replaces that record.
+   * Rejects without an acknowledgement within `selfStopMs`; the record may still be stored.
    */
-  async renew({ holds, isLeaving }: OwnRecord): Promise<"renewed" | "removed"> {
+  async renew({ holds, isLeaving }: OwnRecord): Promise<"renewed" | "removed" | "overtaken"> {
     this.#count += 1;
     const count = this.#count;
-    this.#sent.set(count, performance.now());
+    const waiting = { replaces: this.#ownSequence, sentAtMs: performance.now() };
+    this.#waiting = waiting;
+    this.#sent.set(count, waiting.sentAtMs);
     const body = JSON.stringify({ holds: encodePartitions(holds), isLeaving, count });
-    const { seq, error } = await this.#write(this.#hostId, body, this.#ownSequence);
+    try {
+      return await this.#replace(waiting.replaces, body);
+    } finally {
+      if (this.#waiting === waiting) this.#waiting = undefined;
+    }
+  }
+
+  async #replace(sequence: number, body: string): Promise<"renewed" | "removed" | "overtaken"> {
+    const { seq, error } = await this.#write(this.#hostId, body, { sequence, timeoutMs: STATION_LIMITS.selfStopMs });
     if (error === undefined && seq !== undefined) {
       this.#ownSequence = Math.max(this.#ownSequence, seq);
       return "renewed";
     }
     if (error?.err_code !== WRONG_LAST_SEQUENCE) throw new Error(`The lease was not written: ${error?.description}.`);
+    if (this.#ownSequence !== sequence) return "overtaken";
     const last = await this.#readOwn();
+    // The acknowledgement of an earlier renewal has come meanwhile: the next renewal shows whether its record was removed.
+    if (this.#ownSequence !== sequence) return "overtaken";
+    if (last.sequence === sequence) throw new Error("An earlier renewal is still being stored.");
     this.#ownSequence = last.sequence;
-    if (last.isRemoved) return "removed";
-    throw new Error("The previous lease was stored late.");
+    return last.isRemoved ? "removed" : "overtaken";
   }
 
   /** Removes this host's record, so that the other hosts take over at once. */
   async leave(): Promise<void> {
-    const { error } = await this.#write(this.#hostId, "");
+    const { error } = await this.#write(this.#hostId, "", { timeoutMs: STATION_LIMITS.renewAgainMs });
     if (error !== undefined) throw new Error(`The lease could not be removed: ${error.description}.`);
   }
 
@@ -192,9 +219,18 @@ export class LeaseBoard {
     return this.#measuredMs - fromMs;
   }
 
+  /**
+   * Whether the host has been silent for too long. It acts for `selfStopMs` at most after it has sent its newest record. So it
+   * has stopped when that record came so long ago, however late the renewals were by which its silence was measured.
+   */
+  #isDead(record: HostRecord): boolean {
+    const { takeOverMs, selfStopMs } = STATION_LIMITS;
+    return this.#silenceOf(record) >= takeOverMs && performance.now() - record.receivedAtMs >= selfStopMs;
+  }
+
   async #remove({ hostId, sequence, holds }: HostRecord): Promise<void> {
     try {
-      const { error } = await this.#write(hostId, "", sequence);
+      const { error } = await this.#write(hostId, "", { sequence, timeoutMs: STATION_LIMITS.renewAgainMs });
       if (error !== undefined) return;
       if (this.#others.get(hostId)?.sequence === sequence) this.#others.delete(hostId);
       this.#log.warn({ hostId, count: holds.size }, "a host is silent; its partitions are free");
@@ -219,12 +255,17 @@ export class LeaseBoard {
     }
   }
 
-  async #write(hostId: string, body: string, expectedSequence?: number): Promise<LeaseAnswer> {
+  /** With a `sequence`, writes only if the host's newest record still has it. */
+  async #write(
+    hostId: string,
+    body: string,
+    { sequence, timeoutMs }: { readonly sequence?: number; readonly timeoutMs: number },
+  ): Promise<LeaseAnswer> {
     const conditions: MsgHdrs = headers();
-    if (expectedSequence !== undefined) conditions.set("Nats-Expected-Last-Subject-Sequence", String(expectedSequence));
+    if (sequence !== undefined) conditions.set("Nats-Expected-Last-Subject-Sequence", String(sequence));
     if (body === "") conditions.set("KV-Operation", "DEL");
     const answer = await this.#bus.nc.request(`${this.#place.prefix}${hostId}`, body, {
-      timeout: STATION_LIMITS.renewTimeoutMs,
+      timeout: timeoutMs,
       headers: conditions,
     });
     return answer.json<LeaseAnswer>();
@@ -234,7 +275,7 @@ export class LeaseBoard {
   async #readOwn(): Promise<{ readonly sequence: number; readonly isRemoved: boolean }> {
     const request = JSON.stringify({ last_by_subj: `${this.#place.prefix}${this.#hostId}` });
     const subject = `$JS.API.STREAM.MSG.GET.${this.#place.stream}`;
-    const answer = await this.#bus.nc.request(subject, request, { timeout: STATION_LIMITS.renewTimeoutMs });
+    const answer = await this.#bus.nc.request(subject, request, { timeout: STATION_LIMITS.selfStopMs });
     const { message, error } = answer.json<LeaseAnswer>();
     if (error?.err_code === NO_MESSAGE) return { sequence: 0, isRemoved: true };
     if (message === undefined) throw new Error(`The lease could not be read: ${error?.description}.`);
@@ -263,6 +304,7 @@ export class LeaseBoard {
       sequence,
       storedAtMs,
       fromMs,
+      receivedAtMs: performance.now(),
     });
   }
 
@@ -286,10 +328,12 @@ export class LeaseBoard {
    */
   #measureBefore(storedAtMs: number): void {
     const { forgottenMs, takeOverMs, renewMs } = STATION_LIMITS;
+    const nowMs = performance.now();
     for (const record of this.others()) {
       const silentMs = Math.max(0, storedAtMs - record.storedAtMs);
       const countedMs = silentMs >= forgottenMs ? takeOverMs : Math.min(silentMs, takeOverMs - renewMs);
-      this.#others.set(record.hostId, { ...record, fromMs: this.#measuredMs - countedMs });
+      const fromMs = this.#measuredMs - countedMs;
+      this.#others.set(record.hostId, { ...record, fromMs, receivedAtMs: nowMs - countedMs });
     }
   }
 }

@@ -5,13 +5,17 @@ export const STATION_LIMITS = {
   // Leases (design §2.3).
   /** How often a host renews its record, one message with all partitions that it holds. */
   renewMs: 500,
-  /** The host repeats a renewal that is not acknowledged by then. Two attempts fit before `selfStopMs`. */
-  renewTimeoutMs: 700,
+  /**
+   * The host sends another renewal when one is not acknowledged by then. Two attempts fit before `selfStopMs`. An
+   * acknowledgement counts that comes later, so a lease has no gap while acknowledgements take less than half of `selfStopMs`.
+   */
+  renewAgainMs: 700,
   /** After this long without an acknowledged renewal, a host answers `unavailable` until one is acknowledged. */
   selfStopMs: 1_500,
   /**
    * Other hosts remove a host that is silent for this long, and its partitions are free. They may measure the silence
-   * `countedGapMs` too long. `selfStopMs` leaves 300 ms beside that, so the host has stopped when its partitions are free.
+   * `countedGapMs` too long. `selfStopMs` leaves 300 ms beside that, and they wait at least `selfStopMs` after its newest record
+   * has come. So the host has stopped when its partitions are free.
    */
   takeOverMs: 2_500,
   /** When a host is silent for this long, the others renew at each review, to measure its silence to a tenth of a second. */
@@ -45,8 +49,13 @@ export const STATION_LIMITS = {
    * earlier when the log reports a new leader: the earlier leader loses appends that have just reached it.
    */
   appendMs: 500,
-  /** How often the host checks for appends that exceed `appendMs`. */
+  /** How often the host checks for appends and confirmations that take too long. */
   appendSweepMs: 100,
+  /**
+   * A confirmation that a state is the newest has failed when the log does not acknowledge it by then: nothing can be read
+   * back in its place. A slow log takes less, and a request to a station waits for 4 s.
+   */
+  confirmMs: 1_500,
   /** Attempts of the identical append while its outcome is unknown. After that the requester repeats the command. */
   appendAttempts: 3,
   /** First and longest pause between checks of an append with unknown outcome: its station takes no commands meanwhile. */

@@ -53,8 +53,9 @@ export class LogLeases {
   #isStarted = false;
   #isListening = true;
   #hasWarned = false;
-  #isRenewing = false;
   #mustRenewAgain = false;
+  /** When the newest renewal was sent. */
+  #sentAt = Number.NEGATIVE_INFINITY;
   #isLeaving = false;
 
   constructor(place: LogPlace, deps: LeaseDeps) {
@@ -63,18 +64,18 @@ export class LogLeases {
     const { bus, log, hostId } = deps;
     this.#board = new LeaseBoard({ bus, log, hostId, place, onChange: () => this.#review() });
     this.#stopListening = deps.bus.onChange((isUp) => {
-      if (isUp) void this.#renew();
+      if (isUp) this.#renew();
     });
   }
 
-  /** Resolves when this host takes part and owns the partitions that were free, or after `renewTimeoutMs`. */
+  /** Resolves when this host takes part and owns the partitions that were free, or after twice `renewAgainMs`. */
   async start(): Promise<void> {
     await this.#board.ready;
     this.#isStarted = true;
-    this.#stopChecks.push(every(STATION_LIMITS.renewMs, () => void this.#renew()));
+    this.#stopChecks.push(every(STATION_LIMITS.renewMs, () => this.#renew()));
     this.#stopChecks.push(every(STATION_LIMITS.reviewMs, () => this.#review()));
-    await this.#renew();
-    const deadline = performance.now() + STATION_LIMITS.renewTimeoutMs;
+    this.#renew();
+    const deadline = performance.now() + 2 * STATION_LIMITS.renewAgainMs;
     while (performance.now() < deadline) {
       if (this.#board.seenCount() > 0) {
         this.#review();
@@ -114,8 +115,7 @@ export class LogLeases {
     this.#claims.clear();
     await this.#deps.release([...this.#held]);
     this.#held.clear();
-    // The removal must come after every renewal that is still under way.
-    while (this.#isRenewing) await new Promise((resolve) => setTimeout(resolve, 1));
+    // A renewal that is still under way is not stored after this: it replaces another record.
     await this.#board.leave().catch((error: unknown) => {
       this.#deps.log.warn({ err: error }, "the lease could not be removed; other hosts take over when it is too old");
     });
@@ -128,10 +128,11 @@ export class LogLeases {
 
   #review(): void {
     if (!this.#isStarted || this.#isLeaving) return;
+    if (this.#mustRenewAgain) this.#renew();
     if (!this.isCurrent()) return this.#wait();
     this.#listen(true);
     this.#board.removeSilent();
-    if (this.#board.hasLateHost() && performance.now() - this.#renewedAt >= STATION_LIMITS.reviewMs) void this.#renew();
+    if (this.#board.hasLateHost() && performance.now() - this.#renewedAt >= STATION_LIMITS.reviewMs) this.#renew();
     this.#settleClaims();
     const { hostId } = this.#deps;
     const others = this.#board.others();
@@ -149,7 +150,7 @@ export class LogLeases {
       }
       if (!isWanted && isHeld && !this.#releasing.has(partition)) released.push(partition);
     }
-    if (hasClaimed) void this.#renew();
+    if (hasClaimed) this.#renew();
     if (released.length > 0) void this.#release(released);
   }
 
@@ -167,7 +168,7 @@ export class LogLeases {
       if (heldByOthers.has(partition)) hasLost = true;
       else acquired.push(partition);
     }
-    if (hasLost) void this.#renew();
+    if (hasLost) this.#renew();
     if (acquired.length === 0) return;
     for (const partition of acquired) this.#held.add(partition);
     this.#deps.log.info({ count: acquired.length, held: this.#held.size }, "partitions acquired");
@@ -182,12 +183,12 @@ export class LogLeases {
       this.#held.delete(partition);
     }
     this.#deps.log.info({ count: partitions.length, held: this.#held.size }, "partitions released");
-    await this.#renew();
+    this.#renew();
   }
 
   /** The lease is not renewed. Later another host may take over, and this host's errors must not hide the other's answers. */
   #wait(): void {
-    if (!this.#isRenewing) void this.#renew();
+    this.#renew();
     if (performance.now() - this.#renewedAt >= STATION_LIMITS.takeOverMs) this.#listen(false);
   }
 
@@ -207,33 +208,35 @@ export class LogLeases {
     if (dropped.length > 0) this.#deps.drop(dropped);
   }
 
-  async #renew(): Promise<void> {
+  /** Renews now, or as soon as the renewal under way is answered or late. */
+  #renew(): void {
     if (!this.#deps.canServe()) return;
-    if (this.#isRenewing) {
-      this.#mustRenewAgain = true;
-      return;
-    }
-    this.#isRenewing = true;
+    this.#mustRenewAgain = this.#board.isRenewing();
+    if (!this.#mustRenewAgain) void this.#renewNow();
+  }
+
+  async #renewNow(): Promise<void> {
+    const sentAt = performance.now();
+    this.#sentAt = sentAt;
+    const holds = new Set([...this.#held, ...this.#claims.keys()]);
     try {
-      do {
-        this.#mustRenewAgain = false;
-        const sentAt = performance.now();
-        const holds = new Set([...this.#held, ...this.#claims.keys()]);
-        const outcome = await this.#board.renew({ holds, isLeaving: this.#isLeaving });
-        if (outcome === "removed") {
-          this.#dropAll();
-          this.#mustRenewAgain = true;
-        } else this.#noteRenewal(sentAt);
-      } while (this.#mustRenewAgain && !this.#isLeaving);
+      const outcome = await this.#board.renew({ holds, isLeaving: this.#isLeaving });
+      if (outcome === "renewed") this.#noteRenewal(sentAt);
+      if (this.#isLeaving) return;
+      if (outcome === "removed") this.#dropAll();
+      // Of renewals that overlap, one is stored: what a later one contains has to be written again.
+      const isWritten = outcome === "renewed" && this.#sentAt === sentAt;
+      if (!isWritten || this.#mustRenewAgain) this.#renew();
     } catch (error) {
-      if (!this.#hasWarned) this.#deps.log.warn({ err: error }, "the lease is not renewed; the host tries again");
+      if (this.#hasWarned || this.#isLeaving || sentAt < this.#renewedAt) return;
+      this.#deps.log.warn({ err: error }, "the lease is not renewed; the host tries again");
       this.#hasWarned = true;
-    } finally {
-      this.#isRenewing = false;
     }
   }
 
+  /** The lease counts from the sending of the renewal, however late its acknowledgement comes. */
   #noteRenewal(sentAt: number): void {
+    if (sentAt <= this.#renewedAt) return;
     if (sentAt - this.#renewedAt >= STATION_LIMITS.selfStopMs) this.#mustSeeSentAt = sentAt;
     if (this.#hasWarned) {
       const forMs = Math.round(sentAt - this.#renewedAt);
@@ -257,7 +260,7 @@ export class Ownership {
     });
   }
 
-  /** Resolves when this host takes part and owns the partitions that were free, or after `renewTimeoutMs`. */
+  /** Resolves when this host takes part and owns the partitions that were free, or after twice `renewAgainMs`. */
   async start(): Promise<void> {
     await Promise.all(this.#leases.map((leases) => leases.start()));
   }

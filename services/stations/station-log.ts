@@ -50,7 +50,7 @@ export class StationLog {
   /** Undefined while no append waits. */
   #sweep: NodeJS.Timeout | undefined;
   readonly #stopListening: () => void;
-  /** In the order of their deadlines, because all wait equally long. */
+  /** By the token of their inbox. */
   readonly #pending = new Map<string, Pending>();
   #count = 0;
 
@@ -100,7 +100,10 @@ export class StationLog {
     conditions.set(EXPECTED_SEQUENCE, String(expectedSequence));
     conditions.set(WAKE_HEADER, encodeWake(wakeOf(commit.state)));
     const stream = this.#logs.of(stationId).name;
-    return await this.#publish(stream, this.#logs.subject(stationId), encodeCommit(commit), conditions);
+    return await this.#publish(stream, this.#logs.subject(stationId), encodeCommit(commit), {
+      conditions,
+      timeoutMs: STATION_LIMITS.appendMs,
+    });
   }
 
   /**
@@ -112,7 +115,8 @@ export class StationLog {
     conditions.set(EXPECTED_SEQUENCE, String(sequence));
     conditions.set(EXPECTED_SEQUENCE_SUBJECT, this.#logs.subject(stationId));
     const { name, confirmSubject } = this.#logs.of(stationId);
-    const outcome = await this.#publish(name, confirmSubject, "", conditions);
+    const options = { conditions, timeoutMs: STATION_LIMITS.confirmMs };
+    const outcome = await this.#publish(name, confirmSubject, "", options);
     if (outcome.kind === "stored") return "newest";
     if (outcome.kind === "conflict") return "outdated";
     return outcome.isInFlight === true ? "outdated" : "unknown";
@@ -126,7 +130,12 @@ export class StationLog {
     this.#abandon(new BusDownError());
   }
 
-  #publish(stream: string, subject: string, body: string, conditions: MsgHdrs): Promise<AppendOutcome> {
+  #publish(
+    stream: string,
+    subject: string,
+    body: string,
+    { conditions, timeoutMs }: { readonly conditions: MsgHdrs; readonly timeoutMs: number },
+  ): Promise<AppendOutcome> {
     return new Promise((settle) => {
       if (!this.#bus.isUp()) return settle({ kind: "unknown", cause: new BusDownError() });
       this.#count += 1;
@@ -136,7 +145,7 @@ export class StationLog {
         this.#pending.delete(token);
         settle({ kind: "unknown", cause });
       });
-      this.#pending.set(token, { stream, settle, deadline: performance.now() + STATION_LIMITS.appendMs });
+      this.#pending.set(token, { stream, settle, deadline: performance.now() + timeoutMs });
       this.#sweepLater();
     });
   }
@@ -160,9 +169,9 @@ export class StationLog {
   #expire(): void {
     const now = performance.now();
     for (const [token, pending] of this.#pending) {
-      if (pending.deadline > now) return;
+      if (pending.deadline > now) continue;
       this.#pending.delete(token);
-      pending.settle({ kind: "unknown", cause: new Error("The append was not acknowledged in time.") });
+      pending.settle({ kind: "unknown", cause: new Error("The log did not acknowledge in time.") });
     }
   }
 

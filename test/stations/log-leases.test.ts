@@ -9,9 +9,11 @@ import { LEASES, type StationLogDefinition } from "../../services/bus/streams.ts
 import { createLog } from "../../services/runtime/log.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
 import { LogLeases, type LogPlace } from "../../services/stations/ownership.ts";
+import { Link } from "../cluster/link.ts";
 import { ONE_LOG } from "../support/one-log.ts";
 import { startNats, type TestServer } from "../support/servers.ts";
 import { eventually } from "../support/wait-for.ts";
+import { startFaultProxy } from "./fault-proxy.ts";
 
 const SILENT = createLog({ service: "test", level: "silent" });
 const PLACE: LogPlace = {
@@ -32,8 +34,11 @@ interface Host {
 
 let nats: TestServer;
 let hosts: Host[];
+/** End what is between a host and the server, after the hosts. */
+let stops: (() => Promise<void>)[];
 beforeEach(async () => {
   hosts = [];
+  stops = [];
   nats = await startNats();
   const bus = await connectBus({ url: nats.url, name: "test", log: SILENT });
   await ensureStreams(bus, { replicas: 1, logs: 1 });
@@ -42,11 +47,12 @@ beforeEach(async () => {
 afterEach(async () => {
   await Promise.all(hosts.map(({ leases }) => leases.stop()));
   await Promise.all(hosts.map(({ bus }) => bus.close()));
+  await Promise.all(stops.map((stop) => stop()));
   await nats.stop();
 });
 
-async function startHost(hostId: string, place = PLACE): Promise<Host> {
-  const bus = await connectBus({ url: nats.url, name: hostId, log: SILENT });
+async function startHost(hostId: string, { place = PLACE, url = nats.url } = {}): Promise<Host> {
+  const bus = await connectBus({ url, name: hostId, log: SILENT });
   const held = new Set<number>();
   const calls: Host["calls"] = [];
   const take = (oneCall: Host["calls"][number], partitions: readonly number[], isHeld: boolean): void => {
@@ -72,16 +78,25 @@ async function startHost(hostId: string, place = PLACE): Promise<Host> {
   return host;
 }
 
-async function startTwo(): Promise<readonly [Host, Host]> {
-  const [first, second] = [await startHost("first"), await startHost("second")];
+async function startTwo({ secondUrl = nats.url } = {}): Promise<readonly [Host, Host]> {
+  const [first, second] = [await startHost("first"), await startHost("second", { url: secondUrl })];
   await eventually(() => first.held.size + second.held.size === PARTITION_COUNT && second.held.size > 0);
   return [first, second];
 }
 
-const shared = (): number[] => {
-  const [first, second] = hosts.map(({ leases, held }) => (leases.isCurrent() ? held : new Set<number>()));
-  return [...(first ?? [])].filter((partition) => second?.has(partition));
-};
+/** Watches whether a partition has two owners. The result ends it and returns those that had two at some moment. */
+function watchOwners(): () => readonly number[] {
+  const twice = new Set<number>();
+  const timer = setInterval(() => {
+    const [first, second] = hosts;
+    if (first?.leases.isCurrent() !== true || second?.leases.isCurrent() !== true) return;
+    for (const partition of first.held) if (second.held.has(partition)) twice.add(partition);
+  }, 1);
+  return () => {
+    clearInterval(timer);
+    return [...twice];
+  };
+}
 
 describe("leases of partitions", () => {
   it("no host can renew for 4 s: no host is removed, and each keeps its partitions", async () => {
@@ -103,19 +118,15 @@ describe("leases of partitions", () => {
 
   it("one host does not renew: the other one takes over all partitions, and no partition has two owners", async () => {
     const [first, second] = await startTwo();
+    const endWatch = watchOwners();
     first.canServe = false;
     // `ownership.test.ts` tests how soon this happens.
-    await eventually(() => {
-      expect(shared()).toEqual([]);
-      return second.held.size === PARTITION_COUNT;
-    });
+    await eventually(() => second.held.size === PARTITION_COUNT);
     // At its next renewal, the first host finds that it was removed.
     first.canServe = true;
     first.calls.length = 0;
-    await eventually(() => {
-      expect(shared()).toEqual([]);
-      return first.held.size > 0 && first.held.size + second.held.size === PARTITION_COUNT;
-    });
+    await eventually(() => first.held.size > 0 && first.held.size + second.held.size === PARTITION_COUNT);
+    expect(endWatch()).toEqual([]);
     // On a slow machine, the host notices only now that its lease has lapsed, and calls "listen no more" first.
     expect(first.calls.find((oneCall) => oneCall !== "listen no more")).toBe("drop");
   });
@@ -143,27 +154,61 @@ describe("leases of partitions", () => {
     expect(first.calls).toEqual([]);
   });
 
+  it("acknowledgements take a second: each renewal counts until its lease is over", async () => {
+    const link = await Link.open(Number(new URL(nats.url).port));
+    stops.push(() => link.close());
+    const url = Object.assign(new URL(nats.url), { port: link.port }).href;
+    const first = await startHost("first", { url });
+    first.calls.length = 0;
+    link.slow(500);
+    for (let gap = 0; gap < 2; gap += 1) {
+      await eventually(() => !first.leases.isCurrent());
+      await eventually(() => first.leases.isCurrent());
+    }
+    expect(first.calls).toEqual([]);
+    link.join();
+  });
+
+  it("the renewals by which a silence is measured come late: the silent host has stopped before it is removed", async () => {
+    const proxy = await startFaultProxy(nats.url);
+    stops.push(() => proxy.stop());
+    const [first, second] = await startTwo({ secondUrl: proxy.url });
+    // Each host renews ten times a second while another one is late.
+    second.canServe = false;
+    await pause(STATION_LIMITS.lateMs + 200);
+    const release = proxy.holdToServer();
+    second.canServe = true;
+    await eventually(() => proxy.held().includes(`${PLACE.prefix}second`));
+    await pause(600);
+    // The first host's last record is stored before a renewal that the second host has sent long before.
+    await eventually(() => first.leases.renewalAgeMs() < 50);
+    first.canServe = false;
+    const endWatch = watchOwners();
+    release();
+    await eventually(() => second.held.size === PARTITION_COUNT);
+    expect(endWatch()).toEqual([]);
+  });
+
   it("two hosts that start at once: each partition has one owner", async () => {
     const starting = Promise.all([startHost("first"), startHost("second")]);
-    const watch = setInterval(() => expect(shared()).toEqual([]), 1);
+    const endWatch = watchOwners();
     const [first, second] = await starting;
     const isShared = () => Math.min(first.held.size, second.held.size) > PARTITION_COUNT / 4;
     await eventually(() => first.held.size + second.held.size === PARTITION_COUNT && isShared());
-    clearInterval(watch);
-    expect(shared()).toEqual([]);
+    expect(endWatch()).toEqual([]);
   });
 
   it("a host that ended long ago: the next host deletes its record from the log", async () => {
     const log = ONE_LOG.all[0] as StationLogDefinition;
     const place = { ...PLACE, stream: log.name, prefix: `${log.leases}.`, removedForMs: 0 };
-    const first = await startHost("first", place);
+    const first = await startHost("first", { place });
     await first.leases.stop();
     const stored = async (): Promise<string[]> => {
       const query = { subjects_filter: `${log.leases}.*` };
       return Object.keys((await first.bus.jsm.streams.info(log.name, query)).state.subjects ?? {});
     };
     expect(await stored()).toEqual([`${place.prefix}first`]);
-    const second = await startHost("second", place);
+    const second = await startHost("second", { place });
     await expect.poll(stored).toEqual([`${place.prefix}second`]);
     expect(second.held.size).toBe(PARTITION_COUNT);
   });
