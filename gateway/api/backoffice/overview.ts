@@ -83,7 +83,7 @@ const querySchema = z.strictObject({
     .default("UTC")
     .meta({
       override: { default: "UTC" },
-      description: "The IANA name of the time zone in which the hours are counted.",
+      description: "The time zone in which the hours are counted, as an IANA name and no offset.",
       examples: ["Europe/Berlin"],
     }),
   sandbox: sandboxQuery,

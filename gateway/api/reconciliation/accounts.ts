@@ -16,7 +16,7 @@ const delaySchema = z
   .meta({ description: "How many days after a payment its line may come; after that it is missing." });
 const timeZoneSchema = z.string().meta({
   description:
-    "The time zone of the statement's local times, as an IANA name. Without it, lines with local times have no instant.",
+    "The time zone of the statement's local times, as an IANA name and no offset; answers have its canonical name. Without it, lines with local times have no instant.",
   examples: ["Europe/Berlin"],
 });
 const lastDaySchema = dateSchema.meta({

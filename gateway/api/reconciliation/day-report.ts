@@ -85,7 +85,7 @@ const reportQuerySchema = z.strictObject({
   mode: modeSchema.default("live").meta({ description: "The report never mixes payments of test and live stations." }),
   time_zone: z.string().min(1).max(BOUNDS.timeZoneCharacters).optional().meta({
     description:
-      "An IANA name. When left out: the time zone of the filial's accounts if all have the same one, otherwise UTC.",
+      "An IANA name and no offset; the answer has its canonical name. When left out: the time zone of the filial's accounts if all have the same one, otherwise UTC.",
   }),
   starts_at: z
     .string()
