@@ -21,6 +21,7 @@ import {
   idSchema,
   optionalTimestamp,
   timestampSchema,
+  requestMomentSchema,
   toTimestamp,
 } from "../../http/shared-schemas.ts";
 import { intentStatusSchema, moneyMayHaveMovedSchema, paymentRouteSchema } from "../cashier/intent-json.ts";
@@ -87,11 +88,7 @@ const paymentSchema = z
   });
 export const paymentsSchema = z.object({ payments: z.array(paymentSchema), has_more: hasMoreBefore });
 
-export const moment = (description: string) =>
-  z.iso
-    .datetime({ offset: true })
-    .optional()
-    .meta({ description, examples: ["2026-11-20T00:00:00+01:00"] });
+export const moment = (description: string) => requestMomentSchema.optional().meta({ description });
 const yesOrNoSchema = z
   .enum(["true", "false"])
   .meta({ id: "YesOrNo", description: "`true` or `false`, as the value of a query parameter." });

@@ -10,6 +10,7 @@ import {
   currencySchema,
   exactAmountSchema,
   idSchema,
+  requestDateSchema,
   timestampSchema,
   toTimestamp,
 } from "../../http/shared-schemas.ts";
@@ -81,7 +82,7 @@ const reportSchema = z
 const CLOCK = /^(?:[01]\d|2[0-3]):[0-5]\d$/;
 const reportQuerySchema = z.strictObject({
   filial_id: queryId().meta({ description: "The filial whose day is reported, by its id." }),
-  day: dateSchema.meta({ description: "The date on which the business day begins." }),
+  day: requestDateSchema.meta({ description: "The date on which the business day begins." }),
   mode: modeSchema.default("live").meta({ description: "The report never mixes payments of test and live stations." }),
   time_zone: z.string().min(1).max(BOUNDS.timeZoneCharacters).optional().meta({
     description:
