@@ -10,6 +10,7 @@ import {
   type Exported,
   exportedFile,
   exportFormatSchema,
+  MINOR_COLUMNS,
 } from "../../http/exported-file.ts";
 import { ApiError, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, pageOnWire, queryId } from "../../http/page.ts";
@@ -20,8 +21,8 @@ import {
   currencySchema,
   idSchema,
   optionalTimestamp,
-  timestampSchema,
   requestMomentSchema,
+  timestampSchema,
   toTimestamp,
 } from "../../http/shared-schemas.ts";
 import { intentStatusSchema, moneyMayHaveMovedSchema, paymentRouteSchema } from "../cashier/intent-json.ts";
@@ -224,7 +225,7 @@ export const paymentRoutes = [
     path: "/api/backoffice/v1/exports/payments/",
     operation: "exportPayments",
     summary: "Export the payments that match a filter",
-    description: `${EXPORT_DESCRIPTION} ${FRESHNESS}`,
+    description: `${EXPORT_DESCRIPTION} ${MINOR_COLUMNS} ${FRESHNESS}`,
     query: exportSchema,
     replies: { 200: { description: "The file.", schema: z.array(paymentSchema), textType: CSV_TYPE } },
     handler: exportPayments,
