@@ -15,8 +15,9 @@ export const exportFormatSchema = z
 
 export const CSV_TYPE = "text/csv; charset=utf-8";
 /** A part of the description of every export. */
-export const EXPORT_DESCRIPTION =
-  "All of it in one answer. In CSV no cell is a formula, and amounts are there in decimals and in minor units.";
+export const EXPORT_DESCRIPTION = "All of it in one answer. In CSV no cell is a formula.";
+/** Of the exports with columns in minor units. */
+export const MINOR_COLUMNS = "The columns that end with `_minor` have the amounts in minor units.";
 
 export interface Exported {
   readonly json: Readonly<Record<string, unknown>>;

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { AMOUNT_PATTERN } from "../../machines/currency.ts";
 import { FIELD_ERROR_CODES } from "../../services/bus/field-errors.ts";
 import { currencySchema as currencyOnTheBus } from "../../services/bus/messages/currency.ts";
+import { dateSchema as dateOnTheBus, momentSchema as momentOnTheBus } from "../../services/bus/messages/date.ts";
 import { nameSchema as nameOnTheBus } from "../../services/bus/messages/name.ts";
 import { reasonSchema as reasonOnTheBus } from "../../services/bus/messages/sentence.ts";
 import { ERRORS, PUBLISHED_ERROR_CODES } from "./errors.ts";
@@ -15,6 +16,12 @@ export const idSchema = z
 
 /** A moment as ISO 8601 in UTC with milliseconds. */
 export const timestampSchema = z.iso.datetime().meta({ examples: ["2026-11-20T12:00:00.000Z"] });
+
+/** A date in a request. */
+export const requestDateSchema = dateOnTheBus.meta({ examples: ["2026-11-20"] });
+
+/** A moment in a request, with any offset. */
+export const requestMomentSchema = momentOnTheBus.meta({ examples: ["2026-11-20T00:00:00+01:00"] });
 
 /** A decimal string in the contract's pattern ("Limits" 3). The pattern also permits forms that this service never writes. */
 export const amountSchema = z

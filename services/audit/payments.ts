@@ -6,6 +6,7 @@ import type * as messages from "../bus/messages/payments.ts";
 import type { ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { RefusedError } from "../bus/refusals.ts";
+import { canonicalTimeZone } from "../bus/time-zones.ts";
 import type { AuditDeps } from "./deps.ts";
 import { AUDIT_LIMITS } from "./limits.ts";
 import * as sql from "./sql/payments.ts";
@@ -34,12 +35,11 @@ export async function listPayments(
 /** Refuses with `permission_denied`, or with `invalid_request` for an unknown time zone. */
 export async function getOverview(
   { database }: Pick<AuditDeps, "database">,
-  { caller, day, timeZone, sandbox }: RequestOf<typeof messages.getOverview>,
+  { caller, day, timeZone: wanted, sandbox }: RequestOf<typeof messages.getOverview>,
 ): Promise<ReplyOf<typeof messages.getOverview>> {
   const { organizationId } = requirePermission(caller, "organization.manage");
-  if (!(await sql.knowsTimeZone(database, timeZone))) {
-    throw new RefusedError({ code: "invalid_request", errors: [UNKNOWN_TIME_ZONE] });
-  }
+  const timeZone = canonicalTimeZone(wanted);
+  if (timeZone === undefined) throw new RefusedError({ code: "invalid_request", errors: [UNKNOWN_TIME_ZONE] });
   const [counts, groups] = await Promise.all([
     sql.countLive(database, { organizationId, most: AUDIT_LIMITS.liveCount }),
     sql.selectHours(database, { organizationId, day, timeZone, sandbox }),

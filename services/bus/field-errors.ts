@@ -58,7 +58,7 @@ export type FieldError = z.infer<typeof fieldErrorSchema>;
 export const UNKNOWN_TIME_ZONE: FieldError = {
   pointer: "/time_zone",
   code: "unknown_time_zone",
-  detail: "this is no IANA time zone, such as Europe/Berlin",
+  detail: "this is no IANA time zone; send a name such as Europe/Berlin, or UTC, and no offset",
 };
 
 /** For `safeParse`, whose issues become field errors. */

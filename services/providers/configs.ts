@@ -191,9 +191,11 @@ function changesOf(before: Changeable, next: Changeable): Record<string, Json> {
 }
 
 /**
- * Replaces a secret. The old and the new one are both accepted for `overlapMs`, so that no callback is lost. Refuses
- * with `permission_denied`, `not_found`, `invalid_request`, `conflict` (another config has the secret, or another
- * request is replacing one), or `unavailable` when the provider does not answer.
+ * Replaces a secret. The older ones and the new one are accepted for `overlapMs`, so that no callback is lost: an owner who lost
+ * the answer makes another one. No rotation ends an older one early, because the service does not know which of them the
+ * provider has; instead, it refuses one too many. Refuses with `permission_denied`, `not_found`, `invalid_request`, `conflict`
+ * (another config has the secret, another request is replacing one, or too many are valid), or `unavailable` when the provider
+ * does not answer.
  */
 export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProviderSecret> = async (deps, request) => {
   const { caller, configId, name, secret: suppliedSecret, overlapMs, reason } = request;
@@ -215,6 +217,7 @@ export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProvi
     if (!(await lockRotation(tx, configId))) {
       throw new RefusedError({ code: "conflict", detail: "A secret of this config is just being replaced." });
     }
+    if (overlapMs > 0) await requireRoom(tx, { configId, name });
     const renewed = await renew(deps, tx, { config: known, name, suppliedSecret });
     const held = await sql.lockConfig(tx, { organizationId, configId });
     if (held === undefined) throw new RefusedError({ code: "not_found" });
@@ -231,6 +234,13 @@ export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProvi
   const newSecrets: Record<string, string> = suppliedSecret === undefined ? { [name]: secret } : {};
   return { config: await toConfig(deps.database, config), newSecrets };
 };
+
+async function requireRoom(tx: Transaction, of: { readonly configId: number; readonly name: string }): Promise<void> {
+  const live = (await listLiveSecrets(tx, [of.configId])).filter(({ name }) => name === of.name);
+  if (live.length < PROVIDER_LIMITS.liveSecrets) return;
+  const detail = `${live.length} secrets are valid; wait until the overlap of one is over, or rotate with an overlap of 0, which ends all older ones at once.`;
+  throw new RefusedError({ code: "conflict", detail });
+}
 
 /**
  * Returns a new secret, valid at the provider. Reads the access after the lock, so that its secrets are the current

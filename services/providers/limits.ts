@@ -185,6 +185,11 @@ export const PROVIDER_LIMITS = {
   newConfigsIntervalMs: 1_000,
 
   /**
+   * Valid secrets of one name of a config. A rotation ends none of them early, because the answers of all earlier ones may be
+   * lost; each costs every callback one HMAC.
+   */
+  liveSecrets: 8,
+  /**
    * How far a callback's time may be from the service's clock, both ways. Clocks differ, and a captured callback must
    * expire.
    */

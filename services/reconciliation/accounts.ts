@@ -7,9 +7,9 @@ import type * as bus from "../bus/messages/statement-accounts.ts";
 import type { RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
+import { canonicalTimeZone } from "../bus/time-zones.ts";
 import type { Transaction } from "../db/pool.ts";
 import type { ReconciliationHandler } from "./deps.ts";
-import { isTimeZone } from "./formats/local-time.ts";
 import * as sql from "./sql/accounts.ts";
 import { wantRunsOfOpenDays } from "./sql/wanted-runs.ts";
 
@@ -59,7 +59,11 @@ export const createStatementAccount: ReconciliationHandler<typeof bus.createStat
     }
     const { filialId, provider, reference, name, mode, configId, settlementDelayDays } = request;
     const facts = { organizationId, filialId, provider, reference, name, currency, mode, configId };
-    const created = await sql.createStatementAccount(transaction, { ...facts, settlementDelayDays, timeZone });
+    const created = await sql.createStatementAccount(transaction, {
+      ...facts,
+      settlementDelayDays,
+      timeZone: timeZone === undefined ? undefined : canonicalTimeZone(timeZone),
+    });
     if (created !== undefined) return created;
     throw conflict("There is an account of this provider, mode and reference already, or one of this provider config.");
   });
@@ -106,7 +110,7 @@ export const changeStatementAccount: ReconciliationHandler<typeof bus.changeStat
       filial_id: filialId === undefined ? before.filial_id : filialId,
       currency: currency === undefined ? before.currency : currency,
       settlement_delay_days: settlementDelayDays ?? before.settlement_delay_days,
-      time_zone: timeZone === undefined ? before.time_zone : timeZone,
+      time_zone: timeZone === undefined ? before.time_zone : timeZone && (canonicalTimeZone(timeZone) ?? null),
       last_day: lastDay === undefined ? before.last_day : lastDay,
     };
     const readsOtherwise = next.currency !== before.currency || next.time_zone !== before.time_zone;
@@ -137,7 +141,7 @@ function checkFields({ currency, timeZone }: Partial<Pick<ChangeRequest, "curren
       detail: "this is no currency of ISO 4217 that the service knows",
     });
   }
-  if (typeof timeZone === "string" && !isTimeZone(timeZone)) {
+  if (typeof timeZone === "string" && canonicalTimeZone(timeZone) === undefined) {
     errors.push(UNKNOWN_TIME_ZONE);
   }
   if (errors.length > 0) throw new RefusedError({ code: "invalid_request", errors });

@@ -5,8 +5,8 @@ import { ISSUE_KINDS } from "../bus/messages/issues.ts";
 import type * as bus from "../bus/messages/reconciliation-periods.ts";
 import type { Handler } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
+import { canonicalTimeZone } from "../bus/time-zones.ts";
 import type { ReconciliationDeps } from "./deps.ts";
-import { isTimeZone } from "./formats/local-time.ts";
 import { wordIn } from "./matches.ts";
 import * as sql from "./sql/day-report.ts";
 
@@ -16,10 +16,11 @@ const DEFAULT_TIME_ZONE = "UTC";
 /** Refuses with `permission_denied`, `not_found`, `invalid_request`. */
 export const reportDay: Handler<Pick<ReconciliationDeps, "database">, typeof bus.reportDay> = async (deps, request) => {
   const { database } = deps;
-  const { caller, filialId, day, mode, startsAtMinute, timeZone: given } = request;
+  const { caller, filialId, day, mode, startsAtMinute, timeZone: wanted } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
-  if (given !== undefined && !isTimeZone(given)) {
+  const given = wanted === undefined ? undefined : canonicalTimeZone(wanted);
+  if (wanted !== undefined && given === undefined) {
     throw new RefusedError({ code: "invalid_request", errors: [UNKNOWN_TIME_ZONE] });
   }
   const known = existing(await sql.findFilialZone(database, { organizationId, filialId, mode }), "filial_id");

@@ -89,9 +89,11 @@ describe("the list of payments", () => {
     await world.untilCopied();
     const later = await world.ask(getOverview, { ...request, day: "2026-11-21" });
     expect(later).toMatchObject({ devicesOnline: 0, devicesOffline: 1, hours: [], routes: [] });
-    await expect(world.ask(getOverview, { ...request, timeZone: "Mars" })).rejects.toMatchObject({
-      refusal: { code: "invalid_request", errors: [{ pointer: "/time_zone" }] },
-    });
+    for (const timeZone of ["Mars", "+02:00"]) {
+      await expect(world.ask(getOverview, { ...request, timeZone })).rejects.toMatchObject({
+        refusal: { code: "invalid_request", errors: [{ pointer: "/time_zone" }] },
+      });
+    }
   });
 });
 

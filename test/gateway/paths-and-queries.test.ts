@@ -150,6 +150,34 @@ const numeric = routes.flatMap(({ operationId, query }) => {
   });
 });
 
+type Field = { safeParse: (value: string) => { success: boolean } };
+
+/** The fields of all requests that are dates or moments: the time of the day is the text after a moment's date. */
+const dated = routes.flatMap(({ operationId, query, body }) =>
+  [query, body].flatMap((schema) => {
+    const { shape = {} } = (schema ?? {}) as { readonly shape?: Readonly<Record<string, Field>> };
+    return Object.entries(shape).flatMap(([key, field]) => {
+      const accepts = (text: string): boolean => field.safeParse(text).success;
+      const time = ["", "T00:00:00Z"].find((after) => accepts(`2026-02-28${after}`) && !accepts(`2026-02-30${after}`));
+      return time === undefined ? [] : [{ operationId, key, accepts, time }];
+    });
+  }),
+);
+
+describe("dates and moments in a request", () => {
+  it("each field that is one: accepts the years 1900 to 2199 only, because PostgreSQL has no year 0", () => {
+    const fields = new Set(dated.map(({ key }) => key));
+    expect(fields).toEqual(
+      new Set(["day", "last_day", "from", "to", "from_date", "to_date", "since_date", "since_day"]),
+    );
+    for (const { operationId, key, accepts, time } of dated) {
+      const ends = ["0000-01-01", "1899-12-31", "1900-01-01", "2199-12-31", "2200-01-01", "9999-12-31"];
+      const accepted = ends.filter((day) => accepts(day + time));
+      expect(accepted, `${operationId} ${key}`).toEqual(["1900-01-01", "2199-12-31"]);
+    }
+  });
+});
+
 describe("numbers in a query", () => {
   it("each name in NUMBERS: is a parameter of some route", () => {
     expect(new Set(numeric.map(({ key }) => key))).toEqual(new Set(NUMBERS));

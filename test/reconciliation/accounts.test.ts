@@ -62,9 +62,25 @@ describe("a statement account", () => {
   });
 
   test("an unknown currency or time zone: refused, with an error for each field", async () => {
-    const answer = await ask("POST", PATH, { body: facts({ currency: "XQX", time_zone: "Mars/Olympus" }) });
-    expect(answer).toMatchObject({ status: 400, body: { code: "invalid_request" } });
-    expect(answer.body.errors?.map(({ pointer }) => pointer)).toEqual(["/currency", "/time_zone"]);
+    for (const time_zone of ["Mars/Olympus", "+02:00", "+0200"]) {
+      const answer = await ask("POST", PATH, { body: facts({ currency: "XQX", time_zone }) });
+      expect(answer, time_zone).toMatchObject({ status: 400, body: { code: "invalid_request" } });
+      expect(answer.body.errors?.map(({ pointer }) => pointer)).toEqual(["/currency", "/time_zone"]);
+    }
+  });
+
+  test("another spelling of a time zone: stored by its canonical name", async () => {
+    const account = await create({ time_zone: "europe/berlin" });
+    expect(account).toMatchObject({ time_zone: "Europe/Berlin" });
+    const path = `accounts/${account.account_id}/`;
+    for (const [time_zone, canonical] of [
+      ["CET", "Europe/Brussels"],
+      ["utc", "UTC"],
+      [null, null],
+    ] as const) {
+      const changed = await operator.good("PATCH", path, { body: { time_zone } });
+      expect(changed).toMatchObject({ time_zone: canonical });
+    }
   });
 
   test("a change: accepted for fields that do not identify the account, refused for the others", async () => {

@@ -5,7 +5,7 @@ import { BOUNDS } from "../../../services/bus/bounds.ts";
 import * as messages from "../../../services/bus/messages/payments.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { backofficeRoute } from "../../http/route.ts";
-import { toTimestamp } from "../../http/shared-schemas.ts";
+import { requestDateSchema, toTimestamp } from "../../http/shared-schemas.ts";
 import { paymentRouteSchema } from "../cashier/intent-json.ts";
 import { sandboxQuery } from "./payments.ts";
 
@@ -73,17 +73,16 @@ export const overviewSchema = z
   });
 
 const querySchema = z.strictObject({
-  day: z.iso
-    .date()
+  day: requestDateSchema
     .optional()
-    .meta({ description: "The day of the series, in the time zone; today when left out.", examples: ["2026-11-20"] }),
+    .meta({ description: "The day of the series, in the time zone; today when left out." }),
   time_zone: z
     .string()
     .max(BOUNDS.timeZoneCharacters)
     .default("UTC")
     .meta({
       override: { default: "UTC" },
-      description: "The IANA name of the time zone in which the hours are counted.",
+      description: "The time zone in which the hours are counted, as an IANA name and no offset.",
       examples: ["Europe/Berlin"],
     }),
   sandbox: sandboxQuery,

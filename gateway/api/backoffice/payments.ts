@@ -10,6 +10,7 @@ import {
   type Exported,
   exportedFile,
   exportFormatSchema,
+  MINOR_COLUMNS,
 } from "../../http/exported-file.ts";
 import { ApiError, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, pageOnWire, queryId } from "../../http/page.ts";
@@ -20,6 +21,7 @@ import {
   currencySchema,
   idSchema,
   optionalTimestamp,
+  requestMomentSchema,
   timestampSchema,
   toTimestamp,
 } from "../../http/shared-schemas.ts";
@@ -87,11 +89,7 @@ const paymentSchema = z
   });
 export const paymentsSchema = z.object({ payments: z.array(paymentSchema), has_more: hasMoreBefore });
 
-export const moment = (description: string) =>
-  z.iso
-    .datetime({ offset: true })
-    .optional()
-    .meta({ description, examples: ["2026-11-20T00:00:00+01:00"] });
+export const moment = (description: string) => requestMomentSchema.optional().meta({ description });
 const yesOrNoSchema = z
   .enum(["true", "false"])
   .meta({ id: "YesOrNo", description: "`true` or `false`, as the value of a query parameter." });
@@ -227,7 +225,7 @@ export const paymentRoutes = [
     path: "/api/backoffice/v1/exports/payments/",
     operation: "exportPayments",
     summary: "Export the payments that match a filter",
-    description: `${EXPORT_DESCRIPTION} ${FRESHNESS}`,
+    description: `${EXPORT_DESCRIPTION} ${MINOR_COLUMNS} ${FRESHNESS}`,
     query: exportSchema,
     replies: { 200: { description: "The file.", schema: z.array(paymentSchema), textType: CSV_TYPE } },
     handler: exportPayments,

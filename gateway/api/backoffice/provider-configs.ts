@@ -40,7 +40,7 @@ const providerConfigSchema = z
       .array(z.object({ name: z.string(), created_at: timestampSchema, expires_at: timestampSchema.nullable() }))
       .meta({
         description:
-          "The names of the stored secrets, never their values; during a rotation, one name is listed two or three times.",
+          "The names of the stored secrets, never their values; during a rotation, one name is listed several times.",
       }),
     callback_path: z.string().meta({ description: "Where the provider sends its callbacks." }),
     created_at: timestampSchema,
@@ -108,7 +108,7 @@ const rotateProviderSecretBodySchema = z
       .min(0)
       .max(BOUNDS.secretOverlapMs / 1_000)
       .default(LIMITS.secretOverlapUnlessAskedSeconds)
-      .meta({ description: "How long the service accepts the old secret too; a day when left out." }),
+      .meta({ description: "How long the service accepts the older secrets too; a day when left out." }),
     reason: reasonSchema.optional(),
   })
   .meta({ id: "RotateProviderSecret", examples: [{ name: "callback_secret", overlap_seconds: 86_400 }] });
@@ -211,7 +211,8 @@ export const providerConfigRoutes = [
     path: `${config}/rotate/`,
     operation: "rotateProviderSecret",
     summary: "Replace a secret of a payment provider",
-    description: "The service accepts callbacks signed with the old secret until the overlap ends.",
+    description:
+      "The service accepts callbacks signed with an older secret until the overlap ends. If the answer with the new secret was lost, make another one: no older one ends early. At most eight are valid; another rotation is refused with `conflict`, unless its overlap is 0, which ends all older ones at once.",
     body: rotateProviderSecretBodySchema,
     replies: {
       200: { description: "The config, with the secret if the service generated it.", schema: newProviderConfigSchema },

@@ -92,7 +92,7 @@ const reportBodySchema = z
       .meta({ description: `The coded result, for programs. ${VERBATIM}` }),
     client_idempotency_key: z.string().optional().meta({
       description:
-        "Always send one. It is scoped to the device and the intent. A repetition under the same key returns the original report and the assignment as it was at that time. The other fields of a repetition are not recorded, so use a new key for new evidence. Any text is a valid key; it is compared exactly and in full.",
+        "Always send one. It is scoped to the device and the intent. A repetition under the same key returns the original report and the assignment as it was at that time. The other fields of a repetition are not recorded, so use a new key for new evidence. Any text is a valid key, compared exactly and in full; an empty one counts as none.",
     }),
   })
   .meta({

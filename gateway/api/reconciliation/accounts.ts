@@ -4,7 +4,14 @@ import * as bus from "../../../services/bus/messages/statement-accounts.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
 import { reconciliationRoute } from "../../http/route.ts";
-import { currencySchema, idSchema, nameSchema, timestampSchema, toTimestamp } from "../../http/shared-schemas.ts";
+import {
+  currencySchema,
+  idSchema,
+  nameSchema,
+  requestDateSchema,
+  timestampSchema,
+  toTimestamp,
+} from "../../http/shared-schemas.ts";
 import { modeSchema } from "../backoffice/provider-configs.ts";
 import { dateSchema } from "./line-json.ts";
 
@@ -16,13 +23,11 @@ const delaySchema = z
   .meta({ description: "How many days after a payment its line may come; after that it is missing." });
 const timeZoneSchema = z.string().meta({
   description:
-    "The time zone of the statement's local times, as an IANA name. Without it, lines with local times have no instant.",
+    "The time zone of the statement's local times, as an IANA name and no offset; answers have its canonical name. Without it, lines with local times have no instant.",
   examples: ["Europe/Berlin"],
 });
-const lastDaySchema = dateSchema.meta({
-  description:
-    "The last day of an account that is no longer used. No statement of later days is awaited, later days have no period, and what was paid later is missing at another account. Null while the account is used.",
-});
+const LAST_DAY =
+  "The last day of an account that is no longer used. No statement of later days is awaited, later days have no period, and what was paid later is missing at another account. Null while the account is used.";
 const providerSchema = nameSchema.meta({ description: "The provider or the bank of the account." });
 const referenceSchema = nameSchema.meta({
   description: "The provider's id of the account, as in its statements: a merchant account, an IBAN.",
@@ -57,7 +62,7 @@ const statementAccountSchema = z
     config_id: configSchema.nullable(),
     settlement_delay_days: delaySchema,
     time_zone: timeZoneSchema.nullable(),
-    last_day: lastDaySchema.nullable(),
+    last_day: dateSchema.meta({ description: LAST_DAY }).nullable(),
     created_at: timestampSchema,
   })
   .meta({ id: "StatementAccount", examples: [EXAMPLE] });
@@ -89,7 +94,7 @@ const changeStatementAccountBodySchema = z
     currency: currencySchema.nullable().optional(),
     settlement_delay_days: delaySchema.optional(),
     time_zone: timeZoneSchema.nullable().optional(),
-    last_day: lastDaySchema.nullable().optional(),
+    last_day: requestDateSchema.meta({ description: LAST_DAY }).nullable().optional(),
   })
   .meta({ id: "ChangeStatementAccount", examples: [{ settlement_delay_days: 5 }, { last_day: "2026-11-30" }] });
 

@@ -10,6 +10,7 @@ import {
   currencySchema,
   exactAmountSchema,
   idSchema,
+  requestDateSchema,
   timestampSchema,
   toTimestamp,
 } from "../../http/shared-schemas.ts";
@@ -81,11 +82,11 @@ const reportSchema = z
 const CLOCK = /^(?:[01]\d|2[0-3]):[0-5]\d$/;
 const reportQuerySchema = z.strictObject({
   filial_id: queryId().meta({ description: "The filial whose day is reported, by its id." }),
-  day: dateSchema.meta({ description: "The date on which the business day begins." }),
+  day: requestDateSchema.meta({ description: "The date on which the business day begins." }),
   mode: modeSchema.default("live").meta({ description: "The report never mixes payments of test and live stations." }),
   time_zone: z.string().min(1).max(BOUNDS.timeZoneCharacters).optional().meta({
     description:
-      "An IANA name. When left out: the time zone of the filial's accounts if all have the same one, otherwise UTC.",
+      "An IANA name and no offset; the answer has its canonical name. When left out: the time zone of the filial's accounts if all have the same one, otherwise UTC.",
   }),
   starts_at: z
     .string()

@@ -11,6 +11,7 @@ import {
   type Exported,
   exportedFile,
   exportFormatSchema,
+  MINOR_COLUMNS,
 } from "../../http/exported-file.ts";
 import type { SessionHandler } from "../../http/handler-context.ts";
 import { reconciliationRoute } from "../../http/route.ts";
@@ -101,7 +102,7 @@ const exportMatches: SessionHandler<undefined, z.infer<typeof matchesExportSchem
 };
 
 const exportsPath = "/api/reconciliation/v1/exports/" as const;
-const description = EXPORT_DESCRIPTION;
+const withMinor = `${EXPORT_DESCRIPTION} ${MINOR_COLUMNS}`;
 const reply = (schema: z.ZodType) => ({
   200: { description: "The file.", schema: z.array(schema), textType: CSV_TYPE },
 });
@@ -112,7 +113,7 @@ export const exportRoutes = [
     path: `${exportsPath}lines/`,
     operation: "exportLines",
     summary: "Export the lines that match a filter",
-    description,
+    description: withMinor,
     query: linesQuerySchema,
     replies: reply(statementLineSchema),
     errors: ["not_found"],
@@ -123,7 +124,7 @@ export const exportRoutes = [
     path: `${exportsPath}issues/`,
     operation: "exportIssues",
     summary: "Export the issues that match a filter",
-    description,
+    description: withMinor,
     query: issuesExportSchema,
     replies: reply(issueSchema),
     handler: exportIssues,
@@ -133,7 +134,7 @@ export const exportRoutes = [
     path: `${exportsPath}matches/`,
     operation: "exportMatches",
     summary: "Export the matches that fit a filter",
-    description,
+    description: EXPORT_DESCRIPTION,
     query: matchesExportSchema,
     replies: reply(matchSchema),
     handler: exportMatches,

@@ -6,9 +6,8 @@ import * as bus from "../../../services/bus/messages/statement-lines.ts";
 import { ApiError, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { pageAfterQuery, queryId, queryNumber } from "../../http/page.ts";
 import { reconciliationRoute } from "../../http/route.ts";
-import { currencySchema, idSchema } from "../../http/shared-schemas.ts";
+import { currencySchema, idSchema, requestDateSchema } from "../../http/shared-schemas.ts";
 import {
-  dateSchema,
   malformedRowJson,
   malformedRowSchema,
   positionSchema,
@@ -38,14 +37,14 @@ const filterShape = {
 };
 export const linesFilterShape = {
   account_id: queryId().meta({ description: "Only lines of the statements of this account." }),
-  from_date: dateSchema.optional().meta({ description: "Only lines that were booked on this day or later." }),
-  to_date: dateSchema.optional().meta({ description: "Only lines that were booked on this day or earlier." }),
+  from_date: requestDateSchema.optional().meta({ description: "Only lines that were booked on this day or later." }),
+  to_date: requestDateSchema.optional().meta({ description: "Only lines that were booked on this day or earlier." }),
   ...filterShape,
 };
 const linesQuerySchema = z
   .strictObject({
     ...linesFilterShape,
-    since_day: dateSchema.optional().meta({
+    since_day: requestDateSchema.optional().meta({
       description: "Only lines after the line `since_id` of this day: `booked_on` of the last line of the page before.",
     }),
     since_id: queryNumber({ least: 0 })

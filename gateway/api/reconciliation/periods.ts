@@ -4,7 +4,7 @@ import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { queryId, queryNumber } from "../../http/page.ts";
 import { reconciliationRoute } from "../../http/route.ts";
-import { idSchema, reasonSchema } from "../../http/shared-schemas.ts";
+import { idSchema, reasonSchema, requestDateSchema } from "../../http/shared-schemas.ts";
 import { closingJson, closingSchema, periodKindSchema } from "./closings.ts";
 import { dateSchema } from "./line-json.ts";
 
@@ -64,8 +64,8 @@ const periodsQuerySchema = z
     kind: periodKindSchema
       .default("day")
       .meta({ description: "Whether the days or the months of each account are listed." }),
-    from_date: dateSchema.meta({ description: "The first day; for months, any day of the first month." }),
-    to_date: dateSchema.meta({
+    from_date: requestDateSchema.meta({ description: "The first day; for months, any day of the first month." }),
+    to_date: requestDateSchema.meta({
       description:
         "The last day on which a period may begin: within 62 days of `from_date`, or within two years for months.",
     }),
@@ -79,7 +79,7 @@ const periodsQuerySchema = z
       description:
         "Only periods after the period `since_date` of this account: `account_id` of the last one of the page before.",
     }),
-    since_date: dateSchema.optional().meta({
+    since_date: requestDateSchema.optional().meta({
       description: "The `from_date` of the last period of the page before; `since_account_id` must be given with it.",
     }),
     limit: queryNumber({ least: 1, most: bus.LISTED_PERIODS })
@@ -98,7 +98,7 @@ const closePeriodBodySchema = z
   .strictObject({
     account_id: idSchema,
     kind: periodKindSchema,
-    from_date: dateSchema.meta({ description: "The day; for a month, its first day." }),
+    from_date: requestDateSchema.meta({ description: "The day; for a month, its first day." }),
     reason: reasonSchema,
   })
   .meta({

@@ -10,6 +10,7 @@ import {
   exactAmountSchema,
   idSchema,
   optionalTimestamp,
+  requestDateSchema,
   timestampSchema,
   toTimestamp,
 } from "../../http/shared-schemas.ts";
@@ -114,10 +115,10 @@ const runsQuerySchema = z.strictObject({
 const startRunBodySchema = z
   .strictObject({
     account_id: idSchema,
-    from_date: dateSchema
+    from_date: requestDateSchema
       .optional()
       .meta({ description: "The first booking day; that of the first imported statement when left out." }),
-    to_date: dateSchema
+    to_date: requestDateSchema
       .optional()
       .meta({ description: "The last booking day; that of the last imported statement when left out." }),
   })

@@ -37,7 +37,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
 
 const INTRODUCTION = `Third-party devices take part in collecting restaurant payments, but never decide about amounts or about what is paid: a device shows, launches and reports; a cashier attests; every amount comes from the service.
 
-Devices send their credential as a bearer token and may make one request a second, ten at once. All requests of a credential count equally and together, also those answered 304 or with an error: a poll every two seconds and a heartbeat every ten leave room for a report. A robotics consumer may make five requests a second, thirty at once. Paths end in a slash; without it the answer is 404 \`trailing_slash_missing\`, which names the right path and never redirects. Every error has the same body, \`ApiError\`; its \`code\` is from a closed list, which the schema \`ErrorCode\` explains.`;
+Devices send their credential as a bearer token and may make one request a second, ten at once. All requests of a credential count equally and together, also those answered 304 or with an error: a poll every two seconds and a heartbeat every ten leave room for a report. A robotics consumer may make five requests a second, thirty at once. Paths end in a slash; without it the answer is 404 \`trailing_slash_missing\`, which names the right path and never redirects. Dates and moments in requests are of the years 1900 to 2199. Every error has the same body, \`ApiError\`; its \`code\` is from a closed list, which the schema \`ErrorCode\` explains.`;
 
 /**
  * Adds the examples that zod leaves out when a schema transforms its input: they show what a client sends.

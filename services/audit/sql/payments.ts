@@ -238,8 +238,3 @@ export async function selectHours(
       and created_at < (${day}::date + 1)::timestamp at time zone ${timeZone}
     group by grouping sets ((1, 2), (2)) order by 1, 2`;
 }
-
-export async function knowsTimeZone(database: Database, timeZone: string): Promise<boolean> {
-  const rows = await database`select from pg_timezone_names where name = ${timeZone}`;
-  return rows.length > 0;
-}

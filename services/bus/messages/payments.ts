@@ -9,6 +9,7 @@ import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
 import { repeatable } from "../operation.ts";
 import { pageBefore } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
+import { dateSchema } from "./date.ts";
 
 const id = z.int().positive();
 const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
@@ -96,7 +97,7 @@ export const getOverview = repeatable(
   "audit.getOverview",
   z.object({
     caller,
-    day: z.iso.date(),
+    day: dateSchema,
     timeZone: z.string().max(BOUNDS.timeZoneCharacters),
     sandbox: z.boolean().optional(),
   }),

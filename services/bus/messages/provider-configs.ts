@@ -31,7 +31,7 @@ export const providerConfigSchema = z.object({
   status: z.enum(["active", "disabled"]),
   /** What the adapter needs besides secrets: merchant data, addresses. */
   settings: z.record(z.string(), z.unknown()),
-  /** The names and times of the stored secrets, never their values. During a rotation, one name is listed two or three times. */
+  /** The names and times of the stored secrets, never their values. During a rotation, one name is listed several times. */
   secrets: z.array(z.object({ name: z.string(), createdAtMs: z.number(), expiresAtMs: z.number().nullable() })),
   createdAtMs: z.number(),
 });
@@ -91,8 +91,8 @@ export const seedSandboxProvider = repeatable(
   z.object({ configId: id }),
 );
 /**
- * Generates a new callback secret, or stores `secret`. For `overlapMs` the service also accepts the old one. Only this
- * reply has a generated secret.
+ * Generates a new callback secret, or stores `secret`. For `overlapMs` the service also accepts the older ones. Only this reply
+ * has a generated secret. Refuses with `conflict` while too many are valid, unless `overlapMs` is 0.
  */
 export const rotateProviderSecret = once(
   "providers.rotateProviderSecret",

@@ -9,6 +9,7 @@ import { z } from "zod";
 import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
+import { dateSchema } from "./date.ts";
 import { ISSUE_KINDS } from "./issues.ts";
 import { PROVIDER_MODES } from "./provider-configs.ts";
 import { reasonSchema } from "./sentence.ts";
@@ -44,7 +45,8 @@ export const MISSING_CODES = [
 const missingSchema = z.object({ code: z.enum(MISSING_CODES), count, day: date.nullable() });
 export type Missing = z.infer<typeof missingSchema>;
 
-const days = { kind: z.enum(PERIOD_KINDS), fromDate: date, toDate: date };
+const kind = z.enum(PERIOD_KINDS);
+const days = { kind, fromDate: date, toDate: date };
 export const periodSchema = z.object({
   accountId: id,
   /** The account's filial; null where several filials share the account. */
@@ -68,10 +70,12 @@ export const listPeriods = repeatable(
   "reconciliation.listPeriods",
   z.object({
     caller,
-    ...days,
+    kind,
+    fromDate: dateSchema,
+    toDate: dateSchema,
     accountId: id.optional(),
     filialId: id.optional(),
-    after: z.object({ accountId: z.int().min(0), fromDate: date }).optional(),
+    after: z.object({ accountId: z.int().min(0), fromDate: dateSchema }).optional(),
     limit: z.int().min(1).max(LISTED_PERIODS),
   }),
   z.object({ periods: z.array(periodSchema), hasMore: z.boolean() }),
@@ -112,7 +116,7 @@ export const CLOSING_CONFLICTS = [
  */
 export const closePeriod = repeatable(
   "reconciliation.closePeriod",
-  z.object({ caller, accountId: id, kind: z.enum(PERIOD_KINDS), fromDate: date, reason: reasonSchema }),
+  z.object({ caller, accountId: id, kind, fromDate: dateSchema, reason: reasonSchema }),
   oneClosing,
 );
 
@@ -186,7 +190,7 @@ export const reportDay = repeatable(
   z.object({
     caller,
     filialId: id,
-    day: date,
+    day: dateSchema,
     mode: z.enum(PROVIDER_MODES),
     /** An IANA name. When left out, the time zone of the filial's accounts. */
     timeZone: z.string().optional(),

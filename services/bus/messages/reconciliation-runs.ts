@@ -7,6 +7,7 @@ import { z } from "zod";
 import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
+import { dateSchema } from "./date.ts";
 import { ISSUE_KINDS } from "./issues.ts";
 
 const id = z.int().positive();
@@ -72,7 +73,7 @@ export const COMPARISON_CONFLICTS = ["run_not_done", "differences_deleted"] as c
  */
 export const startRun = once(
   "reconciliation.startRun",
-  z.object({ caller, accountId: id, fromDate: date.optional(), toDate: date.optional() }),
+  z.object({ caller, accountId: id, fromDate: dateSchema.optional(), toDate: dateSchema.optional() }),
   z.object({ run: runSchema }),
 );
 

@@ -5,11 +5,11 @@ import { z } from "zod";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
+import { dateSchema } from "./date.ts";
 import { nameSchema } from "./name.ts";
 import { PROVIDER_MODES } from "./provider-configs.ts";
 
 const id = z.int().positive();
-const date = z.iso.date();
 
 /** By their contracts, providers settle at the latest some weeks after the payment. */
 export const SETTLEMENT_DELAY_DAYS = { min: 0, max: 90 } as const;
@@ -83,7 +83,7 @@ export const changeStatementAccount = once(
     currency: currency.nullable().optional(),
     settlementDelayDays: settlementDelayDays.optional(),
     timeZone: z.string().nullable().optional(),
-    lastDay: date.nullable().optional(),
+    lastDay: dateSchema.nullable().optional(),
   }),
   accountReply,
 );

@@ -7,6 +7,7 @@ import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { malformedReasonSchema } from "../malformed-reasons.ts";
 import { repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
+import { dateSchema } from "./date.ts";
 import { LINE_KINDS } from "./statement-formats.ts";
 
 const id = z.int().positive();
@@ -86,10 +87,10 @@ export const listLines = repeatable(
   z.object({
     caller,
     accountId: id,
-    fromDate: date.optional(),
-    toDate: date.optional(),
+    fromDate: dateSchema.optional(),
+    toDate: dateSchema.optional(),
     ...filter,
-    after: z.object({ bookedOn: date, lineId: z.int().min(0) }).optional(),
+    after: z.object({ bookedOn: dateSchema, lineId: z.int().min(0) }).optional(),
     limit,
   }),
   z.object({ lines: z.array(statementLineSchema), hasMore: z.boolean() }),

@@ -59,8 +59,8 @@ export async function insertSecret(
 }
 
 /**
- * The older secrets expire after `overlapMs` at the latest. The current one and the one before stay valid until then,
- * because the answer with the current one may be lost. So with their successor at most three are live.
+ * The older secrets expire after `overlapMs` at the latest. All of them stay valid until then: when the answers of several
+ * rotations are lost, the provider still signs with the oldest one.
  */
 export async function expireSecrets(
   sql: Transaction,
@@ -69,11 +69,7 @@ export async function expireSecrets(
   const { configId, name, overlapMs } = replaced;
   await sql`
     update provider_secrets
-    set expires_at = case
-      when secret_id in (
-        select secret_id from provider_secrets where config_id = ${configId} and name = ${name}
-        order by secret_id desc limit 2)
-      then least(expires_at, now() + ${overlapMs}::float8 * interval '1 ms') else now() end
+    set expires_at = least(expires_at, now() + ${overlapMs}::float8 * interval '1 ms')
     where config_id = ${configId} and name = ${name} and (expires_at is null or expires_at > now())`;
 }
 

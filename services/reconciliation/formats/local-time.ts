@@ -7,7 +7,7 @@ const QUARTER_MS = 900_000;
 const OFFSETS = new Map<string, number>();
 const MOST_OFFSETS = 10_000;
 
-/** Whether the runtime knows this IANA time zone. */
+/** Whether the runtime knows this time zone. Where PostgreSQL computes too, `canonicalTimeZone` decides. */
 export function isTimeZone(timeZone: string): boolean {
   try {
     formatterOf(timeZone);

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { DayTotals } from "../../../services/bus/messages/reconciliation-periods.ts";
+import { canonicalTimeZone } from "../../../services/bus/time-zones.ts";
 import { reportDay } from "../../../services/reconciliation/day-report.ts";
 import { DAY, type RunDatabase, type RunWorld, startRunDatabase } from "../matching/run-world.ts";
 import { operator, refusalOf } from "./closing-world.ts";
@@ -168,6 +169,32 @@ describe("the report of a day", () => {
       row,
       [],
     ]);
+  });
+
+  test("a day in summer, in zones that PostgreSQL reads in its own way: it begins at the zone's midnight", async () => {
+    const request = { caller: operator(world), filialId: world.filialId, mode: "live" as const, startsAtMinute: 0 };
+    const beginning = async (timeZone: string) => {
+      const { fromMs } = await reportDay(world, { ...request, day: "2026-07-01", timeZone });
+      return new Date(fromMs).toISOString();
+    };
+    expect(await beginning("CET")).toBe("2026-06-30T22:00:00.000Z");
+    expect(await beginning("europe/berlin")).toBe("2026-06-30T22:00:00.000Z");
+    expect(await beginning("Etc/GMT-2")).toBe("2026-06-30T22:00:00.000Z");
+    for (const offset of ["+02:00", "+0200"]) expect(await refusalOf(beginning(offset))).toBe("invalid_request");
+  });
+
+  test("each time zone that a request may name: PostgreSQL and the runtime have the same clock", async () => {
+    const names = Intl.supportedValuesOf("timeZone");
+    expect(names.map(canonicalTimeZone)).toEqual(names);
+    const clocks = await world.database<{ name: string; january: string; july: string }[]>`
+      select name, to_char('2026-01-15T12:00Z'::timestamptz at time zone name, 'YYYY-MM-DD HH24:MI') as january,
+        to_char('2026-07-15T12:00Z'::timestamptz at time zone name, 'YYYY-MM-DD HH24:MI') as july
+      from unnest(${[...names, "UTC", "Etc/GMT-14", "Etc/GMT+12"]}::text[]) name`;
+    const clock = (at: string, timeZone: string) =>
+      new Date(at).toLocaleString("sv-SE", { timeZone, dateStyle: "short", timeStyle: "short" });
+    for (const { name, january, july } of clocks) {
+      expect([name, january, july]).toEqual([name, clock("2026-01-15T12:00Z", name), clock("2026-07-15T12:00Z", name)]);
+    }
   });
 
   test("a filial of another organization, or an unknown time zone: refused", async () => {
