@@ -6,17 +6,10 @@ import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import type { Handler, RequestOf } from "../bus/operation.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { personActor } from "../db/provider-audit-log.ts";
-import {
-  type IssuesDeps,
-  issueConflict,
-  requireIssue,
-  requireUnattributed,
-  requireUnresolved,
-  toIssue,
-} from "./life-cycle.ts";
+import { type IssuesDeps, issueConflict, requireUnattributed, requireUnresolved, toIssue } from "./life-cycle.ts";
 import { ISSUE_LIMITS } from "./limits.ts";
 import { announceIssues, priorOf, recordSteps } from "./recording.ts";
 import * as sql from "./sql/issues.ts";
@@ -55,10 +48,10 @@ async function close(
 ): Promise<sql.IssueRow> {
   const { organizationId, userId } = caller;
   const key = { organizationId, issueId };
-  const seen = requireIssue(await sql.getIssue(database, key));
+  const seen = existing(await sql.getIssue(database, key));
   const { issue, follow } = await database.begin(async (tx) => {
     if (hasMoney(seen)) await rules.lock(tx, seen);
-    const before = requireIssue(await sql.lockIssue(tx, key));
+    const before = existing(await sql.lockIssue(tx, key));
     if (isRepetition(before, { userId, reason })) return { issue: before, follow: nothing };
     requireUnresolved(before);
     requireUnattributed(before);

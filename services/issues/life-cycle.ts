@@ -5,7 +5,7 @@ import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
 import { createOnce } from "../db/creations.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { personActor } from "../db/provider-audit-log.ts";
@@ -36,7 +36,7 @@ export async function getIssue(
 ): Promise<Omit<ReplyOf<typeof bus.getIssue>, "aloneUpToMinor">> {
   requirePermission(caller, "reconciliation.manage");
   const key = { organizationId: caller.organizationId, issueId };
-  const issue = requireIssue(await sql.getIssue(database, key));
+  const issue = existing(await sql.getIssue(database, key));
   const orderIds = [issue.order_id, issue.proposal?.orderId].filter((id) => typeof id === "number");
   const [written, steps, priorEvidence, orders] = await Promise.all([
     comments.listComments(database, key),
@@ -72,7 +72,7 @@ export const assignIssue: Handler<IssuesDeps, typeof bus.assignIssue> = async ({
       const detail = "There is no such person who may decide issues; name an active reconciliation operator.";
       throw new RefusedError({ code: "not_found", detail });
     }
-    const before = requireIssue(await sql.lockIssue(tx, { organizationId, issueId }));
+    const before = existing(await sql.lockIssue(tx, { organizationId, issueId }));
     requireUnresolved(before);
     if (before.assignee_id === assigneeId) return before;
     const after = await sql.assignIssue(tx, issueId, assigneeId);
@@ -91,7 +91,7 @@ export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async 
   requirePermission(caller, "reconciliation.manage");
   const { organizationId, userId: authorId, name: authorName } = caller;
   const create = async (tx: Transaction): Promise<comments.CommentRow> => {
-    const issue = requireIssue(await sql.lockIssue(tx, { organizationId, issueId }));
+    const issue = existing(await sql.lockIssue(tx, { organizationId, issueId }));
     if ((await comments.countComments(tx, issueId)) >= ISSUE_LIMITS.comments) {
       const detail = `An issue has ${ISSUE_LIMITS.comments} comments at most.`;
       throw issueConflict("too_many_comments", detail);
@@ -110,11 +110,6 @@ export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async 
 /** Why an issue cannot be resolved so: a reason for a program and a sentence for a person. */
 export function issueConflict(reason: (typeof bus.ISSUE_CONFLICTS)[number], detail: string): RefusedError {
   return new RefusedError({ code: "conflict", reason, detail });
-}
-
-export function requireIssue(issue: sql.IssueRow | undefined): sql.IssueRow {
-  if (issue === undefined) throw new RefusedError({ code: "not_found" });
-  return issue;
 }
 
 export function isUnresolved({ status }: Pick<sql.IssueRow, "status">): boolean {

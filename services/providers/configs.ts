@@ -101,8 +101,7 @@ function check(deps: ProvidersDeps, { kind, mode, secrets = {} }: Request): void
 
 async function requirePlace(tx: Transaction, { caller, filialId, mode }: Request): Promise<void> {
   const { organizationId } = caller;
-  const isThere = await lockFilial(tx, { organizationId, filialId });
-  existing(isThere ? filialId : undefined, "filial_id");
+  existing(await lockFilial(tx, { organizationId, filialId }), "filial_id");
   if ((await sql.findActiveConfig(tx, { filialId, mode })) !== undefined) throw secondActive(mode);
   if ((await sql.countConfigs(tx, organizationId)) >= PROVIDER_LIMITS.configs) {
     const detail = `An organization has at most ${PROVIDER_LIMITS.configs} provider configs.`;
@@ -144,13 +143,11 @@ export const changeProviderConfig: Handler<ProvidersDeps, typeof bus.changeProvi
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
   const config = await deps.database.begin(async (tx) => {
-    const known = await sql.findConfig(tx, { organizationId, configId });
-    if (known === undefined) throw new RefusedError({ code: "not_found" });
+    const known = existing(await sql.findConfig(tx, { organizationId, configId }));
     const { filial_id: filialId, mode, kind } = known;
     // Every change locks the filial first, so that two changes in one filial follow one another.
     await lockFilial(tx, { organizationId, filialId });
-    const before = await sql.lockConfig(tx, { organizationId, configId });
-    if (before === undefined) throw new RefusedError({ code: "not_found" });
+    const before = existing(await sql.lockConfig(tx, { organizationId, configId }));
     const next = {
       name: name ?? before.name,
       settings: settings === undefined ? before.settings : { ...deps.adapters[kind].checkSettings(settings) },
@@ -200,8 +197,7 @@ export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProvi
   requirePermission(caller, "organization.manage");
   if (suppliedSecret !== undefined) checkSecret("/secret", suppliedSecret);
   const { organizationId } = caller;
-  const known = await sql.findConfig(deps.database, { organizationId, configId });
-  if (known === undefined) throw new RefusedError({ code: "not_found" });
+  const known = existing(await sql.findConfig(deps.database, { organizationId, configId }));
   const adapter = deps.adapters[known.kind];
   if (!adapter.secretNames.includes(name)) {
     refuseFields({
@@ -216,8 +212,7 @@ export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProvi
       throw new RefusedError({ code: "conflict", detail: "A secret of this config is just being replaced." });
     }
     const renewed = await renew(deps, tx, { config: known, name, suppliedSecret });
-    const held = await sql.lockConfig(tx, { organizationId, configId });
-    if (held === undefined) throw new RefusedError({ code: "not_found" });
+    const held = existing(await sql.lockConfig(tx, { organizationId, configId }));
     const place = { configId, name };
     await requireUnsharedSecret(tx, deps, { ...place, organizationId, secret: renewed });
     await expireSecrets(tx, { ...place, overlapMs });
@@ -263,7 +258,7 @@ export const ensureTestConfig: Handler<ProvidersDeps, typeof bus.ensureTestConfi
   const { organizationId } = requirePermission(caller, "organization.manage");
   const findKnown = async () => {
     const known = await deps.database.begin(async (tx) => {
-      existing((await lockFilial(tx, { organizationId, filialId })) ? filialId : undefined, "filial_id");
+      existing(await lockFilial(tx, { organizationId, filialId }), "filial_id");
       return sql.findActiveConfig(tx, { filialId, mode: MODE });
     });
     if (known === undefined) return undefined;

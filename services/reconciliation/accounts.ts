@@ -70,21 +70,13 @@ async function requirePlace(
   transaction: Transaction,
   { caller: { organizationId }, filialId, configId, mode }: CreateRequest,
 ): Promise<void> {
-  if (filialId !== undefined) await requireFilial(transaction, { organizationId, filialId });
+  if (filialId !== undefined) existing(await sql.hasFilial(transaction, { organizationId, filialId }), "filial_id");
   if (configId === undefined) return;
   const config = existing(await sql.findAccountConfig(transaction, { organizationId, configId }), "config_id");
   if (config.mode !== mode) throw conflict(`The provider config is of the mode \`${config.mode}\`.`);
   if (filialId !== undefined && config.filial_id !== filialId) {
     throw conflict("The provider config is of another filial; leave out the filial, or name that one.");
   }
-}
-
-async function requireFilial(
-  transaction: Transaction,
-  key: { readonly organizationId: number; readonly filialId: number },
-): Promise<void> {
-  const isThere = await sql.hasFilial(transaction, key);
-  existing(isThere ? key.filialId : undefined, "filial_id");
 }
 
 /**
@@ -100,7 +92,8 @@ export const changeStatementAccount: ReconciliationHandler<typeof bus.changeStat
   const { organizationId } = caller;
   const row = await database.begin(async (transaction) => {
     const before = existing(await sql.lockAccount(transaction, { organizationId, accountId }));
-    if (filialId !== undefined && filialId !== null) await requireFilial(transaction, { organizationId, filialId });
+    if (filialId !== undefined && filialId !== null)
+      existing(await sql.hasFilial(transaction, { organizationId, filialId }), "filial_id");
     const next = {
       name: name ?? before.name,
       filial_id: filialId === undefined ? before.filial_id : filialId,

@@ -16,8 +16,9 @@ import { canonicalJson } from "./canonical-json.ts";
 
 import type { ReconciliationDeps } from "./deps.ts";
 import { PERIOD_LIMITS } from "./limits.ts";
-import { missingSentence, periodOf, requireAccount } from "./periods.ts";
+import { missingSentence, periodOf } from "./periods.ts";
 import * as sql from "./sql/closings.ts";
+import { hasAccount } from "./sql/lines.ts";
 import { listPeriods, type Period } from "./sql/periods.ts";
 
 export interface ClosingDeps extends Pick<ReconciliationDeps, "database" | "longDatabase"> {
@@ -36,7 +37,7 @@ export const closePeriod: Handler<ClosingDeps, typeof bus.closePeriod> = async (
   requirePermission(caller, "reconciliation.manage");
   const period = { ...periodOf(kind, fromDate), accountId };
   const { organizationId } = caller;
-  await requireAccount(deps, { organizationId, accountId });
+  existing(await hasAccount(deps.database, { organizationId, accountId }), "account_id");
   const { closingKey, longDatabase, database } = deps;
   if (closingKey === undefined) {
     const detail = "This installation has no key for closings: its operator sets CLOSING_SIGNING_KEY.";

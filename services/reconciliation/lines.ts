@@ -14,7 +14,7 @@ export const listLines: ReconciliationHandler<typeof bus.listLines> = async ({ d
   const { caller, accountId, fromDate, toDate, after, limit, ...filter } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
-  existing((await sql.hasAccount(database, { organizationId, accountId })) || undefined, "account_id");
+  existing(await sql.hasAccount(database, { organizationId, accountId }), "account_id");
   const { page, hasMore } = await readPage<bus.StatementLine>(limit, async (last, count) => {
     const wanted = { accountId, fromDate, toDate, filter, after: last ?? after, limit: count };
     return (await sql.listLines(database, wanted)).map(lineOf);
@@ -29,7 +29,7 @@ export const listImportLines: ReconciliationHandler<typeof bus.listImportLines> 
   const { caller, importId, sincePosition, limit, ...filter } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
-  existing((await sql.hasImport(database, { organizationId, importId })) || undefined);
+  existing(await sql.hasImport(database, { organizationId, importId }));
   const { page, hasMore } = await readPage<ImportLine>(limit, async (last, count) => {
     const wanted = { importId, filter, sincePosition: last?.position ?? sincePosition, limit: count };
     const rows = await sql.listImportLines(database, wanted);
@@ -43,10 +43,8 @@ export const listMalformedRows: ReconciliationHandler<typeof bus.listMalformedRo
   const { caller, accountId, importId, after = { importId: 0, position: 0 }, limit } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
-  if (accountId !== undefined)
-    existing((await sql.hasAccount(database, { organizationId, accountId })) || undefined, "account_id");
-  if (importId !== undefined)
-    existing((await sql.hasImport(database, { organizationId, importId })) || undefined, "import_id");
+  if (accountId !== undefined) existing(await sql.hasAccount(database, { organizationId, accountId }), "account_id");
+  if (importId !== undefined) existing(await sql.hasImport(database, { organizationId, importId }), "import_id");
   const { page, hasMore } = await readPage<bus.ListedMalformedRow>(limit, async (last, count) => {
     const wanted = { organizationId, accountId, importId, after: last ?? after, limit: count };
     return (await sql.listMalformedRows(database, wanted)).map(malformedRowOf);

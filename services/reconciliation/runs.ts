@@ -5,7 +5,7 @@ import { ISSUE_KINDS } from "../bus/messages/issues.ts";
 import type * as bus from "../bus/messages/reconciliation-runs.ts";
 import { RUN_STEPS } from "../bus/messages/reconciliation-runs.ts";
 import type { Handler } from "../bus/operation.ts";
-import { invalidField, RefusedError } from "../bus/refusals.ts";
+import { existing, invalidField, RefusedError } from "../bus/refusals.ts";
 import { WorkStoppedError } from "../db/stoppable.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { RUN_LIMITS } from "./limits.ts";
@@ -25,8 +25,7 @@ const DAY_MS = 24 * 3_600_000;
 export const startRun: Handler<RunDeps, typeof bus.startRun> = async (deps, { caller, accountId, ...days }) => {
   requirePermission(caller, "reconciliation.manage");
   const { organizationId, userId: startedBy } = caller;
-  const covered = await sql.findCoveredDays(deps.database, { organizationId, accountId });
-  if (covered === undefined) throw new RefusedError({ code: "not_found" });
+  const covered = existing(await sql.findCoveredDays(deps.database, { organizationId, accountId }));
   const { fromDate = covered.from_date, toDate = covered.to_date } = days;
   if (fromDate === null || toDate === null) {
     throw conflict("nothing_imported", "The account has no imported statement: import one, or name the days.");
@@ -93,8 +92,7 @@ export const getRun: Handler<RunDeps, typeof bus.getRun> = async (deps, { caller
 };
 
 async function readRun(deps: RunDeps, organizationId: number, runId: number): Promise<{ run: bus.Run }> {
-  const row = await sql.getRun(deps.database, { organizationId, runId });
-  if (row === undefined) throw new RefusedError({ code: "not_found" });
+  const row = existing(await sql.getRun(deps.database, { organizationId, runId }));
   return { run: runOf(row) };
 }
 

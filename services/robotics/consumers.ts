@@ -72,8 +72,7 @@ export const changeRoboticsConsumer: Handler<Deps, typeof messages.changeRobotic
   const { organizationId } = requirePermission(caller, "organization.manage");
   const consumer = await database.begin(async (transaction) => {
     // Waits for an acceptance of the consumer that is under way; its later requests see the change.
-    const row = await sql.lockConsumer(transaction, { organizationId, consumerId });
-    if (row === undefined) throw new RefusedError({ code: "not_found" });
+    const row = existing(await sql.lockConsumer(transaction, { organizationId, consumerId }));
     const next = { name: name ?? row.name, status: status ?? row.status };
     const changed = {
       ...(next.name === row.name ? {} : { name: next.name }),
@@ -100,8 +99,7 @@ export const resetRoboticsCredential: Handler<Deps, typeof messages.resetRobotic
   const { organizationId } = requirePermission(caller, "organization.manage");
   const { credential, hash } = newCredential();
   const consumer = await database.begin(async (transaction) => {
-    const row = await sql.lockConsumer(transaction, { organizationId, consumerId });
-    if (row === undefined) throw new RefusedError({ code: "not_found" });
+    const row = existing(await sql.lockConsumer(transaction, { organizationId, consumerId }));
     await sql.resetRoboticsCredential(transaction, consumerId, hash);
     await recordRoboticsAction(transaction, {
       organizationId,
@@ -147,9 +145,7 @@ export const seedSandboxConsumer: Handler<Deps, typeof messages.seedSandboxConsu
     });
   };
   const consumerId = await database.begin(async (transaction) => {
-    if ((await lockFilial(transaction, { organizationId, filialId })) === undefined) {
-      throw new RefusedError({ code: "not_found" });
-    }
+    existing(await lockFilial(transaction, { organizationId, filialId }));
     const known = await sql.findTestConsumer(transaction, { filialId, name: SANDBOX_NAME });
     if (known === undefined) {
       const wanted = { organizationId, filialId, name: SANDBOX_NAME, mode: "test", credentialHash } as const;

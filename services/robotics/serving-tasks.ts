@@ -45,8 +45,7 @@ export const listServingTasks: Handler<ReadDeps, typeof messages.listServingTask
 export const getServingTask: Handler<ReadDeps, typeof messages.getServingTask> = async ({ database }, request) => {
   const { caller, taskId } = request;
   requirePermission(caller, "organization.manage");
-  const row = await sql.getServingTask(database, { organizationId: caller.organizationId, taskId });
-  if (row === undefined) throw new RefusedError({ code: "not_found" });
+  const row = existing(await sql.getServingTask(database, { organizationId: caller.organizationId, taskId }));
   return { task: taskOf(row) };
 };
 
@@ -69,8 +68,7 @@ export const listConsumerTasks: Handler<ReadDeps, typeof messages.listConsumerTa
 export const getConsumerTask: Handler<ReadDeps, typeof messages.getConsumerTask> = async ({ database }, request) => {
   const { consumer, taskId } = request;
   const { organizationId, consumerId } = consumer;
-  const row = await sql.getServingTask(database, { organizationId, consumerId, taskId });
-  if (row === undefined) throw new RefusedError({ code: "not_found" });
+  const row = existing(await sql.getServingTask(database, { organizationId, consumerId, taskId }));
   return { task: taskOf(row) };
 };
 
@@ -151,8 +149,7 @@ export const cancelServingTask: Handler<Deps, typeof messages.cancelServingTask>
   const { caller, taskId, reason } = request;
   requirePermission(caller, "organization.manage");
   return await runMove(deps, async (transaction) => {
-    const task = await sql.lockTask(transaction, { organizationId: caller.organizationId, taskId });
-    if (task === undefined) throw new RefusedError({ code: "not_found" });
+    const task = existing(await sql.lockTask(transaction, { organizationId: caller.organizationId, taskId }));
     if (task.status === "cancelled") return { task, events: [] };
     return await moveTask(transaction, task, { type: "CANCEL", actor: personActor(caller), reason });
   });
@@ -193,8 +190,7 @@ async function holdTask(transaction: Transaction, consumer: ConsumerCaller, task
   const { organizationId, consumerId } = consumer;
   const known = await holdConsumer(transaction, { organizationId, consumerId });
   if (known?.status !== "active") throw new RefusedError({ code: "permission_denied" });
-  const task = await sql.lockTask(transaction, { organizationId, consumerId, taskId });
-  if (task === undefined) throw new RefusedError({ code: "not_found" });
+  const task = existing(await sql.lockTask(transaction, { organizationId, consumerId, taskId }));
   return task;
 }
 
