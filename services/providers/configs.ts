@@ -3,7 +3,6 @@
  * secrets. A reply names the stored secrets and never shows them.
  */
 import { isDeepStrictEqual } from "node:util";
-import { BOUNDS } from "../bus/bounds.ts";
 import type { FieldError } from "../bus/field-errors.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/provider-configs.ts";
@@ -23,7 +22,7 @@ import * as sql from "./sql/configs.ts";
 import { expireSecrets, insertSecret, listLiveSecrets, lockRotation } from "./sql/secrets.ts";
 
 export const listProviderConfigs: Handler<ProvidersDeps, typeof bus.listProviderConfigs> = async (deps, request) => {
-  const { caller, filialId, sinceId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, filialId, sinceId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   // One row more shows whether there is a further page.
   const rows = await sql.listProviderConfigs(deps.database, { organizationId, filialId, sinceId, limit: limit + 1 });

@@ -1,6 +1,5 @@
 /** The accounts at providers and banks whose statements are imported: lists, creates and changes them. */
 import { currencyExponent } from "../../machines/currencies.ts";
-import { BOUNDS } from "../bus/bounds.ts";
 import { type FieldError, UNKNOWN_TIME_ZONE } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/statement-accounts.ts";
@@ -22,7 +21,7 @@ type ChangeRequest = RequestOf<typeof bus.changeStatementAccount>;
 /** Refuses with `permission_denied`. */
 export const listStatementAccounts: ReconciliationHandler<typeof bus.listStatementAccounts> = async (deps, request) => {
   const { database } = deps;
-  const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, sinceId, limit } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
   // One row more shows whether there is a further page.

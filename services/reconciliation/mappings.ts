@@ -1,5 +1,4 @@
 /** Mappings of CSV files: stores their versions, and previews how one reads an uploaded file. */
-import { BOUNDS } from "../bus/bounds.ts";
 import { FOR_FIELD_ERRORS, fieldErrors } from "../bus/field-errors.ts";
 import { malformedReason } from "../bus/malformed-reasons.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
@@ -25,7 +24,7 @@ import * as sql from "./sql/mappings.ts";
 /** Refuses with `permission_denied`. */
 export const listStatementMappings: ReconciliationHandler<typeof bus.listStatementMappings> = async (deps, request) => {
   const { database } = deps;
-  const { caller, name, isNewest = false, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, name, isNewest = false, sinceId, limit } = request;
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
   const { page, hasMore } = await readPage<bus.StatementMapping>(limit, async (last, count) => {

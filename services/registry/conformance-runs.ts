@@ -1,5 +1,4 @@
 /** Runs of the conformance suite that an owner starts at a sandbox, and their results. */
-import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/conformance-runs.ts";
 import { firstPage } from "../bus/page.ts";
@@ -74,7 +73,7 @@ export const startConformanceRun: RegistryHandler<typeof messages.startConforman
 };
 
 export const listConformanceRuns: RegistryHandler<typeof messages.listConformanceRuns> = async (deps, request) => {
-  const { caller, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, beforeId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const rows = await sql.listConformanceRuns(deps.sql, { organizationId, beforeId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(runMessage), limit);

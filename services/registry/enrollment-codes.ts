@@ -8,7 +8,6 @@
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import { partitionOf, partitionToken } from "../../machines/partition.ts";
 import type { DeviceKind } from "../../machines/station/state.ts";
-import { BOUNDS } from "../bus/bounds.ts";
 import type { announceCredentials as AnnounceCredentials } from "../bus/messages/announce.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as codes from "../bus/messages/enrollment-codes.ts";
@@ -131,7 +130,7 @@ export const issueEnrollmentCode: RegistryHandler<typeof codes.issueEnrollmentCo
 };
 
 export const listEnrollmentCodes: RegistryHandler<typeof codes.listEnrollmentCodes> = async (deps, request) => {
-  const { caller, deviceId, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, deviceId, beforeId, limit } = request;
   requirePermission(caller, "organization.manage");
   existing(await devices.getDevice(deps.sql, caller.organizationId, deviceId));
   const rows = await sql.listEnrollmentCodes(deps.sql, { deviceId, beforeId, limit: limit + 1 });

@@ -1,6 +1,5 @@
 /** The registry's audit log, which the owner reads. Each entry is written in the transaction of its change. */
 
-import { BOUNDS } from "../bus/bounds.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as events from "../bus/messages/events.ts";
 import { eventsOfPage } from "../bus/page.ts";
@@ -41,7 +40,7 @@ const eventMessage = (row: sql.RegistryEventRow): events.RegistryEventEntry => (
 });
 
 export const listEvents: RegistryHandler<typeof events.listEvents> = async (deps, request) => {
-  const { caller, search, sinceId, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, search, sinceId, beforeId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const found = await sql.listEvents(deps.sql, { organizationId, search, sinceId, beforeId, limit });
   return eventsOfPage(found.rows.map(eventMessage), limit, found.searchedThroughId);

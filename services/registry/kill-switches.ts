@@ -1,6 +1,5 @@
 /** Kill switches: one transaction changes the row, records who did it and why, and notifies gateways and hosts (design §3). */
 
-import { BOUNDS } from "../bus/bounds.ts";
 import type { announceSwitches as AnnounceSwitches } from "../bus/messages/announce.ts";
 import { type Barrier, requirePermission } from "../bus/messages/caller.ts";
 import * as killSwitches from "../bus/messages/kill-switches.ts";
@@ -51,7 +50,7 @@ export const setPlatformKillSwitch: RegistryHandler<typeof killSwitches.setPlatf
 };
 
 export const listKillSwitches: RegistryHandler<typeof killSwitches.listKillSwitches> = async (deps, request) => {
-  const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, sinceId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const rows = await sql.listKillSwitches(deps.sql, { organizationId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(killSwitchMessage), limit);

@@ -6,7 +6,6 @@ import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../machines/actor.ts";
 import type { DeviceKind } from "../../machines/station/state.ts";
-import { BOUNDS } from "../bus/bounds.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as sandboxes from "../bus/messages/sandboxes.ts";
 import { firstPage } from "../bus/page.ts";
@@ -94,7 +93,7 @@ async function messageOf(tx: Queryable, row: sql.SandboxRow): Promise<sandboxes.
 }
 
 export const listSandboxes: RegistryHandler<typeof sandboxes.listSandboxes> = async (deps, request) => {
-  const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, sinceId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const rows = await sql.listSandboxes(deps.sql, { organizationId, sinceId, limit: limit + 1 });
   const messages: sandboxes.Sandbox[] = [];

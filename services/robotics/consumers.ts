@@ -1,6 +1,5 @@
 /** Robotics consumers: their names, their access and their credentials. */
 import { createHash, randomBytes } from "node:crypto";
-import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/consumers.ts";
 import type { Handler } from "../bus/operation.ts";
@@ -24,7 +23,7 @@ const OPERATOR = { kind: "registry", id: 0, name: "operator" } as const;
 /** Lists by id. Another organization's filial has no consumers. Refuses with `permission_denied`. */
 export const listRoboticsConsumers: Handler<Deps, typeof messages.listRoboticsConsumers> = async (deps, request) => {
   const { database } = deps;
-  const { caller, filialId, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, filialId, sinceId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const rows = await sql.listRoboticsConsumers(database, { organizationId, filialId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(consumerOf), limit);

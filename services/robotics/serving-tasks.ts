@@ -5,7 +5,6 @@
  */
 import { createHash } from "node:crypto";
 import { nextTaskStatus, type ServingTaskEvent, type ServingTaskStatus } from "../../machines/serving-task.ts";
-import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type { ConsumerCaller } from "../bus/messages/consumers.ts";
 import type * as messages from "../bus/messages/serving-tasks.ts";
@@ -32,7 +31,7 @@ type OfferRequest = RequestOf<typeof messages.offerServingTask>;
  * `permission_denied`.
  */
 export const listServingTasks: Handler<ReadDeps, typeof messages.listServingTasks> = async ({ database }, request) => {
-  const { caller, filialId, consumerId, status, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, filialId, consumerId, status, beforeId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const { page, hasMore } = await readPage<messages.ServingTask>(limit, async (last, count) => {
     const wanted = { organizationId, filialId, consumerId, status, beforeId: last?.taskId ?? beforeId, limit: count };
@@ -52,7 +51,7 @@ export const getServingTask: Handler<ReadDeps, typeof messages.getServingTask> =
 /** The consumer's tasks, oldest first. */
 export const listConsumerTasks: Handler<ReadDeps, typeof messages.listConsumerTasks> = async (deps, request) => {
   const { database } = deps;
-  const { consumer, status, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { consumer, status, sinceId, limit } = request;
   const { consumerId } = consumer;
   const [filial, { page, hasMore }] = await Promise.all([
     getFilialRobotics(database, consumer),

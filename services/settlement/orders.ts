@@ -5,7 +5,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../machines/actor.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
-import { BOUNDS } from "../bus/bounds.ts";
 import type { FieldError } from "../bus/field-errors.ts";
 import { flushKeys } from "../bus/flush-outbox.ts";
 import type * as announce from "../bus/messages/announce.ts";
@@ -92,7 +91,7 @@ export const getOrder: Handler<SettlementDeps, typeof orders.getOrder> = async (
 
 /** Newest first. Empty for an unknown station and for a station of another organization. Refuses with `permission_denied`. */
 export const listOrders: Handler<SettlementDeps, typeof orders.listOrders> = async (deps, request) => {
-  const { caller, stationId, status, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, stationId, status, beforeId, limit } = request;
   const { organizationId } = requirePermission(caller, "payments.collect", "organization.manage");
   const { page, hasMore } = await readPage<orders.Order>(limit, (last, count) =>
     sql.listOrders(deps.database, {

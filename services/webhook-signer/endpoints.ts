@@ -3,7 +3,6 @@
  * organization's.
  */
 
-import { BOUNDS } from "../bus/bounds.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/webhook-endpoints.ts";
 import type { RequestOf } from "../bus/operation.ts";
@@ -54,7 +53,7 @@ async function withItsSecrets(using: Queryable, row: sql.EndpointRow): Promise<m
 
 export const listWebhookEndpoints: SignerHandler<typeof messages.listWebhookEndpoints> = async (
   { database },
-  { caller, consumerId, sinceId = 0, limit = BOUNDS.listedUnlessAsked },
+  { caller, consumerId, sinceId, limit },
 ) => {
   const { organizationId } = requirePermission(caller, "organization.manage");
   // One more than the limit shows whether there are more.

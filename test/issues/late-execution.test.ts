@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { z } from "zod";
 import * as attributions from "../../services/bus/messages/attributions.ts";
 import * as issues from "../../services/bus/messages/issues.ts";
-import type { Operation, RequestOf } from "../../services/bus/operation.ts";
+import type { Operation, SentRequestOf } from "../../services/bus/operation.ts";
 import { raiseIssues } from "../../services/issues/sql/raise.ts";
 import { type Place, type ProvidersWorld, startProvidersWorld } from "../providers/providers-world.ts";
 import { carryOut as carryOutOnce } from "../support/carry-out-twice.ts";
@@ -32,7 +32,7 @@ async function raise({ organizationId, stationId }: Place): Promise<number> {
 
 const carryOut = <TOperation extends Operation<z.ZodType, z.ZodType>>(
   operation: TOperation,
-  request: RequestOf<TOperation>,
+  request: SentRequestOf<TOperation>,
 ) => carryOutOnce(world.bus.nc, operation, request);
 
 const statusOf = async ({ operator }: Place, issueId: number): Promise<string> =>

@@ -12,6 +12,7 @@ import { z } from "zod";
 import { AMOUNT_MINOR_PATTERN, BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { malformedReasonSchema } from "../malformed-reasons.ts";
 import { once, repeatable } from "../operation.ts";
+import { pageBefore } from "../page.ts";
 import { actorSchema, callerSchema as caller } from "./caller.ts";
 import { creationSchema as creation } from "./creation.ts";
 import { detailsSchema, reasonSchema as reason } from "./sentence.ts";
@@ -237,12 +238,7 @@ export type IssueFilter = z.infer<typeof issueFilterSchema>;
 /** Newest first; `beforeId` continues a list. */
 export const listIssues = repeatable(
   "providers.listIssues",
-  z.object({
-    caller,
-    ...issueFilterSchema.shape,
-    beforeId: id.optional(),
-    limit: z.int().min(1).max(BOUNDS.listed),
-  }),
+  z.object({ caller, ...issueFilterSchema.shape, ...pageBefore }),
   z.object({ issues: z.array(issueSchema), hasMore: z.boolean() }),
 );
 

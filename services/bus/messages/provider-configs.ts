@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
-import { pageAfter, pageBefore } from "../page.ts";
+import { pageAfter, pageOfAuditLog } from "../page.ts";
 import { actorSchema, barrierSchema, callerSchema as caller } from "./caller.ts";
 import { auditLogSearch, throughId } from "./events.ts";
 import { nameSchema } from "./name.ts";
@@ -133,6 +133,6 @@ export type ProviderEventEntry = z.infer<typeof providerEventSchema>;
  */
 export const listProviderEvents = repeatable(
   "providers.listProviderEvents",
-  z.object({ caller, ...auditLogSearch, ...pageAfter, ...pageBefore }),
+  z.object({ caller, ...auditLogSearch, ...pageOfAuditLog }),
   z.object({ events: z.array(providerEventSchema), ...throughId }),
 );

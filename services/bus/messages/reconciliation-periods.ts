@@ -8,6 +8,7 @@
 import { z } from "zod";
 import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { repeatable } from "../operation.ts";
+import { pageBefore, pageLimit } from "../page.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { ISSUE_KINDS } from "./issues.ts";
 import { PROVIDER_MODES } from "./provider-configs.ts";
@@ -17,7 +18,6 @@ const id = z.int().positive();
 const date = z.iso.date();
 const count = z.int().min(0);
 const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
-const limit = z.int().min(1).max(BOUNDS.listed);
 
 export const PERIOD_KINDS = ["day", "month"] as const;
 export const PERIOD_STATES = ["open", "ready", "closed"] as const;
@@ -121,7 +121,7 @@ export const getClosing = repeatable("reconciliation.getClosing", z.object({ cal
 /** Newest first. */
 export const listClosings = repeatable(
   "reconciliation.listClosings",
-  z.object({ caller, accountId: id.optional(), beforeId: id.optional(), limit }),
+  z.object({ caller, accountId: id.optional(), ...pageBefore }),
   z.object({ closings: z.array(closingSchema), hasMore: z.boolean() }),
 );
 
@@ -133,7 +133,7 @@ const CLOSING_ITEMS = ["line", "issue"] as const;
  */
 export const listClosingItems = repeatable(
   "reconciliation.listClosingItems",
-  z.object({ caller, closingId: id, of: z.enum(CLOSING_ITEMS), after: z.string().optional(), limit }),
+  z.object({ caller, closingId: id, of: z.enum(CLOSING_ITEMS), after: z.string().optional(), limit: pageLimit }),
   z.object({ items: z.array(z.object({ key: z.string(), item: z.string() })), hasMore: z.boolean() }),
 );
 
