@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../limits.ts";
 import { asObject, hasStatus, Mismatch, objectOf } from "./expect.ts";
-import { Party, type SuiteAnswer, type Wire } from "./http.ts";
+import { DEVICE_ROOT, Party, type SuiteAnswer, type Wire } from "./http.ts";
 
 export interface LogIn {
   readonly email: string;
@@ -88,7 +88,7 @@ export class World {
     this.owner = owner;
     this.sandbox = sandbox;
     this.currency = currency;
-    this.anonymous = new Party(wire, "anonymous", "/api/payments/v1/devices/");
+    this.anonymous = new Party(wire, "anonymous", DEVICE_ROOT);
   }
 
   get cashier(): Party {
@@ -146,7 +146,7 @@ export class World {
     const answer = await this.claim(code);
     const credential = answer.status < 300 ? objectOf(answer)["credential"] : undefined;
     if (typeof credential !== "string") throw new Mismatch("answer to enroll", "a credential", answer.text);
-    const party = new Party(this.wire, which, "/api/payments/v1/devices/", credential, true);
+    const party = new Party(this.wire, which, DEVICE_ROOT, credential, true);
     this.#devices = { ...this.#devices, [which]: { party, answer, code } };
     this.credentials.push(party);
   }

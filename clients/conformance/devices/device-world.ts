@@ -129,7 +129,7 @@ export class DeviceWorld {
     );
     const credential = String(enrolled.answer?.json["credential"]);
     // At the end the run verifies that the service refuses this credential.
-    this.world.credentials.push(new Party(this.world.wire, this.kind, "/api/payments/v1/devices/", credential));
+    this.world.credentials.push(new Party(this.world.wire, this.kind, DEVICE_ROOT, credential));
     return { enrolled, credential };
   }
 

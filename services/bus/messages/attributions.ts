@@ -9,8 +9,8 @@
  * Proposals need `reconciliation.manage`. When the same person repeats the same request, the answer is the same.
  */
 import { z } from "zod";
-import { AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
+import { amountMinorSchema } from "./amount.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { currencySchema } from "./currency.ts";
 import { issueSchema } from "./issues.ts";
@@ -48,7 +48,7 @@ export const withdrawAttribution = repeatable(
 /** Up to this amount, one person may attribute a payment alone. */
 const attributionLimitSchema = z.object({
   currency: z.string(),
-  aloneUpToMinor: z.string().regex(AMOUNT_MINOR_PATTERN),
+  aloneUpToMinor: amountMinorSchema,
   /** Null for the default limit. */
   set: z.object({ byId: id, byName: z.string(), atMs: z.number(), reason: z.string() }).nullable(),
 });
@@ -69,7 +69,7 @@ export const setAttributionLimit = once(
   z.object({
     caller,
     currency: currencySchema,
-    aloneUpToMinor: z.string().regex(AMOUNT_MINOR_PATTERN).nullable(),
+    aloneUpToMinor: amountMinorSchema.nullable(),
     reason,
   }),
   z.object({ limit: attributionLimitSchema }),

@@ -9,18 +9,16 @@
  * `ended`: its cause is gone. When the cause comes back, the issue opens again.
  */
 import { z } from "zod";
-import { AMOUNT_MINOR_PATTERN, BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
+import { BOUNDS } from "../bounds.ts";
 import { malformedReasonSchema } from "../malformed-reasons.ts";
 import { once, repeatable } from "../operation.ts";
 import { pageBefore } from "../page.ts";
+import { amountMinorSchema as amountMinor, signedMinorSchema as signedMinor } from "./amount.ts";
 import { actorSchema, callerSchema as caller } from "./caller.ts";
 import { creationSchema as creation } from "./creation.ts";
 import { detailsSchema, reasonSchema as reason } from "./sentence.ts";
 
 const id = z.int().positive();
-const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
-/** An amount in a statement: refunds and fees are negative. */
-const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 
 /** Kinds of issues that a provider's callback, or its answer to a poll, can raise (contract, "Rules" 7). */
 export const CALLBACK_ISSUE_KINDS = [

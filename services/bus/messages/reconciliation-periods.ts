@@ -6,9 +6,10 @@
  * Every operation needs `reconciliation.manage`. Amounts are signed minor units.
  */
 import { z } from "zod";
-import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
+import { BOUNDS } from "../bounds.ts";
 import { repeatable } from "../operation.ts";
 import { pageBefore, pageLimit } from "../page.ts";
+import { signedMinorSchema as signedMinor } from "./amount.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { ISSUE_KINDS } from "./issues.ts";
 import { PROVIDER_MODES } from "./provider-configs.ts";
@@ -17,7 +18,6 @@ import { reasonSchema } from "./sentence.ts";
 const id = z.int().positive();
 const date = z.iso.date();
 const count = z.int().min(0);
-const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 
 export const PERIOD_KINDS = ["day", "month"] as const;
 export const PERIOD_STATES = ["open", "ready", "closed"] as const;

@@ -4,15 +4,14 @@
  * minor units.
  */
 import { z } from "zod";
-import { SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { pageBefore, pageLimit } from "../page.ts";
+import { signedMinorSchema as signedMinor } from "./amount.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { ISSUE_KINDS } from "./issues.ts";
 
 const id = z.int().positive();
 const date = z.iso.date();
-const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 
 export const RUN_STATUSES = ["running", "done", "failed"] as const;
 /** The steps of a run, in order. */

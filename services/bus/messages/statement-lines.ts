@@ -3,17 +3,15 @@
  * `reconciliation.manage`.
  */
 import { z } from "zod";
-import { SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { malformedReasonSchema } from "../malformed-reasons.ts";
 import { repeatable } from "../operation.ts";
 import { pageLimit } from "../page.ts";
+import { signedMinorSchema as signedMinor } from "./amount.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { LINE_KINDS } from "./statement-formats.ts";
 
 const id = z.int().positive();
 const date = z.iso.date();
-/** A statement may have larger amounts than any order. */
-const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 const position = z.int().positive();
 
 /** The fields of a statement line (`StatementLine` of services/reconciliation/formats). */
