@@ -3,7 +3,7 @@
  * write it, in one table.
  */
 import type { ActorKind, Caller } from "../bus/messages/caller.ts";
-import type { PROVIDER_EVENT_SUBJECTS } from "../bus/messages/provider-configs.ts";
+import type { PROVIDER_EVENT_SUBJECTS } from "../bus/messages/provider-events.ts";
 import { lockInTurn } from "./lock-in-turn.ts";
 import type { Json, Transaction } from "./pool.ts";
 

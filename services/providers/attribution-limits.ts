@@ -4,7 +4,7 @@
  */
 import { currencyExponent } from "../../machines/currencies.ts";
 import { formatExactAmount } from "../../machines/currency.ts";
-import type * as bus from "../bus/messages/attributions.ts";
+import type * as bus from "../bus/messages/attribution-limits.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as issueMessages from "../bus/messages/issues.ts";
 import type { Handler } from "../bus/operation.ts";

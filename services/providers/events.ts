@@ -1,7 +1,7 @@
 /** The audit log of provider configs, their secrets and issues: the operator as its actor, and reading it. */
 
 import { requirePermission } from "../bus/messages/caller.ts";
-import type * as bus from "../bus/messages/provider-configs.ts";
+import type * as bus from "../bus/messages/provider-events.ts";
 import type { Handler } from "../bus/operation.ts";
 import { eventsOfPage } from "../bus/page.ts";
 import type { ProviderActor } from "../db/provider-audit-log.ts";

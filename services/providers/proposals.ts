@@ -3,7 +3,7 @@
  * proposal goes through the payment seam like any attribution (attributions.ts). A proposal is valid until the issue's
  * evidence or the order changes. Then it is refused at once, and `endProposals` ends it a moment later.
  */
-import type * as bus from "../bus/messages/attributions.ts";
+import type * as bus from "../bus/messages/attribution-proposals.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type { Handler, ReplyOf } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";

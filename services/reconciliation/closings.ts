@@ -4,7 +4,7 @@
  */
 import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
-import type * as bus from "../bus/messages/reconciliation-periods.ts";
+import type * as bus from "../bus/messages/reconciliation-closings.ts";
 import type { Handler, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, invalidField, RefusedError } from "../bus/refusals.ts";

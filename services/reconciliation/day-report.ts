@@ -2,7 +2,7 @@
 import { UNKNOWN_TIME_ZONE } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import { ISSUE_KINDS } from "../bus/messages/issues.ts";
-import type * as bus from "../bus/messages/reconciliation-periods.ts";
+import type * as bus from "../bus/messages/day-report.ts";
 import type { Handler } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { ReconciliationDeps } from "./deps.ts";

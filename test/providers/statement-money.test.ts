@@ -1,7 +1,7 @@
 /** A payment that only a statement has, of an account without a provider config: it is attributed once, through the seam. */
 import { createHash, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { proposeAttribution } from "../../services/bus/messages/attributions.ts";
+import { proposeAttribution } from "../../services/bus/messages/attribution-proposals.ts";
 import { prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
 import * as issues from "../../services/bus/messages/issues.ts";
 import { voidOrder } from "../../services/bus/messages/orders.ts";

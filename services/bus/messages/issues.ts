@@ -288,7 +288,7 @@ export const commentIssue = once(
 );
 /**
  * Pays this order with the issue's payment, through the payment seam. When the seam refuses, the issue stays open.
- * Above the organization's limit one person can only propose it (`attributions.ts`). Refuses with `conflict` and a
+ * Above the organization's limit one person can only propose it (`attribution-proposals.ts`). Refuses with `conflict` and a
  * reason of `ISSUE_CONFLICTS`. When the same person repeats the request with the same order and reason, the answer is
  * the same.
  */
