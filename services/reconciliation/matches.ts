@@ -5,7 +5,7 @@ import * as bus from "../bus/messages/reconciliation-matches.ts";
 import { LINE_KINDS } from "../bus/messages/statement-formats.ts";
 import type { Handler } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { personActor, recordEvents } from "../db/provider-audit-log.ts";
 import * as sql from "./sql/matches.ts";
@@ -55,15 +55,14 @@ export const confirmMatch: Handler<MatchesDeps, typeof bus.confirmMatch> = async
   }
   return await database.begin(async (tx) => {
     await sql.lockDecisions(tx, organizationId);
-    const lines = await requireLines(tx, organizationId, asked.lineIds);
-    const accountId = lines[0]?.account_id ?? 0;
+    const { accountId, lines } = await requireLines(tx, organizationId, asked.lineIds);
     if (asked.paymentKeys.some((key) => HAS_SETTLED_NOTHING.test(key))) {
       const detail =
         "A device or a provider has reported this payment, and no order was settled with it: reject it, then attribute the money or pay it back.";
       throw conflict("nothing_settled", detail);
     }
     const payments = await sql.findPayments(tx, { accountId, ...asked });
-    if (payments.length < asked.paymentKeys.length) throw notFound("payment_keys");
+    existing(payments.length >= asked.paymentKeys.length, "payment_keys");
     requireEqualSums(lines, payments);
     const members = { organizationId, accountId, ...asked };
     const taken = await sql.findTaken(tx, members);
@@ -82,23 +81,24 @@ export const rejectMatch: Handler<MatchesDeps, typeof bus.rejectMatch> = async (
   const { organizationId } = caller;
   return await database.begin(async (tx) => {
     await sql.lockDecisions(tx, organizationId);
-    const lines = await requireLines(tx, organizationId, [lineId]);
-    if (!(await sql.isRelated(tx, { lineId, paymentKey }))) throw notFound("payment_key");
-    const accountId = lines[0]?.account_id ?? 0;
+    const { accountId, lines } = await requireLines(tx, organizationId, [lineId]);
+    existing(await sql.isRelated(tx, { lineId, paymentKey }), "payment_key");
     const members = { organizationId, accountId, lineIds: [lineId], paymentKeys: [paymentKey] };
     return await decide(tx, { caller, lines, decision: "rejected", reason, members });
   });
 };
 
+/** The lines, locked, and their account. Refuses with `not_found`, also for lines of several accounts. */
 async function requireLines(
   tx: Transaction,
   organizationId: number,
   lineIds: readonly number[],
-): Promise<readonly sql.DecidedLine[]> {
+): Promise<{ readonly accountId: number; readonly lines: readonly sql.DecidedLine[] }> {
   const lines = await sql.lockLines(tx, { organizationId, lineIds });
-  const isOfOneAccount = new Set(lines.map(({ account_id: accountId }) => accountId)).size === 1;
-  if (lines.length < lineIds.length || !isOfOneAccount) throw notFound("line_ids");
-  return lines;
+  const { account_id: accountId } = existing(lines[0], "line_ids");
+  const areOfOneAccount = lines.every((line) => line.account_id === accountId);
+  existing(lines.length >= lineIds.length && areOfOneAccount, "line_ids");
+  return { accountId, lines };
 }
 
 function requireEqualSums(lines: readonly sql.DecidedLine[], payments: readonly sql.DecidedPayment[]): void {
@@ -149,8 +149,6 @@ async function decide(
 
 const conflict = (reason: (typeof bus.MATCH_CONFLICTS)[number], detail: string): RefusedError =>
   new RefusedError({ code: "conflict", reason, detail });
-const notFound = (field: string): RefusedError =>
-  new RefusedError({ code: "not_found", detail: `There is nothing here with this \`${field}\`.` });
 
 export function wordIn<T extends string>(words: readonly T[], word: string): T {
   const found = words.find((one) => one === word);
